@@ -1,0 +1,35 @@
+"""What can go wrong, as exceptions whose text is one sentence for the user.
+
+Each class carries the exit status of `./run`, so that a script can tell the causes apart.
+"""
+
+from typing import ClassVar
+
+
+class CtbenchError(Exception):
+    """Root of every error that is not a bug. `str(error)` says what, where, and what to do."""
+
+    exit_status: ClassVar[int] = 1
+
+
+class ConfigError(CtbenchError):
+    """A file or an option says something that cannot be meant: names file, key and expectation."""
+
+    exit_status = 4
+
+
+class TestbedError(CtbenchError):
+    """The testbed is broken: a host, a command or the DUT did not do what it was asked to."""
+
+    __test__ = False  # not a pytest class
+    exit_status = 5
+
+
+class GeneratorError(TestbedError):
+    """The traffic generator is broken (not: too slow, which is a property of a trial)."""
+
+
+class MissingResource(CtbenchError):
+    """The testbed lacks what a topology needs; the test is skipped. Says the need and what was found."""
+
+    exit_status = 6

@@ -1,0 +1,119 @@
+"""The exit status of `./run sla`: what the records of a run and Robot Framework's own return code come to."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+#: Robot Framework's return codes (User Guide, 3.1.3): 1-250 count failed tests, these mean something else.
+ROBOT_HELP = 251
+ROBOT_INVALID_DATA = 252
+ROBOT_STOPPED = 253
+ROBOT_CRASHED = 255
+
+VERDICTS = ("met", "missed", "not measured")
+
+#: Modification time and size: enough to tell a record of this run from one that lay there before it.
+Stamps = Mapping[Path, tuple[int, int]]
+
+
+class ExitStatus(IntEnum):
+    """What a script learns from `./run sla`. The numbers are a contract, see `./run --help`."""
+
+    MET = 0
+    MISSED = 1
+    USAGE = 2
+    NOT_MEASURED = 3
+    CONFIGURATION = 4
+    TESTBED = 5
+    NOTHING_MEASURED = 6
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """How often each verdict was given in one run, and which records could not be read (file: reason)."""
+
+    met: int = 0
+    missed: int = 0
+    not_measured: int = 0
+    broken: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Records found, broken ones too."""
+        return self.met + self.missed + self.not_measured + len(self.broken)
+
+
+def record_stamps(records: Path) -> Stamps:
+    """The records in a folder as they are now; none when there is no such folder."""
+    found: dict[Path, tuple[int, int]] = {}
+    for path in sorted(records.glob("*.json")):
+        status = path.stat()
+        found[path] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+def read_verdicts(records: Path, before: Stamps | None = None) -> Verdicts:
+    """Count the verdicts of the records in a folder. Records that are as they were `before` belong to an older run.
+
+    A file that is no record (unreadable, not JSON, no or an unknown verdict) is named in `broken`, never raised.
+    """
+    counts = dict.fromkeys(VERDICTS, 0)
+    broken: list[str] = []
+    for path, stamp in record_stamps(records).items():
+        if before and before.get(path) == stamp:
+            continue
+        try:
+            counts[_verdict(path)] += 1
+        except (OSError, ValueError) as error:
+            broken.append(f"{path}: {error}")
+    return Verdicts(counts["met"], counts["missed"], counts["not measured"], tuple(broken))
+
+
+def _verdict(path: Path) -> str:
+    """The verdict of one record; ValueError (JSON's and Unicode's are such) when there is none."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    verdict = record.get("verdict") if isinstance(record, dict) else None
+    if verdict not in VERDICTS:
+        raise ValueError(f'"verdict" is {json.dumps(verdict)}, expected one of {", ".join(VERDICTS)}')
+    return str(verdict)
+
+
+def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False) -> ExitStatus:
+    """What the run comes to. The worst news about the DUT comes first: a missed SLA outranks what was not measured.
+
+    A broken record hides a verdict, so it counts as not measured. A dry run has no verdicts: it is 0 or 4.
+    """
+    by_code = {
+        ROBOT_HELP: ExitStatus.MET,
+        ROBOT_INVALID_DATA: ExitStatus.CONFIGURATION,
+        ROBOT_STOPPED: ExitStatus.INTERRUPTED,
+        ROBOT_CRASHED: ExitStatus.TESTBED,
+    }
+    if robot_rc in by_code:
+        return by_code[robot_rc]
+    if dry_run:
+        return ExitStatus.CONFIGURATION if robot_rc else ExitStatus.MET
+    if verdicts.missed:
+        return ExitStatus.MISSED
+    if verdicts.not_measured or verdicts.broken:
+        return ExitStatus.NOT_MEASURED
+    if robot_rc:
+        return ExitStatus.TESTBED
+    return ExitStatus.MET if verdicts.met else ExitStatus.NOTHING_MEASURED
+
+
+def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
+    """What the status means, for the last line on the console."""
+    counts = f"{verdicts.met} met, {verdicts.missed} missed, {verdicts.not_measured} not measured"
+    return {
+        ExitStatus.MET: f"Every SLA that was measured is met ({counts}).",
+        ExitStatus.MISSED: f"An SLA is missed ({counts}).",
+        ExitStatus.NOT_MEASURED: f"Not everything could be measured ({counts}); the log says why.",
+        ExitStatus.CONFIGURATION: "The configuration is wrong: see the message above.",
+        ExitStatus.TESTBED: f"The testbed failed ({counts}); the log says how.",
+        ExitStatus.NOTHING_MEASURED: "Nothing was measured: every test was skipped or left no record.",
+        ExitStatus.INTERRUPTED: f"Stopped before the end ({counts} until then).",
+    }.get(status, f"Exit status {int(status)}.")

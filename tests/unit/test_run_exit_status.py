@@ -1,0 +1,82 @@
+"""The exit status of `./run sla` follows from the records and Robot Framework's return code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ctbench.exit_status import ExitStatus, Verdicts, exit_status, read_verdicts, record_stamps, sentence
+
+pytestmark = pytest.mark.unit
+
+
+def write(folder: Path, name: str, verdict: object) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps({"test": name, "verdict": verdict}))
+
+
+@pytest.mark.parametrize(
+    ("robot_rc", "verdicts", "expected"),
+    [
+        (0, Verdicts(met=3), ExitStatus.MET),
+        (1, Verdicts(met=3, missed=1), ExitStatus.MISSED),
+        (2, Verdicts(met=3, missed=1, not_measured=1), ExitStatus.MISSED),
+        (0, Verdicts(missed=1), ExitStatus.MISSED),
+        (1, Verdicts(met=3, not_measured=1), ExitStatus.NOT_MEASURED),
+        (0, Verdicts(met=3, broken=("a.json: empty",)), ExitStatus.NOT_MEASURED),
+        (1, Verdicts(met=3), ExitStatus.TESTBED),
+        (4, Verdicts(), ExitStatus.TESTBED),
+        (255, Verdicts(met=3), ExitStatus.TESTBED),
+        (0, Verdicts(), ExitStatus.NOTHING_MEASURED),
+        (252, Verdicts(), ExitStatus.CONFIGURATION),
+        (253, Verdicts(met=1), ExitStatus.INTERRUPTED),
+        (251, Verdicts(), ExitStatus.MET),
+    ],
+)
+def test_the_worst_news_decides(robot_rc: int, verdicts: Verdicts, expected: ExitStatus) -> None:
+    assert exit_status(robot_rc, verdicts) is expected
+
+
+@pytest.mark.parametrize(("robot_rc", "expected"), [(0, 0), (1, 4), (252, 4)])
+def test_a_dry_run_needs_no_records(robot_rc: int, expected: int) -> None:
+    assert exit_status(robot_rc, Verdicts(), dry_run=True) == expected
+
+
+def test_verdicts_are_counted(tmp_path: Path) -> None:
+    for name, verdict in {"a": "met", "b": "met", "c": "missed", "d": "not measured"}.items():
+        write(tmp_path, name, verdict)
+    assert read_verdicts(tmp_path) == Verdicts(met=2, missed=1, not_measured=1)
+
+
+def test_a_folder_that_does_not_exist_has_no_verdicts(tmp_path: Path) -> None:
+    assert read_verdicts(tmp_path / "records") == Verdicts()
+
+
+def test_broken_records_are_named_and_the_others_still_count(tmp_path: Path) -> None:
+    write(tmp_path, "good", "met")
+    write(tmp_path, "odd", "excellent")
+    (tmp_path / "half.json").write_text('{"verdict": "me')
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
+    verdicts = read_verdicts(tmp_path)
+    assert verdicts.met == 1
+    assert [Path(text.split(":")[0]).name for text in verdicts.broken] == [
+        "bytes.json",
+        "half.json",
+        "list.json",
+        "odd.json",
+    ]
+    assert verdicts.total == 5
+
+
+def test_records_of_an_older_run_in_the_same_folder_do_not_count(tmp_path: Path) -> None:
+    write(tmp_path, "old", "missed")
+    write(tmp_path, "again", "missed")
+    before = record_stamps(tmp_path)
+    write(tmp_path, "again", "met")
+    assert read_verdicts(tmp_path, before) == Verdicts(met=1)
+
+
+@pytest.mark.parametrize("status", ExitStatus)
+def test_every_status_has_a_sentence(status: ExitStatus) -> None:
+    assert sentence(status, Verdicts(met=1)).endswith(".")

@@ -1,0 +1,137 @@
+"""`./run sla` understands Robot Framework's own command line and keeps every run in a folder of its own."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from robot.errors import DataError
+
+import sla
+from ctbench import preflight
+from ctbench.errors import MissingResource
+
+pytestmark = pytest.mark.unit
+
+DEFAULT = Path("/checkout/suites")
+SUITE = """*** Test Cases ***
+Passes
+    Create Directory    ${OUTPUT DIR}/records
+    Create File    ${OUTPUT DIR}/records/passes.json    {"verdict": "%s"}
+
+*** Settings ***
+Library    OperatingSystem
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty checkout on a machine that has everything."""
+    for folder in ("results", "suites", "variables/sla"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.setattr(sla, "ROOT", tmp_path)
+    monkeypatch.setattr(preflight, "check_machine", lambda: None)
+    return tmp_path
+
+
+def test_without_suites_the_default_is_added() -> None:
+    assert sla.parse(["--include", "1cpu"], DEFAULT).arguments == ("--include", "1cpu", str(DEFAULT))
+
+
+def test_suites_and_options_pass_through_untouched() -> None:
+    command = sla.parse(["-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs"], DEFAULT)
+    assert command.arguments == ("-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs")
+    assert command.assignments == ("SLA:mine",)
+    assert command.outputdir == "out"
+    assert command.dry_run
+
+
+def test_the_value_of_an_option_is_no_suite_even_if_such_a_path_exists(tmp_path: Path) -> None:
+    assert sla.parse(["--name", str(tmp_path)], DEFAULT).arguments[-1] == str(DEFAULT)
+
+
+def test_options_in_the_environment_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROBOT_OPTIONS", "--outputdir elsewhere")
+    assert sla.parse([], DEFAULT).outputdir == "elsewhere"
+
+
+@pytest.mark.parametrize("arguments", [["--nope"], ["--include"], ["suites", "--include", "x"]])
+def test_wrong_usage_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(DataError):
+        sla.parse(arguments, DEFAULT)
+
+
+def test_wrong_usage_is_one_sentence_and_status_2(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sla.main(["--nope"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_help_is_robots_and_makes_no_folder(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sla.main(["--help"]) == 0
+    assert "--include" in capsys.readouterr().out
+    assert not list((checkout / "results").iterdir())
+
+
+def test_a_missing_resource_ends_it_before_any_folder_is_made(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing() -> None:
+        raise MissingResource("OVS-DPDK is not installed.")
+
+    monkeypatch.setattr(preflight, "check_machine", missing)
+    assert sla.main([]) == 6
+    assert capsys.readouterr().err == "run: OVS-DPDK is not installed.\n"
+    assert not list((checkout / "results").iterdir())
+
+
+def test_an_unknown_sla_is_status_4(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sla.main(["-v", "SLA:nowhere"]) == 4
+    assert "nowhere.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("verdict", "status"), [("met", 0), ("missed", 1), ("not measured", 3)])
+def test_a_run_ends_with_its_verdict(checkout: Path, verdict: str, status: int) -> None:
+    (checkout / "suites" / "a.robot").write_text(SUITE % verdict)
+    assert sla.main(["--console", "none"]) == status
+    latest = checkout / "results" / "latest"
+    assert (latest / "output.xml").exists()
+    assert not Path(latest.readlink()).is_absolute()
+
+
+def test_the_users_outputdir_wins_and_latest_points_to_it(checkout: Path) -> None:
+    (checkout / "suites" / "a.robot").write_text(SUITE % "met")
+    mine = checkout / "elsewhere" / "mine"
+    assert sla.main(["--console", "none", "--outputdir", str(mine)]) == 0
+    assert (mine / "log.html").exists()
+    assert (checkout / "results" / "latest").resolve() == mine
+    assert [entry.name for entry in (checkout / "results").iterdir()] == ["latest"]
+
+
+def test_no_suites_is_a_configuration_error(checkout: Path) -> None:
+    assert sla.main(["--console", "none"]) == 4
+
+
+def test_folders_of_one_second_are_kept_apart(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert sla.make_outputdir(tmp_path, now, 7).name == "20260102T030405Z-7"
+    assert sla.make_outputdir(tmp_path, now, 8).name == "20260102T030405Z-8"
+
+
+def test_latest_moves_on(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        sla.point_latest(tmp_path, tmp_path / name)
+        assert str((tmp_path / "latest").readlink()) == name
+
+
+def test_a_checkout_of_somebody_else_sends_results_to_ones_own_folder(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sla.os, "access", lambda *_: False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert sla.results_root() == tmp_path / "state" / "conntrack-sla" / "results"
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (checkout / "file").touch()
+    assert sla.main(["--outputdir", str(checkout / "file" / "out")]) == 4
+    assert "--outputdir" in capsys.readouterr().err

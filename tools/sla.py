@@ -1,0 +1,159 @@
+"""`./run sla` once everything is installed: preflight, a folder for the results, Robot Framework, the exit status.
+
+Robot Framework runs in this very process, so that whatever kills `./run` kills it, and with it the sandbox.
+"""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from robot.errors import DataError, Information
+from robot.run import RobotFramework, run_cli
+
+from ctbench import preflight
+from ctbench.errors import ConfigError, CtbenchError
+from ctbench.exit_status import ExitStatus, exit_status, read_verdicts, record_stamps, sentence
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """What the user asked for, as Robot Framework's own parser understands it."""
+
+    arguments: tuple[str, ...]
+    outputdir: str | None
+    assignments: tuple[str, ...]
+    dry_run: bool
+
+
+def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
+    """Split options from suites with Robot Framework's parser; without suites, `default_suite` is added.
+
+    Raises DataError (wrong usage) and Information (`--help`, `--version`), as the parser does.
+    """
+    complete = list(arguments)
+    parser = RobotFramework()
+    try:
+        options, suites = parser.parse_arguments(complete)
+    except DataError as error:
+        if "at least 1 argument" not in str(error):
+            raise
+        complete.append(str(default_suite))
+        options, suites = parser.parse_arguments(complete)
+    late = next((suite for suite in suites if suite.startswith("-") and not Path(suite).exists()), None)
+    if late:
+        raise DataError(f"Options go before the suites: {late} comes after {suites[0]}.")
+    return CommandLine(
+        arguments=tuple(complete),
+        outputdir=options.get("outputdir"),
+        assignments=tuple(options.get("variable", ())),
+        dry_run=bool(options.get("dryrun")),
+    )
+
+
+def results_root() -> Path:
+    """Where runs land: results/ of the checkout, or, when it is somebody else's, a folder of the user's own."""
+    ours = ROOT / "results"
+    if os.access(ours if ours.exists() else ROOT, os.W_OK):
+        return ours
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return home / "conntrack-sla" / "results"
+
+
+def make_outputdir(results: Path, now: datetime, pid: int) -> Path:
+    """A new folder for one run. The process ID keeps apart what starts within the same second."""
+    folder = results / f"{now:%Y%m%dT%H%M%SZ}-{pid}"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def point_latest(results: Path, folder: Path) -> None:
+    """Let `latest` point to `folder`, relative and in one step, so that nobody ever finds it missing."""
+    results.mkdir(parents=True, exist_ok=True)
+    fresh = results / f".latest-{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(os.path.relpath(folder.resolve(), results.resolve()))
+    fresh.replace(results / "latest")
+
+
+def prepare(command: CommandLine) -> Path:
+    """The folder this run writes to, made now and found through `latest`, so that even a killed run can be found."""
+    results = results_root()
+    try:
+        if command.outputdir is None:
+            folder = make_outputdir(results, datetime.now(UTC), os.getpid())
+        else:
+            folder = Path(command.outputdir).absolute()
+            folder.mkdir(parents=True, exist_ok=True)
+        if not command.dry_run:
+            point_latest(results, folder)
+    except OSError as error:
+        raise ConfigError(
+            f"The results cannot be written to {error.filename} ({error.strerror}): choose a folder with --outputdir."
+        ) from None
+    return folder
+
+
+def run(command: CommandLine, folder: Path) -> int:
+    """Run Robot Framework and say what came of it. A signal that stopped it is this run's exit status."""
+    records = folder / "records"
+    before = record_stamps(records)
+    heard, said = socket.socketpair()
+    heard.setblocking(False)
+    said.setblocking(False)
+    # Robot handles signals itself and tells nobody; Python also notes the number of each signal here.
+    signal.set_wakeup_fd(said.fileno(), warn_on_full_buffer=False)
+    robot_rc = run_cli(["--outputdir", str(folder), *command.arguments], exit=False)
+    signal.set_wakeup_fd(-1)
+    signals = _received(heard)
+
+    verdicts = read_verdicts(records, before)
+    for problem in verdicts.broken:
+        print(f"Not a record: {problem}", file=sys.stderr)
+    status = ExitStatus.INTERRUPTED if signals else exit_status(robot_rc, verdicts, dry_run=command.dry_run)
+    if verdicts.total:
+        print(f"Records: {records}")
+    print(f"Results: {folder}")
+    if not command.dry_run:
+        print(sentence(status, verdicts))
+    return 128 + signals[0] if signals else status
+
+
+def _received(heard: socket.socket) -> bytes:
+    """The numbers of the signals that asked for an end, in order; a resized terminal is none of them."""
+    try:
+        numbers = heard.recv(4096)
+    except BlockingIOError:
+        return b""
+    return bytes(number for number in numbers if number in (signal.SIGINT, signal.SIGTERM))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
+    try:
+        command = parse(arguments, ROOT / "suites")
+        preflight.check_named_files(command.assignments, ROOT / "variables")
+        if not command.dry_run:
+            preflight.check_machine()
+        return run(command, prepare(command))
+    except Information as information:
+        print(information)
+        return 0
+    except DataError as error:
+        print(f"run: {str(error).rstrip('.')}. Try `./run --help`.", file=sys.stderr)
+        return ExitStatus.USAGE
+    except CtbenchError as error:
+        print(f"run: {error}", file=sys.stderr)
+        return error.exit_status
+    except (KeyboardInterrupt, SystemExit):
+        return ExitStatus.INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Where commands run: this machine, a sandbox of its own, or (over SSH) another host."""

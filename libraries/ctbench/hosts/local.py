@@ -1,0 +1,210 @@
+"""This machine as a Host: commands as subprocesses, each in a process group that a timeout ends as a whole."""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from ctbench.errors import TestbedError
+from ctbench.hosts.base import Completed
+
+#: Where system tools are that an ordinary user's PATH often leaves out (Debian: /usr/sbin).
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin")
+#: How many of the last lines of stderr (or stdout) an error message quotes.
+QUOTED_LINES = 5
+
+#: Ends a command and its children at once.
+Kill = Callable[["subprocess.Popen[bytes]"], None]
+
+
+class LocalProcess:
+    """A background command: the process group that this machine sees, and the ID that the host's commands see."""
+
+    def __init__(self, popen: "subprocess.Popen[bytes]", target: int, pid: int, kill: Kill | None = None) -> None:
+        """`target` is the command's process on this machine (`popen` may be what carries it into a sandbox);
+        `pid` is its ID inside the host; `kill` ends all of it at once."""
+        self._popen = popen
+        self._target = target
+        self._pid = pid
+        self._kill = kill or kill_group
+
+    @property
+    def pid(self) -> int:
+        """Process ID as the host's own commands see it."""
+        return self._pid
+
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._popen.poll() is None
+
+    def stop(self, timeout: float = 5.0) -> int:
+        """SIGTERM to the command; after `timeout` seconds SIGKILL to its whole group. Returns its exit status,
+        negative for the signal that ended it."""
+        if self.is_running():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._target, signal.SIGTERM)
+            try:
+                return self._popen.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self._kill(self._popen)
+        return self._popen.wait(timeout)
+
+
+class LocalHost:
+    """This machine, as the user that runs the suite."""
+
+    def __init__(self) -> None:
+        self._started: list[LocalProcess] = []
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return "this machine"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout: float = 30.0,
+        *,
+        check: bool = True,
+        stdin: str = "",
+        env: dict[str, str] | None = None,
+    ) -> Completed:
+        """Run `argv` and wait; see `ctbench.hosts.base.Host.run`."""
+        return run_subprocess(argv, argv, self.name, timeout, check=check, stdin=stdin, env=env)
+
+    def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> LocalProcess:
+        """Start `argv` in the background; it is stopped by `close` at the latest."""
+        popen = start_subprocess(argv, self.name, env, log)
+        process = LocalProcess(popen, popen.pid, popen.pid)
+        self._started.append(process)
+        return process
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file on this machine."""
+        copy(local, Path(remote), self.name)
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copy a file on this machine."""
+        copy(Path(remote), local, self.name)
+
+    def local_path(self, remote: str) -> Path:
+        """The path itself: the host is this machine."""
+        return Path(remote)
+
+    def close(self) -> None:
+        """Stop what `start` started."""
+        while self._started:
+            self._started.pop().stop()
+
+
+def run_subprocess(
+    argv: Sequence[str],
+    shown: Sequence[str],
+    host: str,
+    timeout: float,
+    *,
+    check: bool,
+    stdin: str,
+    env: Mapping[str, str] | None,
+    kill: Kill | None = None,
+) -> Completed:
+    """Run `argv`; messages call it `shown`: what the caller asked for, without what carries it into a sandbox.
+
+    `kill` ends it when its time is up. Raises `TestbedError` when it cannot start, when `timeout` seconds are up,
+    or, with `check`, when it fails.
+    """
+    command = " ".join(shown)
+    # Files, not pipes: a daemon that keeps the command's output open would keep us waiting for the end of a pipe.
+    with TemporaryFile() as source, TemporaryFile() as out, TemporaryFile() as err:
+        source.write(stdin.encode())
+        source.seek(0)
+        try:
+            popen = subprocess.Popen(
+                argv, stdin=source, stdout=out, stderr=err, env=environment(env), start_new_session=True
+            )
+        except OSError as error:
+            raise TestbedError(f"{host}: `{command}` cannot be started: {error.strerror}.") from error
+        try:
+            ended = wait_for(popen, timeout)
+        except BaseException:  # Ctrl-C: the command is in a session of its own and would not get it
+            (kill or kill_group)(popen)
+            popen.wait()
+            raise
+        if not ended:
+            (kill or kill_group)(popen)
+            popen.wait()
+            raise TestbedError(f"{host}: `{command}` did not end within {timeout:g} s.")
+        completed = Completed(tuple(shown), popen.returncode, _text(out), _text(err))
+    if check and completed.exit_status != 0:
+        raise TestbedError(f"{host}: `{command}` failed with status {completed.exit_status}: {_quote(completed)}")
+    return completed
+
+
+def start_subprocess(
+    argv: Sequence[str], host: str, env: Mapping[str, str] | None, log: Path | None
+) -> "subprocess.Popen[bytes]":
+    """Start `argv` in a session of its own, its output appended to `log` or thrown away."""
+    try:
+        with (log or Path(os.devnull)).open("ab") as output:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment(env),
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise TestbedError(f"{host}: `{' '.join(argv)}` cannot be started: {error}.") from error
+
+
+def wait_for(popen: "subprocess.Popen[bytes]", timeout: float) -> bool:
+    """Whether it ended within `timeout` seconds. Waits for the event; `Popen.wait` with a timeout would poll."""
+    descriptor = os.pidfd_open(popen.pid)
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        ended = bool(poll.poll(timeout * 1000))
+    finally:
+        os.close(descriptor)
+    if ended:
+        popen.wait()
+    return ended
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of commands: ours, output in English for the parsers, and a PATH with the system tools."""
+    path = os.environ.get("PATH", "").split(os.pathsep)
+    path += [folder for folder in SYSTEM_PATH if folder not in path]
+    return {**os.environ, "LC_ALL": "C", "PATH": os.pathsep.join(filter(None, path)), **(extra or {})}
+
+
+def kill_group(popen: "subprocess.Popen[bytes]") -> None:
+    """SIGKILL the process group that `popen` leads."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(popen.pid, signal.SIGKILL)
+
+
+def copy(source: Path, target: Path, host: str) -> None:
+    """Copy the content of a file; `TestbedError` when either end cannot be opened."""
+    try:
+        shutil.copyfile(source, target)
+    except OSError as error:
+        raise TestbedError(f"{host}: cannot copy {source} to {target}: {error.strerror or error}.") from error
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _quote(completed: Completed) -> str:
+    lines = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
+    return " | ".join(lines[-QUOTED_LINES:]) or "it printed nothing."

@@ -1,0 +1,212 @@
+"""A sandbox: user, network, mount and PID namespaces of our own, made without root and gone with whoever made them.
+
+Nothing needs cleaning up: the kernel kills every process of a PID namespace whose first process has ended, and what
+they held (mounts, interfaces, memory) goes with them. The first process ends when its socket to us closes, however
+we came to our end; PR_SET_PDEATHSIG ends it as well should a child of ours still hold a copy of that socket.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from ctbench.errors import MissingResource, TestbedError
+from ctbench.hosts import sandbox_init
+from ctbench.hosts.base import Completed
+from ctbench.hosts.local import LocalProcess, copy, environment, kill_group, run_subprocess, start_subprocess
+
+#: Seconds that the namespaces may take to be made, or to be taken down (a gigabyte of memory is freed).
+LIFECYCLE_TIMEOUT_S = 15.0
+#: struct ucred of unix(7): process, user and group ID.
+UCRED = struct.Struct("iII")
+#: The only folder of the sandbox that the host does not share, see sandbox_init.py.
+PRIVATE_FOLDER = PurePosixPath("/run")
+#: Kernel settings (below /proc/sys) that keep namespaces from ordinary users: a value that does, one that does not.
+FORBIDDING_SETTINGS = {
+    "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
+    "kernel/unprivileged_userns_clone": ("0", "1"),
+    "user/max_user_namespaces": ("0", "10000"),
+}
+
+
+class Sandbox:
+    """A Host in namespaces of its own, where we are root and the real host is out of reach.
+
+    Make and use it from a thread that lives as long as it does: the kernel ties it to that thread (prctl(2)).
+    """
+
+    def __init__(self) -> None:
+        """Raises `MissingResource` where the machine does not allow namespaces."""
+        self._started: list[LocalProcess] = []
+        self._holder, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # With SO_PASSCRED the kernel adds the sender's process ID to a message, as *we* see it.
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        with inside:
+            try:
+                self._outermost = subprocess.Popen(
+                    _unshare_argv(),
+                    stdin=inside.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    env=environment(),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._holder.close()
+                raise MissingResource(f"A sandbox needs setpriv and unshare (package util-linux): {error}.") from error
+        try:
+            self._init_pid = self._wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return "sandbox"
+
+    @property
+    def init_pid(self) -> int:
+        """Process ID of the sandbox's first process, as this machine sees it."""
+        return self._init_pid
+
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout: float = 30.0,
+        *,
+        check: bool = True,
+        stdin: str = "",
+        env: dict[str, str] | None = None,
+    ) -> Completed:
+        """Run `argv` inside and wait; see `ctbench.hosts.base.Host.run`. The working directory is `/`."""
+        self._require_alive()
+        return run_subprocess(
+            self._enter(argv), argv, self.name, timeout, check=check, stdin=stdin, env=env, kill=_kill_inside
+        )
+
+    def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> LocalProcess:
+        """Start `argv` inside, in the background; it ends with the sandbox at the latest."""
+        self._require_alive()
+        carrier = start_subprocess(self._enter(argv), self.name, env, log)
+        target, pid = _wait_for_child(carrier)
+        process = LocalProcess(carrier, target, pid, _kill_inside)
+        self._started.append(process)
+        return process
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file into the sandbox's own /run; elsewhere it would land on the real host."""
+        if PRIVATE_FOLDER not in PurePosixPath(os.path.normpath(remote)).parents:
+            raise TestbedError(f"{self.name}: {remote} is not below {PRIVATE_FOLDER}, the only folder of its own.")
+        copy(local, self.local_path(remote), self.name)
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copy a file out of the sandbox."""
+        copy(self.local_path(remote), local, self.name)
+
+    def local_path(self, remote: str) -> Path:
+        """The sandbox's file or socket as this machine reaches it; proc(5), /proc/PID/root."""
+        return Path(f"/proc/{self._init_pid}/root", remote.lstrip("/"))
+
+    def close(self) -> None:
+        """End the sandbox and wait until all of it is gone. May be called twice."""
+        self._holder.close()
+        try:
+            self._outermost.wait(LIFECYCLE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            kill_group(self._outermost)
+            self._outermost.wait(LIFECYCLE_TIMEOUT_S)
+        if self._outermost.stderr:
+            self._outermost.stderr.close()
+        while self._started:
+            self._started.pop().stop()  # only collects the exit status: the command died with the sandbox
+
+    def _wait_until_ready(self) -> int:
+        self._holder.settimeout(LIFECYCLE_TIMEOUT_S)
+        try:
+            message, ancillary, _, _ = self._holder.recvmsg(16, socket.CMSG_SPACE(UCRED.size))
+        except TimeoutError:
+            raise TestbedError(f"The sandbox was not ready within {LIFECYCLE_TIMEOUT_S:g} s.") from None
+        if message != b"ready":
+            _, stderr = self._outermost.communicate(timeout=LIFECYCLE_TIMEOUT_S)
+            raise MissingResource(why_forbidden(stderr.decode(errors="replace")))
+        pid, _, _ = UCRED.unpack(ancillary[0][2])
+        return int(pid)
+
+    def _require_alive(self) -> None:
+        if self._outermost.poll() is not None:
+            raise TestbedError("The sandbox has ended; nothing can run in it any more.")
+
+    def _enter(self, argv: Sequence[str]) -> list[str]:
+        # --preserve-credentials: we are already mapped to root inside, and setgroups is not allowed there.
+        namespaces = ["--user", "--net", "--mount", "--pid", "--preserve-credentials"]
+        return ["nsenter", "-t", str(self._init_pid), *namespaces, "--", *argv]
+
+
+def why_forbidden(stderr: str, settings: Path = Path("/proc/sys")) -> str:
+    """One sentence on why namespaces cannot be made here and what to do; `stderr` is what unshare said."""
+    for name, (forbids, allows) in FORBIDDING_SETTINGS.items():
+        with contextlib.suppress(OSError):
+            if (settings / name).read_text().strip() == forbids:
+                remedy = f"sysctl {name.replace('/', '.')}={allows}"
+                return f"This machine keeps namespaces from ordinary users; an administrator allows them with: {remedy}"
+    said = " | ".join(stderr.strip().splitlines()[-2:]) or "no reason given"
+    return (
+        f"Namespaces cannot be made here ({said}): in a container, allow them "
+        "(podman or docker: --security-opt seccomp=unconfined --security-opt unmask=ALL), or run on the machine itself."
+    )
+
+
+def _unshare_argv() -> list[str]:
+    init = [sys.executable, "-I", "-S", sandbox_init.__file__]
+    namespaces = ["--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *namespaces, "--", *init]
+
+
+def _wait_for_child(carrier: "subprocess.Popen[bytes]") -> tuple[int, int]:
+    """The process that nsenter forked: its ID on this machine and inside; nsenter's own once it has ended."""
+    while carrier.poll() is None:
+        for pid in _group_without_leader(carrier.pid):
+            with contextlib.suppress(OSError):
+                status = Path(f"/proc/{pid}/status").read_text()
+                fields = dict(line.split(":", 1) for line in status.splitlines())
+                if int(fields["PPid"]) == carrier.pid:
+                    return pid, int(fields["NSpid"].split()[-1])
+    return carrier.pid, carrier.pid
+
+
+def _kill_inside(carrier: "subprocess.Popen[bytes]") -> None:
+    """SIGKILL what nsenter carried in, and let nsenter collect it. Were nsenter killed with it, the dead would pass
+    to the machine's PID 1, and a PID namespace cannot end before its last zombie is collected (in a container
+    that may be never)."""
+    while carrier.poll() is None:
+        inside = _group_without_leader(carrier.pid)
+        for pid in inside:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not inside:
+            carrier.kill()  # it has not entered yet
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            carrier.wait(0.1)
+
+
+def _group_without_leader(group: int) -> list[int]:
+    """Processes of a process group, as this machine sees them; proc(5): the fifth field of /proc/PID/stat."""
+    members = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()  # the name before it may hold spaces
+            if int(fields[2]) == group and int(stat.parent.name) != group:
+                members.append(int(stat.parent.name))
+    return members

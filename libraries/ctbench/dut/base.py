@@ -1,0 +1,102 @@
+"""The Dut interface and the topology, which says how a DUT is set up for one test."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Topology(BaseModel):
+    """How the DUT is set up for one test."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: The datapath, for example `ovs-dpdk`.
+    datapath: str = "ovs-dpdk"
+    #: CPUs that poll (PMD threads), for the whole DUT.
+    pmd_cpus: int = Field(1, ge=1, le=64)
+    #: Receive queues per port.
+    rx_queues: int = Field(1, ge=1, le=64)
+    #: Receive descriptors per queue: a power of two.
+    rx_descriptors: int = Field(2048, ge=64, le=16384)
+    #: Ruleset: the name of a file in resources/rulesets/<datapath family>/ without its ending.
+    ruleset: str = "conntrack"
+    #: Exact match cache of OVS: a packet in how many is inserted (`emc-insert-inv-prob`); 0 switches it off,
+    #: None is OVS' default.
+    emc_insert_inv_prob: int | None = Field(None, ge=0)
+    #: Signature match cache of OVS (`smc-enable`); None is OVS' default.
+    smc: bool | None = None
+
+    @property
+    def label(self) -> str:
+        """For example `1cpu-2rxq`: the key of the SLA files."""
+        return f"{self.pmd_cpus}cpu-{self.rx_queues}rxq"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something about the DUT that makes a trial worthless or doubtful."""
+
+    #: `fatal`: the trial is not measured (the DUT restarted, …); `warning`: said in the record.
+    severity: Literal["fatal", "warning"]
+    #: One sentence.
+    text: str
+
+
+@dataclass(frozen=True)
+class Ports:
+    """How the traffic generator reaches the DUT's two ports, client side first.
+
+    The testbed hands it from the DUT to the generator, so that the two need not know each other.
+    """
+
+    #: `memif` (value: path of the UNIX socket of the DUT, which is the server), `interface` (name), `pci` (address), or
+    #: `cable` (no value: the generator joins its two ports by itself).
+    kind: Literal["memif", "interface", "pci", "cable"]
+    client: str
+    server: str
+    #: Rings that the generator offers per port towards the DUT: the DUT's receive queues.
+    rx_queues: int
+    #: Rings that the DUT transmits on, all of which the generator polls: PMD threads + 1 for OVS.
+    tx_queues: int
+    #: Entries per ring.
+    ring_size: int = 2048
+
+
+@dataclass
+class DutCounters:
+    """What the DUT counted at its two ports, in packets since it was applied; keys are `client` and `server`."""
+
+    rx_packets: dict[str, int] = field(default_factory=dict)
+    tx_packets: dict[str, int] = field(default_factory=dict)
+    #: Packets dropped by the DUT on purpose or not, by the name that the DUT gives them.
+    drops: dict[str, int] = field(default_factory=dict)
+
+
+class Dut(Protocol):
+    """A device under test."""
+
+    def apply(self, topology: Topology) -> Ports:
+        """Set up `topology`, then read back what the DUT says and raise `TestbedError` where it differs.
+        Raises `MissingResource` when the testbed lacks what the topology needs. A dead DUT is started anew."""
+
+    def flush_state(self) -> None:
+        """Empty the connection table and wait until it is empty; `TestbedError` when it stays."""
+
+    def connections(self) -> int:
+        """Entries in the connection table now."""
+
+    def begin_trial(self) -> None:
+        """Remember what `health` and the statistics of the trial are compared with. Cheap."""
+
+    def health(self) -> list[Problem]:
+        """What went wrong since `begin_trial`: restarted, new errors or "blocked" warnings, drops."""
+
+    def counters(self) -> DutCounters:
+        """Packet counts at the two ports."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """What the record says of the DUT: versions, masks, queue map, statistics since `begin_trial`."""
+
+    def restore(self) -> None:
+        """Leave the host as it was found. May be called twice."""

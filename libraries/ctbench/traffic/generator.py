@@ -1,0 +1,105 @@
+"""The TrafficGenerator interface and the Trial: what was offered, what came of it. Counts, never opinions."""
+
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ctbench.traffic.profiles import ConnectionProfile
+
+
+class SetupTime(BaseModel):
+    """Time from SYN to SYN-ACK (UDP: from request to first reply), in microseconds, over the sustain phase."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    p50: float
+    p90: float
+    p99: float
+    max: float
+
+
+class Trial(BaseModel):
+    """One offered load held for one duration. Counts are of connections begun in the sustain phase,
+    followed to their end or their timeout; packet counts are of the sustain phase itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: Offered load asked for, connections per second.
+    load_cps: float
+    #: Length of the sustain phase asked for, seconds.
+    duration_s: float
+    #: Length of the ramp-up before it, seconds.
+    ramp_up_s: float
+    #: Length of the whole trial by the wall clock, flushes and waiting included, seconds.
+    wall_s: float
+    #: Connections that the offered load asked for in the sustain phase.
+    intended: int
+    #: Connections whose first packet was made (handed to the DUT's ring or lost at it).
+    attempted: int
+    #: Connections whose handshake ended (UDP: first reply seen).
+    established: int
+    #: Connections that did everything the profile says and closed.
+    completed: int
+    #: Connections that did not, by cause: `no_syn_ack`, `no_reply`, `no_fin`, `reset`, `bad_checksum`.
+    failed: dict[str, int] = Field(default_factory=dict)
+    #: Packets and bytes (Ethernet frame without FCS) handed to the DUT and received from it in the sustain
+    #: phase; keys `client` and `server` name the generator's port.
+    tx_packets: dict[str, int]
+    rx_packets: dict[str, int]
+    tx_bytes: dict[str, int]
+    rx_bytes: dict[str, int]
+    #: The same over the whole trial, ramps included, to be held against the DUT's own counters.
+    total_tx_packets: dict[str, int]
+    total_rx_packets: dict[str, int]
+    #: Packets that met a full ring of the DUT (what a NIC calls imissed), in the sustain phase and in all.
+    dut_missed: int = 0
+    total_dut_missed: int = 0
+    #: Frames that came back and belong to no connection, or are broken, by name.
+    unexpected: dict[str, int] = Field(default_factory=dict)
+    #: Connections open at the same time, in the mean and at most, over the sustain phase.
+    active_mean: float = 0
+    active_max: int = 0
+    #: A point of the trial each `timeline_step_s`: connections open, and completed since the last point.
+    timeline_step_s: float = 0
+    timeline_active: list[int] = Field(default_factory=list)
+    timeline_completed: list[int] = Field(default_factory=list)
+    setup_time_us: SetupTime | None = None
+    #: How late the generator ran against its schedule at worst, ms, and share of time it was late by more than 1 ms.
+    late_max_ms: float = 0
+    late_ratio: float = 0
+    #: Why the generator, not the DUT, limited this trial; empty when it did not.
+    generator_limited: str = ""
+
+    @property
+    def loss_ratio(self) -> float:
+        """1 - completed/intended. What was never sent is lost too. 1.0 when nothing was intended."""
+        return 1 - self.completed / self.intended if self.intended else 1.0
+
+    @property
+    def cps(self) -> float:
+        """Completed connections per second."""
+        return self.completed / self.duration_s
+
+    @property
+    def pps(self) -> float:
+        """Packets per second that came through the DUT, both directions."""
+        return sum(self.rx_packets.values()) / self.duration_s
+
+    @property
+    def bps(self) -> float:
+        """Bits per second that came through the DUT, both directions, frames without FCS."""
+        return sum(self.rx_bytes.values()) * 8 / self.duration_s
+
+
+class TrafficGenerator(Protocol):
+    """A traffic generator, wired to the DUT's two ports. It offers and counts; it never decides."""
+
+    def run_trial(self, profile: ConnectionProfile, load_cps: float, duration_s: float) -> Trial:
+        """Ramp up for the profile's lifetime, offer `load_cps` for `duration_s`, ramp down, count.
+        Raises `GeneratorError` when the generator or the link to the DUT broke."""
+
+    def snapshot(self) -> dict[str, object]:
+        """What the record says of the generator: kind, version, CPUs, ports."""
+
+    def close(self) -> None:
+        """Let go of the ports. May be called twice."""

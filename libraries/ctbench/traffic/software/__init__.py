@@ -1,0 +1,23 @@
+"""The software traffic generator: complete TCP and UDP connections over shared memory, from one thread."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import numba
+
+
+def _cache_directory() -> str:
+    """Where the compiled kernel function is kept: per user, and per state of the sources.
+
+    numba only looks at the file of the cached function, not at the files that it was inlined from.
+    """
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return str(Path(base) / "ctbench" / "numba" / digest.hexdigest()[:16])
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    numba.config.CACHE_DIR = _cache_directory()

@@ -1,0 +1,27 @@
+"""A cable: both ends of a memif in this process, no DUT between them. Shows what the generator can do by itself."""
+
+import tempfile
+import threading
+from pathlib import Path
+
+from ctbench.errors import GeneratorError
+from ctbench.traffic.software.memif import MemifPort, MemifServer, RingPlan, connect
+
+
+def cable(queues: int = 1, ring_size: int = 2048, buffer_bytes: int = 2048) -> tuple[MemifPort, MemifPort]:
+    """The client's and the server's port of the generator, joined directly. Leaves no file behind."""
+    with tempfile.TemporaryDirectory(prefix="ctbench-") as folder:
+        server = MemifServer(Path(folder) / "cable.sock")
+        accepted: list[MemifPort] = []
+        thread = threading.Thread(target=lambda: accepted.append(server.accept()), daemon=True)
+        thread.start()
+        try:
+            plan = RingPlan(queues, queues, ring_size, ring_size, buffer_bytes)
+            client = connect(Path(folder) / "cable.sock", plan)
+            thread.join(5)
+        finally:
+            server.close()
+    if not accepted:
+        client.close()
+        raise GeneratorError("The two ends of the cable did not meet.")
+    return client, accepted[0]

@@ -1,0 +1,209 @@
+"""Frames: Ethernet, IPv4, TCP and UDP headers written to and read from a buffer, with checksums that are right.
+
+Addresses and ports are kept as the 32-bit words that stand in the packet, so that comparing and answering needs no
+byte swap. Every TCP segment carries the time stamp option (RFC 7323): its value names the connection's record, and
+because TCP echoes it, each side finds its record without a search. UDP carries the same word at the start of its
+payload. The word is only a hint: addresses and ports are compared with the record before a frame counts.
+"""
+
+from numba import njit
+
+from ctbench.traffic.software.machine_code import (
+    load8,
+    load16,
+    load32,
+    load64,
+    store16,
+    store32,
+    store64,
+    swap16,
+    swap32,
+)
+
+#: Offsets in the frame.
+ETHERTYPE, IP, L4 = 12, 14, 34
+IP_LENGTH, IP_FRAGMENT, IP_PROTOCOL, IP_SOURCE, IP_DESTINATION = 16, 20, 23, 26, 30
+TCP_SEQ, TCP_ACK, TCP_OFFSET, TCP_FLAGS, TCP_CHECKSUM = 38, 42, 46, 47, 50
+UDP_LENGTH, UDP_CHECKSUM, UDP_PAYLOAD = 38, 40, 42
+#: The time stamp option behind two NOPs (data segments), or behind the maximum segment size and two NOPs (SYN).
+DATA_TSVAL, DATA_TSECR, TCP_PAYLOAD = 58, 62, 66
+SYN_TSVAL, SYN_TSECR, SYN_END = 62, 66, 70
+SMALLEST_FRAME = 60
+
+FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
+PROTOCOL_TCP, PROTOCOL_UDP = 6, 17
+
+#: What `classify` says of a frame: broken or foreign frames are below 0.
+IS_TCP, IS_UDP, IS_OTHER, IS_BAD_CHECKSUM = 1, 2, -1, -2
+
+# Words as they stand in memory on a little-endian machine.
+_ETHERTYPE_IPV4 = 0x0008
+_NOP_NOP_TIMESTAMP = 0x0A080101
+_MSS_1460 = 0xB4050402
+_TTL_64_TCP, _TTL_64_UDP = 0x0640, 0x1140
+_DONT_FRAGMENT = 0x0040
+_WINDOW_65535 = 0xFFFF
+
+
+@njit(nogil=True, forceinline=True)
+def fold(total):  # type: ignore[no-untyped-def]
+    """The 16-bit one's complement sum of a sum of 32-bit words (RFC 1071)."""
+    total = (total & 0xFFFFFFFF) + (total >> 32)
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    return (total & 0xFFFF) + (total >> 16)
+
+
+@njit(nogil=True, forceinline=True)
+def words_sum(address, length):  # type: ignore[no-untyped-def]
+    """Sum of the 32-bit words of `length` bytes; a rest of one to three bytes counts as padded with zeros."""
+    total = 0
+    for at in range(0, length & ~7, 8):
+        pair = load64(address + at)
+        total += (pair & 0xFFFFFFFF) + ((pair >> 32) & 0xFFFFFFFF)
+    if length & 4:
+        total += load32(address + (length & ~7))
+    rest = length & 3
+    if rest:
+        end = address + (length & ~3)
+        word = load8(end)
+        if rest > 1:
+            word |= load8(end + 1) << 8
+        if rest > 2:
+            word |= load8(end + 2) << 16
+        total += word
+    return total
+
+
+@njit(nogil=True, forceinline=True)
+def swap_ports(ports):  # type: ignore[no-untyped-def]
+    """Source and destination port exchanged, both as they stand in the packet."""
+    return ((ports << 16) | (ports >> 16)) & 0xFFFFFFFF
+
+
+@njit(nogil=True, forceinline=True)
+def write_ip(frame, macs, source, destination, length, ttl_protocol):  # type: ignore[no-untyped-def]
+    """Ethernet and IPv4 headers. `macs`: destination and source address, 12 bytes; `length`: IP total length."""
+    store32(frame, load32(macs))
+    store32(frame + 4, load32(macs + 4))
+    store32(frame + 8, load32(macs + 8))
+    store16(frame + ETHERTYPE, _ETHERTYPE_IPV4)
+    first = 0x45 | (swap16(length) << 16)
+    store32(frame + IP, first)
+    store32(frame + IP + 4, _DONT_FRAGMENT << 16)
+    total = first + (_DONT_FRAGMENT << 16) + ttl_protocol + source + destination
+    store32(frame + IP + 8, ttl_protocol | ((~fold(total) & 0xFFFF) << 16))
+    store32(frame + IP_SOURCE, source)
+    store32(frame + IP_DESTINATION, destination)
+
+
+@njit(nogil=True, forceinline=True)
+def write_pattern(address, length, pattern):  # type: ignore[no-untyped-def]
+    """Fill `length` bytes, rounded up to eight, with the 64-bit `pattern`; the buffer is long enough."""
+    for at in range(0, length, 8):
+        store64(address + at, pattern)
+
+
+@njit(nogil=True, forceinline=True)
+def write_tcp(frame, macs, source, destination, ports, seq, ack, flags, tsval, tsecr, payload, pattern, pattern_sum):  # type: ignore[no-untyped-def]
+    """One TCP segment; a SYN carries a maximum segment size too. Returns the frame's length.
+
+    `seq`, `ack`: numbers; `tsval`, `tsecr`: words as they stand; `pattern_sum`: `words_sum` of the payload.
+    """
+    syn = flags & SYN
+    header = 36 if syn else 32
+    write_ip(frame, macs, source, destination, 20 + header + payload, _TTL_64_TCP)
+    offset_flags = ((header << 2) | (flags << 8)) & 0xFFFF
+    seq_word, ack_word = swap32(seq), swap32(ack)
+    store32(frame + L4, ports)
+    store32(frame + TCP_SEQ, seq_word)
+    store32(frame + TCP_ACK, ack_word)
+    store32(frame + TCP_OFFSET, offset_flags | (_WINDOW_65535 << 16))
+    total = source + destination + (PROTOCOL_TCP << 8) + swap16(header + payload)
+    total += ports + seq_word + ack_word + offset_flags + (_WINDOW_65535 << 16)
+    total += _NOP_NOP_TIMESTAMP + tsval + tsecr + pattern_sum
+    options = frame + 54
+    if syn:
+        store32(options, _MSS_1460)
+        total += _MSS_1460
+        options += 4
+    store32(options, _NOP_NOP_TIMESTAMP)
+    store32(options + 4, tsval)
+    store32(options + 8, tsecr)
+    store32(frame + TCP_CHECKSUM, ~fold(total) & 0xFFFF)  # and an urgent pointer of 0
+    write_pattern(options + 12, payload, pattern)
+    return L4 + header + payload
+
+
+@njit(nogil=True, forceinline=True)
+def write_udp(frame, macs, source, destination, ports, tag, payload, pattern, pattern_sum):  # type: ignore[no-untyped-def]
+    """One UDP datagram whose payload begins with the word `tag`. Returns the frame's length.
+
+    `pattern_sum`: `words_sum` of the payload without its first four bytes. At least 18 bytes of payload.
+    """
+    write_ip(frame, macs, source, destination, 28 + payload, _TTL_64_UDP)
+    length = swap16(8 + payload)
+    store32(frame + L4, ports)
+    total = source + destination + (PROTOCOL_UDP << 8) + length + ports + length + tag + pattern_sum
+    checksum = ~fold(total) & 0xFFFF
+    if checksum == 0:
+        checksum = 0xFFFF  # 0 means "no checksum" (RFC 768)
+    store32(frame + UDP_LENGTH, length | (checksum << 16))
+    store32(frame + UDP_PAYLOAD, tag)
+    write_pattern(frame + UDP_PAYLOAD + 4, payload - 4, pattern)
+    return UDP_PAYLOAD + payload
+
+
+@njit(nogil=True, forceinline=True)
+def classify(frame, length):  # type: ignore[no-untyped-def]
+    """What a received frame is: IPv4 without options or fragments, TCP or UDP, with right checksums; or not."""
+    if length < SMALLEST_FRAME or load16(frame + ETHERTYPE) != _ETHERTYPE_IPV4 or load8(frame + IP) != 0x45:
+        return IS_OTHER
+    total = swap16(load16(frame + IP_LENGTH))
+    if total + IP > length or total < 28 or load16(frame + IP_FRAGMENT) & 0xFF3F:
+        return IS_OTHER
+    protocol = load8(frame + IP_PROTOCOL)
+    if protocol != PROTOCOL_TCP and protocol != PROTOCOL_UDP:
+        return IS_OTHER
+    addresses = load32(frame + IP_SOURCE) + load32(frame + IP_DESTINATION)
+    if fold(addresses + load32(frame + IP) + load32(frame + IP + 4) + load32(frame + IP + 8)) != 0xFFFF:
+        return IS_BAD_CHECKSUM
+    segment = total - 20
+    if protocol == PROTOCOL_UDP and load16(frame + UDP_CHECKSUM) == 0:
+        return IS_BAD_CHECKSUM  # we always send one: somebody took it away
+    if fold(addresses + (protocol << 8) + swap16(segment) + words_sum(frame + L4, segment)) != 0xFFFF:
+        return IS_BAD_CHECKSUM
+    return IS_TCP if protocol == PROTOCOL_TCP else IS_UDP
+
+
+@njit(nogil=True, forceinline=True)
+def tag_of(frame, echoed):  # type: ignore[no-untyped-def]
+    """The word that names the connection, whatever else the frame holds. `echoed`: read the peer's echo (client side).
+
+    Reads at most the first 70 bytes, which every buffer has.
+    """
+    if load8(frame + IP_PROTOCOL) == PROTOCOL_UDP:
+        return load32(frame + UDP_PAYLOAD)
+    at = SYN_TSVAL if load8(frame + TCP_FLAGS) & SYN else DATA_TSVAL
+    return load32(frame + at + 4) if echoed else load32(frame + at)
+
+
+@njit(nogil=True, forceinline=True)
+def tcp_payload_bytes(frame):  # type: ignore[no-untyped-def]
+    """Bytes of payload of a TCP segment."""
+    return swap16(load16(frame + IP_LENGTH)) - 20 - ((load8(frame + TCP_OFFSET) >> 4) << 2)
+
+
+@njit(nogil=True, forceinline=True)
+def pattern_words_sum(pattern, length):  # type: ignore[no-untyped-def]
+    """`words_sum` of `length` bytes of a pattern whose bytes are all the same."""
+    word = pattern & 0xFFFFFFFF
+    rest = length & 3
+    return (length >> 2) * word + (word & ((1 << (8 * rest)) - 1) if rest else 0)
+
+
+#: Payload of requests and of replies: 'x' and 'y', as in the published procedure.
+REQUEST_PATTERN = 0x7878787878787878
+REPLY_PATTERN = 0x7979797979797979
+
+__all__ = [name for name in globals() if not name.startswith("_") and name not in ("njit", "store8")]

@@ -1,0 +1,62 @@
+"""Places in the arrays that the kernel function works on: parameters, state and counters, all int64."""
+
+#: The two ports.
+CLIENT, SERVER = 0, 1
+
+_names = iter(range(1000))
+
+
+def _next() -> int:
+    return next(_names)
+
+
+#: Parameters: addresses of the MAC headers and of the connection records, and how many of these there are.
+CLIENT_MACS, SERVER_MACS, RECORDS, RECORD_COUNT = (_next() for _ in range(4))
+#: Addresses of the rings' rows, and how many rings there are to take frames from (to put: QUEUES).
+CLIENT_TX, CLIENT_RX, SERVER_TX, SERVER_RX, CLIENT_RX_RINGS, SERVER_RX_RINGS = (_next() for _ in range(6))
+#: Bytes and checksums of the messages.
+REQUEST_BYTES, REQUEST_SUM, REPLY_BYTES, REPLY_SUM = (_next() for _ in range(4))
+UDP_REQUEST_BYTES, UDP_REQUEST_SUM, UDP_REPLY_BYTES, UDP_REPLY_SUM = (_next() for _ in range(4))
+#: What a connection does; the wait is in cycles.
+MESSAGES, SERVER_WAIT, ACK_BEFORE_REPLY, UDP_PER_MILLION = (_next() for _ in range(4))
+#: Who talks to whom; addresses as numbers.
+CLIENT_IP, SERVER_IP, SERVER_IPS, PORT_MIN, PORTS, TCP_PORT, UDP_PORT = (_next() for _ in range(7))
+#: Client addresses times ports, and the generator of random ones.
+TUPLES, TUPLE_MASK, TUPLE_SHIFT, PORT_ORDER_RANDOM = (_next() for _ in range(4))
+#: High bits of the tag: frames of an earlier trial do not belong to this one.
+QUEUES, SALT = (_next() for _ in range(2))
+#: Lengths in cycles: ramp, full load before counting, sustain phase, at most after it.
+RAMP, SETTLE, SUSTAIN, LINGER, TIMELINE_STEP, LATE_LIMIT = (_next() for _ in range(6))
+#: A tick is 2**TICK_SHIFT cycles, about a millisecond; a connection fails after TIMEOUT_TICKS without progress.
+TICK_SHIFT, TIMEOUT_TICKS = (_next() for _ in range(2))
+PARAMETERS = _next()
+
+_names = iter(range(1000))
+#: State: STOP is set from outside. Lists of records by number.
+STOP, FREE_HEAD, HIGHEST, WAITING_FIRST, WAITING_LAST, SWEEP = (_next() for _ in range(6))
+#: Connections open, and those of them that count; begun since the start; the next client.
+ACTIVE, COUNTED_ACTIVE, BEGUN, UDP_DEBT, TUPLE = (_next() for _ in range(5))
+#: Connections due in the sustain phase and begun; how late at worst (cycles), how many were later than the limit.
+INTENDED, LATE_MAX, LATE_COUNT, LONGEST_PAUSE, SUSTAIN_PAUSE = (_next() for _ in range(5))
+ACTIVE_SUM, ACTIVE_SAMPLES, ACTIVE_MAX, POINTS = (_next() for _ in range(4))
+STATES = _next()
+
+_names = iter(range(1000))
+#: Counters. Pairs are indexed by port.
+TX_PACKETS, _, TX_BYTES, _, RX_PACKETS, _, RX_BYTES, _ = (_next() for _ in range(8))
+DUT_MISSED, NO_RECORD, ALL_COMPLETED, ALL_FAILED = (_next() for _ in range(4))
+#: Connections that count.
+ATTEMPTED, ESTABLISHED, COMPLETED, SETUP_MAX = (_next() for _ in range(4))
+#: Received frames that are no use: not ours, of no connection, of another one, at the wrong time.
+FOREIGN, UNKNOWN, MISDIRECTED, OUT_OF_ORDER = (_next() for _ in range(4))
+#: Failed connections that count, by cause.
+FAILED = _next()
+CAUSES = ("no_syn_ack", "no_reply", "no_fin", "no_last_ack", "reset", "bad_checksum")
+CAUSE_NO_SYN_ACK, CAUSE_NO_REPLY, CAUSE_NO_FIN, CAUSE_NO_LAST_ACK, CAUSE_RESET, CAUSE_BAD_CHECKSUM = range(6)
+COUNTERS = FAILED + len(CAUSES)
+
+#: The record's number in a tag: at most four million connections.
+SLOT_BITS = 22
+SLOT_MASK = (1 << SLOT_BITS) - 1
+MOST_RECORDS = 1 << SLOT_BITS
+HISTOGRAM_BINS = 1024

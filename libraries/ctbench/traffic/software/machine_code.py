@@ -1,0 +1,103 @@
+"""Memory access that numba does not offer: plain and ordered loads and stores, byte swap, prefetch, cycle counter.
+
+All values and addresses are int64 (numba turns int64 with uint64 into float64). Loads extend with zeros. Loads and
+stores of the memif indices are ordered as the protocol needs: acquire on load, release on store. On x86-64, the only
+processor the generator runs on, both are plain instructions.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+def _load(bits: int, ordering: str = "") -> Any:
+    """An intrinsic `f(address) -> int64` that reads `bits` bits."""
+
+    def load(_typingctx: Any, address: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
+            if ordering:
+                value = builder.load_atomic(pointer, ordering=ordering, align=bits // 8)
+            else:
+                value = builder.load(pointer, align=1)
+            return builder.zext(value, ir.IntType(64)) if bits < 64 else value
+
+        return types.int64(types.int64), codegen
+
+    return intrinsic(load)
+
+
+def _store(bits: int, ordering: str = "") -> Any:
+    """An intrinsic `f(address, value)` that writes the low `bits` bits."""
+
+    def store(_typingctx: Any, address: Any, value: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
+            value = builder.trunc(args[1], ir.IntType(bits)) if bits < 64 else args[1]
+            if ordering:
+                builder.store_atomic(value, pointer, ordering=ordering, align=bits // 8)
+            else:
+                builder.store(value, pointer, align=1)
+
+        return types.void(types.int64, types.int64), codegen
+
+    return intrinsic(store)
+
+
+load8: Callable[[int], int] = _load(8)
+load16: Callable[[int], int] = _load(16)
+load32: Callable[[int], int] = _load(32)
+load64: Callable[[int], int] = _load(64)
+load16_acquire: Callable[[int], int] = _load(16, "acquire")
+store8: Callable[[int, int], None] = _store(8)
+store16: Callable[[int, int], None] = _store(16)
+store32: Callable[[int, int], None] = _store(32)
+store64: Callable[[int, int], None] = _store(64)
+store16_release: Callable[[int, int], None] = _store(16, "release")
+
+
+def _bswap(bits: int) -> Any:
+    def bswap(_typingctx: Any, value: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            swapped = builder.bswap(builder.trunc(args[0], ir.IntType(bits)))
+            return builder.zext(swapped, ir.IntType(64))
+
+        return types.int64(types.int64), codegen
+
+    return intrinsic(bswap)
+
+
+#: Network byte order of the low 32 (16) bits, and back.
+swap32: Callable[[int], int] = _bswap(32)
+swap16: Callable[[int], int] = _bswap(16)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(_typingctx: Any, address: Any) -> Any:
+    """Bring the cache line at `address` close, without waiting for it."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        i32 = ir.IntType(32)
+        pointer_type = ir.IntType(8).as_pointer()
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [pointer_type], ir.FunctionType(ir.VoidType(), [pointer_type, i32, i32, i32])
+        )
+        pointer = builder.inttoptr(args[0], pointer_type)
+        builder.call(function, [pointer, i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def cycles(_typingctx: Any) -> Any:
+    """The processor's time stamp counter (`rdtsc`)."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.readcyclecounter", [], ir.FunctionType(ir.IntType(64), []))
+        return builder.call(function, [])
+
+    return types.int64(), codegen

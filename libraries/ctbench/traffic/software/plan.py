@@ -1,0 +1,133 @@
+"""From a profile and an offered load to the parameters of the kernel function."""
+
+import ipaddress
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.frames import REPLY_PATTERN, REQUEST_PATTERN
+
+#: A shorter UDP payload would need padding behind the datagram: Ethernet's least is 60 bytes without FCS.
+_LEAST_UDP_PAYLOAD = 18
+#: The rate climbs to the offered load in this time; then it is held for a connection's lifetime before it counts.
+RAMP_S = 0.2
+#: At the full rate, before counting: caches, flow tables and queues settle.
+SETTLE_S = 0.3
+#: A connection without progress for this long has failed. The DUT's queues hold a few milliseconds.
+REPLY_TIMEOUT_S = 0.5
+#: A connection that begins later than this after its time began late.
+LATE_LIMIT_S = 0.001
+
+Parameters = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The phases of a trial, in seconds."""
+
+    ramp_s: float
+    settle_s: float
+    sustain_s: float
+    linger_s: float
+    timeline_step_s: float
+
+    @classmethod
+    def of(cls, profile: ConnectionProfile, duration_s: float) -> "Timing":
+        """A connection that lives long needs a ramp-up of one lifetime before the load is the one asked for."""
+        return cls(
+            ramp_s=RAMP_S,
+            settle_s=SETTLE_S + profile.lifetime_s,
+            sustain_s=duration_s,
+            linger_s=profile.lifetime_s * 1.1 + 3 * REPLY_TIMEOUT_S,
+            timeline_step_s=max(0.05, duration_s / 100),
+        )
+
+    @property
+    def ramp_up_s(self) -> float:
+        """Seconds before the sustain phase."""
+        return self.ramp_s + self.settle_s
+
+
+def pattern_sum(pattern: int, length: int) -> int:
+    """The sum of the little-endian 32-bit words of `length` bytes of the pattern, padded with zeros."""
+    data = struct.pack("<Q", pattern) * (length // 8 + 1)
+    data = data[:length] + bytes(-length % 4)
+    return sum(struct.unpack(f"<{len(data) // 4}I", data))
+
+
+def records_needed(profile: ConnectionProfile, load_cps: float) -> int:
+    """Connection records for the trial: those that live, and those of a DUT that answers none until the timeout.
+
+    At most four million; a trial that needs more is limited by the generator, and says so.
+    """
+    open_at_once = load_cps * (profile.lifetime_s + 3 * REPLY_TIMEOUT_S)
+    return max(4096, min(lay.MOST_RECORDS, int(open_at_once * 1.1)))
+
+
+def parameters(
+    profile: ConnectionProfile,
+    timing: Timing,
+    *,
+    hertz: float,
+    queues: int,
+    salt: int,
+    records: int,
+    count: int,
+    macs: int,
+) -> Parameters:
+    """The kernel function's parameters. `hertz`: of the cycle counter; `macs`: address of two headers of 16 bytes."""
+    p = np.zeros(lay.PARAMETERS, dtype=np.int64)
+
+    def cycles(seconds: float) -> int:
+        return int(seconds * hertz)
+
+    udp_request = max(profile.request_bytes, _LEAST_UDP_PAYLOAD)
+    udp_reply = max(profile.reply_bytes, _LEAST_UDP_PAYLOAD)
+    ports = profile.client_port_max - profile.client_port_min + 1
+    tuples = ports * profile.client_ips
+    bits = max(4, (tuples - 1).bit_length())
+    for place, value in {
+        lay.CLIENT_MACS: macs,
+        lay.SERVER_MACS: macs + 16,
+        lay.RECORDS: records,
+        lay.RECORD_COUNT: count,
+        lay.REQUEST_BYTES: profile.request_bytes,
+        lay.REQUEST_SUM: pattern_sum(REQUEST_PATTERN, profile.request_bytes),
+        lay.REPLY_BYTES: profile.reply_bytes,
+        lay.REPLY_SUM: pattern_sum(REPLY_PATTERN, profile.reply_bytes),
+        lay.UDP_REQUEST_BYTES: udp_request,
+        lay.UDP_REQUEST_SUM: pattern_sum(REQUEST_PATTERN, udp_request - 4),
+        lay.UDP_REPLY_BYTES: udp_reply,
+        lay.UDP_REPLY_SUM: pattern_sum(REPLY_PATTERN, udp_reply - 4),
+        lay.MESSAGES: profile.messages,
+        lay.SERVER_WAIT: cycles(profile.server_wait_ms / 1000),
+        lay.ACK_BEFORE_REPLY: int(profile.ack_before_reply),
+        lay.UDP_PER_MILLION: round(profile.udp_percent * 10_000),
+        lay.CLIENT_IP: int(ipaddress.IPv4Address(profile.client_ip)),
+        lay.SERVER_IP: int(ipaddress.IPv4Address(profile.server_ip)),
+        lay.SERVER_IPS: profile.server_ips,
+        lay.PORT_MIN: profile.client_port_min,
+        lay.PORTS: ports,
+        lay.TCP_PORT: profile.tcp_port,
+        lay.UDP_PORT: profile.udp_port,
+        lay.TUPLES: tuples,
+        lay.TUPLE_MASK: (1 << bits) - 1,
+        lay.TUPLE_SHIFT: (bits + 1) // 2,
+        lay.PORT_ORDER_RANDOM: int(profile.port_order == "random"),
+        lay.QUEUES: queues,
+        lay.SALT: (salt << lay.SLOT_BITS) & 0xFFFFFFFF,
+        lay.RAMP: cycles(timing.ramp_s),
+        lay.SETTLE: cycles(timing.settle_s),
+        lay.SUSTAIN: cycles(timing.sustain_s),
+        lay.LINGER: cycles(timing.linger_s),
+        lay.TIMELINE_STEP: cycles(timing.timeline_step_s),
+        lay.LATE_LIMIT: cycles(LATE_LIMIT_S),
+        lay.TICK_SHIFT: int(hertz / 1000).bit_length() - 1,
+    }.items():
+        p[place] = value
+    tick_s = (1 << int(p[lay.TICK_SHIFT])) / hertz
+    p[lay.TIMEOUT_TICKS] = int((REPLY_TIMEOUT_S + profile.server_wait_ms / 1000) / tick_s)
+    return p

@@ -1,0 +1,124 @@
+"""Rings of frames in shared memory, as the kernel function sees them: take a frame, give it back, put one, publish.
+
+A ring is a row of int64 columns, known by its address, the same for both roles and both directions of memif (DPDK's
+memif.h, memif_ring_t):
+
+* one side *produces* frames and moves an index, the other *consumes* them and moves another; both are free-running
+  16-bit counters in shared memory;
+* where the producer owns the buffers (client → server) the consumer's index follows the producer's, and `size` frames
+  fit in between: `BIAS` is the ring's size;
+* where the consumer owns them (server → client) its index runs ahead of the producer's by the buffers it has offered:
+  `BIAS` is 0 for the producer; the consumer adds the size when it gives a buffer back.
+
+Another kind of port (AF_PACKET) needs its own four functions of this file, and nothing of the state machine changes.
+"""
+
+import numpy as np
+from numba import njit
+
+from ctbench.traffic.software.machine_code import (
+    load16_acquire,
+    load32,
+    load64,
+    prefetch,
+    store16,
+    store16_release,
+    store32,
+    store64,
+)
+
+#: Columns of a ring's row. Addresses of the producer's and the consumer's index, and of the first descriptor.
+PRODUCED, CONSUMED, DESCRIPTORS = 0, 1, 2
+#: Address of the memory region that descriptor offsets count from; ring size - 1; see above.
+REGION, MASK, BIAS = 3, 4, 5
+#: What to write into a descriptor's length when its buffer is given back; 0: leave it (the producer's buffers).
+BUFFER_BYTES = 6
+#: This side's own index, not yet published; frames that may be put before the other index must be read again.
+INDEX, ROOM = 7, 8
+#: Two cache lines a row, so that rings do not share one.
+COLUMNS = 16
+ROW_BYTES = COLUMNS * 8
+
+#: A descriptor (DPDK memif.h, memif_desc_t): flags u16, region u16, length u32, offset u32, metadata u32.
+DESCRIPTOR_BYTES = 16
+DESCRIPTOR_LENGTH, DESCRIPTOR_OFFSET = 4, 8
+
+
+def new_rings(count: int) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
+    """Rows for `count` rings, all zero."""
+    return np.zeros((count, COLUMNS), dtype=np.int64)
+
+
+@njit(nogil=True, forceinline=True)
+def _get(ring, column):  # type: ignore[no-untyped-def]
+    # By address: a view of the array would be counted in and out for every frame.
+    return load64(ring + 8 * column)
+
+
+@njit(nogil=True, forceinline=True)
+def _set(ring, column, value):  # type: ignore[no-untyped-def]
+    store64(ring + 8 * column, value)
+
+
+@njit(nogil=True, forceinline=True)
+def frames_waiting(ring):  # type: ignore[no-untyped-def]
+    """Frames that the other side has put and this side has not taken."""
+    return (load16_acquire(_get(ring, PRODUCED)) - _get(ring, INDEX)) & 0xFFFF
+
+
+@njit(nogil=True, forceinline=True)
+def frame_at(ring, ahead):  # type: ignore[no-untyped-def]
+    """Address and length of the frame that is `ahead` places behind the next one to take."""
+    descriptor = _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+    return _get(ring, REGION) + load32(descriptor + DESCRIPTOR_OFFSET), load32(descriptor + DESCRIPTOR_LENGTH)
+
+
+@njit(nogil=True, forceinline=True)
+def prefetch_frame(ring, ahead):  # type: ignore[no-untyped-def]
+    """Bring the headers of a waiting frame close: two cache lines hold them all."""
+    descriptor = _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+    frame = _get(ring, REGION) + load32(descriptor + DESCRIPTOR_OFFSET)
+    prefetch(frame)
+    prefetch(frame + 64)
+
+
+@njit(nogil=True, forceinline=True)
+def give_back(ring, count):  # type: ignore[no-untyped-def]
+    """Take `count` frames off the ring: their buffers belong to the other side again."""
+    if _get(ring, BUFFER_BYTES):
+        for ahead in range(count):
+            descriptor = _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+            store32(descriptor + DESCRIPTOR_LENGTH, _get(ring, BUFFER_BYTES))
+    _set(ring, INDEX, _get(ring, INDEX) + count)
+    store16_release(_get(ring, CONSUMED), _get(ring, INDEX) + _get(ring, BIAS))
+
+
+@njit(nogil=True, forceinline=True)
+def room(ring):  # type: ignore[no-untyped-def]
+    """Whether a frame may be put. Reads the other side's index only when the known room is used up."""
+    if _get(ring, ROOM) == 0:
+        _set(ring, ROOM, (load16_acquire(_get(ring, CONSUMED)) + _get(ring, BIAS) - _get(ring, INDEX)) & 0xFFFF)
+    return _get(ring, ROOM) > 0
+
+
+@njit(nogil=True, forceinline=True)
+def next_buffer(ring):  # type: ignore[no-untyped-def]
+    """Address of the buffer for the next frame; only after `room` said yes."""
+    descriptor = _get(ring, DESCRIPTORS) + (_get(ring, INDEX) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+    return _get(ring, REGION) + load32(descriptor + DESCRIPTOR_OFFSET)
+
+
+@njit(nogil=True, forceinline=True)
+def put(ring, length):  # type: ignore[no-untyped-def]
+    """The frame written to `next_buffer` has `length` bytes and is ready; `publish` shows it to the other side."""
+    descriptor = _get(ring, DESCRIPTORS) + (_get(ring, INDEX) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+    store16(descriptor, 0)
+    store32(descriptor + DESCRIPTOR_LENGTH, length)
+    _set(ring, INDEX, _get(ring, INDEX) + 1)
+    _set(ring, ROOM, _get(ring, ROOM) - 1)
+
+
+@njit(nogil=True, forceinline=True)
+def publish(ring):  # type: ignore[no-untyped-def]
+    """Show the frames that were put to the other side."""
+    store16_release(_get(ring, PRODUCED), _get(ring, INDEX))

@@ -1,0 +1,87 @@
+"""Read and mend packets in tests, independently of the generator's own code."""
+
+import socket
+import struct
+from dataclasses import dataclass
+
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+
+
+def internet_checksum(data: bytes) -> int:
+    """RFC 1071."""
+    data += bytes(len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+@dataclass(frozen=True)
+class Packet:
+    """What stands in a frame."""
+
+    source: str
+    destination: str
+    protocol: int
+    source_port: int
+    destination_port: int
+    payload: bytes
+    seq: int = 0
+    ack: int = 0
+    flags: int = 0
+    options: bytes = b""
+
+
+def parse(frame: bytes) -> Packet:
+    """Parse an Ethernet frame with IPv4 and TCP or UDP."""
+    total, protocol = struct.unpack_from("!H", frame, 16)[0], frame[23]
+    source, destination = socket.inet_ntoa(frame[26:30]), socket.inet_ntoa(frame[30:34])
+    ports = struct.unpack_from("!HH", frame, 34)
+    if protocol == 17:
+        return Packet(source, destination, protocol, *ports, payload=frame[42 : 14 + total])
+    seq, ack, offset, flags = struct.unpack_from("!IIBB", frame, 38)
+    header = (offset >> 4) * 4
+    return Packet(
+        source, destination, protocol, *ports, payload=frame[34 + header : 14 + total],
+        seq=seq, ack=ack, flags=flags, options=frame[54 : 34 + header],
+    )  # fmt: skip
+
+
+def checksums_are_right(frame: bytes) -> bool:
+    """Whether the IPv4 header and the TCP or UDP segment add up."""
+    total = struct.unpack_from("!H", frame, 16)[0]
+    segment = frame[34 : 14 + total]
+    pseudo = frame[26:34] + struct.pack("!BBH", 0, frame[23], len(segment))
+    return internet_checksum(frame[14:34]) == 0 and internet_checksum(pseudo + segment) == 0
+
+
+def rewrite(frame: bytes, *, source: str | None = None, destination: str | None = None, source_port: int | None = None,
+            destination_port: int | None = None, flags: int | None = None) -> bytes:  # fmt: skip
+    """The frame with other addresses, ports or TCP flags, and checksums that are right again: what NAT does."""
+    new = bytearray(frame)
+    if source:
+        new[26:30] = socket.inet_aton(source)
+    if destination:
+        new[30:34] = socket.inet_aton(destination)
+    if source_port is not None:
+        struct.pack_into("!H", new, 34, source_port)
+    if destination_port is not None:
+        struct.pack_into("!H", new, 36, destination_port)
+    if flags is not None:
+        new[47] = flags
+    new[24:26] = b"\0\0"
+    struct.pack_into("!H", new, 24, internet_checksum(bytes(new[14:34])))
+    total = struct.unpack_from("!H", new, 16)[0]
+    at = 50 if new[23] == 6 else 40
+    new[at : at + 2] = b"\0\0"
+    pseudo = bytes(new[26:34]) + struct.pack("!BBH", 0, new[23], total - 20)
+    struct.pack_into("!H", new, at, internet_checksum(pseudo + bytes(new[34 : 14 + total])) or 0xFFFF)
+    return bytes(new)
+
+
+def pcap(frames: list[tuple[float, bytes]]) -> bytes:
+    """A capture file (libpcap format, Ethernet) of frames with their times in seconds."""
+    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)]
+    for when, frame in frames:
+        parts.append(struct.pack("<IIII", int(when), int(when % 1 * 1e6), len(frame), len(frame)) + frame)
+    return b"".join(parts)

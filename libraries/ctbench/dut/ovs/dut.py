@@ -1,0 +1,262 @@
+"""OVS-DPDK as device under test: one private ovs-vswitchd that is brought from topology to topology and read back."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from ctbench.dut.base import DutCounters, Ports, Problem, Topology
+from ctbench.dut.ovs.bridge import PORTS, Bridge, read_ruleset
+from ctbench.dut.ovs.control import BRIDGE, OvsControl
+from ctbench.dut.ovs.daemons import POLL_S, OvsDaemons, ProcessIdentity
+from ctbench.dut.ovs.health import TrialStart, log_problems, new_drops, process_problem, since
+from ctbench.dut.ovs.memory import Memory, choose_memory
+from ctbench.dut.ovs.parse import PortCounters, parse_pmd_statistics, parse_ports, parse_rxq_map
+from ctbench.dut.ovs.readback import differences, differing_threads
+from ctbench.dut.ovs.settings import PACKAGES, ConntrackSettings, OvsInstallation
+from ctbench.dut.ovs.threads import keep_off_pmd_cpus
+from ctbench.errors import MissingResource, TestbedError
+from ctbench.hosts.base import Host
+from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
+
+#: Folder of the instance on its host.
+FOLDER = "/run/ctbench/ovs"
+#: The ruleset files that ship with the suite.
+RULESETS = Path(__file__).parents[4] / "resources" / "rulesets" / "ovs"
+#: OpenFlow port number -> side, the keys of `DutCounters`.
+SIDES = {PORTS["port0"]: "client", PORTS["port1"]: "server"}
+#: Device that the LOCAL port of a `netdev` bridge needs; only root can open it on some distributions.
+TUN = "/dev/net/tun"
+#: Frames that a memif ring holds at least.
+LEAST_MEMIF_RING = 64
+#: Seconds that OVS gets to take over a topology, and conntrack to empty its table.
+SETTLE_TIMEOUT_S = 15.0
+FLUSH_TIMEOUT_S = 30.0
+
+
+class OvsDpdkDut:
+    """Implements `ctbench.dut.base.Dut`. Everything it starts and writes is in `FOLDER` of the host."""
+
+    def __init__(
+        self,
+        host: Host,
+        machine: Machine,
+        placement: Callable[[Topology], Placement],
+        *,
+        installation: OvsInstallation | None = None,
+        conntrack: ConntrackSettings | None = None,
+        pci: Sequence[str] = (),
+        memif_frames: int = 2048,
+        rulesets: Path = RULESETS,
+        log_folder: Path | None = None,
+        memory_mb: int = 1024,
+    ) -> None:
+        """`machine` is `read_machine(host)`, read before anybody pins threads. `placement` says which CPUs a topology
+        uses, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `pci`: addresses of
+        the two ports, client side first; none for memif, whose links hold `memif_frames` frames towards OVS.
+        ovs-vswitchd's log is copied to `log_folder`."""
+        self._host = host
+        self._machine = machine
+        self._installation = installation or OvsInstallation()
+        self._conntrack = conntrack or ConntrackSettings()
+        self._pci = tuple(pci)
+        self._memif_frames = memif_frames
+        self._rulesets = rulesets
+        self._log_folder = log_folder
+        self._memory_mb = memory_mb
+        self.placement = placement
+        self.control = OvsControl(host, self._installation, FOLDER)
+        self._daemons = OvsDaemons(self.control)
+        self._bridge: Bridge | None = None
+        self._pretended_numa = ""
+        self._memory = Memory(memory_mb, hugepages=False)
+        self._version: dict[str, str] = {}
+        self._applied: tuple[Topology, Placement] | None = None
+        self._trial: TrialStart | None = None
+        self._counted_from: dict[int, PortCounters] = {}
+
+    def apply(self, topology: Topology) -> Ports:
+        """See `Dut.apply`. ovs-vswitchd keeps running from topology to topology."""
+        placement = self.placement(topology)
+        ruleset = read_ruleset(self._rulesets / f"{topology.ruleset}.flows")
+        numa = pretended_numa(topology.pmd_cpus) if placement.oversubscribed else ""
+        if self._bridge is None or numa != self._pretended_numa or self._daemons.vswitchd() is None:
+            self._bridge = self._start(placement, numa)
+        try:
+            self._bridge.configure(topology, placement, ruleset)
+            keep_off_pmd_cpus(self._host, self._running().pid, placement)
+            self._applied = (topology, placement)
+            self._wait_until_settled()
+            self._counted_from = self._read_ports()
+            self.begin_trial()
+        except TestbedError:
+            self._save_log()
+            self._bridge = None  # whatever state it is in: the next topology gets a fresh one
+            raise
+        return self._ports(self._bridge, topology)
+
+    def verify(self) -> None:
+        """Read back the applied topology; `TestbedError` names each difference, asked and found."""
+        found = self._differences()
+        if found:
+            raise TestbedError(f"OVS is not set up as the topology asks: {'; '.join(found)}.")
+
+    def flush_state(self) -> None:
+        """See `Dut.flush_state`."""
+        deadline = time.monotonic() + FLUSH_TIMEOUT_S
+        self.control.appctl("dpctl/flush-conntrack")
+        while (left := self.connections()) > 0:
+            if time.monotonic() > deadline:
+                raise TestbedError(f"{left} connections are left {FLUSH_TIMEOUT_S:g} s after conntrack was flushed.")
+            time.sleep(POLL_S)
+
+    def connections(self) -> int:
+        """Entries in the connection table now."""
+        return int(self.control.appctl("dpctl/ct-get-nconns"))
+
+    def begin_trial(self) -> None:
+        """See `Dut.begin_trial`; clears the PMD threads' statistics."""
+        self.control.appctl("dpif-netdev/pmd-stats-clear")
+        self._trial = TrialStart(self._running(), self._daemons.log_size(), self._read_ports())
+
+    def health(self) -> list[Problem]:
+        """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself."""
+        if self._trial is None:
+            return [Problem("fatal", "ovs-vswitchd is not set up.")]
+        problem = process_problem(self._trial.process, self._daemons.vswitchd())
+        problems = [problem] if problem else []
+        problems += log_problems(self._daemons.log_since(self._trial.log_size))
+        if problem:
+            self._save_log()
+            return problems
+        lost = new_drops(self._trial.ports, self._read_ports(), SIDES)
+        return problems + [Problem("warning", f"OVS lost {count} packets: {name}.") for name, count in lost.items()]
+
+    def counters(self) -> DutCounters:
+        """See `Dut.counters`; immediate, not what ovs-vswitchd writes to its database every 5 s."""
+        now = self._read_ports()
+        start = self._counted_from
+        return DutCounters(
+            {side: since(start[port].rx_packets, now[port].rx_packets) for port, side in SIDES.items()},
+            {side: since(start[port].tx_packets, now[port].tx_packets) for port, side in SIDES.items()},
+            new_drops(start, now, SIDES),
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """See `Dut.snapshot`; without what only a running ovs-vswitchd can say when it is dead."""
+        facts: dict[str, Any] = {
+            "kind": "ovs-dpdk",
+            **self._version,
+            "vswitchd": self._installation.vswitchd_path,
+            "machine": self._machine.as_record(),
+            "memory": self._memory.as_record(),
+        }
+        if self._bridge is None or self._applied is None:
+            return facts
+        topology, placement = self._applied
+        facts |= {
+            "topology": topology.model_dump(),
+            "datapath_type": self._bridge.datapath_type,
+            "placement": asdict(placement),
+            "conntrack": self._conntrack.model_dump(),
+        }
+        process = self._daemons.vswitchd()
+        if process:
+            facts |= {"pid": process.pid, **self._running_facts()}
+        return facts
+
+    def restore(self) -> None:
+        """See `Dut.restore`: the daemons end, their folder goes, their log is kept."""
+        self._save_log()
+        self._bridge = self._applied = self._trial = None
+        self._daemons.stop()
+
+    def _start(self, placement: Placement, numa: str) -> Bridge:
+        self._require_installation()
+        self._save_log()
+        self._bridge = self._applied = self._trial = None
+        self._memory = choose_memory(read_hugepages(self._host), self._memory_mb)
+        if self._pci and not self._memory.hugepages:
+            raise MissingResource(f"A network card needs hugepages for DPDK: {self._memory.advice}")
+        bus = "" if self._pci else "--no-pci "
+        other_config = {
+            "dpdk-init": "true",
+            "dpdk-extra": f"{bus}{self._memory.eal_options}",
+            "pmd-cpu-mask": placement.pmd_mask,
+            **self._memory.other_config,
+        }
+        kind = "netdev" if self._can_open(TUN) else "dummy"
+        options = ["--enable-dummy"] if kind == "dummy" else []
+        options += [f"--dummy-numa={numa}"] if numa else []
+        self._daemons.start(other_config, options, placement.housekeeping)
+        self._pretended_numa = numa
+        self._version = self._read_versions()
+        bridge = Bridge(self.control, kind, self._conntrack, self._pci)
+        bridge.create()
+        return bridge
+
+    def _require_installation(self) -> None:
+        done = self._host.run(["ls", "-d", *self._installation.files], check=False)
+        missing = [path for path in self._installation.files if path not in done.stdout.splitlines()]
+        if missing:
+            raise MissingResource(
+                f"OVS-DPDK is not on {self._host.name}: {', '.join(missing)} not found. Install {PACKAGES}."
+            )
+
+    def _can_open(self, device: str) -> bool:
+        # Permission bits do not tell: a sandbox's root is nobody to the host's devices. Copying nothing opens it.
+        argv = ["dd", f"if={device}", f"of={device}", "count=0", "conv=notrunc,nocreat"]
+        return self._host.run(argv, check=False).exit_status == 0
+
+    def _read_versions(self) -> dict[str, str]:
+        lines = self._host.run([self._installation.vswitchd_path, "--version"]).stdout.splitlines()
+        dpdk = [line.split()[-1] for line in lines if line.startswith("DPDK ")]
+        return {"version": lines[0].split()[-1], "dpdk_version": dpdk[0] if dpdk else "none"}
+
+    def _wait_until_settled(self) -> None:
+        """OVS answers ovs-vsctl before its datapath has followed; what differs in the end is an error."""
+        deadline = time.monotonic() + SETTLE_TIMEOUT_S
+        while self._differences():
+            if time.monotonic() > deadline:
+                self.verify()
+            time.sleep(POLL_S)
+
+    def _differences(self) -> list[str]:
+        if self._bridge is None or self._applied is None:
+            raise TestbedError("No topology is applied.")
+        topology, placement = self._applied
+        found = differing_threads(self.control, self._running().pid, placement)
+        return found + differences(self.control, self._bridge, topology, placement, self._conntrack)
+
+    def _running(self) -> ProcessIdentity:
+        process = self._daemons.vswitchd()
+        if process is None:
+            raise TestbedError(f"ovs-vswitchd died: {self._daemons.log_excerpt()}.")
+        return process
+
+    def _ports(self, bridge: Bridge, topology: Topology) -> Ports:
+        kind: Literal["memif", "pci"] = "pci" if self._pci else "memif"
+        if self._pci:
+            client, server = self._pci
+        else:
+            client, server = (str(self._host.local_path(bridge.memif_sockets[port])) for port in PORTS)
+        # The queues share what a link holds: a topology with more of them is not given more time to answer.
+        ring = max(LEAST_MEMIF_RING, self._memif_frames >> (topology.rx_queues - 1).bit_length())
+        return Ports(kind, client, server, topology.rx_queues, topology.pmd_cpus + 1, ring)
+
+    def _read_ports(self) -> dict[int, PortCounters]:
+        return parse_ports(self.control.ofctl("-O", "OpenFlow14", "dump-ports", BRIDGE))
+
+    def _running_facts(self) -> dict[str, Any]:
+        queues = parse_rxq_map(self.control.appctl("dpif-netdev/pmd-rxq-show"))
+        statistics = parse_pmd_statistics(self.control.appctl("dpif-netdev/pmd-stats-show"))
+        return {
+            "other_config": self.control.columns("Open_vSwitch", ".", "other_config")["other_config"],
+            "rxq_map": {str(cpu): [f"{port}/{queue}" for port, queue in polled] for cpu, polled in queues.items()},
+            "pmd": {str(cpu): pmd.as_record() for cpu, pmd in statistics.items()},
+        }
+
+    def _save_log(self) -> None:
+        if self._log_folder:
+            self._daemons.save_log(self._log_folder)

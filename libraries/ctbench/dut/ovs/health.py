@@ -1,0 +1,70 @@
+"""What went wrong with ovs-vswitchd since a trial began, judged by its log and its ports' counters."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ctbench.dut.base import Problem
+from ctbench.dut.ovs.daemons import ProcessIdentity
+from ctbench.dut.ovs.parse import LogLine, PortCounters, parse_log_line
+
+#: Severities after which nothing that OVS did can be trusted.
+FATAL_SEVERITIES = ("EMER", "ERR")
+#: Warnings that tell of stalls: timeval's poll interval, and RCU waiting for a thread. Others are normal.
+STALLS = ("Unreasonably long", "blocked")
+#: Different messages of a kind that are told apart in the list of problems.
+MESSAGES_AT_MOST = 5
+
+
+@dataclass(frozen=True)
+class TrialStart:
+    """What a trial's health is compared with."""
+
+    process: ProcessIdentity
+    #: Bytes in the log.
+    log_size: int
+    #: OpenFlow port -> counters.
+    ports: Mapping[int, PortCounters]
+
+
+def process_problem(before: ProcessIdentity, now: ProcessIdentity | None) -> Problem | None:
+    """Whether ovs-vswitchd is another one, or none."""
+    if now is None:
+        return Problem("fatal", f"ovs-vswitchd (process {before.pid}) died.")
+    if now != before:
+        return Problem("fatal", f"ovs-vswitchd restarted: it was process {before.pid} and is {now.pid}.")
+    return None
+
+
+def log_problems(lines: Iterable[str]) -> list[Problem]:
+    """Errors (fatal) and stalls (a warning: they cost packets, which the trial counts by itself)."""
+    parsed = [line for line in map(parse_log_line, lines) if line]
+    errors = [line for line in parsed if line.severity in FATAL_SEVERITIES]
+    stalls = [line for line in parsed if line.severity == "WARN" and any(text in line.message for text in STALLS)]
+    return [
+        *(Problem("fatal", f"ovs-vswitchd logged an error: {text}") for text in _messages(errors)),
+        *(Problem("warning", f"ovs-vswitchd stalled: {text}") for text in _messages(stalls)),
+    ]
+
+
+def new_drops(
+    before: Mapping[int, PortCounters], now: Mapping[int, PortCounters], names: Mapping[int, str]
+) -> dict[str, int]:
+    """`<side>.<counter>` -> packets lost at a port since `before`; only those that are not zero."""
+    drops = {}
+    for number, side in names.items():
+        for counter, value in now[number].drops.items():
+            lost = since(before[number].drops.get(counter, 0), value)
+            if lost:
+                drops[f"{side}.{counter}"] = lost
+    return drops
+
+
+def since(before: int, now: int) -> int:
+    """Increase of a counter that starts again at 0 when a port's device is made anew."""
+    return now - before if now >= before else now
+
+
+def _messages(lines: Iterable[LogLine]) -> list[str]:
+    texts = list(dict.fromkeys(f"{line.message} ({line.module})" for line in lines))
+    more = len(texts) - MESSAGES_AT_MOST
+    return [*texts[:MESSAGES_AT_MOST], *([f"and {more} more"] if more > 0 else [])]

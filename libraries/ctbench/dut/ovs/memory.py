@@ -1,0 +1,47 @@
+"""Where DPDK's memory comes from: hugepages that are free on the host, else ordinary pages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ctbench.hosts.machine import Hugepages
+
+
+@dataclass(frozen=True)
+class Memory:
+    """DPDK's memory, and what to type to get hugepages where there are none; DPDK guide, EAL parameters."""
+
+    megabytes: int
+    hugepages: bool
+    #: What an administrator types; empty with hugepages.
+    advice: str = ""
+
+    @property
+    def other_config(self) -> dict[str, str]:
+        """Settings of the Open_vSwitch table, without what `eal_options` says."""
+        return {"dpdk-socket-mem": str(self.megabytes)} if self.hugepages else {}
+
+    @property
+    def eal_options(self) -> str:
+        """Part of `other_config:dpdk-extra`. `--in-memory` keeps hugepages anonymous, so that they are free again
+        however the process ends; it does not go together with `--no-huge`, which needs `--legacy-mem` to have one
+        contiguous area."""
+        return "--in-memory" if self.hugepages else f"--no-huge --legacy-mem -m {self.megabytes}"
+
+    def as_record(self) -> dict[str, Any]:
+        """For the record."""
+        kind = "hugepages" if self.hugepages else "no-huge"
+        return {"kind": kind, "megabytes": self.megabytes, **({"advice": self.advice} if self.advice else {})}
+
+
+def choose_memory(hugepages: Sequence[Hugepages], megabytes: int) -> Memory:
+    """Hugepages where `megabytes` of one size are free, else ordinary pages."""
+    for pages in hugepages:
+        if pages.free * pages.size_kb >= megabytes * 1024:
+            return Memory(megabytes, hugepages=True)
+    smallest = min(hugepages, key=lambda pages: pages.size_kb, default=None)
+    if smallest is None:
+        return Memory(megabytes, hugepages=False, advice="this kernel has no hugepages")
+    in_use = smallest.total - smallest.free
+    needed = in_use + -(-megabytes * 1024 // smallest.size_kb)
+    return Memory(megabytes, hugepages=False, advice=f"sysctl vm.nr_hugepages={needed}")

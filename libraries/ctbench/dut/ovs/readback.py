@@ -1,0 +1,90 @@
+"""Reads back what OVS says of its set-up and names every difference from what was asked."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctbench.dut.base import Topology
+from ctbench.dut.ovs.bridge import PORTS, Bridge
+from ctbench.dut.ovs.control import BRIDGE, OvsControl
+from ctbench.dut.ovs.parse import parse_port_options, parse_rxq_map, parse_zone_timeouts
+from ctbench.dut.ovs.settings import ConntrackSettings
+from ctbench.dut.ovs.threads import misplaced, read_threads
+from ctbench.hosts.machine import Placement
+
+#: Receive queues of each PMD CPU, as (port, queue).
+RxqMap = Mapping[int, Sequence[tuple[str, int]]]
+
+
+def differences(
+    control: OvsControl, bridge: Bridge, topology: Topology, placement: Placement, conntrack: ConntrackSettings
+) -> list[str]:
+    """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
+    found: list[str] = []
+    found += differing_options(
+        control.columns("Open_vSwitch", ".", "other_config")["other_config"], topology, placement
+    )
+    found += differing_queues(parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show")), topology, placement)
+    found += differing_ports(parse_port_options(control.appctl("dpif/show")), topology)
+    for port, number in PORTS.items():
+        _compare(found, f"OpenFlow number of {port}", number, control.columns("Interface", port, "ofport")["ofport"])
+    _compare(found, "conntrack limit", conntrack.max_connections, int(control.appctl("dpctl/ct-get-maxconns")))
+    zones = parse_zone_timeouts(control.vsctl("list-zone-tp", bridge.datapath_type))
+    _compare(found, "conntrack timeouts of zone 0", conntrack.timeouts, zones.get(0, {}))
+    flows = control.flow_differences(bridge.flows)
+    if flows:
+        found.append(f"flows of {BRIDGE}: `-` asked, `+` found: {'; '.join(flows)}")
+    return found
+
+
+def differing_options(other_config: Mapping[str, str], topology: Topology, placement: Placement) -> list[str]:
+    """Differences in the options of the Open_vSwitch table; ovs-vswitchd.conf.db(5)."""
+    found: list[str] = []
+    smc = None if topology.smc is None else str(topology.smc).lower()
+    emc = None if topology.emc_insert_inv_prob is None else str(topology.emc_insert_inv_prob)
+    _compare(found, "pmd-cpu-mask", placement.pmd_mask, other_config.get("pmd-cpu-mask"))
+    _compare(found, "emc-insert-inv-prob", emc, other_config.get("emc-insert-inv-prob"))
+    _compare(found, "smc-enable", smc, other_config.get("smc-enable"))
+    return found
+
+
+def differing_queues(queues: RxqMap, topology: Topology, placement: Placement) -> list[str]:
+    """Differences in the PMD threads and the queues that they poll. OVS chooses which thread polls which queue; asked
+    is that every queue has one, and that none idles while another has two."""
+    found: list[str] = []
+    _compare(found, "CPUs of the PMD threads", sorted(placement.pmd), sorted(queues))
+    wanted = sorted((port, queue) for port in PORTS for queue in range(topology.rx_queues))
+    _compare(found, "receive queues polled", wanted, sorted(queue for polled in queues.values() for queue in polled))
+    counts = {cpu: len(polled) for cpu, polled in queues.items()}
+    if counts and min(counts.values()) == 0 and max(counts.values()) > 1:
+        found.append(f"queues per PMD CPU: asked none idle while another polls several, found {counts}")
+    return found
+
+
+def differing_ports(options: Mapping[str, Mapping[str, str]], topology: Topology) -> list[str]:
+    """Differences in what the ports' devices are configured to."""
+    wanted = {
+        "configured_rx_queues": topology.rx_queues,
+        "configured_rxq_descriptors": topology.rx_descriptors,
+        "configured_txq_descriptors": topology.rx_descriptors,
+        # OVS gives each PMD thread a transmit queue of its own, and one to its other threads.
+        "configured_tx_queues": topology.pmd_cpus + 1,
+    }
+    found: list[str] = []
+    for port in PORTS:
+        for name, value in wanted.items():
+            _compare(found, f"{name} of {port}", str(value), options.get(port, {}).get(name))
+    return found
+
+
+def differing_threads(control: OvsControl, pid: int, placement: Placement) -> list[str]:
+    """Threads of ovs-vswitchd on CPUs that are not theirs."""
+    return [
+        f"CPUs of thread {thread.name}: asked "
+        f"{thread.pmd_cpu if thread.pmd_cpu is not None else placement.housekeeping}, found {thread.cpus}"
+        for thread in misplaced(read_threads(control.host, pid), placement)
+    ]
+
+
+def _compare(found: list[str], what: str, asked: Any, got: Any) -> None:
+    if asked != got:
+        found.append(f"{what}: asked {asked}, found {got}")

@@ -1,0 +1,67 @@
+"""Which Open vSwitch is measured, and how its connection table is set up."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: Where Debian and Ubuntu put the DPDK build (package openvswitch-switch-dpdk).
+DISTRIBUTION_VSWITCHD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
+#: What Debian and Ubuntu users install when a binary is missing.
+PACKAGES = "openvswitch-switch-dpdk, and librte-net-memif* with librte-mempool-ring* of the same DPDK"
+
+
+class OvsInstallation(BaseModel):
+    """Where the binaries are: the distribution's, or a build of one's own (`./configure --prefix=/opt/x`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: What `make install` was given; tools and database schema are found below it.
+    prefix: str = "/usr"
+    #: The daemon under test; empty: `<prefix>/sbin/ovs-vswitchd`, for /usr the distribution's DPDK build.
+    vswitchd: str = ""
+
+    @property
+    def vswitchd_path(self) -> str:
+        """The daemon under test."""
+        if self.vswitchd:
+            return self.vswitchd
+        return DISTRIBUTION_VSWITCHD if self.prefix == "/usr" else f"{self.prefix}/sbin/ovs-vswitchd"
+
+    @property
+    def ovsdb_server(self) -> str:
+        """The configuration database's server, ovsdb-server(1)."""
+        return f"{self.prefix}/sbin/ovsdb-server"
+
+    @property
+    def database_schema(self) -> str:
+        """Schema of the configuration database, ovs-vswitchd.conf.db(5)."""
+        return f"{self.prefix}/share/openvswitch/vswitch.ovsschema"
+
+    def tool(self, name: str) -> str:
+        """One of ovs-vsctl, ovs-ofctl, ovs-appctl, ovsdb-tool."""
+        return f"{self.prefix}/bin/{name}"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Everything that must be there."""
+        tools = (self.tool(name) for name in ("ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovsdb-tool"))
+        return (self.vswitchd_path, self.ovsdb_server, self.database_schema, *tools)
+
+
+class ConntrackSettings(BaseModel):
+    """The connection table. Defaults are those of the measurements published in 2022 (OVS 2.17.2 and 3.0.0)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: Entries at most (`dpctl/ct-set-maxconns`).
+    max_connections: int = Field(5_000_000, ge=1)
+    #: Timeout policy of zone 0, seconds; names of the CT_Timeout_Policy table, ovs-vswitchd.conf.db(5).
+    timeouts: dict[str, int] = {
+        "udp_first": 1,
+        "udp_single": 1,
+        "udp_multiple": 30,
+        "tcp_syn_sent": 1,
+        "tcp_syn_recv": 1,
+        "tcp_fin_wait": 1,
+        "tcp_time_wait": 1,
+        "tcp_close": 1,
+        "tcp_established": 30,
+    }

@@ -1,0 +1,141 @@
+"""What of OVS' answers is a difference, a problem, or fine."""
+
+import pytest
+
+from ctbench.dut.base import Topology
+from ctbench.dut.ovs.bridge import number_ports
+from ctbench.dut.ovs.daemons import ProcessIdentity
+from ctbench.dut.ovs.dut import RULESETS
+from ctbench.dut.ovs.health import log_problems, new_drops, process_problem, since
+from ctbench.dut.ovs.memory import choose_memory
+from ctbench.dut.ovs.parse import PortCounters
+from ctbench.dut.ovs.readback import differing_options, differing_ports, differing_queues
+from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
+from ctbench.hosts.machine import Hugepages, Placement
+
+pytestmark = pytest.mark.unit
+
+
+def placement(cpus: int) -> Placement:
+    return Placement((0,), tuple(range(1, cpus + 1)), (0,))
+
+
+def queues(*of_each_cpu: list[tuple[str, int]]) -> dict[int, list[tuple[str, int]]]:
+    return dict(enumerate(of_each_cpu, start=1))
+
+
+def test_one_queue_of_each_port_per_cpu_is_fine() -> None:
+    assert differing_queues(queues([("port0", 0)], [("port1", 0)]), Topology(pmd_cpus=2), placement(2)) == []
+
+
+def test_more_cpus_than_queues_leave_some_idle_and_that_is_fine() -> None:
+    found = queues([("port0", 0)], [("port1", 0)], [], [])
+
+    assert differing_queues(found, Topology(pmd_cpus=4), placement(4)) == []
+
+
+def test_a_cpu_of_the_mask_that_has_no_pmd_thread_is_a_difference() -> None:
+    found = differing_queues(queues([("port0", 0), ("port1", 0)]), Topology(pmd_cpus=2), placement(2))
+
+    assert found == ["CPUs of the PMD threads: asked [1, 2], found [1]"]
+
+
+def test_a_queue_that_nobody_polls_is_a_difference() -> None:
+    (found,) = differing_queues(queues([("port0", 0)]), Topology(), placement(1))
+
+    assert found.startswith("receive queues polled: asked [('port0', 0), ('port1', 0)], found [('port0', 0)]")
+
+
+def test_an_idle_pmd_thread_beside_a_busy_one_is_a_difference() -> None:
+    (found,) = differing_queues(queues([("port0", 0), ("port1", 0)], []), Topology(pmd_cpus=2), placement(2))
+
+    assert "none idle" in found
+
+
+def test_an_option_that_was_not_asked_for_is_a_difference() -> None:
+    other_config = {"pmd-cpu-mask": "0x2", "smc-enable": "true"}
+
+    assert differing_options(other_config, Topology(), placement(1)) == ["smc-enable: asked None, found true"]
+
+
+def test_a_port_that_is_not_there_is_a_difference() -> None:
+    assert "configured_rx_queues of port0: asked 1, found None" in differing_ports({}, Topology())
+
+
+def test_errors_are_fatal_and_stalls_are_warnings_and_the_rest_is_normal() -> None:
+    problems = log_problems(
+        [
+            "2026-11-20T10:18:08Z|00001|dpif|WARN|failed to enumerate system datapaths: No such file or directory",
+            "2026-11-20T10:18:08Z|00002|timeval|WARN|Unreasonably long 3160ms poll interval (227ms user)",
+            "2026-11-20T10:18:08Z|00003|ovs_rcu(urcu3)|WARN|blocked 1000 ms waiting for pmd-c01/id:8 to quiesce",
+            "2026-11-20T10:18:08Z|00004|dpdk|ERR|EAL: failed to attach",
+            "2026-11-20T10:18:08Z|00005|dpdk|ERR|EAL: failed to attach",
+            "2026-11-20T10:18:08Z|00006|util|EMER|out of memory",
+            "2026-11-20T10:18:08Z|00007|coverage|INFO|blocked                    0.0/sec",
+        ]
+    )
+
+    assert [problem.severity for problem in problems] == ["fatal", "fatal", "warning", "warning"]
+    assert problems[0].text == "ovs-vswitchd logged an error: EAL: failed to attach (dpdk)"
+    assert problems[3].text.startswith("ovs-vswitchd stalled: blocked 1000 ms waiting")
+
+
+def test_a_flood_of_messages_is_cut_short() -> None:
+    problems = log_problems(f"2026-11-20T10:18:08Z|0000{n}|dpdk|ERR|error {n}" for n in range(9))
+
+    assert len(problems) == 6
+    assert "and 4 more" in problems[-1].text
+
+
+def test_another_process_is_a_restart_and_none_is_a_death() -> None:
+    before = ProcessIdentity(7, 1000)
+
+    assert process_problem(before, before) is None
+    died = process_problem(before, None)
+    recycled = process_problem(before, ProcessIdentity(7, 2000))
+    assert died and died.severity == "fatal" and "died" in died.text
+    assert recycled and recycled.severity == "fatal" and "restarted" in recycled.text
+
+
+def test_only_drops_that_are_new_are_told() -> None:
+    before = {1: PortCounters(drops={"a": 5, "b": 0}), 2: PortCounters(drops={"a": 9})}
+    now = {1: PortCounters(drops={"a": 5, "b": 2}), 2: PortCounters(drops={"a": 4})}
+
+    assert new_drops(before, now, {1: "client", 2: "server"}) == {"client.b": 2, "server.a": 4}
+
+
+def test_a_counter_that_started_again_counts_from_zero() -> None:
+    assert (since(5, 8), since(5, 3)) == (3, 3)
+
+
+def test_free_hugepages_are_used() -> None:
+    memory = choose_memory([Hugepages(2048, total=600, free=512), Hugepages(1048576, 0, 0)], 1024)
+
+    assert memory.hugepages
+    assert memory.eal_options == "--in-memory" and memory.other_config == {"dpdk-socket-mem": "1024"}
+
+
+def test_without_enough_hugepages_the_record_says_what_to_type() -> None:
+    memory = choose_memory([Hugepages(2048, total=600, free=511), Hugepages(1048576, 0, 0)], 1024)
+
+    assert not memory.hugepages
+    assert "--in-memory" not in memory.eal_options  # DPDK refuses it together with --no-huge
+    assert memory.as_record()["advice"] == "sysctl vm.nr_hugepages=601"  # 89 are others' and 512 are ours
+
+
+def test_a_build_of_ones_own_is_found_below_its_prefix() -> None:
+    assert OvsInstallation().vswitchd_path == DISTRIBUTION_VSWITCHD
+    assert OvsInstallation(prefix="/opt/x").vswitchd_path == "/opt/x/sbin/ovs-vswitchd"
+    assert OvsInstallation(vswitchd="/build/ovs-vswitchd").vswitchd_path == "/build/ovs-vswitchd"
+    assert all(path.startswith("/opt/x/") for path in OvsInstallation(prefix="/opt/x").files)
+
+
+def test_ports_of_a_ruleset_get_their_numbers() -> None:
+    assert number_ports("ip in_port=port0 actions=output:port1") == "ip in_port=1 actions=output:2"
+    assert number_ports("in_port=port01") == "in_port=port01"
+
+
+def test_the_rulesets_ship() -> None:
+    shipped = {file.stem for file in RULESETS.glob("*.flows")}
+
+    assert shipped == {"forward", "conntrack", "conntrack-normal", "nat"}

@@ -1,0 +1,144 @@
+"""The campaign: how long and how often. Read from variables/campaigns/*.yaml."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from ctbench.config import Name, Number, Ratio, Seconds, Settings, did_you_mean
+from ctbench.errors import ConfigError
+from ctbench.units import parse_duration, parse_ratio, quoted
+
+
+def _positive(value: object) -> float:
+    if (seconds := parse_duration(value)) > 0:
+        return seconds
+    raise ValueError(f'{quoted(value)} is no time at all.\n  Expected more than 0, for example "1s".')
+
+
+def _width(value: object) -> float:
+    if 0 < (ratio := parse_ratio(value)) < 1:
+        return ratio
+    raise ValueError(f'{quoted(value)} is no width.\n  Expected more than 0% and less than 100%, for example "5%".')
+
+
+def _load(value: object) -> object:
+    """Refuse a load of nothing; the number itself is parsed by `Number`."""
+    if value in (0, "0"):
+        raise ValueError(f'{quoted(value)} is no load.\n  Expected more than 0, for example "1k".')
+    return value
+
+
+Duration = Annotated[float, BeforeValidator(_positive)]
+Width = Annotated[float, BeforeValidator(_width)]
+Cps = Annotated[Number, BeforeValidator(_load)]
+
+
+class Bisection(Settings):
+    """How the capacity is searched."""
+
+    #: Length of the sustain phase of a trial.
+    trial_duration: Duration
+    #: The next load: halfway between the bounds (as in 2022), or their geometric mean, which suits a wide range.
+    middle: Literal["arithmetic", "geometric"] = "geometric"
+    #: `max` tries the upper end of the range first: one trial is enough when the DUT holds it.
+    start: Literal["middle", "max"] = "middle"
+    #: Trials at most until the bounds are believed to be near enough.
+    max_iterations: int = Field(ge=1, le=64)
+    #: Stop when the bounds are this near to each other, relative to the lower one. None: all iterations, as in 2022.
+    relative_width: Width | None = None
+    #: Try the lowest load that failed a second time, so that one disturbed trial does not decide the result.
+    recheck: bool = False
+    #: Length of the trial that confirms the result. None: no such trial, as in 2022.
+    final_duration: Duration | None = None
+    #: How many more trials the confirmation may take: once more at the same load, then each a width lower.
+    final_retries: int = Field(3, ge=0, le=10)
+
+
+class GateSettings(Settings):
+    """How the gate tries the floor. Two of three trials decide (research: 100 % right where one trial is 94 %)."""
+
+    trial_duration: Duration
+    #: Offer this much more than the floor: what a permitted loss and the packets in flight at the end of
+    #: a trial take away must not push the measured rate below the floor.
+    headroom: Ratio
+    #: Trials at most, those that the generator spoilt included.
+    max_trials: int = Field(5, ge=3, le=9)
+
+
+class LoadRange(Settings):
+    """Where the search looks for one profile, and what differs from the campaign's settings there."""
+
+    #: Connections per second.
+    min: Cps
+    max: Cps
+    trial_duration: Duration | None = None
+    final_duration: Duration | None = None
+    relative_width: Width | None = None
+    max_iterations: int | None = Field(None, ge=1, le=64)
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        if self.min >= self.max:
+            raise ValueError(f"min: {self.min:g} is not below max: {self.max:g}.\n  Expected min < max.")
+        return self
+
+
+class Campaign(Settings):
+    """How long and how often a test measures."""
+
+    name: Name
+    #: One sentence for the report, deviations from the RFCs included.
+    description: str
+    #: `bisection` finds the capacity, `gate` only tries the floor.
+    search: Literal["bisection", "gate"]
+    #: Loss ratio up to which a trial is good, for tests whose floor names none.
+    loss_ratio: Ratio
+    #: Pause between the flush of the DUT's state and a trial.
+    settle: Seconds = 0.0
+    #: How often the whole search is done; the median capacity is the result.
+    repetitions: int = Field(1, ge=1, le=99)
+    #: Profiles that stand in for others here: `{long-lived: long-lived-short}`.
+    profiles: dict[str, str] = Field(default_factory=dict)
+    bisection: Bisection | None = None
+    gate: GateSettings | None = None
+    #: How the generator's ceiling is searched over the cable.
+    ceiling: Bisection
+    loads: dict[str, LoadRange]
+
+    @model_validator(mode="after")
+    def _has_what_it_searches_with(self) -> Self:
+        if getattr(self, self.search) is None:
+            raise ValueError(f"{self.search}: is missing.\n  Expected it, because search is {self.search}.")
+        if self.search == "gate" and self.repetitions > 1:
+            raise ValueError(f"repetitions: {self.repetitions} is not for a gate.\n  Expected 1, or no such key.")
+        return self
+
+    @property
+    def _source(self) -> str:
+        return self.file or f"campaign {self.name}"
+
+    def profile_for(self, profile: str) -> str:
+        """Name of the profile that is really offered where a test asks for `profile`."""
+        return self.profiles.get(profile, profile)
+
+    def load_range(self, profile: str) -> LoadRange:
+        """Where to search for a profile; `ConfigError` names the key to add."""
+        if profile not in self.loads:
+            raise ConfigError(
+                f"{self._source}: loads.{profile}: is missing.\n  Expected the range to search, for example "
+                f"{{min: 1k, max: 100k}}.{did_you_mean(profile, list(self.loads))}"
+            )
+        return self.loads[profile]
+
+    def bisection_for(self, profile: str) -> Bisection:
+        """Search settings for a profile: the campaign's, with what `loads` has for this profile."""
+        if self.bisection is None:
+            raise ConfigError(f"{self._source}: bisection: is missing.\n  Expected it here.")
+        own = self.load_range(profile).model_dump(exclude={"min", "max"}, exclude_none=True)
+        return self.bisection.model_copy(update=own)
+
+    def gate_settings(self) -> GateSettings:
+        """Settings of the gate; `ConfigError` when the campaign has none."""
+        if self.gate is None:
+            raise ConfigError(f"{self._source}: gate: is missing.\n  Expected it here.")
+        return self.gate

@@ -1,0 +1,87 @@
+"""The gate: trials at the floor, two of three decide, and it stops as soon as they have."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ctbench.errors import TestbedError
+from ctbench.measure.campaign import GateSettings
+from ctbench.measure.trial import Observation, OnTrial, Step, TrialFn, nobody
+from ctbench.results.record import Measured
+from ctbench.units import format_rate
+
+#: Trials of the same outcome that decide.
+_MAJORITY = 2
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What the gate decided."""
+
+    #: Offered load of all its trials, connections per second: the floor and the campaign's headroom.
+    load_cps: float
+    #: Whether the DUT held it; None when the trials did not decide.
+    passed: bool | None
+    #: `floor`: decided; `generator`: too many trials were the generator's; `fault`: something broke.
+    limited_by: Literal["floor", "generator", "fault"]
+    #: One sentence.
+    reason: str
+    #: The trial that stands for the decision: the one with fewer completed connections of the two.
+    proof: Observation | None
+    #: All trials in their order.
+    steps: tuple[Step, ...]
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """All trials in their order."""
+        return tuple(step.observation for step in self.steps)
+
+    @property
+    def measured(self) -> Measured | None:
+        """Figures at the floor: the offered load when it held, else what was completed of it."""
+        if self.proof is None:
+            return None
+        return self.proof.measured(self.load_cps if self.passed else None)
+
+
+def gate(trial_fn: TrialFn, load_cps: float, settings: GateSettings, on_trial: OnTrial = nobody) -> GateResult:
+    """Decide whether the DUT holds `load_cps` (the floor, see `Floor.gate_load`).
+
+    Invalid trials count as neither. A fatal problem of the DUT or a `TestbedError` of a trial ends it.
+    """
+    steps: list[Step] = []
+    good: list[Observation] = []
+    bad: list[Observation] = []
+    invalid = ""
+
+    def result(passed: bool | None, limited_by: Literal["floor", "generator", "fault"], reason: str) -> GateResult:
+        deciding = {True: good, False: bad, None: []}[passed]
+        proof = min(deciding, key=lambda seen: seen.trial.completed, default=None)
+        return GateResult(load_cps, passed, limited_by, reason, proof, tuple(steps))
+
+    while len(steps) < settings.max_trials:
+        try:
+            seen = trial_fn(load_cps, settings.trial_duration)
+        except TestbedError as error:
+            return result(None, "fault", str(error))
+        if seen.state == "invalid":
+            invalid = seen.reason
+        else:
+            (good if seen.good else bad).append(seen)
+        step = Step(len(steps) + 1, "gate", seen, 0.0)
+        steps.append(step)
+        decided = max(len(good), len(bad)) >= _MAJORITY
+        needed = 0 if decided or seen.fault else _MAJORITY - max(len(good), len(bad))
+        needed = min(needed, settings.max_trials - len(steps))
+        on_trial(replace(step, left_s=needed * seen.trial.wall_s))
+        if seen.fault:
+            return result(None, "fault", seen.fault)
+        if decided:
+            held = len(good) >= _MAJORITY
+            count = f"{len(good)} of {len(good) + len(bad)} trials at {format_rate(load_cps)} held"
+            return result(held, "floor", count if held else f"{count}: {bad[-1].reason}")
+    return result(
+        None,
+        "generator",
+        f"{len(steps)} trials at {format_rate(load_cps)} decided nothing, the generator spoilt "
+        f"{len(steps) - len(good) - len(bad)} of them: {invalid}",
+    )

@@ -1,0 +1,267 @@
+"""The search for the capacity: bisection, as published in 2022 or stopping at a width, with a confirmed result.
+
+The capacity is the highest offered load that held, so it always stands on a good trial; the lowest load that
+did not hold says how far it can be from the truth. With the campaign's `middle: arithmetic`, no width, no
+recheck and no final trial it is the procedure of the 2022 article (cps_ndr.py).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ctbench.errors import TestbedError
+from ctbench.measure.campaign import Bisection
+from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, nobody
+from ctbench.results.record import Measured
+from ctbench.units import format_rate
+
+#: Rechecks that succeed reopen the search above; so often at most.
+_MAX_RECHECKS = 3
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What the search found."""
+
+    #: Highest offered load that held, connections per second; 0 when none did.
+    capacity: float
+    #: Lowest load above it that did not hold; None when every load held.
+    upper: float | None
+    #: `dut`; `generator`: the load that did not hold was the generator's limit; `range`: every load held, so the
+    #: capacity is at least this; `fault`: the DUT or the generator broke and the search was given up.
+    limited_by: Literal["dut", "generator", "range", "fault"]
+    #: One sentence.
+    reason: str
+    #: The trial that the capacity stands on; None when none held.
+    proof: Observation | None
+    #: All trials in their order, each with the phase it was made in.
+    steps: tuple[Step, ...]
+    #: Capacity of each repetition; one entry when there was no other.
+    capacities: tuple[float, ...] = ()
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """All trials in their order."""
+        return tuple(step.observation for step in self.steps)
+
+    @property
+    def measured(self) -> Measured | None:
+        """Figures at the capacity. Where nothing held: of the lowest load tried, with a capacity of 0."""
+        if self.proof:
+            return self.proof.measured(self.capacity)
+        tried = [seen for seen in self.observations if seen.state == "bad"]
+        return min(tried, key=lambda seen: seen.load_cps).measured(0.0) if tried else None
+
+
+def search(
+    trial_fn: TrialFn,
+    lo: float,
+    hi: float,
+    settings: Bisection,
+    on_trial: OnTrial = nobody,
+    *,
+    hint: float | None = None,
+    landmark: float | None = None,
+) -> SearchResult:
+    """Search the capacity from `lo` to `hi` connections per second.
+
+    With a `hint` (the capacity of a like topology) it begins there and widens its steps until the capacity
+    is between two trials; a wrong hint costs trials, never truth. It needs a relative width.
+    A `landmark` (the floor) is never left between the bounds: whether it holds is tried, whatever the width.
+    A fatal problem of the DUT or a `TestbedError` of a trial ends the search with `limited_by="fault"`.
+    """
+    return _Search(trial_fn, lo, hi, settings, on_trial).run(hint, landmark)
+
+
+def repeat(times: int, search_once: Callable[[], SearchResult]) -> SearchResult:
+    """Search several times; the result is the one with the (lower) median capacity and has all trials.
+
+    A fault ends it at once. One repetition that the generator limited does not make the others worthless.
+    """
+    results: list[SearchResult] = []
+    for _ in range(times):
+        results.append(search_once())
+        if results[-1].limited_by == "fault":
+            return _with_trials_of(results, results[-1])
+    by_capacity = sorted(results, key=lambda result: result.capacity)
+    return _with_trials_of(results, by_capacity[(times - 1) // 2])
+
+
+def _with_trials_of(results: Sequence[SearchResult], chosen: SearchResult) -> SearchResult:
+    steps = [step for result in results for step in result.steps]
+    return replace(
+        chosen,
+        steps=tuple(replace(step, number=number) for number, step in enumerate(steps, 1)),
+        capacities=tuple(result.capacity for result in results),
+    )
+
+
+def planned_trials(lo: float, hi: float, settings: Bisection) -> int:
+    """Bisections that bring the bounds near enough to each other, as far as they are allowed."""
+    if settings.relative_width is None:
+        return settings.max_iterations
+    if hi <= lo * (1 + settings.relative_width):
+        return 0
+    if settings.middle == "geometric":
+        needed = math.log2(math.log(hi / lo) / math.log1p(settings.relative_width))
+    else:  # the lower bound is seldom as low as `lo` in the end: half the range is a fair guess of it
+        needed = math.log2((hi - lo) / (settings.relative_width * (lo + hi) / 2))
+    return max(1, min(settings.max_iterations, math.ceil(needed)))
+
+
+class _FaultError(Exception):
+    """The DUT or the generator broke; the text says how."""
+
+
+class _Search:
+    """One search in progress: the loads that held, those that did not, and the trials."""
+
+    def __init__(self, trial_fn: TrialFn, lo: float, hi: float, settings: Bisection, on_trial: OnTrial) -> None:
+        if not 0 < lo < hi:
+            raise ValueError(f"the range {lo:g} to {hi:g} is empty")
+        self.trial_fn, self.lo, self.hi, self.settings, self.on_trial = trial_fn, lo, hi, settings, on_trial
+        self.held: dict[float, Observation] = {}
+        self.failed: dict[float, Observation] = {}
+        self.steps: list[Step] = []
+        self.iterations_left = settings.max_iterations
+        self.confirmed: float | None = None
+        self.note = ""
+
+    def run(self, hint: float | None, landmark: float | None) -> SearchResult:
+        try:
+            if self.settings.start == "max":
+                self._try(self.hi, "search")
+            if hint is not None and self.settings.relative_width is not None and self.lo < hint < self.hi:
+                self._bracket(hint)
+            self._narrow()
+            if landmark is not None:
+                self._settle(landmark)
+            self._recheck()
+            self._confirm()
+        except _FaultError as fault:
+            return self._result("fault", str(fault))
+        return self._judge()
+
+    # Bounds. A failed load counts even where a higher one held: the capacity is below the lowest that failed.
+
+    def _upper(self) -> float | None:
+        return min(self.failed, default=None)
+
+    def _lower(self) -> float | None:
+        upper = self._upper()
+        return max((load for load in self.held if upper is None or load < upper), default=None)
+
+    def _bounds(self) -> tuple[float, float]:
+        """The bounds to search between, the ends of the range where nothing better is known."""
+        return self._lower() or self.lo, self._upper() or self.hi
+
+    def _near_enough(self) -> bool:
+        lower, upper = self._bounds()
+        width = self.settings.relative_width
+        return lower >= upper or (width is not None and upper <= lower * (1 + width))
+
+    # Trials.
+
+    def _try(self, load: float, phase: Phase) -> bool:
+        """Make one trial and file it; whether it was good."""
+        final = phase == "final" and self.settings.final_duration is not None
+        duration = self.settings.final_duration if final else self.settings.trial_duration
+        try:
+            seen = self.trial_fn(load, duration or self.settings.trial_duration)
+        except TestbedError as error:
+            raise _FaultError(str(error)) from error
+        if phase == "search":
+            self.iterations_left -= 1
+        self.held.pop(load, None)
+        self.failed.pop(load, None)
+        (self.held if seen.good else self.failed)[load] = seen
+        step = Step(len(self.steps) + 1, phase, seen, 0.0)
+        self.steps.append(step)
+        self.on_trial(replace(step, left_s=0.0 if seen.fault else self._left_s(phase)))
+        if seen.fault:
+            raise _FaultError(seen.fault)
+        return seen.good
+
+    def _bracket(self, hint: float) -> None:
+        """Walk away from the hint in growing steps until one trial holds and one does not."""
+        assert self.settings.relative_width is not None
+        factor, load = 1 + self.settings.relative_width, hint
+        upwards = self._try(load, "search")
+        while self.iterations_left > 0:
+            lower, upper = self._bounds()
+            load = load * factor if upwards else load / factor
+            if not lower < load < upper or self._try(load, "search") != upwards:
+                return
+            factor *= factor
+
+    def _narrow(self) -> None:
+        while self.iterations_left > 0 and not self._near_enough():
+            lower, upper = self._bounds()
+            geometric = self.settings.middle == "geometric"
+            self._try(math.sqrt(lower * upper) if geometric else (lower + upper) / 2, "search")
+
+    def _settle(self, landmark: float) -> None:
+        """Try the landmark if it is between the bounds: a width is no reason to call a floor missed."""
+        lower, upper = self._bounds()
+        if lower < landmark < upper and self.settings.relative_width is not None:
+            self._try(landmark, "search")
+
+    def _recheck(self) -> None:
+        """Try the lowest load that failed once more. A disturbance makes a good trial bad, never a bad one good:
+        if it holds now, the search goes on above it."""
+        for _ in range(_MAX_RECHECKS if self.settings.recheck else 0):
+            upper = self._upper()
+            if upper is None or not self._try(upper, "recheck"):
+                return
+            self.iterations_left = max(self.iterations_left, self.settings.max_iterations // 2)
+            self._narrow()
+
+    def _confirm(self) -> None:
+        """Hold the result once more, for longer; once again if that fails, then a width lower each time."""
+        if self.settings.final_duration is None:
+            return
+        load = self._lower() or self.lo
+        # Without a campaign's width: what the bounds say.
+        factor = 1 + (self.settings.relative_width or max(0.01, (self._upper() or load) / load - 1))
+        for attempt in range(1 + self.settings.final_retries):
+            if attempt > 1:
+                load /= factor
+            if load < self.lo:
+                break
+            if self._try(load, "final"):
+                self.confirmed = load
+                return
+        if self._lower():
+            self.note = " (this load held in the search, no longer trial confirmed it)"
+
+    # Results.
+
+    def _judge(self) -> SearchResult:
+        lower, upper = self.confirmed or self._lower(), self._upper()
+        if upper is None:
+            top = format_rate(lower or self.hi)
+            return self._result("range", f"every load up to {top} held; the range of the campaign ends there")
+        seen = self.failed[upper]
+        if seen.state == "invalid":
+            return self._result("generator", f"at {format_rate(upper)} the generator was the limit: {seen.reason}")
+        held = f"{format_rate(lower)} held, " if lower else "no load held, not even "
+        did_not = f"{format_rate(upper)} did not" if lower else format_rate(upper)
+        return self._result("dut", f"{held}{did_not}: {seen.reason}{self.note}")
+
+    def _result(self, limited_by: Literal["dut", "generator", "range", "fault"], reason: str) -> SearchResult:
+        lower = self.confirmed or self._lower()
+        proof = self.held[lower] if lower else None
+        return SearchResult(lower or 0.0, self._upper(), limited_by, reason, proof, tuple(self.steps), (lower or 0.0,))
+
+    def _left_s(self, phase: Phase) -> float:
+        """Seconds until the result, if all goes well: trials to come, each as costly beside its traffic as so far."""
+        beside = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
+        beside = max(0.0, beside / len(self.steps))
+        searches = 0 if phase == "final" or self._near_enough() else planned_trials(*self._bounds(), self.settings)
+        searches = max(0, min(searches, self.iterations_left))
+        rechecks = 1 if self.settings.recheck and phase == "search" else 0
+        left = (searches + rechecks) * (self.settings.trial_duration + beside)
+        if self.settings.final_duration is not None and not (phase == "final" and self.steps[-1].observation.good):
+            left += self.settings.final_duration + beside
+        return left

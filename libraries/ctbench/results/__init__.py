@@ -1,0 +1,1 @@
+"""What is kept of a measurement: the record of one test, and the folder of a run's records."""

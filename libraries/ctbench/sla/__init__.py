@@ -1,0 +1,1 @@
+"""What was promised and whether it is kept: thresholds, floors, verdicts."""

@@ -1,0 +1,154 @@
+"""Simulated DUTs and made-up trials for the unit tests. Nothing here measures anything."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ctbench.dut.base import Problem, Topology
+from ctbench.measure.search import SearchResult
+from ctbench.measure.trial import Limits, Observation, Step
+from ctbench.results.record import Environment, Record
+from ctbench.sla.floors import Floor
+from ctbench.sla.threshold import parse
+from ctbench.sla.verdict import judge
+from ctbench.traffic.generator import SetupTime, Trial
+from ctbench.traffic.profiles import ConnectionProfile
+
+LIMITS = Limits(loss_ratio=0.0002)
+
+
+def made_up_trial(
+    load: float = 10_000,
+    duration: float = 10.0,
+    *,
+    loss: float = 0.0,
+    generator_limited: str = "",
+    attempted: int | None = None,
+    p99_us: float | None = 200.0,
+    failed: dict[str, int] | None = None,
+) -> Trial:
+    """A trial with the given loss ratio; packets are seven per completed connection."""
+    intended = round(load * duration)
+    completed = round(intended * (1 - loss))
+    packets = {"client": completed * 3, "server": completed * 4}
+    times = SetupTime(p50=100, p90=150, p99=p99_us, max=p99_us * 3) if p99_us is not None else None
+    return Trial(
+        load_cps=load,
+        duration_s=duration,
+        ramp_up_s=0,
+        wall_s=duration + 0.5,
+        intended=intended,
+        attempted=intended if attempted is None else attempted,
+        established=completed,
+        completed=completed,
+        failed={"no_syn_ack": intended - completed} if failed is None else failed,
+        tx_packets=packets,
+        rx_packets=packets,
+        tx_bytes={key: count * 78 for key, count in packets.items()},
+        rx_bytes={key: count * 78 for key, count in packets.items()},
+        total_tx_packets=packets,
+        total_rx_packets=packets,
+        active_mean=load / 100,
+        setup_time_us=times,
+        generator_limited=generator_limited,
+    )
+
+
+def seen(problems: tuple[Problem, ...] = (), limits: Limits = LIMITS, **trial: object) -> Observation:
+    """An observation of a made-up trial."""
+    return Observation(made_up_trial(**trial), limits, problems)  # type: ignore[arg-type]
+
+
+@dataclass
+class SimulatedDut:
+    """A DUT with a sharp capacity: what is offered above it is lost. A `TrialFn`; remembers what it was offered."""
+
+    capacity: float
+    #: Standard deviation of the capacity from trial to trial, relative.
+    noise: float = 0.0
+    #: Share of trials that lose one connection in a hundred for no reason of the DUT.
+    disturbed: float = 0.0
+    #: What is completed above the capacity, as a share of it: 1 keeps going, 0.1 collapses.
+    overload: float = 1.0
+    #: Offered load from which the generator cannot keep the pace.
+    generator_limit: float = float("inf")
+    seed: int = 0
+    #: Called before each trial, to let something happen.
+    before: Callable[[int], None] | None = None
+    loads: list[float] = field(default_factory=list)
+    durations: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+
+    def __call__(self, load: float, duration: float) -> Observation:
+        self.loads.append(load)
+        self.durations.append(duration)
+        if self.before:
+            self.before(len(self.loads))
+        capacity = self.capacity * self.random.gauss(1, self.noise)
+        loss = 0.0 if load <= capacity else 1 - capacity * self.overload / load
+        if self.random.random() < self.disturbed:
+            loss = max(loss, 0.01)
+        limited = f"{load:.0f} a second is too much for it" if load > self.generator_limit else ""
+        return seen(load=load, duration=duration, loss=loss, generator_limited=limited)
+
+
+def made_up_floor(cps: str = ">= 48.2k", pps: str | None = ">= 334.9k", p99: str | None = None) -> Floor:
+    """A floor of the topology that the made-up record has."""
+    return Floor(
+        key="ovs-dpdk/conntrack/1cpu-1rxq",
+        profile="short-lived",
+        source="the article",
+        cps=parse(cps, "rate"),
+        pps=parse(pps, "rate") if pps else None,
+        loss_ratio=parse("<= 0.02%", "ratio"),
+        setup_time_p99=parse(p99, "time") if p99 else None,
+    )
+
+
+def found(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResult:
+    """The result of a search that found `capacity`, with a failing load 5 % above it; 0: nothing held."""
+    upper = None if limited_by == "range" else capacity * 1.05 or 1_000.0
+    above = seen(load=upper, loss=0.3) if upper else seen(load=capacity)
+    proof = seen(**{"load": capacity} | trial) if capacity else None
+    made = [above, proof] if proof else [above]
+    steps = tuple(Step(number, "search", each, 0.0) for number, each in enumerate(made, 1))
+    return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, steps, (capacity,))
+
+
+def made_up_record(result: SearchResult | None = None, **changes: Any) -> Record:
+    """The record of a test that found 381k connections per second; `changes` replace fields."""
+    result = result or found(381_000.0)
+    floor = made_up_floor()
+    verdict = judge(result, floor)
+    moment = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
+    fields: dict[str, Any] = {
+        "tool_version": "0.1",
+        "run_id": "run-1",
+        "suite": "OVS-DPDK With Conntrack",
+        "test": "1 CPU, 1 Queue, Short-Lived Connections",
+        "tags": ["1cpu", "conntrack"],
+        "started": moment,
+        "ended": moment,
+        "wall_s": 20.0,
+        "traffic_s": 11.0,
+        "topology": Topology(),
+        "profile": ConnectionProfile(name="short-lived", udp_percent=1),
+        "campaign": {"name": "quick"},
+        "floors": floor.as_record(),
+        "thresholds": list(verdict.thresholds),
+        "measured": result.measured,
+        "limited_by": result.limited_by,
+        "capacities": list(result.capacities),
+        "upper_bound_cps": result.upper,
+        "verdict": verdict.word,
+        "verdict_reason": verdict.reason,
+        "margin_pct": verdict.margin_pct,
+        "ceiling": 900_000.0,
+        "trials": [step.as_record() for step in result.steps],
+        "environment": Environment(testbed={}, dut={"version": "3.1.0"}, generator={}, machine={"cpus": 2}),
+    }
+    return Record(**(fields | changes))

@@ -1,0 +1,71 @@
+"""A campaign file: settings per profile, stand-ins, and what is missing."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from ctbench.errors import ConfigError
+from ctbench.measure.campaign import Campaign
+
+BISECTION = {"trial_duration": "1s", "max_iterations": 8, "relative_width": "5%", "final_duration": "2s"}
+
+
+def campaign(**keys: Any) -> Campaign:
+    base = {
+        "name": "mine",
+        "description": "",
+        "search": "bisection",
+        "loss_ratio": "0.02%",
+        "bisection": BISECTION,
+        "ceiling": BISECTION,
+        "loads": {"short-lived": {"min": "1k", "max": "100k"}, "slow": {"min": 5, "max": 50, "trial_duration": "9s"}},
+    }
+    return Campaign.model_validate(base | keys)
+
+
+def test_a_profile_has_the_settings_of_the_campaign_and_its_own_on_top() -> None:
+    assert campaign().bisection_for("short-lived").trial_duration == 1
+    slow = campaign().bisection_for("slow")
+    assert (slow.trial_duration, slow.final_duration, slow.relative_width) == (9, 2, 0.05)
+
+
+def test_a_stand_in_replaces_its_profile_and_no_other() -> None:
+    quick = campaign(profiles={"long-lived": "long-lived-short"})
+    assert (quick.profile_for("long-lived"), quick.profile_for("short-lived")) == ("long-lived-short", "short-lived")
+
+
+def test_a_profile_without_a_range_is_named_with_the_key_to_add() -> None:
+    with pytest.raises(
+        ConfigError, match=r"(?s)campaign mine: loads\.short-live: is missing.*Did you mean .short-lived"
+    ):
+        campaign().load_range("short-live")
+
+
+def test_settings_of_the_other_kind_are_not_made_up() -> None:
+    with pytest.raises(ConfigError, match="gate: is missing"):
+        campaign().gate_settings()
+    gate = campaign(search="gate", bisection=None, gate={"trial_duration": "5s", "headroom": "1%"})
+    assert gate.gate_settings().max_trials == 5
+    with pytest.raises(ConfigError, match="bisection: is missing"):
+        gate.bisection_for("short-lived")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"bisection": None}, "bisection: is missing"),
+        ({"search": "gate"}, "gate: is missing"),
+        ({"search": "gate", "gate": {"trial_duration": "5s", "headroom": "1%"}, "repetitions": 2}, "not for a gate"),
+        ({"loads": {"a": {"min": "2k", "max": "1k"}}}, "min: 2000 is not below max: 1000"),
+        ({"loads": {"a": {"min": 0, "max": "1k"}}}, "0 is no load"),
+        ({"bisection": BISECTION | {"trial_duration": "0s"}}, '"0s" is no time at all'),
+        ({"bisection": BISECTION | {"relative_width": "0%"}}, '"0%" is no width'),
+        ({"loss_ratio": 0.02}, "0.02 is not a percentage"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_refused(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        campaign(**keys)
+    assert said in str(error.value)
+    assert "Expected" in str(error.value)

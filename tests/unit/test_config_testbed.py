@@ -1,0 +1,71 @@
+"""A testbed file: what a lab owner can get wrong is said before anything starts."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from ctbench.config import ROOT, load
+from ctbench.errors import ConfigError
+from ctbench.testbed_config import CpuPlan, TestbedConfig
+
+
+def plan(**keys: Any) -> CpuPlan:
+    return CpuPlan.model_validate({"generator": "auto", "pmd": "auto", "housekeeping": "auto"} | keys)
+
+
+def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
+    content = yaml.safe_load((ROOT / "variables/testbeds/local.yaml").read_text())
+    for key, value in change.items():
+        *parents, last = key.split(".")
+        place = content
+        for parent in parents:
+            place = place[parent]
+        place[last] = value
+    path = tmp_path / "lab.yaml"
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(ConfigError) as error:
+        load("testbeds", path, TestbedConfig)
+    return str(error.value).removeprefix(str(path))
+
+
+def test_the_local_testbed_can_be_read() -> None:
+    testbed = load("testbeds", "local", TestbedConfig)
+    assert (testbed.dut.type, testbed.dut.ports.kind, testbed.generator.type) == ("ovs-dpdk", "memif", "software")
+    assert not testbed.oversubscribe
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"dut.type": "ovs-dpkd"}, ': dut.type: "ovs-dpkd" is not known.\n  Expected "ovs-dpdk". Did you mean'),
+        ({"dut.ovs.prefix": "opt"}, ': dut.ovs.prefix: "opt" is no installation of Open vSwitch.\n  Expected'),
+        ({"dut.ports.ring_size": 1000}, ": dut.ports.ring_size: 1000 is no size of a memif ring.\n  Expected a power"),
+        ({"dut.ports.ringsize": 1024}, ": dut.ports.ringsize: unknown key.\n  Expected one of: kind, ring_size."),
+        ({"dut.memory_mb": 10}, ": dut.memory_mb: 10 does not fit.\n  Expected a number of at least 256."),
+        ({"dut.hugepages": "always"}, ': dut.hugepages: "always" is not known.\n  Expected one of: auto, never.'),
+        ({"cpus.pmd": [1, 1]}, ": cpus.pmd: [1, 1] is no list of CPUs.\n  Expected each CPU number once"),
+        ({"cpus.generator": []}, ": cpus.generator: [] is no list of CPUs."),
+        ({"cpus.pmd": {2: [3]}}, ": cpus: pmd.2: [3] are 1 CPUs.\n  Expected as many as the key says: 2."),
+        ({"cpus.pmd": [0, 1], "cpus.generator": [1]}, ": cpus: CPU 1 is given to the generator and to a PMD thread."),
+        ({"cpus.pmd": {1: [1]}, "cpus.generator": [1]}, ": cpus: CPU 1 is given to the generator and to a PMD thread."),
+        ({"oversubscribe": "yes"}, ': oversubscribe: "yes" does not fit.\n  Expected true or false.'),
+        ({"trex_home": "/opt"}, ": trex_home: unknown key.\n  Expected one of: cpus, description, dut, generator"),
+    ],
+)
+def test_a_mistake_is_said_with_its_key(tmp_path: Any, change: dict[str, Any], said: str) -> None:
+    assert said in mistake(tmp_path, change)
+
+
+def test_shared_cpus_are_allowed_where_the_testbed_says_that_nothing_is_measured() -> None:
+    local = load("testbeds", "local", TestbedConfig).model_dump()
+    local |= {"oversubscribe": True, "cpus": {"generator": [1], "pmd": [1], "housekeeping": "auto"}}
+    assert TestbedConfig.model_validate(local).oversubscribe
+
+
+def test_pmd_cpus_come_from_the_list_the_mapping_or_the_testbed() -> None:
+    assert plan().pmd_for(4) is None
+    assert plan(pmd=[2, 3, 4]).pmd_for(2) == [2, 3]
+    assert plan(pmd=[2, 3, 4]).pmd_for(4) == []
+    assert plan(pmd={2: [4, 16]}).pmd_for(2) == [4, 16]
+    assert plan(pmd={2: [4, 16]}).pmd_for(1) == []

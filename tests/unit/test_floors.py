@@ -1,0 +1,143 @@
+"""Floors: found by topology and profile, derived for a shortened profile, missing ones named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctbench.config import load
+from ctbench.dut.base import Topology
+from ctbench.errors import ConfigError
+from ctbench.measure.trial import Limits
+from ctbench.sla.floors import Floors, derive, packets_per_connection, topology_key
+from ctbench.traffic.profiles import ConnectionProfile
+
+LONG = ConnectionProfile(name="long", udp_percent=1, messages=500, server_wait_ms=50, ack_before_reply=True)
+SHORTENED = LONG.model_copy(update={"name": "long-short", "messages": 40, "derived_from": "long"})
+SHORT = ConnectionProfile(name="short", udp_percent=1)
+TOPOLOGY = Topology(ruleset="conntrack", pmd_cpus=1, rx_queues=1)
+KEY = "ovs-dpdk/conntrack/1cpu-1rxq"
+HEAD = {"name": "mine", "description": "", "source": "the article"}
+
+
+def floors(**entries: Any) -> Floors:
+    return Floors.model_validate(HEAD | {"loss_ratio": "<= 0.02%", KEY: entries})
+
+
+def lookup(name: str) -> ConnectionProfile:
+    return {"long": LONG, "short": SHORT}[name]
+
+
+def mistake(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "mylab.yaml"
+    path.write_text("name: mylab\ndescription: d\nsource: s\n" + text)
+    with pytest.raises(ConfigError) as error:
+        load("sla", path, Floors)
+    return str(error.value).removeprefix(f"{tmp_path}/")
+
+
+def test_a_wrong_threshold_is_said_exactly_as_in_the_design(tmp_path: Path) -> None:
+    assert mistake(tmp_path, f'{KEY}: {{short-lived: {{cps: ">= 48.2q"}}}}\n') == (
+        f'mylab.yaml: {KEY}.short-lived.cps: ">= 48.2q" is not a threshold.\n'
+        '  Expected a comparison and a number, for example ">= 48.2k" or "<= 0.02%".'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("descripton: x\n" + f'{KEY}: {{}}\n', "mylab.yaml: descripton: unknown key."),
+        (f'{KEY}: {{short: {{cps: ">= 1", pp: ">= 1"}}}}\n', f"mylab.yaml: {KEY}.short.pp: unknown key.\n  Expected "
+         "one of: cps, loss_ratio, pps, reference, setup_time_p99, source. Did you mean"),
+        (f'{KEY}: {{short: {{pps: ">= 1"}}}}\n', f"mylab.yaml: {KEY}.short.cps: is missing."),
+        ("ovs-dpdk/conntrack/1cpu: {}\n", "mylab.yaml: ovs-dpdk/conntrack/1cpu: is not a topology.\n  Expected"),
+        (f"{KEY}: 5\n", f"mylab.yaml: {KEY}: 5 does not fit.\n  Expected keys and values."),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_floor_is_said_with_the_keys_of_the_file(tmp_path: Path, text: str, said: str) -> None:
+    assert mistake(tmp_path, text).startswith(said)
+
+
+def test_a_floor_is_found_with_the_loss_ratio_and_the_source_of_its_file() -> None:
+    floor = floors(short={"cps": ">= 48.2k", "pps": ">= 334.9k"}).find(TOPOLOGY, SHORT)
+    assert (floor.key, floor.profile, floor.source, floor.derivation) == (KEY, "short", "the article", "")
+    assert floor.limits(0.5) == Limits(loss_ratio=0.0002)
+    assert list(floor.thresholds) == ["cps", "pps", "loss_ratio"]
+
+
+def test_limits_and_source_of_its_own_come_first() -> None:
+    entry = {"cps": ">= 1k", "loss_ratio": "<= 1%", "setup_time_p99": "<= 5ms", "source": "the lab"}
+    floor = floors(short=entry).find(TOPOLOGY, SHORT)
+    assert floor.limits(0.5) == Limits(loss_ratio=0.01, setup_time_p99_s=0.005)
+    assert floor.source == "the lab"
+
+
+def test_without_any_loss_ratio_the_campaigns_holds() -> None:
+    bare = Floors.model_validate(HEAD | {KEY: {"short": {"cps": ">= 1k"}}})
+    assert bare.find(TOPOLOGY, SHORT).limits(0.5).loss_ratio == 0.5
+
+
+def test_a_missing_floor_is_named_with_the_file_and_the_key_to_add() -> None:
+    held = floors(short={"cps": ">= 1k"})
+    with pytest.raises(ConfigError, match=rf"(?s)^SLA mine: {KEY}\.shore: is missing.*such as shore: .*mean .short"):
+        held.find(TOPOLOGY, SHORT.model_copy(update={"name": "shore"}))
+    with pytest.raises(ConfigError, match=r"(?s)^SLA mine: ovs-dpdk/nat/1cpu-1rxq\.short: is missing"):
+        held.find(Topology(ruleset="nat"), SHORT)
+
+
+def test_the_published_figures_are_1500_packets_per_long_lived_connection() -> None:
+    assert packets_per_connection(LONG) == pytest.approx(0.99 * 1505 + 0.01 * 1000)
+    assert packets_per_connection(SHORT) == pytest.approx(0.99 * 7 + 0.01 * 2)
+    assert 1_200 * packets_per_connection(LONG) == pytest.approx(1.8e6, rel=0.001)
+    assert 48_200 * packets_per_connection(SHORT) == pytest.approx(334_900, rel=0.001)
+
+
+def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_says_so() -> None:
+    reference = {"cps": "1.2k", "source": "table 5"}
+    entry = {"cps": ">= 1.2k", "pps": ">= 1.8M", "loss_ratio": "<= 0.1%", "reference": reference}
+    floor = floors(long=entry).find(TOPOLOGY, SHORTENED, lookup)
+    assert floor.cps.limit == 14_452  # 1200 * 1499.95 / 124.55, rounded up
+    assert floor.pps is not None
+    assert floor.pps.limit == 1_800_000
+    assert floor.profile == "long-short"
+    assert floor.reference is None
+    assert floor.loss_ratio is not None
+    assert floor.loss_ratio.text == "<= 0.1%"
+    assert floor.derivation == (
+        "from long's 1.2 k/s at the same packet rate: 1499.95 packets per connection there, 124.55 here"
+    )
+    assert floor.as_record().derivation == floor.derivation
+
+
+def test_a_floor_of_its_own_is_not_derived() -> None:
+    floor = floors(**{"long": {"cps": ">= 1.2k"}, "long-short": {"cps": ">= 20k"}}).find(TOPOLOGY, SHORTENED, lookup)
+    assert (floor.cps.limit, floor.derivation) == (20_000, "")
+
+
+def test_profiles_that_differ_in_more_than_their_messages_are_not_compared() -> None:
+    other = SHORTENED.model_copy(update={"server_wait_ms": 10.0, "udp_percent": 5.0})
+    with pytest.raises(ConfigError, match=r"derived_from: \"long\" differs in server_wait_ms, udp_percent"):
+        floors(long={"cps": ">= 1.2k"}).find(TOPOLOGY, other, lookup)
+
+
+@given(st.integers(1, 500), st.integers(1, 10**6))
+def test_a_derived_floor_never_promises_a_lower_packet_rate(messages: int, cps: int) -> None:
+    base = floors(long={"cps": f">= {cps}"}).find(TOPOLOGY, LONG)
+    fewer = SHORTENED.model_copy(update={"messages": messages})
+    derived = derive(base, LONG, fewer)
+    assert derived.cps.limit * packets_per_connection(fewer) >= cps * packets_per_connection(LONG) * (1 - 1e-9)
+    assert derived.cps.limit < cps * packets_per_connection(LONG) / packets_per_connection(fewer) + 1
+
+
+def test_the_gate_offers_enough_for_both_rates_and_a_headroom() -> None:
+    cps_first = floors(short={"cps": ">= 100k", "pps": ">= 334.9k"}).find(TOPOLOGY, SHORT)
+    assert cps_first.gate_load(SHORT, 0.01) == pytest.approx(101_000)
+    # 1.2k/s times 1499.95 packets is a little less than 1.8M: the load has to follow the packets.
+    pps_first = floors(long={"cps": ">= 1.2k", "pps": ">= 1.8M"}).find(TOPOLOGY, LONG)
+    assert pps_first.gate_load(LONG, 0.0) * packets_per_connection(LONG) == pytest.approx(1_800_000)
+
+
+def test_the_key_of_a_topology_is_datapath_ruleset_and_label() -> None:
+    assert topology_key(Topology(ruleset="nat", pmd_cpus=8, rx_queues=4)) == "ovs-dpdk/nat/8cpu-4rxq"

@@ -1,0 +1,243 @@
+"""The search on simulated DUTs: the result is within the width of the truth, whatever the DUT does."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctbench.dut.base import Problem
+from ctbench.errors import GeneratorError
+from ctbench.measure.campaign import Bisection
+from ctbench.measure.search import SearchResult, planned_trials, repeat, search
+from ctbench.measure.trial import Observation, Step
+
+from .simulated import SimulatedDut, seen
+
+LO, HI, WIDTH = 1_000.0, 1_000_000.0, 0.05
+
+
+def how(**keys: Any) -> Bisection:
+    base = {
+        "trial_duration": "1s",
+        "max_iterations": 12,
+        "relative_width": "5%",
+        "recheck": True,
+        "final_duration": "3s",
+    }
+    return Bisection.model_validate(base | keys)
+
+
+#: Eight times the middle and nothing else.
+PUBLISHED = how(middle="arithmetic", max_iterations=8, relative_width=None, recheck=False, final_duration=None)
+
+
+def phases(result: SearchResult) -> list[str]:
+    return [step.phase for step in result.steps]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(min_value=LO * 1.2, max_value=HI / 1.2), st.sampled_from([1.0, 0.1]))
+def test_a_sharp_capacity_is_found_within_the_width_also_when_the_dut_collapses(truth: float, overload: float) -> None:
+    result = search(SimulatedDut(truth, overload=overload), LO, HI, how())
+    assert result.upper is not None
+    # A load above the capacity by less than the loss limit is good, so that the edge is not at the truth itself.
+    assert result.capacity <= truth * 1.0003
+    assert truth <= result.upper <= result.capacity * (1 + WIDTH) * (1 + 1e-9)
+    assert result.limited_by == "dut"
+    assert result.proof is not None
+    assert result.proof.trial.duration_s == 3
+    assert result.measured is not None
+    assert result.measured.cps == result.capacity
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(min_value=LO * 1.2, max_value=HI / 1.2), st.integers(0, 10**6))
+def test_a_noisy_capacity_is_found_within_the_width_and_the_noise(truth: float, seed: int) -> None:
+    result = search(SimulatedDut(truth, noise=0.005, seed=seed), LO, HI, how())
+    # The final trial may fail at a load on the edge, and the result then steps down by a width.
+    assert truth / (1 + WIDTH) ** 2 * 0.97 <= result.capacity <= truth * 1.03
+
+
+def test_one_disturbed_trial_in_twenty_does_not_move_the_result() -> None:
+    truth, good = 381_000.0, 0
+    for seed in range(300):
+        result = search(SimulatedDut(truth, noise=0.005, disturbed=0.05, seed=seed), LO, HI, how())
+        good += truth / (1 + WIDTH) * 0.98 <= result.capacity <= truth * 1.02
+    assert good >= 285
+
+
+def test_without_a_recheck_disturbed_trials_do_move_the_result() -> None:
+    truth, good = 381_000.0, 0
+    for seed in range(300):
+        result = search(SimulatedDut(truth, noise=0.005, disturbed=0.05, seed=seed), LO, HI, how(recheck=False))
+        good += truth / (1 + WIDTH) * 0.98 <= result.capacity <= truth * 1.02
+    assert good < 260
+
+
+def test_a_dut_that_never_passes_has_no_capacity() -> None:
+    result = search(SimulatedDut(0.0), LO, HI, how())
+    assert (result.capacity, result.proof, result.limited_by) == (0, None, "dut")
+    assert result.reason.startswith("no load held, not even 1.0 k/s: 100.0 % of the connections were lost")
+    assert result.measured is not None
+    assert result.measured.cps == 0
+
+
+def test_a_dut_that_always_passes_reaches_the_end_of_the_range() -> None:
+    result = search(SimulatedDut(10 * HI), LO, HI, how())
+    assert (result.limited_by, result.upper) == ("range", None)
+    assert HI / (1 + WIDTH) <= result.capacity <= HI
+    assert "the range of the campaign ends there" in result.reason
+
+
+def test_asked_to_start_at_the_maximum_one_trial_and_its_confirmation_are_enough() -> None:
+    dut = SimulatedDut(10 * HI)
+    result = search(dut, LO, HI, how(start="max"))
+    assert (dut.loads, dut.durations) == ([HI, HI], [1, 3])
+    assert (result.capacity, result.limited_by) == (HI, "range")
+
+
+def test_the_published_procedure_is_eight_times_the_middle_and_nothing_else() -> None:
+    dut = SimulatedDut(41_600)
+    result = search(dut, 1_000, 100_000, PUBLISHED)
+    # cps_ndr.py in the 2022 article: 50.5K 25.8K 38.1K 44.3K 41.2K 42.8K 42.0K 41.6K
+    assert [round(load / 100) / 10 for load in dut.loads] == [50.5, 25.8, 38.1, 44.3, 41.2, 42.8, 42.0, 41.6]
+    assert set(phases(result)) == {"search"}
+    assert result.upper is not None
+    assert result.upper - result.capacity == pytest.approx(99_000 / 2**8)
+
+
+def test_the_published_procedure_on_a_machine_of_today_reaches_the_end_of_its_range() -> None:
+    result = search(SimulatedDut(381_000), 1_000, 100_000, PUBLISHED)
+    assert (result.limited_by, len(result.steps)) == ("range", 8)
+    assert result.capacity == pytest.approx(100_000 - 99_000 / 2**8)
+
+
+def test_the_search_stops_when_the_bounds_are_near_enough() -> None:
+    wide, narrow = (SimulatedDut(381_000) for _ in range(2))
+    search(wide, LO, HI, how(relative_width="20%"))
+    search(narrow, LO, HI, how(relative_width="2%"))
+    assert len(wide.loads) < len(narrow.loads) <= 12 + 1 + 1
+
+
+def test_no_more_than_the_permitted_iterations_are_made() -> None:
+    result = search(SimulatedDut(381_000), LO, HI, how(relative_width="0.001%", max_iterations=5))
+    assert phases(result).count("search") == 5
+
+
+def test_a_good_hint_saves_trials_and_a_bad_one_costs_no_truth() -> None:
+    truth = 381_000.0
+    plain, hinted = SimulatedDut(truth), SimulatedDut(truth)
+    search(plain, LO, HI, how())
+    search(hinted, LO, HI, how(), hint=380_000)
+    assert len(hinted.loads) <= len(plain.loads) - 4
+    for hint in (2_000, 900_000, LO, HI, 10 * HI):
+        result = search(SimulatedDut(truth), LO, HI, how(), hint=hint)
+        assert truth / (1 + WIDTH) * (1 - 1e-9) <= result.capacity <= truth
+
+
+def test_a_capacity_below_which_the_longer_trial_fails_is_stepped_down() -> None:
+    def tires(load: float, duration: float) -> Observation:
+        return seen(load=load, duration=duration, loss=0.5 if load > (100_000 if duration < 2 else 91_000) else 0.0)
+
+    result = search(tires, LO, HI, how())
+    assert 91_000 / (1 + WIDTH) <= result.capacity <= 91_000
+    assert result.proof is not None
+    assert result.proof.trial.duration_s == 3
+
+
+def test_a_disturbed_final_trial_is_made_once_more_at_the_same_load() -> None:
+    def stumbles(load: float, duration: float) -> Observation:
+        finals.append(load) if duration > 2 else None
+        return seen(load=load, duration=duration, loss=0.5 if load > 100_000 or len(finals) == 1 < duration else 0.0)
+
+    finals: list[float] = []
+    result = search(stumbles, LO, HI, how())
+    assert finals == [result.capacity, result.capacity]
+
+
+def test_a_result_that_no_longer_trial_confirms_says_so() -> None:
+    def never_for_long(load: float, duration: float) -> Observation:
+        return seen(load=load, duration=duration, loss=0.5 if load > 100_000 or duration > 2 else 0.0)
+
+    result = search(never_for_long, LO, HI, how())
+    assert "no longer trial confirmed it" in result.reason
+    assert phases(result).count("final") == 4
+    assert result.capacity < min(step.observation.load_cps for step in result.steps if step.phase == "final")
+
+
+def test_a_generator_that_is_slower_than_the_dut_is_named_as_the_limit() -> None:
+    result = search(SimulatedDut(800_000, generator_limit=300_000), LO, HI, how())
+    assert result.limited_by == "generator"
+    assert 300_000 / (1 + WIDTH) <= result.capacity <= 300_000
+    assert "the generator was the limit" in result.reason
+
+
+def test_a_generator_that_only_fails_far_above_the_capacity_is_not_the_limit() -> None:
+    assert search(SimulatedDut(100_000, generator_limit=400_000), LO, HI, how()).limited_by == "dut"
+
+
+def test_a_generator_that_can_do_nothing_leaves_no_result() -> None:
+    result = search(SimulatedDut(800_000, generator_limit=0), LO, HI, how())
+    assert (result.capacity, result.limited_by, result.measured) == (0, "generator", None)
+
+
+def test_a_fatal_problem_of_the_dut_stops_the_search_with_its_reason() -> None:
+    def dies(load: float, duration: float) -> Observation:
+        calls.append(load)
+        return seen((Problem("fatal", "ovs-vswitchd was restarted"),) if len(calls) == 3 else (), load=load)
+
+    calls: list[float] = []
+    result = search(dies, LO, HI, how())
+    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", "ovs-vswitchd was restarted", 3)
+
+
+def test_a_trial_that_cannot_be_made_stops_the_search_and_keeps_the_trials_before_it() -> None:
+    def breaks(number: int) -> None:
+        if number == 4:
+            raise GeneratorError("the memif link broke")
+
+    result = search(SimulatedDut(381_000, before=breaks), LO, HI, how())
+    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", "the memif link broke", 3)
+
+
+def test_every_trial_is_told_with_its_number_and_the_time_left_runs_out() -> None:
+    told: list[Step] = []
+    result = search(SimulatedDut(381_000), LO, HI, how(), told.append)
+    assert [step.number for step in told] == list(range(1, len(told) + 1))
+    assert [step.observation for step in told] == list(result.observations)
+    assert told[-1].left_s == 0
+    assert told[0].left_s > told[-2].left_s > 0
+    spent = sum(step.observation.trial.wall_s for step in told[1:])
+    assert told[0].left_s == pytest.approx(spent, rel=0.35)
+
+
+def test_an_empty_range_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="the range 5 to 5 is empty"):
+        search(SimulatedDut(1), 5, 5, how())
+
+
+def test_repetitions_give_the_median_and_all_trials() -> None:
+    duts = iter([SimulatedDut(300_000), SimulatedDut(100_000), SimulatedDut(200_000)])
+    result = repeat(3, lambda: search(next(duts), LO, HI, how()))
+    assert 200_000 / (1 + WIDTH) <= result.capacity <= 200_000
+    assert len(result.capacities) == 3
+    assert [step.number for step in result.steps] == list(range(1, len(result.steps) + 1))
+    assert phases(result).count("final") == 3
+
+
+def test_a_fault_ends_the_repetitions() -> None:
+    def breaks(_number: int) -> None:
+        raise GeneratorError("gone")
+
+    duts = iter([SimulatedDut(300_000), SimulatedDut(300_000, before=breaks)])
+    result = repeat(5, lambda: search(next(duts), LO, HI, how()))
+    assert (result.limited_by, len(result.capacities)) == ("fault", 2)
+
+
+def test_the_plan_counts_the_bisections_that_the_width_needs() -> None:
+    assert planned_trials(LO, HI, how()) == math.ceil(math.log2(math.log(1000) / math.log(1.05)))
+    assert planned_trials(1_000, 100_000, PUBLISHED) == 8
+    assert planned_trials(100, 104, how()) == 0
+    assert planned_trials(LO, HI, how(middle="arithmetic")) <= 12

@@ -1,0 +1,127 @@
+"""One trial: the order of what is done to the DUT, and what is thought of the counts."""
+
+from typing import Any
+
+import pytest
+
+from ctbench.dut.base import Problem
+from ctbench.errors import GeneratorError, TestbedError
+from ctbench.measure.trial import Limits, Step, TrialRunner
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import ConnectionProfile
+
+from .simulated import LIMITS, made_up_trial, seen
+
+PROFILE = ConnectionProfile(name="short")
+RESTARTED = Problem("fatal", "ovs-vswitchd was restarted")
+
+
+class RecordingTestbed:
+    """A DUT and a generator in one that write down what they are asked."""
+
+    def __init__(self, problems: list[Problem] | None = None, error: Exception | None = None) -> None:
+        self.calls: list[str] = []
+        self.problems, self.error = problems or [], error
+
+    def flush_state(self) -> None:
+        self.calls.append("flush")
+
+    def begin_trial(self) -> None:
+        self.calls.append("begin")
+
+    def health(self) -> list[Problem]:
+        self.calls.append("health")
+        return self.problems
+
+    def run_trial(self, profile: ConnectionProfile, load_cps: float, duration_s: float) -> Trial:
+        self.calls.append(f"{profile.name} at {load_cps:g} for {duration_s:g} s")
+        if self.error:
+            raise self.error
+        return made_up_trial(load_cps, duration_s)
+
+    def runner(self, **more: Any) -> TrialRunner:
+        return TrialRunner(self, self, PROFILE, LIMITS, **more)
+
+
+def test_the_state_is_flushed_before_the_trial_and_the_health_asked_after_it() -> None:
+    testbed = RecordingTestbed()
+    assert testbed.runner()(1000, 10).good
+    assert testbed.calls == ["flush", "begin", "short at 1000 for 10 s", "health"]
+
+
+def test_the_trial_begins_only_when_the_pause_after_the_flush_is_over() -> None:
+    testbed = RecordingTestbed()
+    testbed.runner(settle_s=2.5, sleep=lambda seconds: testbed.calls.append(f"sleep {seconds}"))(1000, 10)
+    assert testbed.calls[:3] == ["flush", "sleep 2.5", "begin"]
+
+
+def test_the_wall_clock_of_a_trial_includes_the_flush() -> None:
+    ticks = iter([100.0, 117.0])
+    assert RecordingTestbed().runner(clock=lambda: next(ticks))(1000, 10).trial.wall_s == 17
+
+
+def test_a_dut_that_died_is_named_before_the_generator_that_lost_it() -> None:
+    testbed = RecordingTestbed([RESTARTED], GeneratorError("the memif link broke"))
+    with pytest.raises(TestbedError, match=r"^ovs-vswitchd was restarted \(the memif link broke\)$"):
+        testbed.runner()(1000, 10)
+
+
+def test_a_broken_generator_with_a_healthy_dut_is_the_generators_fault() -> None:
+    with pytest.raises(GeneratorError, match="out of memory"):
+        RecordingTestbed(error=GeneratorError("out of memory")).runner()(1000, 10)
+
+
+def test_a_trial_within_the_limits_is_good_and_needs_no_reason() -> None:
+    assert (seen(loss=0.0002).state, seen(loss=0.0002).reason) == ("good", "")
+
+
+def test_exactly_the_permitted_loss_is_good_whatever_the_rounding() -> None:
+    limits = Limits(loss_ratio=0.001)
+    assert 1 - 999 / 1000 > 0.001
+    assert all(seen(limits=limits, load=1_000 * n, duration=1.0, loss=0.001).good for n in range(1, 200))
+    assert not seen(limits=limits, load=1_000, duration=1.0, loss=0.002).good
+
+
+def test_a_trial_over_the_loss_limit_is_bad_and_says_what_was_lost() -> None:
+    bad = seen(loss=0.01)
+    assert (bad.state, bad.good) == ("bad", False)
+    assert bad.reason == "1.00 % of the connections were lost, mostly no syn ack (limit 0.020 %)"
+
+
+def test_a_set_up_time_over_its_limit_makes_a_trial_bad() -> None:
+    limits = Limits(0.0002, setup_time_p99_s=0.005)
+    assert seen(limits=limits, p99_us=5000.0).good
+    slow = seen(limits=limits, p99_us=5001.0)
+    assert (slow.state, "limit 5.0 ms" in slow.reason) == ("bad", True)
+    assert seen(limits=limits, p99_us=None).reason.startswith("set-up was not measured")
+
+
+def test_a_trial_that_the_generator_limited_is_invalid_even_without_a_loss() -> None:
+    late = seen(generator_limited="it ran 40 ms late")
+    assert (late.state, late.reason, late.fault) == ("invalid", "it ran 40 ms late", "")
+
+
+def test_a_generator_that_silently_offered_too_little_is_found_out() -> None:
+    short = seen(load=99_600, duration=10.0, loss=0.58, attempted=420_000)
+    assert (short.state, short.reason) == ("invalid", "the generator began only 42.0 k/s of 99.6 k/s")
+
+
+def test_a_dut_that_lost_everything_is_bad_not_invalid() -> None:
+    assert seen(loss=1.0).state == "bad"
+
+
+@pytest.mark.parametrize("trial", [{"load": 0.0}, {"attempted": 0, "loss": 1.0}])
+def test_a_trial_that_offered_nothing_is_invalid(trial: dict[str, Any]) -> None:
+    assert (seen(**trial).state, seen(**trial).reason) == ("invalid", "nothing was offered")
+
+
+def test_a_fatal_problem_makes_a_trial_invalid_and_a_warning_does_not() -> None:
+    assert (seen((RESTARTED,)).state, seen((RESTARTED,)).fault) == ("invalid", "ovs-vswitchd was restarted")
+    assert seen((Problem("warning", "12 packets dropped"),)).good
+
+
+def test_the_record_of_a_trial_has_its_counts_its_state_and_its_problems() -> None:
+    record = Step(1, "final", seen((RESTARTED,)), 0.0).as_record()
+    assert (record.phase, record.state, record.reason) == ("final", "invalid", "ovs-vswitchd was restarted")
+    assert record.problems == [RESTARTED]
+    assert record.trial.intended == 100_000

@@ -1,0 +1,152 @@
+"""The files that ship: all can be read, and promise what was published."""
+
+from ipaddress import IPv4Address
+
+import pytest
+from pydantic import BaseModel
+
+from ctbench.config import load, names
+from ctbench.dut.base import Topology
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.search import planned_trials
+from ctbench.sla.floors import Floors, packets_per_connection, topology_key
+from ctbench.testbed_config import TestbedConfig
+from ctbench.traffic.profiles import ConnectionProfile
+
+KINDS: dict[str, type[BaseModel]] = {
+    "profiles": ConnectionProfile,
+    "campaigns": Campaign,
+    "sla": Floors,
+    "testbeds": TestbedConfig,
+}
+
+#: OVS 3.0.0, tables 4 to 17 of the 2022 article: CPUs, queues, CPS and pps short-lived, CPS and pps long-lived.
+PUBLISHED = [
+    (1, 1, 48_200, 334_900, 1_200, 1_800_000),
+    (2, 1, 46_800, 325_000, 1_100, 1_700_000),
+    (2, 2, 65_900, 459_900, 1_400, 2_200_000),
+    (4, 2, 49_100, 340_100, 2_000, 3_100_000),
+    (4, 4, 100_800, 700_600, 2_600, 3_900_000),
+    (8, 4, 90_100, 626_700, 3_800, 5_700_000),
+    (8, 8, 100_900, 698_900, 4_800, 7_200_000),
+]
+#: More queues on one CPU take the figures of one queue.
+ONE_CPU = [(1, queues, *PUBLISHED[0][2:]) for queues in (2, 4, 8)]
+
+
+def profile(name: str) -> ConnectionProfile:
+    return load("profiles", name, ConnectionProfile)
+
+
+def campaign(name: str) -> Campaign:
+    return load("campaigns", name, Campaign)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in KINDS for name in names(kind)])
+def test_every_file_that_ships_can_be_read(kind: str, name: str) -> None:
+    assert load(kind, name, KINDS[kind])
+
+
+def test_the_defaults_and_the_profiles_that_the_issue_names_are_there() -> None:
+    assert {"quick", "gate", "characterise", "published"} <= set(names("campaigns"))
+    assert {"short-lived", "long-lived", "long-lived-short", "http-600", "http-800", "tcp-no-data", "udp-800"} <= set(
+        names("profiles")
+    )
+    assert "local" in names("testbeds")
+    assert "local" in names("sla")
+
+
+@pytest.mark.parametrize(("name", "messages", "wait"), [("short-lived", 1, 0), ("long-lived", 500, 50)])
+def test_the_published_profiles_have_the_published_parameters(name: str, messages: int, wait: int) -> None:
+    ours = profile(name)
+    assert (ours.messages, ours.server_wait_ms, ours.udp_percent) == (messages, wait, 1)
+    assert (ours.request_bytes, ours.reply_bytes, ours.tcp_port, ours.udp_port) == (20, 20, 8080, 5353)
+    assert str(IPv4Address(ours.client_ip) + ours.client_ips - 1) == "16.0.255.255"
+    assert str(IPv4Address(ours.server_ip) + ours.server_ips - 1) == "48.0.0.255"
+    assert (ours.client_ip, ours.server_ip) == ("16.0.0.0", "48.0.0.0")
+
+
+def test_the_long_lived_server_acknowledges_on_its_own_which_makes_1500_packets_per_connection() -> None:
+    assert round(packets_per_connection(profile("long-lived"))) == 1_500
+    assert profile("long-lived").lifetime_s == 25
+    assert profile("long-lived-short").lifetime_s == 2
+
+
+@pytest.mark.parametrize("figures", [*PUBLISHED, *ONE_CPU])
+def test_the_floors_with_conntrack_are_the_published_figures(figures: tuple[int, ...]) -> None:
+    cpus, queues, short_cps, short_pps, long_cps, long_pps = figures
+    topology = Topology(pmd_cpus=cpus, rx_queues=queues)
+    floors = load("sla", "local", Floors)
+    for name, cps, pps in (("short-lived", short_cps, short_pps), ("long-lived", long_cps, long_pps)):
+        floor = floors.find(topology, profile(name))
+        assert floor.pps is not None
+        assert (floor.cps.limit, floor.pps.limit) == (cps, pps)
+        assert floor.limits(1).loss_ratio == 0.0002
+        assert floor.reference is not None
+        assert (floor.reference.cps, floor.reference.pps) == (cps, pps)
+
+
+def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
+    floors = load("sla", "local", Floors)
+    shortened = profile("long-lived-short")
+    for key in floors.floors:
+        datapath, ruleset, label = key.split("/")
+        cpus, queues = (int(part.rstrip("cpurxq")) for part in label.split("-"))
+        topology = Topology(datapath=datapath, ruleset=ruleset, pmd_cpus=cpus, rx_queues=queues)
+        assert topology_key(topology) == key
+        assert floors.find(topology, shortened).derivation.startswith("from long-lived's ")
+
+
+@pytest.mark.parametrize("name", ["quick", "gate", "characterise", "published"])
+def test_every_campaign_can_search_the_ceiling_of_both_kinds_of_connection(name: str) -> None:
+    ours = campaign(name)
+    for asked in ("short-lived", "long-lived"):
+        assert ours.load_range(profile(ours.profile_for(asked)).name)
+
+
+def test_no_campaign_has_a_range_for_a_profile_that_does_not_exist() -> None:
+    for name in names("campaigns"):
+        assert set(campaign(name).loads) | set(campaign(name).profiles) <= set(names("profiles"))
+
+
+def test_the_published_campaign_is_the_procedure_of_2022() -> None:
+    ours = campaign("published")
+    for name, duration, lo, hi in (("short-lived", 30, 1_000, 100_000), ("long-lived", 120, 500, 2_000)):
+        search, where = ours.bisection_for(name), ours.load_range(name)
+        assert (search.trial_duration, search.max_iterations, search.middle) == (duration, 8, "arithmetic")
+        assert (search.relative_width, search.final_duration, search.recheck) == (None, None, False)
+        assert (where.min, where.max) == (lo, hi)
+    assert ours.loss_ratio == 0.0002
+
+
+def test_the_gate_offers_enough_for_the_floors_that_ship() -> None:
+    headroom = campaign("gate").gate_settings().headroom
+    floors = load("sla", "local", Floors)
+    for name in ("short-lived", "long-lived"):
+        floor = floors.find(Topology(), profile(name))
+        packets = floor.gate_load(profile(name), headroom) * packets_per_connection(profile(name))
+        assert floor.pps is not None
+        assert packets * (1 - floor.limits(1).loss_ratio) > floor.pps.limit
+
+
+def planned_s(name: str, *, ceiling: bool, hinted: bool) -> float:
+    """Seconds that one search of the quick campaign probably takes, with 0.6 s a trial beside its traffic and ramps."""
+    quick = campaign("quick")
+    stand_in = quick.profile_for(name)
+    settings = quick.ceiling if ceiling else quick.bisection_for(stand_in)
+    where = quick.load_range(stand_in)
+    # A hint that is right within the width needs one load that holds and one that does not.
+    trials = 2 if hinted else planned_trials(where.min, where.max, settings)
+    trials += settings.recheck
+    beside = 0.6 + 2 * profile(stand_in).lifetime_s
+    return trials * (settings.trial_duration + beside) + (settings.final_duration or 0) + beside
+
+
+def test_the_quick_campaign_is_planned_for_less_than_six_minutes() -> None:
+    # Ceiling, no conntrack, conntrack with one queue: nothing to start from. Conntrack with 2, 4 and 8 queues and
+    # NAT begin at the capacity of conntrack with one queue. Setting a topology up takes about 3 s.
+    total = 0.0
+    for name in ("short-lived", "long-lived"):
+        total += planned_s(name, ceiling=True, hinted=False)
+        total += 2 * planned_s(name, ceiling=False, hinted=False) + 4 * planned_s(name, ceiling=False, hinted=True)
+    assert total + 14 * 3 < 360

@@ -1,0 +1,158 @@
+"""The verdict: green always means measured, and at or above the floor. Every way to fail is proved to fail."""
+
+import pytest
+
+from ctbench.dut.base import Problem
+from ctbench.measure.campaign import GateSettings
+from ctbench.measure.gate import GateResult, gate
+from ctbench.sla.verdict import judge
+
+from .simulated import SimulatedDut, found, made_up_floor, seen
+
+FLOOR = made_up_floor()
+GATE = GateSettings.model_validate({"trial_duration": "5s", "headroom": "1%"})
+
+
+def gated(capacity: float, **dut: float) -> GateResult:
+    return gate(SimulatedDut(capacity, **dut), 48_700, GATE)  # type: ignore[arg-type]
+
+
+def test_a_capacity_above_the_floor_is_met_with_its_margin() -> None:
+    verdict = judge(found(381_000), FLOOR, ceiling=900_000)
+    assert verdict.word == "met"
+    assert verdict.message == "Met: 381.0 k/s new connections, +690 % against the floor of 48.2 k/s"
+    assert verdict.margin_pct == pytest.approx(690.4, abs=0.1)
+    assert [(each.metric, each.met) for each in verdict.thresholds] == [
+        ("cps", True),
+        ("pps", True),
+        ("loss_ratio", True),
+    ]
+
+
+def test_exactly_the_floor_is_met_and_a_connection_less_is_missed() -> None:
+    assert judge(found(48_200), made_up_floor(pps=None)).word == "met"
+    assert judge(found(48_199), made_up_floor(pps=None)).word == "missed"
+
+
+def test_an_impossible_floor_is_missed_with_what_was_measured() -> None:
+    verdict = judge(found(381_000), made_up_floor(">= 900M"), ceiling=1_000_000_000)
+    assert verdict.word == "missed"
+    assert verdict.margin_pct == pytest.approx(-99.96, abs=0.01)
+    assert verdict.message == "Missed: new connections: 381.0 k/s instead of at least 900.00 M/s (-100.0 %)"
+
+
+def test_packets_alone_can_miss_the_floor() -> None:
+    verdict = judge(found(50_000), made_up_floor(pps=">= 400k"))
+    assert verdict.word == "missed"
+    assert verdict.message.startswith("Missed: packets: 350.0 k/s instead of at least 400.0 k/s (-12.5 %)")
+    assert verdict.margin_pct == pytest.approx(-12.5)
+
+
+def test_the_margin_is_the_worst_of_the_rates_and_not_that_of_the_loss() -> None:
+    verdict = judge(found(96_400, loss=0.0001), made_up_floor(pps=">= 600k"))
+    assert verdict.word == "met"
+    assert verdict.margin_pct == pytest.approx(12.4, abs=0.1)
+
+
+def test_a_set_up_time_over_its_limit_is_missed_and_counts_for_the_margin() -> None:
+    verdict = judge(found(381_000, p99_us=10_000), made_up_floor(p99="<= 5ms"))
+    assert verdict.word == "missed"
+    assert verdict.margin_pct == pytest.approx(-50)
+    assert "connection set-up (p99): 10.0 ms instead of at most 5.0 ms" in verdict.reason
+
+
+def test_a_set_up_time_that_was_not_measured_is_not_met() -> None:
+    assert judge(found(381_000, p99_us=None), made_up_floor(p99="<= 5ms")).word == "missed"
+
+
+def test_a_dut_that_holds_nothing_is_missed() -> None:
+    verdict = judge(found(0), FLOOR, ceiling=900_000)
+    assert (verdict.word, verdict.margin_pct) == ("missed", -100)
+    assert verdict.reason == "not even the lowest load held, the floor is 48.2 k/s: as it was tried"
+
+
+def test_a_ceiling_below_the_floor_is_not_measured() -> None:
+    verdict = judge(found(30_000), FLOOR, ceiling=48_100)
+    assert (verdict.word, verdict.margin_pct) == ("not measured", None)
+    assert verdict.message.startswith(
+        "Not measured: the traffic generator reaches only 48.1 k/s, the floor is 48.2 k/s"
+    )
+    assert judge(found(30_000), FLOOR, ceiling=48_300).word == "missed"
+
+
+def test_a_result_near_the_ceiling_and_below_the_floor_is_not_measured() -> None:
+    assert judge(found(45_000), FLOOR, ceiling=50_000).word == "not measured"
+    assert judge(found(44_900), FLOOR, ceiling=50_000).word == "missed"
+    assert judge(found(49_000), made_up_floor(pps=None), ceiling=50_000).word == "met"
+
+
+def test_a_generator_that_was_the_limit_below_the_floor_is_not_measured() -> None:
+    verdict = judge(found(30_000, "generator"), FLOOR, ceiling=900_000)
+    assert verdict.message == (
+        "Not measured: the traffic generator was the limit below the floor of 48.2 k/s: as it was tried"
+    )
+
+
+@pytest.mark.parametrize("limited_by", ["generator", "range"])
+def test_above_the_floor_it_is_met_whatever_the_limit_and_says_at_least(limited_by: str) -> None:
+    verdict = judge(found(381_000, limited_by), FLOOR, ceiling=400_000)
+    assert verdict.word == "met"
+    assert verdict.reason.startswith("at least 381.0 k/s")
+
+
+def test_a_range_that_ends_below_the_floor_is_not_measured() -> None:
+    verdict = judge(found(2_000, "range"), made_up_floor(">= 4.8k", pps=None))
+    assert verdict.word == "not measured"
+    assert "the campaign's range ended at 2.0 k/s" in verdict.reason
+    assert "raise loads.max" in verdict.reason
+
+
+def test_a_fault_is_not_measured_whatever_was_found_before_it() -> None:
+    verdict = judge(found(381_000, "fault"), FLOOR)
+    assert verdict.message == "Not measured: the measurement broke off: as it was tried"
+
+
+def test_an_oversubscribed_testbed_never_measures() -> None:
+    for result in (found(381_000), found(0), gated(100_000)):
+        verdict = judge(result, FLOOR, oversubscribed=True)
+        assert (verdict.word, verdict.margin_pct) == ("not measured", None)
+
+
+def test_where_nothing_was_offered_nothing_was_measured() -> None:
+    result = found(381_000, attempted=0)
+    nothing = tuple(type(step)(step.number, step.phase, seen(attempted=0, loss=1.0), 0.0) for step in result.steps)
+    object.__setattr__(result, "steps", nothing)
+    assert judge(result, FLOOR).word == "not measured"
+
+
+def test_a_gate_that_held_is_met_and_one_that_did_not_is_missed() -> None:
+    met, missed = judge(gated(60_000), FLOOR), judge(gated(40_000), FLOOR)
+    assert met.message == "Met: the floor of 48.2 k/s was held: 2 of 2 trials at 48.7 k/s held"
+    assert met.margin_pct == pytest.approx(1.04, abs=0.05)
+    assert missed.word == "missed"
+    assert missed.margin_pct is not None
+    assert missed.margin_pct < -10
+    assert missed.reason.startswith("new connections: 40.0 k/s instead of at least 48.2 k/s (-17.0 %)")
+
+
+def test_a_gate_that_completes_the_floor_but_loses_too_many_is_missed() -> None:
+    def leaks(load: float, duration: float) -> object:
+        return seen(load=load, duration=duration, loss=0.001)
+
+    verdict = judge(gate(leaks, 48_700, GATE), FLOOR)  # type: ignore[arg-type]
+    assert verdict.word == "missed"
+    assert verdict.reason.startswith("lost connections: 0.100 % instead of at most 0.020 % (-80.0 %)")
+
+
+def test_a_gate_that_the_generator_spoilt_or_that_broke_is_not_measured() -> None:
+    assert judge(gated(60_000, generator_limit=1_000), FLOOR).word == "not measured"
+
+    def breaks(load: float, duration: float) -> object:
+        return seen((Problem("fatal", "ovs-vswitchd was restarted"),), load=load, duration=duration)
+
+    verdict = judge(gate(breaks, 48_700, GATE), FLOOR)  # type: ignore[arg-type]
+    assert verdict.message == "Not measured: the measurement broke off: ovs-vswitchd was restarted"
+
+
+def test_a_gate_near_the_ceiling_and_below_the_floor_is_not_measured() -> None:
+    assert judge(gated(45_000), FLOOR, ceiling=49_000).word == "not measured"

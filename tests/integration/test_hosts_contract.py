@@ -1,0 +1,124 @@
+"""What every Host promises, held against this machine and a sandbox."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctbench.errors import MissingResource, TestbedError
+from ctbench.hosts.base import Host
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.sandbox import Sandbox
+
+
+@pytest.fixture(params=[LocalHost, Sandbox])
+def host(request: pytest.FixtureRequest) -> Iterator[Host]:
+    try:
+        instance: Host = request.param()
+    except MissingResource as error:
+        pytest.skip(str(error))
+    yield instance
+    instance.close()
+
+
+def has_process(host: Host, marker: str) -> bool:
+    return marker in host.run(["ps", "-eo", "args"]).stdout
+
+
+def test_a_command_gets_its_input_and_environment_and_gives_its_output(host: Host) -> None:
+    done = host.run(
+        ["sh", "-c", 'read word; echo "$word $COLOUR"; echo oops >&2'], stdin="hello\n", env={"COLOUR": "blue"}
+    )
+
+    assert (done.exit_status, done.stdout, done.stderr) == (0, "hello blue\n", "oops\n")
+
+
+def test_a_failing_command_is_an_error_that_says_what_it_said(host: Host) -> None:
+    with pytest.raises(TestbedError, match=rf"{host.name}: `ls /no-such-file` failed with status 2: .*No such file"):
+        host.run(["ls", "/no-such-file"])
+
+
+def test_a_failing_command_may_be_looked_at_instead(host: Host) -> None:
+    assert host.run(["sh", "-c", "exit 3"], check=False).exit_status == 3
+
+
+def test_a_command_that_is_not_there_is_an_error(host: Host) -> None:
+    with pytest.raises(TestbedError, match="no-such-command"):
+        host.run(["no-such-command"])
+
+
+def test_system_tools_are_found_whoever_runs_them(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+    assert "/usr/sbin" in host.run(["printenv", "PATH"]).stdout
+
+
+def test_a_command_that_takes_too_long_ends_with_its_children(host: Host) -> None:
+    with pytest.raises(TestbedError, match=r"did not end within 0\.5 s"):
+        host.run(["sh", "-c", "sleep 47111 & sleep 47112"], timeout=0.5)
+
+    assert not has_process(host, "sleep 4711")
+
+
+def test_a_command_that_leaves_a_daemon_behind_does_not_wait_for_it(host: Host) -> None:
+    pid = int(host.run(["sh", "-c", "sleep 47115 & echo $!"], timeout=20).stdout)
+
+    assert has_process(host, "sleep 47115")
+    host.run(["kill", str(pid)])
+
+
+def test_a_started_command_is_known_by_the_hosts_own_process_id(host: Host) -> None:
+    process = host.start(["sleep", "47113"])
+
+    assert process.is_running()
+    assert "47113" in host.run(["cat", f"/proc/{process.pid}/cmdline"]).stdout
+
+    assert process.stop() == -15
+    assert not process.is_running()
+    assert not has_process(host, "sleep 47113")
+
+
+def test_a_command_that_ignores_the_request_to_end_is_killed(host: Host, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = host.start(["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"], log=log)
+    while "ready" not in log.read_text():
+        assert process.is_running()
+
+    assert process.stop(timeout=0.2) == -9
+    assert not process.is_running()
+
+
+def test_what_a_started_command_prints_is_in_its_log(host: Host, tmp_path: Path) -> None:
+    process = host.start(["sh", "-c", "echo out; echo err >&2"], log=tmp_path / "log")
+    while process.is_running():
+        pass
+
+    assert (tmp_path / "log").read_text() == "out\nerr\n"
+    assert process.stop() == 0
+
+
+def test_a_file_goes_there_and_comes_back(host: Host, tmp_path: Path) -> None:
+    there = "/run/there" if isinstance(host, Sandbox) else str(tmp_path / "there")
+    (tmp_path / "file").write_text("content")
+
+    host.put(tmp_path / "file", there)
+    host.get(there, tmp_path / "back")
+
+    assert (tmp_path / "back").read_text() == "content"
+    found = host.local_path(there)
+    assert found and found.read_text() == "content"
+
+
+def test_a_file_that_is_not_there_is_an_error(host: Host, tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="no-such-file"):
+        host.get("/no-such-file", tmp_path / "back")
+
+
+def test_closing_ends_what_was_started_and_may_be_done_twice(host: Host) -> None:
+    process = host.start(["sleep", "47114"])
+
+    host.close()
+    host.close()
+
+    assert not process.is_running()
+    assert not has_process(LocalHost(), "sleep 47114")

@@ -1,0 +1,159 @@
+"""A sandbox is a machine of its own, and leaves nothing behind however it ends."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ctbench
+from ctbench.errors import TestbedError
+from ctbench.hosts.machine import read_machine
+from ctbench.hosts.sandbox import Sandbox
+
+LIBRARIES = str(Path(ctbench.__file__).parents[1])
+#: Makes a sandbox with a daemon in it, says so, and waits for its end.
+MAKER = """
+import os, sys, time
+from ctbench.hosts.sandbox import Sandbox
+sandbox = Sandbox()
+sandbox.run(["setsid", "-f", "sleep", sys.argv[1]])
+sandbox.start(["sleep", sys.argv[1]])
+if "fork" in sys.argv and os.fork() == 0:
+    os.close(1)
+    time.sleep(30)  # a child that holds a copy of everything
+    os._exit(0)
+print(sandbox.init_pid, flush=True)
+time.sleep(30)
+"""
+#: Seconds that the kernel gets to take a sandbox down.
+GONE_WITHIN_S = 2.0
+
+
+def processes(marker: str) -> list[str]:
+    """Living processes with an argument `marker`; the dead have no command line."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if marker in path.read_text().split("\0"):
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def namespace_is_used(namespace: str) -> bool:
+    for path in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            if str(path.readlink()) == namespace:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def test_it_is_a_machine_of_its_own(sandbox: Sandbox) -> None:
+    assert sandbox.run(["id", "-u"]).stdout.strip() == "0"
+    assert sandbox.run(["ls", "/sys/class/net"]).stdout.split() == ["lo"]
+    assert sandbox.run(["cat", "/sys/class/net/lo/operstate"]).stdout.strip() == "unknown"  # which is `up` for lo
+    assert sandbox.run(["ls", "/run"]).stdout == ""
+    assert sandbox.run(["cat", "/proc/1/cmdline"]).stdout.endswith("sandbox_init.py\0")
+
+
+def test_its_files_are_not_on_the_host(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("content")
+    sandbox.put(tmp_path / "file", "/run/only-in-the-sandbox")
+
+    assert not Path("/run/only-in-the-sandbox").exists()
+
+
+@pytest.mark.parametrize("remote", ["/tmp/file", "/run/../tmp/file", "/run"])
+def test_it_refuses_to_write_where_the_host_would_see_it(sandbox: Sandbox, tmp_path: Path, remote: str) -> None:
+    (tmp_path / "file").write_text("content")
+
+    with pytest.raises(TestbedError, match="not below /run"):
+        sandbox.put(tmp_path / "file", remote)
+
+
+def test_a_socket_of_a_daemon_in_it_can_be_reached_from_outside(sandbox: Sandbox) -> None:
+    listener = (
+        "import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind('/run/s.sock'); s.listen(); "
+        "s.accept()[0].send(b'hello')"
+    )
+    process = sandbox.start([sys.executable, "-I", "-S", "-c", listener])
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        while client.connect_ex(str(sandbox.local_path("/run/s.sock"))) != 0:
+            assert process.is_running()
+        assert client.recv(16) == b"hello"
+
+
+def test_its_facts_are_those_of_the_machine(sandbox: Sandbox) -> None:
+    machine = read_machine(sandbox)
+
+    assert set(machine.usable_cpus) == os.sched_getaffinity(0)
+    assert machine.kernel == os.uname().release
+    assert {cpu for core in machine.cores for cpu in core} == set(machine.usable_cpus)
+    assert machine.cpu_model != "unknown"
+    assert machine.mitigations
+
+
+def test_a_dead_sandbox_says_so() -> None:
+    with Sandbox() as sandbox:
+        os.kill(sandbox.init_pid, signal.SIGKILL)
+        while sandbox._outermost.poll() is None:
+            pass
+
+        with pytest.raises(TestbedError, match="has ended"):
+            sandbox.run(["true"])
+
+
+def test_where_namespaces_are_forbidden_it_says_what_to_do(sandbox: Sandbox) -> None:
+    # A limit of the sandbox's own user namespace: it holds for what is made inside, not for the machine.
+    setting = "/proc/sys/user/max_user_namespaces"
+    before = sandbox.run(["cat", setting]).stdout
+    attempt = "from ctbench.errors import MissingResource; from ctbench.hosts.sandbox import Sandbox\ntry: Sandbox()\n"
+    attempt += "except MissingResource as error: print(error)"
+    sandbox.run(["tee", setting], stdin="0")
+    try:
+        said = sandbox.run([sys.executable, "-c", attempt], env={"PYTHONPATH": LIBRARIES}).stdout
+    finally:
+        sandbox.run(["tee", setting], stdin=before)
+
+    assert said.strip().endswith("an administrator allows them with: sysctl user.max_user_namespaces=10000")
+
+
+@pytest.mark.parametrize("end", ["kill -9", "kill -9, with a child that holds on", "Ctrl-C"])
+def test_nothing_is_left_when_its_maker_ends(sandbox: Sandbox, end: str) -> None:
+    marker = f"4720{os.getpid()}"
+    maker = subprocess.Popen(
+        [sys.executable, "-c", MAKER, marker, *(["fork"] if "child" in end else [])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": LIBRARIES},
+        start_new_session=True,
+    )
+    assert maker.stdout
+    init = int(maker.stdout.readline())
+    namespace = str(Path(f"/proc/{init}/ns/net").readlink())
+    daemons = processes(marker)
+    assert namespace_is_used(namespace) and len(daemons) >= 4  # two in it, what carries one in, and the maker
+
+    os.kill(maker.pid, signal.SIGINT if end == "Ctrl-C" else signal.SIGKILL)
+    maker.wait()
+    try:
+        # The child that holds on is not the sandbox's: it has the maker's command line and outlives it on purpose.
+        mine = {pid for pid in processes(marker) if b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6]}
+        deadline = time.monotonic() + GONE_WITHIN_S
+        while (mine or namespace_is_used(namespace)) and time.monotonic() < deadline:
+            mine = {pid for pid in mine if pid in processes(marker)}
+        assert not mine
+        assert not namespace_is_used(namespace)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(maker.pid, signal.SIGKILL)

@@ -1,0 +1,147 @@
+"""An OVS that dies is noticed and replaced, its threads keep to their CPUs, and it leaves nothing behind."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.dut.base import Topology
+from ctbench.dut.ovs import OvsDpdkDut, OvsInstallation
+from ctbench.dut.ovs.bridge import Bridge
+from ctbench.dut.ovs.dut import FOLDER
+from ctbench.dut.ovs.threads import read_threads
+from ctbench.errors import MissingResource, TestbedError
+from ctbench.hosts.machine import place, read_machine
+from ctbench.hosts.sandbox import Sandbox
+
+
+def on_cpus_of_its_own(sandbox: Sandbox, **options: Any) -> OvsDpdkDut:
+    """OVS-DPDK as it is measured: PMD threads share no CPU."""
+    machine = read_machine(sandbox)
+    return OvsDpdkDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus), **options)
+
+
+@pytest.fixture(scope="module")
+def log_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ovs")
+
+
+@pytest.fixture(scope="module")
+def placed(sandbox: Sandbox, log_folder: Path) -> Iterator[OvsDpdkDut]:
+    """OVS-DPDK as it is measured: one PMD thread on a CPU of its own."""
+    instance = on_cpus_of_its_own(sandbox, log_folder=log_folder)
+    yield instance
+    instance.restore()
+
+
+@pytest.fixture
+def placed_dut(placed: OvsDpdkDut) -> OvsDpdkDut:
+    """It, running, whatever the test before has done to it."""
+    try:
+        placed.apply(Topology())
+    except MissingResource as error:
+        pytest.skip(str(error))
+    return placed
+
+
+def kill(sandbox: Sandbox, dut: OvsDpdkDut) -> int:
+    pid = int(dut.snapshot()["pid"])
+    sandbox.run(["kill", "-9", str(pid)])
+    while "pid" in dut.snapshot():
+        pass
+    return pid
+
+
+def test_a_quiet_ovs_is_healthy(placed_dut: OvsDpdkDut) -> None:
+    placed_dut.begin_trial()
+
+    assert placed_dut.health() == []
+
+
+def test_a_killed_ovs_is_fatal_and_the_next_topology_gets_a_fresh_one(
+    placed_dut: OvsDpdkDut, sandbox: Sandbox, log_folder: Path
+) -> None:
+    logs = len(list(log_folder.iterdir()))
+    pid = kill(sandbox, placed_dut)
+
+    assert [(problem.severity, problem.text) for problem in placed_dut.health()] == [
+        ("fatal", f"ovs-vswitchd (process {pid}) died.")
+    ]
+    assert len(list(log_folder.iterdir())) == logs + 1  # evidence, before anything else happens
+
+    placed_dut.apply(Topology(rx_queues=2))
+
+    placed_dut.verify()
+    assert placed_dut.health() == []
+    assert placed_dut.snapshot()["pid"] != pid
+
+
+def test_a_command_to_a_dead_ovs_is_an_error(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
+    kill(sandbox, placed_dut)
+
+    with pytest.raises(TestbedError):
+        placed_dut.flush_state()
+    with pytest.raises(TestbedError, match="died"):
+        placed_dut.verify()
+
+
+def test_only_the_pmd_thread_is_on_its_cpu(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
+    placement = placed_dut.placement(Topology())
+    threads = read_threads(sandbox, placed_dut.snapshot()["pid"])
+
+    assert [thread.cpus for thread in threads if thread.pmd_cpu is not None] == [placement.pmd]
+    assert {thread.cpus for thread in threads if thread.pmd_cpu is None} == {placement.housekeeping}
+    assert not set(placement.pmd) & set(placement.generator)
+
+
+def test_a_thread_that_strays_to_the_pmds_cpu_is_found_and_moved_back(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
+    pid = placed_dut.snapshot()["pid"]
+    (pmd_cpu,) = placed_dut.placement(Topology()).pmd
+    stray = next(thread for thread in read_threads(sandbox, pid) if thread.name.startswith("revalidator"))
+
+    sandbox.run(["taskset", "-p", "-c", str(pmd_cpu), str(stray.tid)])
+
+    with pytest.raises(TestbedError, match=f"CPUs of thread {stray.name}: asked .*, found .*{pmd_cpu}"):
+        placed_dut.verify()
+    placed_dut.apply(Topology())
+    placed_dut.verify()
+
+
+def test_a_device_that_cannot_be_opened_says_which_package_may_be_missing(
+    placed_dut: OvsDpdkDut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Bridge, "_new_device", lambda *_: "net_nosuchdriver0")
+        with pytest.raises(TestbedError, match=r"OVS cannot open port0: .*librte-net-memif"):
+            placed_dut.apply(Topology(rx_descriptors=1024))
+
+    placed_dut.apply(Topology())
+    placed_dut.verify()
+
+
+def test_nothing_is_left_after_restore_but_the_log(placed_dut: OvsDpdkDut, sandbox: Sandbox, log_folder: Path) -> None:
+    placed_dut.restore()
+    placed_dut.restore()
+
+    assert sandbox.run(["ls", "-d", FOLDER], check=False).exit_status != 0
+    assert "ovs" not in sandbox.run(["ps", "-e", "-o", "comm"]).stdout
+    assert all("Open vSwitch" in log.read_text() for log in log_folder.iterdir())
+    assert not Path(FOLDER).exists()  # nor was it ever on the real host
+
+
+def test_an_instance_that_a_crash_left_behind_is_ended_first(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
+    left_behind = placed_dut.snapshot()["pid"]
+
+    successor = on_cpus_of_its_own(sandbox)
+    successor.apply(Topology())
+
+    assert placed_dut.health()[0].text.startswith(f"ovs-vswitchd restarted: it was process {left_behind}")
+    successor.restore()
+
+
+def test_an_ovs_that_is_not_installed_says_what_to_install(sandbox: Sandbox) -> None:
+    dut = on_cpus_of_its_own(sandbox, installation=OvsInstallation(prefix="/no-such"))
+
+    with pytest.raises(MissingResource, match=r"/no-such/sbin/ovs-vswitchd.* Install openvswitch-switch-dpdk"):
+        dut.apply(Topology())

@@ -1,0 +1,115 @@
+"""Every topology of the matrix is applied to the real OVS-DPDK and read back."""
+
+import json
+
+import pytest
+
+from ctbench.dut.base import Topology
+from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.hosts.machine import place, read_machine
+from ctbench.hosts.sandbox import Sandbox
+
+#: PMD CPUs and receive queues: the seven published topologies, and one CPU with more queues.
+MATRIX = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8)]
+
+
+@pytest.mark.parametrize(("pmd_cpus", "rx_queues"), MATRIX)
+def test_a_topology_is_what_ovs_then_says(dut: OvsDpdkDut, pmd_cpus: int, rx_queues: int) -> None:
+    ports = dut.apply(Topology(pmd_cpus=pmd_cpus, rx_queues=rx_queues))
+
+    dut.verify()
+    queue_map = dut.snapshot()["rxq_map"]
+    queues = [queue for polled in queue_map.values() for queue in polled]
+    assert len(queue_map) == pmd_cpus
+    assert len(queues) == len(set(queues)) == 2 * rx_queues
+    assert max(map(len, queue_map.values())) - min(map(len, queue_map.values())) <= 1
+    assert (ports.kind, ports.rx_queues, ports.tx_queues) == ("memif", rx_queues, pmd_cpus + 1)
+
+
+def test_one_ovs_serves_topology_after_topology(dut: OvsDpdkDut) -> None:
+    dut.apply(Topology(pmd_cpus=2, rx_queues=2))
+    before = dut.snapshot()["pid"]
+
+    dut.apply(Topology(pmd_cpus=1, rx_queues=4, ruleset="nat"))
+
+    assert dut.snapshot()["pid"] == before
+
+
+def test_rings_of_another_size_come_with_sockets_of_their_own(dut: OvsDpdkDut, sandbox: Sandbox) -> None:
+    first = dut.apply(Topology(rx_descriptors=2048))
+    second = dut.apply(Topology(rx_descriptors=512))
+
+    assert second.ring_size == 512
+    assert {first.client, first.server}.isdisjoint({second.client, second.server})
+    assert str(sandbox.init_pid) in second.client
+
+
+def test_options_of_the_caches_are_set_and_taken_back(dut: OvsDpdkDut) -> None:
+    dut.apply(Topology(emc_insert_inv_prob=0, smc=True))
+    asked = dut.snapshot()["other_config"]
+    dut.apply(Topology())
+    default = dut.snapshot()["other_config"]
+
+    assert (asked["emc-insert-inv-prob"], asked["smc-enable"]) == ("0", "true")
+    assert "emc-insert-inv-prob" not in default and "smc-enable" not in default
+
+
+@pytest.mark.parametrize("ruleset", ["forward", "conntrack", "conntrack-normal", "nat"])
+def test_every_ruleset_that_ships_is_taken_as_it_is_written(dut: OvsDpdkDut, ruleset: str) -> None:
+    dut.apply(Topology(ruleset=ruleset))
+
+    dut.verify()
+
+
+def test_a_ruleset_that_is_not_there_names_those_that_are(dut: OvsDpdkDut) -> None:
+    with pytest.raises(ConfigError, match=r"conntrac is not a ruleset .* conntrack, conntrack-normal, forward, nat"):
+        dut.apply(Topology(ruleset="conntrac"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "complaint"),
+    [
+        ("vsctl", "set Interface port0 options:n_rxq=3", "configured_rx_queues of port0: asked 2, found 3"),
+        ("vsctl", "set Interface port1 options:n_rxq_desc=512", "rxq_descriptors of port1: asked 2048, found 512"),
+        ("vsctl", "set Open_vSwitch . other_config:pmd-cpu-mask=0x3", "pmd-cpu-mask: asked 0x1, found 0x3"),
+        ("vsctl", "set Open_vSwitch . other_config:smc-enable=true", "smc-enable: asked None, found true"),
+        ("vsctl", "del-zone-tp {datapath} zone=0", "timeouts of zone 0: asked .*, found {{}}"),
+        ("appctl", "dpctl/ct-set-maxconns 1000", "conntrack limit: asked 5000000, found 1000"),
+        ("ofctl", "add-flow br0 priority=7,actions=drop", r"flows of br0: .*\+priority=7 actions=drop"),
+        ("ofctl", "del-flows br0 in_port=1", "flows of br0: .*-priority=1.*in_port=1"),
+    ],
+)
+def test_what_changes_behind_its_back_is_found(dut: OvsDpdkDut, tool: str, arguments: str, complaint: str) -> None:
+    topology = Topology(rx_queues=2)
+    dut.apply(topology)
+    kind = dut.snapshot()["datapath_type"]
+
+    getattr(dut.control, tool)(*arguments.format(datapath=kind).split())
+
+    with pytest.raises(TestbedError, match=complaint.replace("{{}}", r"\{\}")):
+        dut.verify()
+    if "zone-tp" in arguments:  # set once per ovs-vswitchd, so put back by hand
+        timeouts = [f"{name}={value}" for name, value in dut.snapshot()["conntrack"]["timeouts"].items()]
+        dut.control.vsctl("add-zone-tp", kind, "zone=0", *timeouts)
+    dut.apply(topology)
+    dut.verify()
+
+
+def test_the_snapshot_can_be_written_down(dut: OvsDpdkDut) -> None:
+    dut.apply(Topology())
+
+    snapshot = json.loads(json.dumps(dut.snapshot()))
+
+    assert snapshot["version"][0].isdigit() and snapshot["dpdk_version"][0].isdigit()
+    assert snapshot["datapath_type"] in ("netdev", "dummy")
+    assert snapshot["memory"]["kind"] == "hugepages" or "vm.nr_hugepages" in snapshot["memory"]["advice"]
+    assert snapshot["placement"]["oversubscribed"] is True
+    assert snapshot["pmd"]["0"]["packets_received"] == 0
+
+
+def test_more_cpus_than_there_are_is_a_missing_resource(sandbox: Sandbox) -> None:
+    machine = read_machine(sandbox)
+
+    with pytest.raises(MissingResource, match=f"this machine has {len(machine.usable_cpus)} usable"):
+        OvsDpdkDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus)).apply(Topology(pmd_cpus=64))

@@ -141,7 +141,13 @@ class AcceptanceRun:
         found = repeat(
             1 if cable else campaign.repetitions,
             lambda: search(
-                runner, span.min, span.max, bisection, on_trial, hint=self._hints.get(like), landmark=floor_load
+                runner,
+                span.min,
+                span.max,
+                bisection,
+                on_trial,
+                hint=self._hints.get(like, floor_load),
+                landmark=floor_load,
             ),
         )
         if found.capacity:

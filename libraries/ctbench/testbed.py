@@ -139,4 +139,5 @@ class Testbed:
             log_folder=self._output / "dut",
             memif_frames=config.ports.ring_size,
             memory_mb=config.memory_mb,
+            hugepages=config.hugepages == "auto",
         )

@@ -51,6 +51,7 @@ class OvsDpdkDut:
         rulesets: Path = RULESETS,
         log_folder: Path | None = None,
         memory_mb: int = 1024,
+        hugepages: bool = True,
     ) -> None:
         """`machine` is `read_machine(host)`, read before anybody pins threads. `placement` says which CPUs a topology
         uses, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `pci`: addresses of
@@ -65,6 +66,7 @@ class OvsDpdkDut:
         self._rulesets = rulesets
         self._log_folder = log_folder
         self._memory_mb = memory_mb
+        self._hugepages = hugepages
         self.placement = placement
         self.control = OvsControl(host, self._installation, FOLDER)
         self._daemons = OvsDaemons(self.control)
@@ -176,7 +178,7 @@ class OvsDpdkDut:
         self._require_installation()
         self._save_log()
         self._bridge = self._applied = self._trial = None
-        self._memory = choose_memory(read_hugepages(self._host), self._memory_mb)
+        self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
         if self._pci and not self._memory.hugepages:
             raise MissingResource(f"A network card needs hugepages for DPDK: {self._memory.advice}")
         bus = "" if self._pci else "--no-pci "

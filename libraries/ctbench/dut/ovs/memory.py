@@ -34,8 +34,10 @@ class Memory:
         return {"kind": kind, "megabytes": self.megabytes, **({"advice": self.advice} if self.advice else {})}
 
 
-def choose_memory(hugepages: Sequence[Hugepages], megabytes: int) -> Memory:
-    """Hugepages where `megabytes` of one size are free, else ordinary pages."""
+def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bool = True) -> Memory:
+    """Hugepages where `megabytes` of one size are free and they are `allowed`, else ordinary pages."""
+    if not allowed:
+        return Memory(megabytes, hugepages=False, advice="the testbed file forbids hugepages")
     for pages in hugepages:
         if pages.free * pages.size_kb >= megabytes * 1024:
             return Memory(megabytes, hugepages=True)

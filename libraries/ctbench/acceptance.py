@@ -138,17 +138,10 @@ class AcceptanceRun:
         like = (topology.datapath, topology.ruleset, profile.name)
         # A little above the floor, so that packets in flight at the end of a trial do not decide.
         floor_load = floor.gate_load(profile, FLOOR_HEADROOM)
+        hint = None if cable else self._hints.get(like, floor_load)
         found = repeat(
             1 if cable else campaign.repetitions,
-            lambda: search(
-                runner,
-                span.min,
-                span.max,
-                bisection,
-                on_trial,
-                hint=self._hints.get(like, floor_load),
-                landmark=floor_load,
-            ),
+            lambda: search(runner, span.min, span.max, bisection, on_trial, hint=hint, landmark=floor_load),
         )
         if found.capacity:
             self._hints[like] = found.capacity

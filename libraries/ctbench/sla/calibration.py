@@ -64,7 +64,7 @@ def sla_file(name: str, records: Sequence[Record], margin: float) -> str:
     runs = len({record.run_id for record in records})
     memory = dut.get("memory", {})
     lines = [
-        f"# Floors for one machine: {format_ratio(margin)} below the median of {runs} runs of it, made by ./run calibrate.",
+        f"# Floors for one machine: {format_ratio(margin)} below the median of {runs} runs (./run calibrate).",
         f"# Machine: {machine.get('cpu_model', 'unknown')}, {len(machine.get('usable_cpus', ()))} CPUs,"
         f" {machine.get('virtualisation', 'unknown')} (hypervisor), kernel {machine.get('kernel', 'unknown')}",
         f"# Open vSwitch {version}, memory {memory.get('kind', 'unknown')}; campaign {first.campaign.get('name')},"

@@ -16,6 +16,7 @@ from robot.errors import DataError, Information
 from robot.run import RobotFramework, run_cli
 
 from ctbench import preflight
+from ctbench.acceptance import Settings
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.exit_status import ExitStatus, exit_status, read_verdicts, record_stamps, sentence
 
@@ -55,6 +56,20 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
         assignments=tuple(options.get("variable", ())),
         dry_run=bool(options.get("dryrun")),
     )
+
+
+def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
+    """What `-v TESTBED:…`, `-v CAMPAIGN:…` and `-v SLA:…` name; case, spaces and underscores do not count for Robot.
+
+    A value that is itself a variable is known to Robot only, which reads the files again and is no less strict.
+    """
+    chosen = {}
+    for assignment in assignments:
+        name, _, value = assignment.partition(":")
+        name = name.replace("_", "").replace(" ", "").lower()
+        if name in ("testbed", "campaign", "sla") and "${" not in value:
+            chosen[name] = value
+    return chosen
 
 
 def results_root() -> Path:
@@ -138,7 +153,7 @@ def main(arguments: Sequence[str]) -> int:
     """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
     try:
         command = parse(arguments, ROOT / "suites")
-        preflight.check_named_files(command.assignments, ROOT / "variables")
+        Settings.load(**chosen_files(command.assignments))
         if not command.dry_run:
             preflight.check_machine()
         return run(command, prepare(command))

@@ -40,7 +40,7 @@ class Settings:
     floors: Floors
 
     @classmethod
-    def load(cls, testbed: str, campaign: str, sla: str) -> "Settings":
+    def load(cls, testbed: str = "local", campaign: str = "quick", sla: str = "local") -> "Settings":
         """Read the three files, by name below variables/ or by path. `ConfigError` says what is wrong with one."""
         return cls(
             load("testbeds", testbed, TestbedConfig),

@@ -135,3 +135,16 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(checkout: Path, capsys:
     (checkout / "file").touch()
     assert sla.main(["--outputdir", str(checkout / "file" / "out")]) == 4
     assert "--outputdir" in capsys.readouterr().err
+
+
+def test_the_chosen_files_are_those_that_robot_will_see() -> None:
+    chosen = sla.chosen_files(["SLA:mine", "Test Bed:lab", "CAMPAIGN:${DEFAULT}", "OTHER:x"])
+    assert chosen == {"sla": "mine", "testbed": "lab"}
+
+
+@pytest.mark.parametrize("assignment", ["TESTBED:locl", "CAMPAIGN:quik", "SLA:locel"])
+def test_a_file_that_does_not_exist_is_a_configuration_error_before_anything_starts(
+    assignment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sla.main(["-v", assignment]) == 4
+    assert "Did you mean" in capsys.readouterr().err

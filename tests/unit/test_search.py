@@ -241,3 +241,24 @@ def test_the_plan_counts_the_bisections_that_the_width_needs() -> None:
     assert planned_trials(1_000, 100_000, PUBLISHED) == 8
     assert planned_trials(100, 104, how()) == 0
     assert planned_trials(LO, HI, how(middle="arithmetic")) <= 12
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(min_value=LO * 1.5, max_value=HI / 1.5), st.floats(min_value=0.95, max_value=0.999))
+def test_a_floor_just_below_the_capacity_is_never_left_between_the_bounds(truth: float, share: float) -> None:
+    floor = truth * share
+    result = search(SimulatedDut(truth), LO, HI, how(relative_width="20%"), landmark=floor)
+    assert result.capacity >= floor
+
+
+def test_a_floor_above_the_capacity_is_not_reached_by_being_tried() -> None:
+    result = search(SimulatedDut(50_000.0), LO, HI, how(relative_width="20%"), landmark=55_000.0)
+    assert result.capacity <= 50_000 * 1.0003
+    assert result.upper is not None
+    assert result.upper <= 55_000
+
+
+def test_the_published_procedure_takes_no_notice_of_the_floor() -> None:
+    dut = SimulatedDut(50_000.0)
+    search(dut, LO, HI, PUBLISHED, landmark=49_999.0)
+    assert 49_999.0 not in dut.loads

@@ -8,7 +8,7 @@ from ctbench.traffic.profiles import ConnectionProfile
 
 
 class SetupTime(BaseModel):
-    """Time from SYN to SYN-ACK (UDP: from request to first reply), in microseconds, over the sustain phase."""
+    """Time from SYN to SYN-ACK in microseconds, of TCP connections begun in the sustain phase."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,7 +40,8 @@ class Trial(BaseModel):
     established: int
     #: Connections that did everything the profile says and closed.
     completed: int
-    #: Connections that did not, by cause: `no_syn_ack`, `no_reply`, `no_fin`, `reset`, `bad_checksum`.
+    #: Connections that did not, by cause: `no_syn_ack`, `no_reply`, `no_fin`, `no_last_ack`, `reset`,
+    #: `bad_checksum`.
     failed: dict[str, int] = Field(default_factory=dict)
     #: Packets and bytes (Ethernet frame without FCS) handed to the DUT and received from it in the sustain
     #: phase; keys `client` and `server` name the generator's port.
@@ -73,7 +74,7 @@ class Trial(BaseModel):
     @property
     def loss_ratio(self) -> float:
         """1 - completed/intended. What was never sent is lost too. 1.0 when nothing was intended."""
-        return 1 - self.completed / self.intended if self.intended else 1.0
+        return (self.intended - self.completed) / self.intended if self.intended else 1.0
 
     @property
     def cps(self) -> float:

@@ -15,9 +15,9 @@ def _cache_directory() -> str:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return str(Path(base) / "ctbench" / "numba" / digest.hexdigest()[:16])
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    base = os.environ.get("NUMBA_CACHE_DIR") or Path(home, "ctbench", "numba")
+    return str(Path(base, digest.hexdigest()[:16]))
 
 
-if not os.environ.get("NUMBA_CACHE_DIR"):
-    numba.config.CACHE_DIR = _cache_directory()
+numba.config.CACHE_DIR = _cache_directory()

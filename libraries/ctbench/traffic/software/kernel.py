@@ -26,7 +26,7 @@ _BEGIN_BURST = 16
 _AHEAD = 3
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def _poll(rx, rings, tx, port, now, p, s, counts, histogram):  # type: ignore[no-untyped-def]
     """Take a burst of frames from each ring of a port. Returns how many there were."""
     seen = 0
@@ -69,7 +69,7 @@ def _poll(rx, rings, tx, port, now, p, s, counts, histogram):  # type: ignore[no
     return seen
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def run(p, intervals, s, counts, marks, histogram, timeline):  # type: ignore[no-untyped-def]
     """Run a trial: ramp up, sustain, ramp down. Arguments: see `layout`. Returns when it is over or `STOP` is set.
 

@@ -10,7 +10,7 @@ from ctbench.traffic.software.machine_code import load8, load32, store8, store16
 from ctbench.traffic.software.sending import client_tcp, client_udp
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def release(record, slot, s):  # type: ignore[no-untyped-def]
     """The record is free again. Last in, first out: few records stay in the caches."""
     store8(record + c.CLIENT_STATE, c.FREE)
@@ -21,7 +21,7 @@ def release(record, slot, s):  # type: ignore[no-untyped-def]
         s[lay.COUNTED_ACTIVE] -= 1
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def complete(record, slot, s, counts):  # type: ignore[no-untyped-def]
     counts[lay.ALL_COMPLETED] += 1
     if load8(record + c.FLAGS) & c.COUNTED:
@@ -29,7 +29,7 @@ def complete(record, slot, s, counts):  # type: ignore[no-untyped-def]
     release(record, slot, s)
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def fail(record, slot, cause, s, counts):  # type: ignore[no-untyped-def]
     counts[lay.ALL_FAILED] += 1
     if load8(record + c.FLAGS) & c.COUNTED:
@@ -40,7 +40,7 @@ def fail(record, slot, cause, s, counts):  # type: ignore[no-untyped-def]
         release(record, slot, s)
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def established(record, now, p, counts, histogram):  # type: ignore[no-untyped-def]
     """The SYN-ACK came: the set-up time is known. (UDP has none: its first reply may have waited.)"""
     if not load8(record + c.FLAGS) & c.COUNTED:
@@ -57,7 +57,7 @@ def established(record, now, p, counts, histogram):  # type: ignore[no-untyped-d
     histogram[(exponent << 5) + took if exponent else took] += 1
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def _next_tuple(p, s):  # type: ignore[no-untyped-def]
     """Number of the next client address and port: all of them once before any comes again.
 
@@ -78,7 +78,7 @@ def _next_tuple(p, s):  # type: ignore[no-untyped-def]
             return x
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def begin(tx, now, counted, p, s, counts):  # type: ignore[no-untyped-def]
     """Begin one connection: its first packet goes out, or is lost at the DUT's full ring."""
     slot = s[lay.FREE_HEAD]
@@ -128,7 +128,7 @@ def begin(tx, now, counted, p, s, counts):  # type: ignore[no-untyped-def]
         client_tcp(tx + queue * r.ROW_BYTES, record, tag, f.SYN, 0, p, counts)
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def find(frame, echoed, p, s):  # type: ignore[no-untyped-def]
     """The number of the record that the frame names, -1 when it names none in use."""
     tag = f.tag_of(frame, echoed)
@@ -139,7 +139,7 @@ def find(frame, echoed, p, s):  # type: ignore[no-untyped-def]
     return slot if state != c.FREE and state != c.DEAD else -1
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def sweep(now, p, s, counts):  # type: ignore[no-untyped-def]
     """Look at some records: a connection without progress for too long has failed."""
     tick = now >> p[lay.TICK_SHIFT]

@@ -1,0 +1,106 @@
+"""From a profile and a load to the kernel function's parameters, and the arithmetic around them."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctbench.errors import ConfigError, GeneratorError
+from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.software import connection, engine, plan
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.clock import cycles_per_second
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
+from ctbench.traffic.software.memif import RingPlan, zeroed_memory
+
+pytestmark = pytest.mark.unit
+
+LONG = ConnectionProfile(name="long", messages=40, server_wait_ms=50.0)
+
+
+def test_a_connection_is_one_cache_line() -> None:
+    assert connection.RECORD_BYTES == 64
+
+
+def test_four_million_connections_fit() -> None:
+    assert lay.MOST_RECORDS >= 4_000_000
+    _, address = zeroed_memory(lay.MOST_RECORDS * connection.RECORD_BYTES)
+    assert address % 64 == 0
+
+
+def test_records_are_enough_for_a_dut_that_answers_nobody() -> None:
+    assert plan.records_needed(ConnectionProfile(name="short"), 100_000) >= 100_000 * 3 * plan.REPLY_TIMEOUT_S
+    assert plan.records_needed(LONG, 10_000) >= 10_000 * LONG.lifetime_s
+    assert plan.records_needed(LONG, 10_000_000) == lay.MOST_RECORDS
+
+
+def test_a_long_lived_connection_gets_a_ramp_up_of_its_lifetime() -> None:
+    assert plan.Timing.of(LONG, 1.0).ramp_up_s >= LONG.lifetime_s
+    assert plan.Timing.of(LONG, 1.0).linger_s >= LONG.lifetime_s
+
+
+@given(st.integers(0, 3000), st.sampled_from([0x78, 0x79]))
+def test_the_sum_of_a_pattern_is_the_sum_of_its_words(length: int, byte: int) -> None:
+    data = bytes([byte]) * length
+    data += bytes(-length % 4)
+    pattern = int.from_bytes(bytes([byte]) * 8, "little")
+    assert plan.pattern_sum(pattern, length) == sum(struct.unpack(f"<{len(data) // 4}I", data))
+
+
+def test_short_datagrams_are_padded_to_ethernets_least() -> None:
+    profile = ConnectionProfile(name="tiny", udp_percent=100, request_bytes=1, reply_bytes=1)
+    p = plan.parameters(profile, plan.Timing.of(profile, 1), hertz=1e9, queues=1, salt=1, records=0, count=1, macs=0)
+    assert 42 + p[lay.UDP_REQUEST_BYTES] >= 60
+
+
+def test_a_load_of_nothing_is_a_configuration_error() -> None:
+    generator = SoftwareTrafficGenerator()
+    generator.connect_cable()
+    try:
+        with pytest.raises(ConfigError, match="Expected more than 0"):
+            generator.run_trial(ConnectionProfile(name="short"), 0, 1)
+    finally:
+        generator.close()
+
+
+def test_a_generator_that_is_not_connected_says_so() -> None:
+    with pytest.raises(GeneratorError, match="not connected"):
+        SoftwareTrafficGenerator().run_trial(ConnectionProfile(name="short"), 1, 1)
+
+
+@pytest.mark.parametrize("size", [0, 3, 2049, 1 << 15])
+def test_a_ring_that_memif_cannot_have_is_refused(size: int) -> None:
+    with pytest.raises(GeneratorError, match="power of two"):
+        RingPlan(1, 1, size, 2048).check()
+
+
+def test_frames_that_fit_no_buffer_are_refused() -> None:
+    with pytest.raises(GeneratorError, match="do not fit"):
+        SoftwareTrafficGenerator().connect_cable(frame_bytes=9000)
+    assert largest_frame(ConnectionProfile(name="big", reply_bytes=1448)) <= 1518
+
+
+def test_the_cycle_counter_has_a_plausible_rate() -> None:
+    assert 5e8 < cycles_per_second() < 1e10
+
+
+def test_a_generator_without_records_is_limited_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "records_needed", lambda _profile, _load: 4)
+    generator = SoftwareTrafficGenerator()
+    generator.connect_cable()
+    try:
+        trial = generator.run_trial(LONG.model_copy(update={"messages": 2}), 1000, 0.2)
+    finally:
+        generator.close()
+    assert "no free record" in trial.generator_limited
+    assert trial.attempted < trial.intended
+    assert trial.completed < trial.intended
+
+
+def test_percentiles_are_upper_edges_of_bins() -> None:
+    histogram = engine.np.zeros(lay.HISTOGRAM_BINS, engine.np.int64)
+    histogram[10] = 99
+    histogram[40 + 32] = 1  # the first bin whose width is two units
+    assert engine._percentile(histogram, 0.5, 1.0) == 11
+    assert engine._percentile(histogram, 1.0, 1.0) >= 72

@@ -11,6 +11,8 @@ Test Template    Traffic Generator Should Be Fast Enough
 
 Test Tags        generator    ceiling    cps    pps
 
+Name             Ceiling
+
 
 *** Test Cases ***                          PROFILE
 Generator Ceiling, Short-Lived Connections  short-lived

@@ -10,6 +10,8 @@ Test Template    Connection Rate Of OVS-DPDK Should Meet SLA
 
 Test Tags        ovs-dpdk    forward    cps    pps    1cpu    1rxq
 
+Name             Without Conntrack
+
 
 *** Test Cases ***                                  RULESET    PMD CPUS    RX QUEUES    PROFILE
 No Conntrack, 1 CPU, 1 Queue, Short-Lived           forward    1           1            short-lived

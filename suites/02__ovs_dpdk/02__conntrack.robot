@@ -1,8 +1,8 @@
 *** Settings ***
 Documentation    Open vSwitch with DPDK tracks every connection.
 ...
-...              New connections are let in from the clients only, answers to known connections only. The topologies with
-...              more than one CPU, and the one with 1 CPU and 1 queue, are those that were published for Open vSwitch
+...              New connections are let in from the clients only, answers to known connections only. The topologies
+...              with more than one CPU, and the one with 1 CPU and 1 queue, are those that were published for OVS
 ...              2.17.2 and 3.0.0. Queues are receive queues per port.
 
 Resource         ../../resources/ovs_dpdk.resource
@@ -11,6 +11,8 @@ Suite Setup      Use The Testbed
 Test Template    Connection Rate Of OVS-DPDK Should Meet SLA
 
 Test Tags        ovs-dpdk    conntrack    cps    pps
+
+Name             Conntrack
 
 
 *** Test Cases ***                          RULESET      PMD CPUS    RX QUEUES    PROFILE

@@ -8,6 +8,8 @@ Test Template    Connection Rate Of OVS-DPDK Should Meet SLA
 
 Test Tags        ovs-dpdk    conntrack    nat    cps    pps    1cpu    1rxq
 
+Name             SNAT
+
 
 *** Test Cases ***                          RULESET    PMD CPUS    RX QUEUES    PROFILE
 SNAT, 1 CPU, 1 Queue, Short-Lived           nat        1           1            short-lived

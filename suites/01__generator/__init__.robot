@@ -1,0 +1,4 @@
+*** Settings ***
+Documentation    Promises about what measures: without them nothing else can be measured.
+
+Name             Traffic Generator

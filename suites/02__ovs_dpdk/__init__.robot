@@ -1,0 +1,4 @@
+*** Settings ***
+Documentation    Promises about Open vSwitch with the userspace datapath and DPDK.
+
+Name             OVS-DPDK

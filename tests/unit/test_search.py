@@ -262,3 +262,25 @@ def test_the_published_procedure_takes_no_notice_of_the_floor() -> None:
     dut = SimulatedDut(50_000.0)
     search(dut, LO, HI, PUBLISHED, landmark=49_999.0)
     assert 49_999.0 not in dut.loads
+
+
+def test_a_floor_that_one_disturbed_trial_failed_gets_a_second_chance() -> None:
+    floor, truth = 40_000.0, 50_000.0
+    disturbed: list[float] = []
+
+    def once(load: float, duration: float) -> Observation:
+        first = load == floor and not disturbed
+        if first:
+            disturbed.append(load)
+        return seen(load=load, duration=duration, loss=0.5 if load > truth or first else 0.0)
+
+    result = search(once, LO, HI, how(recheck=False), hint=floor, landmark=floor)
+    assert disturbed
+    assert truth / (1 + WIDTH) <= result.capacity <= truth
+
+
+def test_a_floor_that_fails_twice_is_missed() -> None:
+    dut = SimulatedDut(39_000.0)
+    result = search(dut, LO, HI, how(recheck=False), hint=40_000.0, landmark=40_000.0)
+    assert dut.loads.count(40_000.0) == 2
+    assert result.capacity < 40_000

@@ -184,10 +184,13 @@ class _Search:
         return seen.good
 
     def _bracket(self, hint: float) -> None:
-        """Walk away from the hint in growing steps until one trial holds and one does not."""
+        """Walk away from the hint until one trial holds and one does not."""
+        self._walk(hint, upwards=self._try(hint, "search"))
+
+    def _walk(self, load: float, *, upwards: bool) -> None:
+        """Try loads beside this one in growing steps until one ends differently than it did."""
         assert self.settings.relative_width is not None
-        factor, load = 1 + self.settings.relative_width, hint
-        upwards = self._try(load, "search")
+        factor = 1 + self.settings.relative_width
         while self.iterations_left > 0:
             lower, upper = self._bounds()
             load = load * factor if upwards else load / factor
@@ -202,10 +205,22 @@ class _Search:
             self._try(math.sqrt(lower * upper) if geometric else (lower + upper) / 2, "search")
 
     def _settle(self, landmark: float) -> None:
-        """Try the landmark if it is between the bounds: a width is no reason to call a floor missed."""
+        """Try the landmark if it is between the bounds, and once more if it is what failed: neither a width nor one
+        disturbed trial is a reason to call a floor missed."""
+        if self.settings.relative_width is None:
+            return
         lower, upper = self._bounds()
-        if lower < landmark < upper and self.settings.relative_width is not None:
+        if lower < landmark < upper:
             self._try(landmark, "search")
+        if self._upper() == landmark and self._try(landmark, "recheck"):
+            self._climb(landmark)
+
+    def _climb(self, load: float) -> None:
+        """A load that had failed holds after all: go on above it."""
+        self.iterations_left = max(self.iterations_left, self.settings.max_iterations)
+        if self._upper() is None and self.settings.relative_width is not None:
+            self._walk(load, upwards=True)
+        self._narrow()
 
     def _recheck(self) -> None:
         """Try the lowest load that failed once more. A disturbance makes a good trial bad, never a bad one good:
@@ -214,8 +229,7 @@ class _Search:
             upper = self._upper()
             if upper is None or not self._try(upper, "recheck"):
                 return
-            self.iterations_left = max(self.iterations_left, self.settings.max_iterations // 2)
-            self._narrow()
+            self._climb(upper)
 
     def _confirm(self) -> None:
         """Hold the result once more, for longer; once again if that fails, then a width lower each time."""

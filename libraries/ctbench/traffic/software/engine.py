@@ -87,6 +87,9 @@ def run_trial(
         p, np.array([hertz / load_cps]), s, counts, marks, histogram, timeline
     )  # fmt: skip
     failure: list[BaseException] = []
+    # Not Thread.join: interrupted by a signal, it takes the thread for ended (CPython, _wait_for_tstate_lock), and
+    # the rings would be unmapped under the kernel function.
+    ended = threading.Event()
 
     def work() -> None:
         try:
@@ -95,13 +98,13 @@ def run_trial(
             kernel.run(*arguments)
         except BaseException as error:
             failure.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=work, name="traffic-generator", daemon=True)
-    thread.start()
     longest = timing.ramp_up_s + timing.sustain_s + timing.linger_s + 120  # compiling takes time, once
     try:
-        while thread.is_alive():
-            thread.join(0.1)
+        threading.Thread(target=work, name="traffic-generator", daemon=True).start()
+        while not ended.wait(0.1):
             elapsed = time.perf_counter() - started
             if while_running:
                 while_running(elapsed, s, counts)
@@ -111,7 +114,7 @@ def run_trial(
                 )
     finally:
         s[lay.STOP] = 1
-        thread.join(5)
+        ended.wait(5)
     if failure:
         raise GeneratorError(f"The traffic generator failed: {failure[0]}") from failure[0]
     client.check_link()

@@ -284,3 +284,16 @@ def test_a_floor_that_fails_twice_is_missed() -> None:
     result = search(dut, LO, HI, how(recheck=False), hint=40_000.0, landmark=40_000.0)
     assert dut.loads.count(40_000.0) == 2
     assert result.capacity < 40_000
+
+
+def test_a_pause_of_the_generator_does_not_end_the_search() -> None:
+    truth, paused = 381_000.0, [0]
+
+    def pauses(load: float, duration: float) -> Observation:
+        paused[0] += 1
+        limited = "late by 6 ms" if paused[0] in (3, 7) else ""
+        return seen(load=load, duration=duration, loss=0.5 if load > truth else 0.0, generator_limited=limited)
+
+    result = search(pauses, LO, HI, how(recheck=False))
+    assert result.limited_by == "dut"
+    assert truth / (1 + WIDTH) <= result.capacity <= truth

@@ -1,10 +1,13 @@
-"""Read and mend packets in tests, independently of the generator's own code."""
+"""Read, mend and build packets in tests, independently of the generator's own code."""
 
 import socket
 import struct
 from dataclasses import dataclass
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+
+#: Address and port.
+Endpoint = tuple[str, int]
 
 
 def internet_checksum(data: bytes) -> int:
@@ -36,13 +39,13 @@ def parse(frame: bytes) -> Packet:
     """Parse an Ethernet frame with IPv4 and TCP or UDP."""
     total, protocol = struct.unpack_from("!H", frame, 16)[0], frame[23]
     source, destination = socket.inet_ntoa(frame[26:30]), socket.inet_ntoa(frame[30:34])
-    ports = struct.unpack_from("!HH", frame, 34)
+    source_port, destination_port = struct.unpack_from("!HH", frame, 34)
     if protocol == 17:
-        return Packet(source, destination, protocol, *ports, payload=frame[42 : 14 + total])
+        return Packet(source, destination, protocol, source_port, destination_port, frame[42 : 14 + total])
     seq, ack, offset, flags = struct.unpack_from("!IIBB", frame, 38)
     header = (offset >> 4) * 4
     return Packet(
-        source, destination, protocol, *ports, payload=frame[34 + header : 14 + total],
+        source, destination, protocol, source_port, destination_port, frame[34 + header : 14 + total],
         seq=seq, ack=ack, flags=flags, options=frame[54 : 34 + header],
     )  # fmt: skip
 
@@ -77,6 +80,26 @@ def rewrite(frame: bytes, *, source: str | None = None, destination: str | None 
     pseudo = bytes(new[26:34]) + struct.pack("!BBH", 0, new[23], total - 20)
     struct.pack_into("!H", new, at, internet_checksum(pseudo + bytes(new[34 : 14 + total])) or 0xFFFF)
     return bytes(new)
+
+
+def tcp(source: Endpoint, destination: Endpoint, flags: int, seq: int = 0, ack: int = 0, payload: bytes = b"") -> bytes:
+    """A frame with a TCP segment; its checksums are right."""
+    header = struct.pack("!HHIIBBHHH", source[1], destination[1], seq, ack, 0x50, flags, 65535, 0, 0)
+    return _ipv4(source[0], destination[0], 6, header + payload)
+
+
+def udp(source: Endpoint, destination: Endpoint, payload: bytes) -> bytes:
+    """A frame with a UDP datagram; its checksums are right."""
+    header = struct.pack("!HHHH", source[1], destination[1], 8 + len(payload), 0)
+    return _ipv4(source[0], destination[0], 17, header + payload)
+
+
+def _ipv4(source: str, destination: str, protocol: int, segment: bytes) -> bytes:
+    """An Ethernet frame of at least 60 bytes. Each address has a MAC of its own, for bridges that learn."""
+    addresses = socket.inet_aton(source), socket.inet_aton(destination)
+    macs = b"\x02\0" + addresses[1] + b"\x02\0" + addresses[0]
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(segment), 1, 0, 64, protocol, 0, *addresses)
+    return rewrite((macs + b"\x08\0" + header + segment).ljust(60, b"\0"))
 
 
 def pcap(frames: list[tuple[float, bytes]]) -> bytes:

@@ -1,0 +1,178 @@
+"""An acceptance run on the real OVS-DPDK: every kind of verdict is reached for its real reason, and written down."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.acceptance import AcceptanceRun, Settings, TestName
+from ctbench.dut.base import Topology
+from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.results import store
+from ctbench.results.record import Record
+from ctbench.traffic.software import engine, plan
+from ctbench.traffic.software import layout as lay
+
+HERE = Path(__file__).parent
+#: What the connection table is cut down to where the DUT is to fail: less than a hundredth of what a trial opens.
+FEW_CONNECTIONS = 5
+#: What the generator demands of itself; the other tests are not that strict (fixture `unhurried`).
+LATE_RATIO_LIMIT, ATTEMPTED_LIMIT = engine.LATE_RATIO_LIMIT, engine.ATTEMPTED_LIMIT
+#: Threads that compete for the generator's CPU where the generator is to fail.
+NEIGHBOURS = 3
+
+
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+
+def settings(campaign: str = "gate.yaml", *, folder: Path = HERE, oversubscribe: bool = False) -> Settings:
+    """The default testbed, with a campaign of this folder and the floors of `folder`."""
+    read = Settings.load(campaign=str(HERE / campaign), sla=str(folder / "floors.yaml"))
+    return replace(read, testbed=read.testbed.model_copy(update={"oversubscribe": oversubscribe}))
+
+
+def floors_with(folder: Path, cps: str) -> Path:
+    """The folder, with floors of this height in it."""
+    (folder / "floors.yaml").write_text((HERE / "floors.yaml").read_text().replace(">= 1k", cps))
+    return folder
+
+
+def measure(run: AcceptanceRun, asked: Settings | None = None, topology: Topology | None = None) -> Record:
+    run.settings = asked or settings()
+    return run.measure(TestName("Suite", "Test", ("tag",)), topology or Topology(), "short-lived")
+
+
+def started(output: Path, asked: Settings) -> Iterator[AcceptanceRun]:
+    """A run that is closed in the end; what it says on the console goes to its file `console`."""
+    with (output / "console").open("w") as console:
+        run = AcceptanceRun(asked, output, lambda line: print(line, file=console, flush=True))
+        try:
+            yield run
+        finally:
+            run.close()
+
+
+@pytest.fixture(scope="module")
+def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcceptanceRun]:
+    """A run that has measured once: its first record is met, and it knows the generator's ceiling."""
+    for run in started(tmp_path_factory.mktemp("run"), settings()):
+        measure(run)
+        yield run
+
+
+def test_a_floor_that_is_held_is_met_and_the_record_says_all_about_it(run: AcceptanceRun) -> None:
+    records, broken = store.read_all(run.output)  # held against the schema
+
+    assert broken == []
+    first = records[0]
+    assert first.to_json() == run.records[0].to_json()
+    assert (first.verdict, first.limited_by) == ("met", "floor"), first.verdict_reason
+    assert (first.suite, first.test, first.tags) == ("Suite", "Test", ["tag"])
+    assert first.measured and first.measured.cps >= 1000
+    assert first.margin_pct is not None and first.margin_pct >= 0
+    assert first.ceiling and first.ceiling > 1000
+    assert sum(made.state == "good" for made in first.trials) == 2
+    assert all(made.trial.duration_s == 0.2 for made in first.trials)
+    assert first.environment.dut["version"][0].isdigit()
+    assert first.environment.dut["rxq_map"]
+    assert first.environment.generator["type"] == "software"
+    assert "MET" in (run.output / "console").read_text()
+
+
+def test_a_dut_that_loses_connections_misses_its_floor(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin_trial = OvsDpdkDut.begin_trial
+
+    def with_a_small_table(dut: OvsDpdkDut) -> None:
+        dut.control.appctl("dpctl/ct-set-maxconns", str(FEW_CONNECTIONS))
+        begin_trial(dut)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OvsDpdkDut, "begin_trial", with_a_small_table)
+        patch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # what never comes need not be waited for
+        record = measure(run)
+
+    assert record.verdict == "missed", record.verdict_reason
+    assert "of the connections were lost, mostly no syn ack" in record.verdict_reason
+    assert record.margin_pct is not None and record.margin_pct < 0
+    assert measure(run).verdict == "met"  # nothing of it is left
+
+
+def test_a_floor_beyond_the_campaigns_range_is_not_measured(run: AcceptanceRun, tmp_path: Path) -> None:
+    record = measure(run, settings("search.yaml", folder=floors_with(tmp_path, ">= 5M")))
+
+    assert record.verdict == "not measured", record.verdict_reason
+    assert (record.limited_by, record.margin_pct) == ("range", None)
+    assert "5.00 M/s" in record.verdict_reason
+
+
+def test_a_generator_whose_cpu_is_taken_measures_nothing(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LATE_RATIO_LIMIT", LATE_RATIO_LIMIT)
+    monkeypatch.setattr(engine, "ATTEMPTED_LIMIT", ATTEMPTED_LIMIT)
+    (cpu,) = run.testbed.placement(Topology()).generator
+    endless = ["taskset", "-c", str(cpu), sys.executable, "-S", "-c", "while True: pass"]
+    neighbours = [subprocess.Popen(endless) for _ in range(NEIGHBOURS)]
+    asked = settings()
+    gate = asked.campaign.gate_settings().model_copy(update={"max_trials": 3})
+    try:
+        record = measure(run, replace(asked, campaign=asked.campaign.model_copy(update={"gate": gate})))
+    finally:
+        for neighbour in neighbours:
+            neighbour.kill()
+            neighbour.wait()
+
+    assert record.verdict == "not measured", record.verdict_reason
+    assert record.limited_by == "generator"
+    assert all(made.state == "invalid" for made in record.trials)
+    assert "began late" in record.verdict_reason or "begun in time" in record.verdict_reason
+
+
+def test_an_ovs_that_is_killed_in_the_middle_of_a_trial_is_named_and_the_next_test_gets_a_fresh_one(
+    run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+
+    def kill(_elapsed: float, state: Any, _counts: Any) -> None:
+        if state[lay.BEGUN] > 50 and not killed:
+            dut = run.testbed.dut
+            assert isinstance(dut, OvsDpdkDut)
+            killed.append(int(dut.snapshot()["pid"]))
+            dut.control.host.run(["kill", "-9", str(killed[0])])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run.testbed.generator, "watcher", kill)
+        patch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # likewise
+        record = measure(run)
+
+    assert record.verdict == "not measured"
+    assert record.limited_by == "fault"
+    assert f"ovs-vswitchd (process {killed[0]}) died" in record.verdict_reason
+    after = measure(run)
+    assert after.verdict == "met", after.verdict_reason
+    assert after.environment.dut["pid"] != killed[0]
+
+
+def test_every_record_of_a_run_is_kept_and_its_table_names_them(run: AcceptanceRun) -> None:
+    records, broken = store.read_all(run.output)
+
+    assert broken == []
+    assert [record.to_json() for record in records] == [record.to_json() for record in run.records]
+    assert run.summary().count("Test ") >= len(records)
+
+
+def test_an_oversubscribed_testbed_shows_that_a_topology_works_and_measures_nothing(
+    able_machine: None, tmp_path: Path
+) -> None:
+    for run in started(tmp_path, settings(oversubscribe=True)):
+        record = measure(run, settings(oversubscribe=True), Topology(pmd_cpus=8, rx_queues=8))
+
+    assert record.verdict == "not measured"
+    assert "threads share CPUs" in record.verdict_reason
+    assert record.limited_by != "fault", record.trials
+    assert len(record.environment.dut["rxq_map"]) == 8
+    assert any("Threads share CPUs" in note for note in record.notes)
+    (written,), broken = store.read_all(tmp_path)
+    assert (written.to_json(), broken) == (record.to_json(), [])

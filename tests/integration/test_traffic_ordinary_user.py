@@ -1,0 +1,8 @@
+"""Traffic through OVS-DPDK needs no root."""
+
+from collections.abc import Callable
+
+
+def test_traffic_passes_as_an_ordinary_user_too(as_ordinary_user: Callable[..., None]) -> None:
+    topologies = "test_traffic_topologies.py::test_connections_complete_over_every_queue"
+    as_ordinary_user(f"{topologies}[1-1]", f"{topologies}[8-8]", "test_traffic_rulesets.py", generator=True)

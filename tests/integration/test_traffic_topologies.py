@@ -1,0 +1,122 @@
+"""Complete connections pass the real OVS-DPDK over every queue of every topology, and both sides count the same."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.dut.base import Topology
+from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.ovs.control import BRIDGE
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+#: PMD CPUs and receive queues: the seven published topologies, and one CPU with more queues.
+MATRIX = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8)]
+MIXED = ConnectionProfile(name="mixed", messages=2, udp_percent=10, client_ips=100, server_ips=10)
+#: Connections per second, and seconds: few enough for nine threads on two CPUs.
+LOAD, SECONDS = 1000, 0.5
+
+
+@pytest.fixture(scope="module")
+def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
+    instance = SoftwareTrafficGenerator()
+    yield instance
+    instance.close()
+
+
+def join(dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, topology: Topology) -> None:
+    """Set the topology up and connect the generator to it."""
+    ports = dut.apply(topology)
+    dut.flush_state()
+    generator.connect(
+        Path(ports.client),
+        Path(ports.server),
+        rx_queues=ports.rx_queues,
+        tx_queues=ports.tx_queues,
+        ring_size=ports.ring_size,
+    )
+
+
+def received_per_queue(dut: OvsDpdkDut) -> dict[str, list[int]]:
+    """Packets that OVS has taken from each receive queue; ovs-ofctl(8), dump-ports of OpenFlow 1.4."""
+    blocks = re.split(r"^  port +", dut.control.ofctl("-O", "OpenFlow14", "dump-ports", BRIDGE), flags=re.MULTILINE)
+    by_port = {block[0]: [int(count) for count in re.findall(r"rx_q\d+_packets=(\d+)", block)] for block in blocks}
+    return {"client": by_port["1"], "server": by_port["2"]}
+
+
+def assert_all_complete(trial: Trial) -> None:
+    assert trial.attempted > 0
+    assert trial.completed == trial.attempted
+    assert (trial.failed, trial.unexpected, trial.total_dut_missed) == ({}, {}, 0)
+
+
+@pytest.mark.parametrize(("pmd_cpus", "rx_queues"), MATRIX)
+def test_connections_complete_over_every_queue(
+    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, pmd_cpus: int, rx_queues: int
+) -> None:
+    join(dut, generator, Topology(pmd_cpus=pmd_cpus, rx_queues=rx_queues))
+    before = received_per_queue(dut)
+
+    trial = generator.run_trial(MIXED, LOAD, SECONDS)
+
+    assert_all_complete(trial)
+    after = received_per_queue(dut)
+    for side, counts in after.items():
+        received = [now - then for now, then in zip(counts, before[side], strict=True)]
+        assert len(received) == rx_queues
+        assert min(received) > 0
+        assert sum(received) == trial.total_tx_packets[side]
+
+
+@pytest.mark.parametrize("ruleset", ["forward", "conntrack", "conntrack-normal", "nat"])
+def test_packets_are_counted_alike_by_the_generator_and_by_ovs(
+    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, ruleset: str
+) -> None:
+    join(dut, generator, Topology(rx_queues=2, ruleset=ruleset))
+
+    trial = generator.run_trial(MIXED, LOAD, SECONDS)
+
+    assert_all_complete(trial)
+    counters = dut.counters()
+    assert counters.rx_packets == trial.total_tx_packets
+    assert counters.tx_packets == trial.total_rx_packets
+    assert counters.drops == {}
+    assert sum(trial.total_tx_packets.values()) == sum(trial.total_rx_packets.values())
+
+
+def test_every_open_connection_is_in_the_connection_table_until_it_is_flushed(
+    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator
+) -> None:
+    join(dut, generator, Topology(ruleset="conntrack"))
+    waiting = MIXED.model_copy(update={"server_wait_ms": 10_000.0, "udp_percent": 0.0})
+    states: list[Any] = []
+
+    def break_off(_elapsed: float, state: Any, _counts: Any) -> None:
+        """End the trial while the first of its connections still waits for a reply."""
+        states[:] = [state]
+        if state[lay.BEGUN] >= 300:
+            raise InterruptedError
+
+    generator.watcher = break_off
+    try:
+        with pytest.raises(InterruptedError):
+            generator.run_trial(waiting, LOAD, SECONDS)
+    finally:
+        generator.watcher = None
+
+    opened = int(states[0][lay.BEGUN])
+    assert int(states[0][lay.ACTIVE]) == opened
+    deadline = time.monotonic() + 10
+    while (found := dut.connections()) < opened and time.monotonic() < deadline:
+        pass  # the last packets are on their way
+    assert found == opened >= 300
+
+    dut.flush_state()
+
+    assert dut.connections() == 0

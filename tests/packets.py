@@ -13,7 +13,7 @@ Endpoint = tuple[str, int]
 def internet_checksum(data: bytes) -> int:
     """RFC 1071."""
     data += bytes(len(data) % 2)
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF

@@ -1,5 +1,6 @@
 """What every Host promises, held against this machine and a sandbox."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,3 +123,48 @@ def test_closing_ends_what_was_started_and_may_be_done_twice(host: Host) -> None
 
     assert not process.is_running()
     assert not has_process(LocalHost(), "sleep 47114")
+
+
+def test_a_small_file_is_read_as_commands_there_see_it(host: Host) -> None:
+    assert host.read("/proc/1/comm") == host.run(["cat", "/proc/1/comm"]).stdout
+    assert host.read("/sys/class/net/lo/operstate") == "unknown\n"
+    with pytest.raises(TestbedError, match="no-such-file"):
+        host.read("/no-such-file")
+
+
+def test_a_packet_socket_belongs_to_the_hosts_network(host: Host) -> None:
+    try:
+        opened = host.open_socket("packet")
+    except MissingResource as error:
+        assert "needs CAP_NET_RAW" in str(error)
+        pytest.skip(str(error))
+    with opened:
+        opened.bind(("lo", 0))
+        assert (opened.family, opened.type, opened.proto) == (socket.AF_PACKET, socket.SOCK_RAW, 0)
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > 200_000
+
+
+def test_a_socket_can_be_had_in_a_namespace_of_the_host(host: Host) -> None:
+    if isinstance(host, LocalHost):
+        pytest.skip("Nothing of this machine is changed.")
+    host.run(["ip", "netns", "add", "within"])
+    host.run(["ip", "link", "add", "here", "type", "veth", "peer", "name", "there", "netns", "within"])
+
+    with host.open_socket("packet", "within") as opened:
+        opened.bind(("there", 0))
+        with pytest.raises(OSError, match="No such device"):
+            opened.bind(("here", 0))
+
+
+def test_a_socket_of_af_xdp_can_be_had(host: Host) -> None:
+    try:
+        with host.open_socket("xdp") as opened:
+            assert (opened.family, opened.type) == (44, socket.SOCK_RAW)
+    except MissingResource as error:
+        assert "needs CAP_NET_RAW" in str(error)
+        pytest.skip(str(error))
+
+
+def test_a_socket_in_a_namespace_that_is_not_there_is_an_error(host: Host) -> None:
+    with pytest.raises(TestbedError, match=r"no socket: .*no-such-namespace"):
+        host.open_socket("packet", "no-such-namespace")

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from socket import socket
+from typing import Literal, Protocol
+
+#: Raw packet socket (AF_PACKET) without a protocol, or one of AF_XDP.
+SocketKind = Literal["packet", "xdp"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,13 @@ class Host(Protocol):
 
     def get(self, remote: str, local: Path) -> None:
         """Copy a file from the host."""
+
+    def read(self, remote: str) -> str:
+        """Content of a small text file, as commands on the host see it (below /proc and /sys too)."""
+
+    def open_socket(self, kind: SocketKind, namespace: str = "") -> socket:
+        """Open a socket, not bound, in the host's network namespace, or in one that ip-netns(8) made there.
+        `MissingResource` where we may not; a host across the network has none to give."""
 
     def local_path(self, remote: str) -> Path | None:
         """Where this machine finds the host's file or socket `remote`, None where it cannot (SSH)."""

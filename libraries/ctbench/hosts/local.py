@@ -5,19 +5,26 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-from ctbench.errors import TestbedError
-from ctbench.hosts.base import Completed
+from ctbench.errors import MissingResource, TestbedError
+from ctbench.hosts import socket_opener
+from ctbench.hosts.base import Completed, SocketKind
 
 #: Where system tools are that an ordinary user's PATH often leaves out (Debian: /usr/sbin).
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin")
 #: How many of the last lines of stderr (or stdout) an error message quotes.
 QUOTED_LINES = 5
+#: Seconds that a process gets to open a socket and hand it over.
+SOCKET_TIMEOUT_S = 10.0
+#: Opens a socket of the kind that follows, and hands it over.
+OPEN_SOCKET = (sys.executable, "-I", "-S", socket_opener.__file__)
 
 #: Ends a command and its children at once.
 Kill = Callable[["subprocess.Popen[bytes]"], None]
@@ -93,6 +100,21 @@ class LocalHost:
     def get(self, remote: str, local: Path) -> None:
         """Copy a file on this machine."""
         copy(Path(remote), local, self.name)
+
+    def read(self, remote: str) -> str:
+        """Content of a small text file."""
+        return read_text(Path(remote), remote, self.name)
+
+    def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
+        """See `ctbench.hosts.base.Host.open_socket`; needs CAP_NET_RAW, and for `namespace` root."""
+        if namespace:
+            return fetch_socket(["ip", "netns", "exec", namespace, *OPEN_SOCKET], kind, self.name)
+        try:
+            return socket_opener.open_socket(kind)
+        except PermissionError:
+            raise MissingResource(
+                f"{self.name}: such a socket needs CAP_NET_RAW: run as root, or take a testbed with `host: sandbox`."
+            ) from None
 
     def local_path(self, remote: str) -> Path:
         """The path itself: the host is this machine."""
@@ -198,6 +220,41 @@ def copy(source: Path, target: Path, host: str) -> None:
         shutil.copyfile(source, target)
     except OSError as error:
         raise TestbedError(f"{host}: cannot copy {source} to {target}: {error.strerror or error}.") from error
+
+
+def read_text(path: Path, shown: str, host: str) -> str:
+    """Content of a text file; `TestbedError` calls it `shown`."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError as error:
+        raise TestbedError(f"{host}: cannot read {shown}: {error.strerror or error}.") from error
+
+
+def fetch_socket(argv: Sequence[str], kind: SocketKind, host: str, kill: Kill | None = None) -> socket.socket:
+    """The socket that `argv`, told the kind, hands over on its standard input; see socket_opener.py."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours:
+        with theirs, TemporaryFile() as err:
+            try:
+                popen = subprocess.Popen(
+                    [*argv, kind],
+                    stdin=theirs.fileno(),
+                    stdout=err,
+                    stderr=err,
+                    env=environment(),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise TestbedError(f"{host}: no socket: {argv[0]}: {error.strerror}.") from error
+            if not wait_for(popen, SOCKET_TIMEOUT_S):
+                (kill or kill_group)(popen)
+                popen.wait()
+            said = _text(err).strip().splitlines() or ["it was not opened in time"]
+        _, descriptors, _, _ = socket.recv_fds(ours, 16, 1)
+    if not descriptors:
+        raise TestbedError(f"{host}: no socket: {said[-1].rstrip('.')}.")
+    # Told what it is: a socket of AF_XDP does not answer the questions that Python would find out by.
+    return socket.socket(socket_opener.FAMILIES[kind], socket.SOCK_RAW, 0, fileno=descriptors[0])
 
 
 def _text(file: IO[bytes]) -> str:

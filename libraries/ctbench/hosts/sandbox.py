@@ -17,8 +17,18 @@ from pathlib import Path, PurePosixPath
 
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts import sandbox_init
-from ctbench.hosts.base import Completed
-from ctbench.hosts.local import LocalProcess, copy, environment, kill_group, run_subprocess, start_subprocess
+from ctbench.hosts.base import Completed, SocketKind
+from ctbench.hosts.local import (
+    OPEN_SOCKET,
+    LocalProcess,
+    copy,
+    environment,
+    fetch_socket,
+    kill_group,
+    read_text,
+    run_subprocess,
+    start_subprocess,
+)
 
 #: Seconds that the namespaces may take to be made, or to be taken down (a gigabyte of memory is freed).
 LIFECYCLE_TIMEOUT_S = 15.0
@@ -114,6 +124,19 @@ class Sandbox:
     def get(self, remote: str, local: Path) -> None:
         """Copy a file out of the sandbox."""
         copy(self.local_path(remote), local, self.name)
+
+    def read(self, remote: str) -> str:
+        """Content of a small text file. Much of /proc depends on who reads it, so that is read inside."""
+        if PurePosixPath("/proc") in PurePosixPath(remote).parents:
+            return self.run(["cat", remote]).stdout
+        self._require_alive()
+        return read_text(self.local_path(remote), remote, self.name)
+
+    def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
+        """See `ctbench.hosts.base.Host.open_socket`; as with all inside, no root is needed."""
+        self._require_alive()
+        within = ["ip", "netns", "exec", namespace] if namespace else []
+        return fetch_socket(self._enter([*within, *OPEN_SOCKET]), kind, self.name, _kill_inside)
 
     def local_path(self, remote: str) -> Path:
         """The sandbox's file or socket as this machine reaches it; proc(5), /proc/PID/root."""

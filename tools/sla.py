@@ -18,7 +18,7 @@ from robot.run import RobotFramework, run_cli
 from ctbench import preflight
 from ctbench.acceptance import Settings
 from ctbench.errors import ConfigError, CtbenchError
-from ctbench.exit_status import ExitStatus, exit_status, read_verdicts, record_stamps, sentence
+from ctbench.exit_status import MISTAKES_FILE, ExitStatus, exit_status, read_verdicts, record_stamps, sentence
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -119,6 +119,8 @@ def run(command: CommandLine, folder: Path) -> int:
     """Run Robot Framework and say what came of it. A signal that stopped it is this run's exit status."""
     records = folder / "records"
     before = record_stamps(records)
+    mistakes = folder / MISTAKES_FILE
+    mistakes.unlink(missing_ok=True)  # those of an older run
     heard, said = socket.socketpair()
     heard.setblocking(False)
     said.setblocking(False)
@@ -131,7 +133,8 @@ def run(command: CommandLine, folder: Path) -> int:
     verdicts = read_verdicts(records, before)
     for problem in verdicts.broken:
         print(f"Not a record: {problem}", file=sys.stderr)
-    status = ExitStatus.INTERRUPTED if signals else exit_status(robot_rc, verdicts, dry_run=command.dry_run)
+    found = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
+    status = ExitStatus.INTERRUPTED if signals else found
     if verdicts.total:
         print(f"Records: {records}")
     print(f"Results: {folder}")

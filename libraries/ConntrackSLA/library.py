@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
+from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
@@ -12,11 +13,32 @@ from ctbench.acceptance import AcceptanceRun, Settings, TestName
 from ctbench.dut.base import Topology
 from ctbench.dut.cable import CABLE
 from ctbench.errors import ConfigError, CtbenchError, MissingResource, TestbedError
+from ctbench.exit_status import note_mistake
 from ctbench.report import console
 from ctbench.results.record import Record
+from ctbench.traffic.generator import LoadUnit
 from ctbench.units import format_margin
 
-Ruleset = Literal["forward", "conntrack", "conntrack-normal", "nat"]
+OvsRuleset = Literal["forward", "conntrack", "conntrack-normal", "nat", "normal", "vlan", "bond", "bond-vlan"]
+RouterRuleset = Literal[
+    "forward",
+    "notrack",
+    "vlan",
+    "bond",
+    "bond-vlan",
+    "iptables-stateful",
+    "iptables-snat",
+    "iptables-dnat",
+    "iptables-masquerade",
+    "nftables-stateful",
+    "nftables-snat",
+    "nftables-dnat",
+    "nftables-masquerade",
+]
+BridgeRuleset = Literal["forward", "vlan", "bond", "bond-vlan"]
+
+#: The keyword that measures each kind of profile.
+_MEASURES: dict[LoadUnit, str] = {"connections": "Measure Connection Rate", "packets": "Measure Packet Rate"}
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT")
@@ -30,9 +52,16 @@ class ConntrackSLA:
     | Measure Connection Rate    short-lived
     | Connection Rate Should Meet SLA
 
+    A packet profile, which is a stateless stream, has keywords of its own:
+
+    | Apply Linux Router Topology    iptables-stateful
+    | Measure Packet Rate    udp-64-10k
+    | Packet Rate Should Meet SLA
+
     A test is *met*, *missed* or *not measured*: then it fails with that word first. Where the testbed lacks what the
     topology needs (CPUs, a kernel module, a NIC) the test is skipped and says so. Each test carries the metadata
-    ``Floor``, ``Measured``, ``Margin`` and ``Verdict``, and leaves a record as JSON in ``records/`` of the output
+    ``Floor``, ``Measured``, ``Margin`` and ``Verdict`` (and ``Relative`` where its floor compares it with another
+    topology), and leaves a record as JSON in ``records/`` of the output
     directory.
 
     Which testbed, campaign and SLA a run uses is decided by `Open Testbed`.
@@ -60,12 +89,14 @@ class ConntrackSLA:
         """
         if self._run is not None:
             return
+        output = _output_folder()
         try:
             settings = Settings.load(testbed, campaign, sla)
             preflight.check_machine()
         except CtbenchError as error:
+            if isinstance(error, ConfigError):
+                note_mistake(output, str(error))
             raise FatalError(str(error)) from None
-        output = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
         self._run = AcceptanceRun(settings, output, _say)
 
     def close(self) -> None:
@@ -78,20 +109,47 @@ class ConntrackSLA:
             logger.console(f"\n{run.summary()}")
 
     @keyword("Apply OVS-DPDK Topology", tags=["topology"])
-    def apply_ovs_dpdk_topology(self, ruleset: Ruleset, pmd_cpus: int, rx_queues: int) -> None:
+    def apply_ovs_dpdk_topology(self, ruleset: OvsRuleset, pmd_cpus: int, rx_queues: int, mtu: int = 1500) -> None:
         """Chooses OVS-DPDK with a ruleset, a number of PMD CPUs and of receive queues per port.
 
-        Skips the test where the testbed lacks what the topology needs. The DUT is set up, and read back, when the
-        measurement begins.
+        ``mtu`` is the largest IP packet in bytes. Skips the test where the testbed lacks what the topology needs. The
+        DUT is set up, and read back, when the measurement begins.
 
         Example:
         | Apply OVS-DPDK Topology    nat    pmd_cpus=1    rx_queues=1
         """
-        self._topology = Topology(datapath="ovs-dpdk", ruleset=ruleset, pmd_cpus=pmd_cpus, rx_queues=rx_queues)
-        try:
-            self._open().testbed.placement(self._topology)
-        except MissingResource as error:
-            raise SkipExecution(str(error)) from None
+        self._apply("ovs-dpdk", ruleset, pmd_cpus, rx_queues, mtu)
+
+    @keyword(tags=["topology"])
+    def apply_linux_router_topology(
+        self, ruleset: RouterRuleset, cpus: int = 1, rx_queues: int = 1, mtu: int = 1500
+    ) -> None:
+        """Chooses the Linux kernel as a router with a ruleset, a number of CPUs and of receive queues per port.
+
+        ``forward`` has no netfilter at all, ``notrack`` has it and keeps the traffic out of connection tracking;
+        ``vlan``, ``bond`` and ``bond-vlan`` forward over such devices. ``mtu`` is the largest IP packet in bytes.
+        Skips the test where the testbed lacks what the topology needs, a kernel module for example. The DUT is set
+        up, and read back, when the measurement begins.
+
+        Example:
+        | Apply Linux Router Topology    nftables-snat    cpus=1    rx_queues=2
+        """
+        self._apply("linux-router", ruleset, cpus, rx_queues, mtu)
+
+    @keyword(tags=["topology"])
+    def apply_linux_bridge_topology(
+        self, ruleset: BridgeRuleset, cpus: int = 1, rx_queues: int = 1, mtu: int = 1500
+    ) -> None:
+        """Chooses a bridge of the Linux kernel, with a number of CPUs and of receive queues per port.
+
+        ``forward`` bridges the two ports, ``vlan`` filters by VLAN, ``bond`` and ``bond-vlan`` bridge over bonds.
+        ``mtu`` is the largest IP packet in bytes. Skips the test where the testbed lacks what the topology needs, a
+        kernel module for example. The DUT is set up, and read back, when the measurement begins.
+
+        Example:
+        | Apply Linux Bridge Topology    forward    mtu=9000
+        """
+        self._apply("linux-bridge", ruleset, cpus, rx_queues, mtu)
 
     @keyword(tags=["topology"])
     def apply_cable(self) -> None:
@@ -108,25 +166,26 @@ class ConntrackSLA:
         """Measures the topology with a connection profile, as the campaign says, and returns the record.
 
         The campaign may replace the profile by a stand-in (``quick`` shortens ``long-lived``); the record says so.
-        Shows a line per trial on the console.
+        Shows a line per trial on the console. Where the floor compares with another topology that was not measured in
+        this run yet, that one is measured first.
 
         Example:
         | Measure Connection Rate    long-lived
         """
-        run = self._open()
-        if self._topology is None:
-            raise Failure("No topology: use Apply OVS-DPDK Topology or Apply Cable first.")
-        variables = BuiltIn().get_variables()
-        name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tuple(variables["@{TEST TAGS}"]))
-        logger.console("")
-        try:
-            self._record = run.measure(name, self._topology, profile)
-        except MissingResource as error:
-            raise SkipExecution(str(error)) from None
-        except (ConfigError, TestbedError) as error:
-            raise Failure(str(error)) from None
-        _show_as_metadata(self._record)
-        return self._record
+        return self._measure(profile, "connections")
+
+    @keyword(tags=["measure"])
+    def measure_packet_rate(self, profile: str) -> Record:
+        """Measures the topology with a packet profile, as the campaign says, and returns the record.
+
+        Loss, latency, throughput and the DUT's CPU time are measured with the rate. Shows a line per trial on the
+        console. Where the floor compares with another topology that was not measured in this run yet, that one is
+        measured first.
+
+        Example:
+        | Measure Packet Rate    udp-64-10k
+        """
+        return self._measure(profile, "packets")
 
     @keyword(tags=["judge"])
     def connection_rate_should_meet_sla(self) -> None:
@@ -137,9 +196,56 @@ class ConntrackSLA:
         Example:
         | Connection Rate Should Meet SLA
         """
+        self._judge("connections")
+
+    @keyword(tags=["judge"])
+    def packet_rate_should_meet_sla(self) -> None:
+        """Fails unless the SLA is met by what `Measure Packet Rate` measured in this test.
+
+        The message begins with *Missed* or *Not measured* and says why.
+
+        Example:
+        | Packet Rate Should Meet SLA
+        """
+        self._judge("packets")
+
+    def _apply(self, datapath: str, ruleset: str, cpus: int, rx_queues: int, mtu: int) -> None:
+        try:
+            topology = Topology(datapath=datapath, ruleset=ruleset, pmd_cpus=cpus, rx_queues=rx_queues, mtu=mtu)
+        except ValidationError as error:
+            raise Failure(_no_topology(error)) from None
+        try:
+            self._open().testbed.placement(topology)
+        except MissingResource as error:
+            raise SkipExecution(str(error)) from None
+        self._topology = topology
+
+    def _measure(self, profile: str, kind: LoadUnit) -> Record:
+        run, topology, self._record = self._open(), self._topology, None
+        if topology is None:
+            raise Failure("No topology: use one of the keywords that apply one first, such as Apply Cable.")
+        variables = BuiltIn().get_variables()
+        name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tuple(variables["@{TEST TAGS}"]))
+        logger.console("")
+        try:
+            offered = run.profile(profile)
+            if offered.kind != kind:
+                raise Failure(f"{offered.name} is a profile of {offered.kind}: use {_MEASURES[offered.kind]}.")
+            self._record = run.measure(name, topology, profile)
+        except MissingResource as error:
+            raise SkipExecution(str(error)) from None
+        except ConfigError as error:
+            note_mistake(_output_folder(), str(error))
+            raise Failure(str(error)) from None
+        except TestbedError as error:
+            raise Failure(str(error)) from None
+        _show_as_metadata(self._record)
+        return self._record
+
+    def _judge(self, kind: LoadUnit) -> None:
         record, self._record = self._record, None
-        if record is None:
-            raise Failure("Nothing was measured in this test: use Measure Connection Rate first.")
+        if record is None or record.profile.kind != kind:
+            raise Failure(f"No {kind} were measured in this test: use {_MEASURES[kind]} first.")
         message = f"{record.verdict.capitalize()}: {record.verdict_reason}"
         if record.verdict != "met":
             raise Failure(message)
@@ -150,6 +256,16 @@ class ConntrackSLA:
         if self._run is None:
             raise Failure("No testbed: use Open Testbed in the suite set-up.")
         return self._run
+
+
+def _output_folder() -> Path:
+    return Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
+
+
+def _no_topology(error: ValidationError) -> str:
+    """The first thing about a topology that cannot be, as one sentence."""
+    first = error.errors(include_url=False)[0]
+    return f"{first['loc'][0]} is {first['input']}: {first['msg'].lower()}."
 
 
 def _say(line: str) -> None:
@@ -165,5 +281,7 @@ def _show_as_metadata(record: Record) -> None:
         "Margin": margin,
         "Verdict": record.verdict,
     }
+    if relative := console.relative_text(record):
+        shown["Relative"] = relative
     for name, value in shown.items():
         BuiltIn().set_test_metadata(name, value)

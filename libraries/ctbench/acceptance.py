@@ -1,6 +1,7 @@
 """The acceptance run: measures one test after another on a testbed, judges each by its floor and writes its record."""
 
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,22 +11,25 @@ from ctbench import __version__
 from ctbench.config import load
 from ctbench.dut.base import Topology
 from ctbench.dut.cable import CABLE
-from ctbench.errors import TestbedError
+from ctbench.errors import MissingResource, TestbedError
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.gate import GateResult, gate
 from ctbench.measure.search import SearchResult, repeat, search
 from ctbench.measure.trial import Limits, OnTrial, Step, TrialRunner
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.record import Environment, LimitedBy, Record
-from ctbench.sla.floors import Floor, Floors, topology_key
+from ctbench.results.record import Baseline, Environment, LimitedBy, Record
+from ctbench.sla.floor import Floor
+from ctbench.sla.floors import Floors, topology_key, topology_of
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.testbed import Testbed
 from ctbench.testbed_config import TestbedConfig
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import Profile, load_profile
 
 #: A search tries the floor and this much more, never the bare floor.
 FLOOR_HEADROOM = 0.01
+#: How often a ceiling or a baseline is measured at most in one run: a pause of the machine may spoil one.
+TRIES = 2
 
 Say = Callable[[str], None]
 Result = SearchResult | GateResult
@@ -66,15 +70,16 @@ class _Measurement:
 
     name: TestName
     topology: Topology
+    profile: Profile
+    floor: Floor
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    profile: ConnectionProfile | None = None
-    floor: Floor | None = None
     result: Result | None = None
     ceiling: float | None = None
+    baseline: Baseline | None = None
 
 
 class AcceptanceRun:
-    """Keeps what belongs to one run: the testbed, the ceilings of the generator, the records."""
+    """Keeps what belongs to one run: the testbed, the ceilings of the generator, the baselines, the records."""
 
     def __init__(self, settings: Settings, output: Path, say: Say = print) -> None:
         """Nothing is started yet. Records and logs go below `output`; `say` takes lines for the console."""
@@ -85,8 +90,15 @@ class AcceptanceRun:
         self.records: list[Record] = []
         self._say = say
         self._ceilings: dict[str, float] = {}
-        #: Capacity of each datapath, ruleset and profile: where the search of the next topology begins.
+        #: What relative floors compare with, by topology and profile.
+        self._baselines: dict[tuple[Topology, str], Baseline] = {}
+        self._tries: Counter[tuple[Topology, str]] = Counter()
+        #: Capacities found so far, by what they are likely to be found again with (`_alike`).
         self._hints: dict[tuple[str, str, str], float] = {}
+
+    def profile(self, name: str) -> Profile:
+        """The profile that is offered where a test asks for `name`: it, or the campaign's stand-in."""
+        return load_profile(self.settings.campaign.profile_for(name))
 
     def measure(self, name: TestName, topology: Topology, profile_name: str) -> Record:
         """Set the DUT up, measure, judge, write the record.
@@ -95,20 +107,19 @@ class AcceptanceRun:
         `MissingResource` where the testbed lacks what the topology needs; then nothing was measured and no record is
         written. A testbed that breaks is a record: *not measured*.
         """
-        campaign = self.settings.campaign
-        profile = load("profiles", campaign.profile_for(profile_name), ConnectionProfile)
-        floor = self.settings.floors.find(topology, profile)
-        now = _Measurement(name, topology, profile=profile, floor=floor)
+        profile = self.profile(profile_name)
+        now = _Measurement(name, topology, profile, self.settings.floors.find(topology, profile))
+        shared = self.settings.testbed.oversubscribe
         try:
             if topology.datapath != CABLE.datapath:
-                now.ceiling = self._ceiling(profile)
+                now.ceiling = self._ceiling(profile, now.floor)
+                now.baseline = None if shared else self._baseline(now)
             self.testbed.apply(topology, profile)
-            self._say(console.heading(name.test, topology_key(topology), str(self._dut_facts().get("version", ""))))
-            self._say(console.trial_heading())
-            now.result = self._search(topology, profile, floor, self._tell)
-            if topology.datapath == CABLE.datapath and isinstance(now.result, SearchResult):
-                self._ceilings[profile.name] = now.result.capacity
-            verdict = judge(now.result, floor, now.ceiling, oversubscribed=self.settings.testbed.oversubscribe)
+            self._say(console.heading(name.test, topology_key(topology), self._version()))
+            self._say(console.trial_heading(now.floor.unit))
+            now.result = self._search(now, self._tell)
+            self._remember(now)
+            verdict = judge(now.result, now.floor, now.ceiling, now.baseline, oversubscribed=shared)
         except TestbedError as error:
             verdict = Verdict("not measured", str(error), None, ())
         record = self._record(now, verdict)
@@ -125,52 +136,111 @@ class AcceptanceRun:
         """Leave nothing behind. May be called twice."""
         self.testbed.close()
 
-    def _search(self, topology: Topology, profile: ConnectionProfile, floor: Floor, on_trial: OnTrial) -> Result:
-        campaign, cable = self.settings.campaign, topology.datapath == CABLE.datapath
-        runner = TrialRunner(
-            self.testbed.dut, self.testbed.generator, profile, floor.limits(campaign.loss_ratio), campaign.settle
-        )
+    def _runner(self, profile: Profile, limits: Limits) -> TrialRunner:
+        return TrialRunner(self.testbed.dut, self.testbed.generator, profile, limits, self.settings.campaign.settle)
+
+    def _search(self, now: _Measurement, on_trial: OnTrial) -> Result:
+        campaign, cable = self.settings.campaign, now.topology.datapath == CABLE.datapath
+        profile, floor = now.profile, now.floor
+        runner = self._runner(profile, floor.limits(campaign.loss_ratio))
+        base = now.baseline.rate if now.baseline else None
         if campaign.search == "gate" and not cable:
             settings = campaign.gate_settings()
-            return gate(runner, floor.gate_load(profile, settings.headroom), settings, on_trial)
-        span = campaign.load_range(profile.name)
-        bisection = campaign.ceiling if cable else campaign.bisection_for(profile.name)
-        like = (topology.datapath, topology.ruleset, profile.name)
+            return gate(runner, floor.gate_load(profile, settings.headroom, base), settings, on_trial)
+        span = campaign.load_range(profile)
+        bisection = campaign.ceiling_for(profile) if cable else campaign.bisection_for(profile)
         # A little above the floor, so that packets in flight at the end of a trial do not decide.
-        floor_load = floor.gate_load(profile, FLOOR_HEADROOM)
-        hint = None if cable else self._hints.get(like, floor_load)
-        found = repeat(
+        floor_load = floor.gate_load(profile, FLOOR_HEADROOM, base)
+        hint = None if cable else self._hint(now.topology, profile) or floor_load
+        return repeat(
             1 if cable else campaign.repetitions,
             lambda: search(runner, span.min, span.max, bisection, on_trial, hint=hint, landmark=floor_load),
         )
-        if found.capacity:
-            self._hints[like] = found.capacity
-        return found
 
-    def _ceiling(self, profile: ConnectionProfile) -> float:
-        """The generator's capacity over the cable with this profile, measured once per run."""
-        if profile.name not in self._ceilings:
-            self._say(f"  the generator's ceiling with {profile.name}, over a cable, once per run:")
-            self.testbed.apply(CABLE, profile)
-            campaign = self.settings.campaign
-            runner = TrialRunner(
-                self.testbed.dut, self.testbed.generator, profile, Limits(campaign.loss_ratio), campaign.settle
-            )
-            span = campaign.load_range(profile.name)
-            found = search(runner, span.min, span.max, campaign.ceiling, self._tell)
-            if found.limited_by == "fault":
-                raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")
-            self._ceilings[profile.name] = found.capacity
+    def _ceiling(self, profile: Profile, floor: Floor) -> float:
+        """The generator's capacity over the cable with this profile, measured once per run, and once more where it
+        is below the floor."""
+        asked = (CABLE, profile.name)
+        known = self._ceilings.get(profile.name)
+        if known is None or (known < floor.rate.limit and self._tries[asked] < TRIES):
+            self._tries[asked] += 1
+            self._say(f"  the generator's ceiling with {profile.name}, over a cable:")
+            self._ceilings[profile.name] = max(known or 0.0, self._measure_ceiling(profile))
         return self._ceilings[profile.name]
+
+    def _measure_ceiling(self, profile: Profile) -> float:
+        self.testbed.apply(CABLE, profile)
+        campaign = self.settings.campaign
+        runner, span = self._runner(profile, Limits(campaign.loss_ratio)), campaign.load_range(profile)
+        found = search(runner, span.min, span.max, campaign.ceiling_for(profile), self._tell)
+        if found.limited_by == "fault":
+            raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")
+        return found.capacity
+
+    def _baseline(self, now: _Measurement) -> Baseline | None:
+        """What a relative floor compares with: what a test of this run found, else measured for it once per run."""
+        if now.floor.relative is None:
+            return None
+        other = topology_of(now.floor.relative.to, now.topology)
+        asked = (other, now.profile.name)
+        known = self._baselines.get(asked)
+        # Where the generator was the limit, the next test tries once more.
+        doubtful = known is not None and known.rate and known.doubt
+        if known is None or (doubtful and self._tries[asked] < TRIES):
+            self._tries[asked] += 1
+            self._say(f"  {topology_key(other)} with {now.profile.name}, to compare with:")
+            self._baselines[asked] = self._measure_baseline(other, now)
+        return self._baselines[asked]
+
+    def _measure_baseline(self, other: Topology, now: _Measurement) -> Baseline:
+        """The capacity of another topology with the profile and the loss limit of this test. A gate has no search of
+        its own, so there the settings of the ceiling serve."""
+        campaign, profile, key = self.settings.campaign, now.profile, topology_key(other)
+        settings = campaign.bisection_for(profile) if campaign.bisection else campaign.ceiling_for(profile)
+        span = campaign.load_range(profile)
+        try:
+            self.testbed.apply(other, profile)
+            runner = self._runner(profile, Limits(now.floor.limits(campaign.loss_ratio).loss_ratio))
+            hint = self._hint(other, profile) or now.floor.gate_load(profile, FLOOR_HEADROOM)
+            found = search(runner, span.min, span.max, settings, self._tell, hint=hint)
+        except (MissingResource, TestbedError) as error:
+            return Baseline(key=key, rate=None, doubt=str(error))
+        if found.limited_by == "fault" or not found.capacity:
+            return Baseline(key=key, rate=None, doubt=found.reason)
+        self._learn(other, profile, found)
+        return Baseline(key=key, rate=found.capacity, doubt="" if found.limited_by == "dut" else found.reason)
+
+    def _remember(self, now: _Measurement) -> None:
+        """Keep what later tests begin with or compare with: a capacity that the DUT limited, nothing less certain."""
+        found = now.result
+        if not isinstance(found, SearchResult) or not found.capacity:
+            return
+        if now.topology.datapath == CABLE.datapath:
+            self._ceilings[now.profile.name] = found.capacity
+            return
+        self._learn(now.topology, now.profile, found)
+        if found.limited_by == "dut":
+            key = topology_key(now.topology)
+            self._baselines[now.topology, now.profile.name] = Baseline(key=key, rate=found.capacity)
+
+    def _learn(self, topology: Topology, profile: Profile, found: SearchResult) -> None:
+        """Let later searches begin here, unless the generator says more in it than the DUT."""
+        if found.limited_by != "generator":
+            self._hints |= dict.fromkeys(_alike(topology, profile), found.capacity)
+
+    def _hint(self, topology: Topology, profile: Profile) -> float | None:
+        """The capacity of the topology found so far that is most like this one."""
+        return next((self._hints[key] for key in _alike(topology, profile) if key in self._hints), None)
 
     def _tell(self, step: Step) -> None:
         self._say(console.trial_line(step.number, step.as_record(), step.left_s))
 
-    def _dut_facts(self) -> dict[str, object]:
-        return self.testbed.dut.snapshot()
+    def _version(self) -> str:
+        """The version of the DUT: of Open vSwitch, or of the kernel."""
+        facts = self.testbed.dut.snapshot()
+        return str(facts.get("version") or facts.get("kernel") or "")
 
     def _record(self, now: _Measurement, verdict: Verdict) -> Record:
-        assert now.profile and now.floor
         steps = now.result.steps if now.result else ()
         found = now.result if isinstance(now.result, SearchResult) else None
         limited_by: LimitedBy = now.result.limited_by if now.result else "fault"
@@ -192,21 +262,27 @@ class AcceptanceRun:
             measured=now.result.measured if now.result else None,
             limited_by=limited_by,
             capacities=list(found.capacities) if found else [],
-            upper_bound_cps=found.upper if found else None,
+            upper_bound=found.upper if found else None,
             verdict=verdict.word,
             verdict_reason=verdict.reason,
             margin_pct=verdict.margin_pct,
             ceiling=now.ceiling,
+            baseline=now.baseline,
             trials=[step.as_record() for step in steps],
             environment=Environment(**self.testbed.facts()),
             notes=self._notes(now),
         )
 
     def _notes(self, now: _Measurement) -> list[str]:
-        assert now.profile and now.floor
         notes = []
         if now.floor.derivation:
             notes.append(f"{now.profile.description} Its floor follows {now.floor.derivation}.".strip())
         if self.settings.testbed.oversubscribe:
             notes.append("Threads share CPUs: what this test shows is that the topology works, not how fast it is.")
         return notes
+
+
+def _alike(topology: Topology, profile: Profile) -> list[tuple[str, str, str]]:
+    """What a capacity is likely to be found again with, the likelier first: the same work, then another ruleset.
+    Another profile is other work: there the floor says more."""
+    return [(topology.datapath, topology.ruleset, profile.name), (topology.datapath, "*", profile.name)]

@@ -9,7 +9,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -61,12 +61,35 @@ def load(kind: str, name_or_path: str | Path, model: type[Model], *, root: Path 
     carry its own name under the key `name`, so that a copied file cannot pass for the original.
     Raises `ConfigError`, one paragraph per mistake.
     """
-    path = _resolve(kind, name_or_path, root)
+    return _load(_resolve(kind, name_or_path, root), kind, lambda _data, _shown: model, root)
+
+
+def load_one_of(
+    kind: str, name_or_path: str | Path, models: Mapping[str, type[Model]], *, tag: str, root: Path = ROOT
+) -> Model:
+    """Like `load`, for files that say under the key `tag` which of the `models` they hold."""
+
+    def choose(data: dict[Any, Any], shown: str) -> type[Model]:
+        if tag not in data:
+            raise ConfigError(f"{shown}: {tag}: is missing.\n  Expected {_listed(list(models))}.")
+        if data[tag] not in models:
+            meant = did_you_mean(str(data[tag]), list(models))
+            raise ConfigError(
+                f"{shown}: {tag}: {quoted(data[tag])} is not known.\n  Expected {_listed(list(models))}.{meant}"
+            )
+        return models[data[tag]]
+
+    return _load(_resolve(kind, name_or_path, root), kind, choose, root)
+
+
+def _load(path: Path, kind: str, choose: Callable[[dict[Any, Any], str], type[Model]], root: Path) -> Model:
+    """Read the file at `path` into the model that `choose(data, shown)` names."""
     shown = _shown(path, root)
     data = _read_yaml(path, shown)
     if not isinstance(data, dict):
         what = "is empty" if data is None else f"holds {quoted(data)}, not keys and values"
-        raise ConfigError(f"{shown}: {what}.\n  Expected {_listed(list(model.model_fields))}.")
+        raise ConfigError(f"{shown}: {what}.\n  Expected keys and values, as in the files that ship.")
+    model = choose(data, shown)
     try:
         loaded = model.model_validate(data)
     except ValidationError as error:

@@ -1,7 +1,12 @@
-"""The exit status of `./run sla`: what the records of a run and Robot Framework's own return code come to."""
+"""The exit status of `./run sla`: what the records of a run and Robot Framework's own return code come to.
+
+Robot's return code counts failed tests and does not say why they failed. A test that a mistake in a file ended leaves
+no record either, so the library notes such mistakes in a file of the output folder (`note_mistake`).
+"""
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -11,6 +16,9 @@ ROBOT_HELP = 251
 ROBOT_INVALID_DATA = 252
 ROBOT_STOPPED = 253
 ROBOT_CRASHED = 255
+
+#: In the output folder: a sentence for each mistake in a file that ended a test.
+MISTAKES_FILE = "configuration-errors.txt"
 
 VERDICTS = ("met", "missed", "not measured")
 
@@ -44,6 +52,13 @@ class Verdicts:
     def total(self) -> int:
         """Records found, broken ones too."""
         return self.met + self.missed + self.not_measured + len(self.broken)
+
+
+def note_mistake(output: Path, sentence: str) -> None:
+    """Note that a mistake in a file ended a test of this run. A folder that cannot be written is no reason to fail
+    once more: the test says the sentence too."""
+    with suppress(OSError), (output / MISTAKES_FILE).open("a", encoding="utf-8") as file:
+        file.write(f"{sentence}\n")
 
 
 def record_stamps(records: Path) -> Stamps:
@@ -81,10 +96,11 @@ def _verdict(path: Path) -> str:
     return str(verdict)
 
 
-def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False) -> ExitStatus:
+def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
     """What the run comes to. The worst news about the DUT comes first: a missed SLA outranks what was not measured.
 
-    A broken record hides a verdict, so it counts as not measured. A dry run has no verdicts: it is 0 or 4.
+    `mistakes`: a mistake in a file ended a test, which is why it failed without a record. A broken record hides a
+    verdict, so it counts as not measured. A dry run has no verdicts: it is 0 or 4.
     """
     by_code = {
         ROBOT_HELP: ExitStatus.MET,
@@ -101,7 +117,7 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False) -> 
     if verdicts.not_measured or verdicts.broken:
         return ExitStatus.NOT_MEASURED
     if robot_rc:
-        return ExitStatus.TESTBED
+        return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
     return ExitStatus.MET if verdicts.met else ExitStatus.NOTHING_MEASURED
 
 

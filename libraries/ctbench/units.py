@@ -20,6 +20,7 @@ _DURATION = re.compile(rf"{_NUMBER} ?(ns|us|µs|ms|s|min)")
 
 EXPECTED_NUMBER = "Expected a number, with k, M or G if you like, for example 48200 or 48.2k."
 EXPECTED_RATIO = 'Expected a percentage from 0% to 100%, for example "0.02%".'
+EXPECTED_SHARE = 'Expected a percentage, for example "60%".'
 EXPECTED_DURATION = 'Expected a number and a unit (ns, us, ms, s, min), for example "250us" or "1.5s".'
 
 
@@ -46,6 +47,16 @@ def parse_ratio(value: object) -> float:
         if ratio <= 1:
             return ratio
     raise ValueError(f"{quoted(value)} is not a percentage.\n  {EXPECTED_RATIO}")
+
+
+def parse_share(value: object) -> float:
+    """Turn `60%` into 0.6. Unlike a ratio, a share of something else may exceed 100 %.
+
+    Raises `ValueError` with what was expected.
+    """
+    if isinstance(value, str) and (match := _PERCENT.fullmatch(value.strip())):
+        return _finite(Decimal(match[1]).scaleb(-2), value, "a percentage", EXPECTED_SHARE)
+    raise ValueError(f"{quoted(value)} is not a percentage.\n  {EXPECTED_SHARE}")
 
 
 def parse_duration(value: object) -> float:
@@ -94,6 +105,18 @@ def format_count(value: float) -> str:
 def format_rate(per_second: float) -> str:
     """Format a rate for people: `381.0 k/s`, `959/s`."""
     return f"{format_count(per_second)}/s"
+
+
+def format_bits(per_second: float) -> str:
+    """Format a throughput for people: `2.71 Gbit/s`, `959 bit/s`."""
+    number, _, prefix = format_count(per_second).partition(" ")
+    return f"{number} {prefix}bit/s"
+
+
+def format_share(share: float) -> str:
+    """Format a share in percent for people: `64.2 %`, `104 %`."""
+    percent = share * 100
+    return f"{percent:.{0 if percent >= 100 else 1}f} %"
 
 
 def format_duration(seconds: float) -> str:

@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ctbench.dut.base import Problem, Topology
+from ctbench.dut.base import CpuUse, Problem, Topology
 from ctbench.measure.search import SearchResult
 from ctbench.measure.trial import Limits, Observation, Step
 from ctbench.results.record import Environment, Record
-from ctbench.sla.floors import Floor
+from ctbench.sla.floor import Floor, Relative
 from ctbench.sla.threshold import parse
 from ctbench.sla.verdict import judge
-from ctbench.traffic.generator import SetupTime, Trial
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.generator import Direction, Latency, SetupTime, Trial
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 LIMITS = Limits(loss_ratio=0.0002)
+#: What relative floors are compared with in the tests.
+FORWARDING = "linux-router/forward/1cpu-1rxq"
 
 
 def made_up_trial(
@@ -35,7 +37,7 @@ def made_up_trial(
     packets = {"client": completed * 3, "server": completed * 4}
     times = SetupTime(p50=100, p90=150, p99=p99_us, max=p99_us * 3) if p99_us is not None else None
     return Trial(
-        load_cps=load,
+        load=load,
         duration_s=duration,
         ramp_up_s=0,
         wall_s=duration + 0.5,
@@ -54,6 +56,56 @@ def made_up_trial(
         setup_time_us=times,
         generator_limited=generator_limited,
     )
+
+
+def made_up_packets(
+    load: float = 400_000,
+    duration: float = 0.5,
+    *,
+    loss: float = 0.0,
+    back_loss: float | None = None,
+    p99_us: float | None = 80.0,
+    generator_limited: str = "",
+) -> Trial:
+    """A trial of 64-byte packets with the given loss ratio: one way, or with `back_loss` half of them back."""
+    losses = {"client": loss} if back_loss is None else {"client": loss, "server": back_loss}
+    ways = {}
+    for sender, lost in losses.items():
+        intended = round(load * duration / len(losses))
+        worse = 1.0 if sender == "client" else 2.0
+        latency = Latency(p50=40, p99=p99_us * worse, max=p99_us * 4, jitter=2) if p99_us is not None else None
+        received = round(intended * (1 - lost))
+        ways[sender] = Direction(
+            intended=intended, attempted=intended, received=received, reordered=0, latency_us=latency
+        )
+    other = {"client": "server", "server": "client"}
+    sent = {sender: way.attempted for sender, way in ways.items()}
+    came = {other[sender]: way.received for sender, way in ways.items()}
+    return Trial(
+        unit="packets",
+        load=load,
+        duration_s=duration,
+        ramp_up_s=0,
+        wall_s=duration + 0.3,
+        intended=sum(way.intended for way in ways.values()),
+        attempted=sum(way.attempted for way in ways.values()),
+        completed=sum(way.received for way in ways.values()),
+        tx_packets=sent,
+        rx_packets=came,
+        tx_bytes={port: count * 60 for port, count in sent.items()},
+        rx_bytes={port: count * 60 for port, count in came.items()},
+        total_tx_packets=sent,
+        total_rx_packets=came,
+        directions=ways,
+        generator_limited=generator_limited,
+    )
+
+
+def seen_packets(
+    problems: tuple[Problem, ...] = (), limits: Limits = LIMITS, cpu: CpuUse | None = None, **trial: object
+) -> Observation:
+    """An observation of a made-up trial of packets."""
+    return Observation(made_up_packets(**trial), limits, problems, cpu)  # type: ignore[arg-type]
 
 
 def seen(problems: tuple[Problem, ...] = (), limits: Limits = LIMITS, **trial: object) -> Observation:
@@ -109,6 +161,31 @@ def made_up_floor(cps: str = ">= 48.2k", pps: str | None = ">= 334.9k", p99: str
     )
 
 
+def made_up_packet_floor(
+    pps: str = ">= 300k", share: str | None = None, p99: str | None = None, bps: str | None = None
+) -> Floor:
+    """A floor for packets, with `share` relative to plain forwarding."""
+    return Floor(
+        key="linux-router/iptables-snat/1cpu-1rxq",
+        profile="udp-64-10k",
+        source="ten runs",
+        pps=parse(pps, "rate"),
+        bps=parse(bps, "bits") if bps else None,
+        relative=Relative(FORWARDING, parse(share, "share")) if share else None,
+        loss_ratio=parse("<= 0.02%", "ratio"),
+        latency_p99=parse(p99, "time") if p99 else None,
+    )
+
+
+def found_packets(capacity: float, limited_by: Any = "dut", cpu: CpuUse | None = None, **trial: Any) -> SearchResult:
+    """Like `found`, for packets."""
+    above = seen_packets(load=capacity * 1.05, loss=0.3)
+    proof = seen_packets(cpu=cpu, **{"load": capacity} | trial)
+    steps = tuple(Step(number, "search", each, 0.0) for number, each in enumerate([above, proof], 1))
+    upper = None if limited_by == "range" else capacity * 1.05
+    return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, steps, (capacity,))
+
+
 def found(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResult:
     """The result of a search that found `capacity`, with a failing load 5 % above it; 0: nothing held."""
     upper = None if limited_by == "range" else capacity * 1.05 or 1_000.0
@@ -143,7 +220,7 @@ def made_up_record(result: SearchResult | None = None, **changes: Any) -> Record
         "measured": result.measured,
         "limited_by": result.limited_by,
         "capacities": list(result.capacities),
-        "upper_bound_cps": result.upper,
+        "upper_bound": result.upper,
         "verdict": verdict.word,
         "verdict_reason": verdict.reason,
         "margin_pct": verdict.margin_pct,
@@ -152,3 +229,23 @@ def made_up_record(result: SearchResult | None = None, **changes: Any) -> Record
         "environment": Environment(testbed={}, dut={"version": "3.1.0"}, generator={}, machine={"cpus": 2}),
     }
     return Record(**(fields | changes))
+
+
+def made_up_packet_record(result: SearchResult | None = None, floor: Floor | None = None, **changes: Any) -> Record:
+    """The record of a test of packets that found 264k a second, against a floor; `changes` replace fields."""
+    result = result or found_packets(264_400.0, cpu=CpuUse(0.98, 3_700.0, "link threads"))
+    floor = floor or made_up_packet_floor(">= 100k")
+    baseline = changes.get("baseline")
+    verdict = judge(result, floor, 3_000_000.0, baseline)
+    fields: dict[str, Any] = {
+        "suite": "NAT",
+        "test": "SNAT With iptables, 10k Flows",
+        "topology": Topology(datapath="linux-router", ruleset="iptables-snat"),
+        "profile": PacketProfile(name="udp-64-10k", kind="packets", flows=10_000),
+        "floors": floor.as_record(),
+        "thresholds": list(verdict.thresholds),
+        "verdict": verdict.word,
+        "verdict_reason": verdict.reason,
+        "margin_pct": verdict.margin_pct,
+    }
+    return made_up_record(result, **(fields | changes))

@@ -8,11 +8,18 @@ import calibrate
 from ctbench.config import load
 from ctbench.errors import CtbenchError
 from ctbench.results import store
-from ctbench.results.record import Record
+from ctbench.results.record import Baseline, Record
 from ctbench.sla.calibration import gather, sla_file
 from ctbench.sla.floors import Floors
 
-from .simulated import found, made_up_record
+from .simulated import (
+    FORWARDING,
+    found,
+    found_packets,
+    made_up_packet_floor,
+    made_up_packet_record,
+    made_up_record,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +33,7 @@ def test_floors_are_the_margin_below_the_median(tmp_path: Path) -> None:
     file.write_text(sla_file("here", runs(300_000, 100_000, 200_000), 0.2))
     record = runs(1)[0]
     floor = load("sla", str(file), Floors).find(record.topology, record.profile)
-    assert floor.cps.limit == 160_000
+    assert floor.rate.limit == 160_000
     assert "median of 3 runs" in floor.source
 
 
@@ -36,10 +43,30 @@ def test_the_spread_is_said() -> None:
     assert "spread 100.0 % over 3 runs" in sla_file("here", runs(300_000, 100_000, 200_000), 0.2)
 
 
+def packet_runs(*capacities: float, forwarding: float = 400_000.0) -> list[Record]:
+    floor, baseline = made_up_packet_floor(">= 1k", share=">= 1%"), Baseline(key=FORWARDING, rate=forwarding)
+    return [
+        made_up_packet_record(found_packets(capacity), floor, baseline=baseline, run_id=f"run-{i}")
+        for i, capacity in enumerate(capacities)
+    ]
+
+
+def test_packets_get_floors_in_packets_and_a_relative_one_with_its_spread(tmp_path: Path) -> None:
+    records = packet_runs(200_000, 240_000, 280_000)
+    file = tmp_path / "here.yaml"
+    file.write_text(sla_file("here", records, 0.2))
+    floor = load("sla", str(file), Floors).find(records[0].topology, records[0].profile)
+    assert (floor.unit, floor.rate.limit) == ("packets", 192_000)
+    assert floor.relative is not None
+    assert (floor.relative.to, floor.relative.rate.limit) == (FORWARDING, 0.48)
+    assert "# median 60%, 50% to 70%" in file.read_text()
+    assert "cps" not in file.read_text()
+
+
 def test_a_run_that_measured_nothing_is_counted_apart() -> None:
     records = [*runs(200_000), made_up_record(verdict="not measured", measured=None, run_id="run-9")]
     (figures,) = gather(records)
-    assert figures.cps == (200_000,)
+    assert figures.rates == (200_000,)
     assert figures.without == 1
     assert "1 runs measured nothing" in sla_file("here", records, 0.2)
 

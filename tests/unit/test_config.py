@@ -126,7 +126,7 @@ def test_a_mistake_in_the_syntax_is_said_with_file_line_and_what(root: Path, tex
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", 'cart.yaml: is empty.\n  Expected one of: name, wheels, '),
+        ("", 'cart.yaml: is empty.\n  Expected keys and values, as in '),
         ("- a\n", "cart.yaml: holds a list, not keys and values."),
         ("name: cart\nsped: 5\n", 'cart.yaml: sped: unknown key.\n  Expected one of: drive, electric, name, seats, '
                                   'slip, speed, wait, wheels. Did you mean "speed"?'),

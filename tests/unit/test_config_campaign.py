@@ -7,8 +7,13 @@ from pydantic import ValidationError
 
 from ctbench.errors import ConfigError
 from ctbench.measure.campaign import Campaign
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 BISECTION = {"trial_duration": "1s", "max_iterations": 8, "relative_width": "5%", "final_duration": "2s"}
+
+
+SHORT, SLOW = ConnectionProfile(name="short-lived"), ConnectionProfile(name="slow")
+JUMBO, SMALL = (PacketProfile(name=name, kind="packets") for name in ("jumbo", "small"))
 
 
 def campaign(**keys: Any) -> Campaign:
@@ -25,8 +30,8 @@ def campaign(**keys: Any) -> Campaign:
 
 
 def test_a_profile_has_the_settings_of_the_campaign_and_its_own_on_top() -> None:
-    assert campaign().bisection_for("short-lived").trial_duration == 1
-    slow = campaign().bisection_for("slow")
+    assert campaign().bisection_for(SHORT).trial_duration == 1
+    slow = campaign().bisection_for(SLOW)
     assert (slow.trial_duration, slow.final_duration, slow.relative_width) == (9, 2, 0.05)
 
 
@@ -39,7 +44,21 @@ def test_a_profile_without_a_range_is_named_with_the_key_to_add() -> None:
     with pytest.raises(
         ConfigError, match=r"(?s)campaign mine: loads\.short-live: is missing.*Did you mean .short-lived"
     ):
-        campaign().load_range("short-live")
+        campaign().load_range(SHORT.model_copy(update={"name": "short-live"}))
+
+
+def test_a_profile_that_is_not_named_has_what_its_kind_has() -> None:
+    ceiling = {"trial_duration": "500ms", "max_iterations": 3, "start": "max"}
+    loads = {
+        "packets": {"min": "20k", "max": "3M", "trial_duration": "500ms", "ceiling": ceiling},
+        "jumbo": {"min": "5k", "max": "500k"},
+    }
+    ours = campaign(loads=loads)
+    assert (ours.load_range(SMALL).max, ours.load_range(JUMBO).max) == (3_000_000, 500_000)
+    assert (ours.bisection_for(SMALL).trial_duration, ours.bisection_for(JUMBO).trial_duration) == (0.5, 1)
+    assert (ours.ceiling_for(SMALL).start, ours.ceiling_for(JUMBO).start) == ("max", "middle")
+    with pytest.raises(ConfigError, match=r"loads\.short-lived: is missing.*\n.*here or under connections"):
+        ours.load_range(SHORT)
 
 
 def test_settings_of_the_other_kind_are_not_made_up() -> None:
@@ -48,7 +67,7 @@ def test_settings_of_the_other_kind_are_not_made_up() -> None:
     gate = campaign(search="gate", bisection=None, gate={"trial_duration": "5s", "headroom": "1%"})
     assert gate.gate_settings().max_trials == 5
     with pytest.raises(ConfigError, match="bisection: is missing"):
-        gate.bisection_for("short-lived")
+        gate.bisection_for(SHORT)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctbench.dut.base import Problem
+from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.trial import Observation, Step
 from ctbench.report import console
+from ctbench.results.record import Baseline
 
-from .simulated import found, made_up_record, seen
+from .simulated import (
+    FORWARDING,
+    found,
+    found_packets,
+    made_up_packet_floor,
+    made_up_packet_record,
+    made_up_record,
+    seen,
+    seen_packets,
+)
 
 
 def line(observation: Observation, left_s: float = 24) -> str:
@@ -89,6 +99,54 @@ def test_packets_are_shown_where_they_alone_fail() -> None:
     packets = [each.model_copy(update={"met": each.metric != "pps"}) for each in record.thresholds]
     row = console.summary([record.model_copy(update={"thresholds": packets})]).split("\n")[2]
     assert "334.9 k pps" in row
+
+
+def test_a_trial_of_packets_has_its_own_columns() -> None:
+    shown = line(seen_packets(cpu=CpuUse(0.984, 2_450.0, "link threads"), load=412_000, loss=0.021))
+    assert shown.split() == [
+        "1", "412.0", "k/s", "403.3", "k/s", "2.10", "%", "193.61", "Mbit/s", "80", "us", "0.98", "bad", "~24", "s"
+    ]  # fmt: skip
+    heading = console.trial_heading("packets")
+    places = (("offered", "412.0 k/s"), ("received", "403.3 k/s"), ("throughput", "193.61 Mbit/s"),
+              ("latency p99", "80 us"), ("busy CPUs", "0.98"), ("verdict", "bad"), ("left", "~24 s"))  # fmt: skip
+    for name, text in places:
+        assert shown.index(text) == heading.index(name)
+
+
+def test_a_trial_of_packets_without_latency_and_cpu_shows_none() -> None:
+    assert line(seen_packets(p99_us=None), left_s=0).split()[-3:] == ["-", "-", "good"]
+
+
+def test_packets_are_shown_as_packets_in_the_verdict_and_in_the_table() -> None:
+    record = made_up_packet_record()
+    assert console.verdict_line(record) == ("  capacity 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET")
+    row = console.summary([record]).split("\n")[2]
+    assert row.split()[-9:] == ["100.0", "k", "pps", "264.4", "k", "pps", "+164", "%", "MET"]
+
+
+def test_a_relative_floor_is_shown_as_the_rate_it_asks_for_and_explained_below() -> None:
+    baseline = Baseline(key=FORWARDING, rate=412_000.0)
+    record = made_up_packet_record(floor=made_up_packet_floor(">= 100k", share=">= 60%"), baseline=baseline)
+    assert console.verdict_line(record) == (
+        "  capacity 264.4 k pps ± 5.0 %   floor 247.2 k pps   margin +7.0 %   MET\n"
+        "    64.2 % of linux-router/forward/1cpu-1rxq (412.0 k/s), at least 60 % promised"
+    )
+    missed = made_up_packet_record(floor=made_up_packet_floor(">= 100k", share=">= 80%"), baseline=baseline)
+    assert "floor 329.6 k pps   margin -19.8 %   MISSED" in console.verdict_line(missed)
+    assert console.relative_text(made_up_packet_record()) == ""
+
+
+def test_a_floor_whose_comparison_is_unknown_shows_what_it_promises_by_itself() -> None:
+    floor = made_up_packet_floor(">= 100k", share=">= 60%")
+    record = made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None, doubt="no bonds here"))
+    assert (console.floor_text(record), console.measured_text(record)) == ("100.0 k pps", "264.4 k pps")
+    assert record.verdict == "not measured"
+    assert console.relative_text(record) == ""
+
+
+def test_a_throughput_is_shown_where_it_alone_fails() -> None:
+    record = made_up_packet_record(found_packets(264_400.0), made_up_packet_floor(">= 100k", bps=">= 2G"))
+    assert (console.floor_text(record), console.measured_text(record)) == ("2.00 Gbit/s", "126.91 Mbit/s")
 
 
 def test_a_run_without_records_says_so() -> None:

@@ -11,14 +11,18 @@ from ctbench.config import load
 from ctbench.dut.base import Topology
 from ctbench.errors import ConfigError
 from ctbench.measure.trial import Limits
-from ctbench.sla.floors import Floors, derive, packets_per_connection, topology_key
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.sla.floor import Relative, bits_per_packet, derive, packets_per_connection
+from ctbench.sla.floors import Floors, topology_key, topology_of
+from ctbench.sla.threshold import parse
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 LONG = ConnectionProfile(name="long", udp_percent=1, messages=500, server_wait_ms=50, ack_before_reply=True)
 SHORTENED = LONG.model_copy(update={"name": "long-short", "messages": 40, "derived_from": "long"})
 SHORT = ConnectionProfile(name="short", udp_percent=1)
 TOPOLOGY = Topology(ruleset="conntrack", pmd_cpus=1, rx_queues=1)
 KEY = "ovs-dpdk/conntrack/1cpu-1rxq"
+OTHER = "ovs-dpdk/forward/1cpu-1rxq"
+PACKETS = PacketProfile(name="packets", kind="packets", flows=10_000)
 HEAD = {"name": "mine", "description": "", "source": "the article"}
 
 
@@ -50,8 +54,15 @@ def test_a_wrong_threshold_is_said_exactly_as_in_the_design(tmp_path: Path) -> N
     [
         ("descripton: x\n" + f'{KEY}: {{}}\n', "mylab.yaml: descripton: unknown key."),
         (f'{KEY}: {{short: {{cps: ">= 1", pp: ">= 1"}}}}\n', f"mylab.yaml: {KEY}.short.pp: unknown key.\n  Expected "
-         "one of: cps, loss_ratio, pps, reference, setup_time_p99, source. Did you mean"),
-        (f'{KEY}: {{short: {{pps: ">= 1"}}}}\n', f"mylab.yaml: {KEY}.short.cps: is missing."),
+         "one of: bps, cps, latency_p99, loss_ratio, pps, reference, relative, setup_time_p99, source. Did you mean"),
+        (f'{KEY}: {{short: {{bps: "<= 2G"}}}}\n', f'mylab.yaml: {KEY}.short.bps: "<= 2G" points the wrong way.\n  '
+         "Expected bits per second promised from below"),
+        (f'{KEY}: {{short: {{relative: {{to: {OTHER}, rate: ">= 60"}}}}}}\n', f'mylab.yaml: {KEY}.short.relative.rate: '
+         '">= 60" is not a threshold.\n  Expected a percentage promised from below, for example ">= 60%".'),
+        (f'{KEY}: {{short: {{relative: {{to: forward, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.relative: '
+         'to: "forward" is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES'),
+        (f'{KEY}: {{short: {{relative: {{to: {KEY}, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.relative.to: '
+         "is this very topology."),
         ("ovs-dpdk/conntrack/1cpu: {}\n", "mylab.yaml: ovs-dpdk/conntrack/1cpu: is not a topology.\n  Expected"),
         (f"{KEY}: 5\n", f"mylab.yaml: {KEY}: 5 does not fit.\n  Expected keys and values."),
     ],
@@ -98,7 +109,7 @@ def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_says_
     reference = {"cps": "1.2k", "source": "table 5"}
     entry = {"cps": ">= 1.2k", "pps": ">= 1.8M", "loss_ratio": "<= 0.1%", "reference": reference}
     floor = floors(long=entry).find(TOPOLOGY, SHORTENED, lookup)
-    assert floor.cps.limit == 14_452  # 1200 * 1499.95 / 124.55, rounded up
+    assert floor.rate.limit == 14_452  # 1200 * 1499.95 / 124.55, rounded up
     assert floor.pps is not None
     assert floor.pps.limit == 1_800_000
     assert floor.profile == "long-short"
@@ -113,7 +124,7 @@ def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_says_
 
 def test_a_floor_of_its_own_is_not_derived() -> None:
     floor = floors(**{"long": {"cps": ">= 1.2k"}, "long-short": {"cps": ">= 20k"}}).find(TOPOLOGY, SHORTENED, lookup)
-    assert (floor.cps.limit, floor.derivation) == (20_000, "")
+    assert (floor.rate.limit, floor.derivation) == (20_000, "")
 
 
 def test_profiles_that_differ_in_more_than_their_messages_are_not_compared() -> None:
@@ -127,8 +138,8 @@ def test_a_derived_floor_never_promises_a_lower_packet_rate(messages: int, cps: 
     base = floors(long={"cps": f">= {cps}"}).find(TOPOLOGY, LONG)
     fewer = SHORTENED.model_copy(update={"messages": messages})
     derived = derive(base, LONG, fewer)
-    assert derived.cps.limit * packets_per_connection(fewer) >= cps * packets_per_connection(LONG) * (1 - 1e-9)
-    assert derived.cps.limit < cps * packets_per_connection(LONG) / packets_per_connection(fewer) + 1
+    assert derived.rate.limit * packets_per_connection(fewer) >= cps * packets_per_connection(LONG) * (1 - 1e-9)
+    assert derived.rate.limit < cps * packets_per_connection(LONG) / packets_per_connection(fewer) + 1
 
 
 def test_the_gate_offers_enough_for_both_rates_and_a_headroom() -> None:
@@ -141,3 +152,70 @@ def test_the_gate_offers_enough_for_both_rates_and_a_headroom() -> None:
 
 def test_the_key_of_a_topology_is_datapath_ruleset_and_label() -> None:
     assert topology_key(Topology(ruleset="nat", pmd_cpus=8, rx_queues=4)) == "ovs-dpdk/nat/8cpu-4rxq"
+
+
+def test_a_packet_profile_has_a_floor_in_packets_with_throughput_and_latency() -> None:
+    entry = {"pps": ">= 300k", "bps": ">= 2G", "latency_p99": "<= 5ms"}
+    floor = floors(packets=entry).find(TOPOLOGY, PACKETS)
+    assert (floor.unit, floor.rate.limit) == ("packets", 300_000)
+    assert list(floor.thresholds) == ["pps", "bps", "loss_ratio", "latency_p99"]
+    assert floor.limits(0.5) == Limits(loss_ratio=0.0002, latency_p99_s=0.005)
+    assert (floor.as_record().cps, floor.as_record().bps) == (None, ">= 2G")
+
+
+@pytest.mark.parametrize(
+    ("profile", "entry", "said"),
+    [
+        (PACKETS, {"cps": ">= 1k", "pps": ">= 1k"}, "packets.cps: is not for a profile of packets.\n  Expected pps"),
+        (
+            PACKETS,
+            {"pps": ">= 1k", "setup_time_p99": "<= 5ms"},
+            "packets.setup_time_p99: is not for a profile of packets",
+        ),
+        (PACKETS, {"loss_ratio": "<= 1%"}, "packets.pps: is missing.\n  Expected a promised rate"),
+        (SHORT, {"pps": ">= 1k"}, "short.cps: is missing.\n  Expected a promised rate"),
+        (SHORT, {"cps": ">= 1k", "bps": ">= 1G"}, "short.bps: is not for a profile of connections.\n  Expected cps"),
+        (SHORT, {"cps": ">= 1k", "latency_p99": "<= 1ms"}, "short.latency_p99: is not for a profile of connections"),
+    ],
+)
+def test_a_floor_that_does_not_suit_its_kind_of_profile_is_named(
+    profile: ConnectionProfile | PacketProfile, entry: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        floors(**{profile.name: entry}).find(TOPOLOGY, profile)
+    assert str(error.value).startswith(f"SLA mine: {KEY}.{said}")
+
+
+def test_a_missing_floor_for_packets_shows_a_line_with_packets() -> None:
+    with pytest.raises(ConfigError, match=r'such as packets: \{pps: ">= 300k"\} below'):
+        floors().find(TOPOLOGY, PACKETS)
+
+
+def test_a_relative_floor_names_the_other_topology_and_the_share_of_its_rate() -> None:
+    entry = {"pps": ">= 300k", "relative": {"to": OTHER, "rate": ">= 60%"}}
+    floor = floors(packets=entry).find(TOPOLOGY, PACKETS)
+    assert floor.relative == Relative(OTHER, parse(">= 60%", "share"))
+    assert (floor.as_record().relative, floor.as_record().relative_to) == (">= 60%", OTHER)
+    assert topology_of(OTHER, TOPOLOGY.model_copy(update={"mtu": 9000})) == Topology(ruleset="forward", mtu=9000)
+
+
+def test_the_rate_that_is_needed_keeps_both_promises() -> None:
+    entry = {"pps": ">= 300k", "relative": {"to": OTHER, "rate": ">= 60%"}}
+    floor = floors(packets=entry).find(TOPOLOGY, PACKETS)
+    assert (floor.needed(), floor.needed(400_000), floor.needed(1_000_000)) == (300_000, 300_000, 600_000)
+    assert floor.gate_load(PACKETS, 0.01, 1_000_000) == pytest.approx(606_000)
+
+
+def test_the_gate_offers_enough_for_a_throughput() -> None:
+    jumbo = PACKETS.model_copy(update={"frame_bytes": 1518})
+    floor = floors(packets={"pps": ">= 10k", "bps": ">= 1G"}).find(TOPOLOGY, jumbo)
+    assert floor.gate_load(jumbo, 0.0) == pytest.approx(1e9 / (1514 * 8))
+    mix = PACKETS.model_copy(update={"frame_bytes": "imix"})
+    assert bits_per_packet(mix) == pytest.approx(((7 * 64 + 4 * 594 + 1518) / 12 - 4) * 8)
+
+
+def test_a_shortened_profile_keeps_what_is_promised_relative_to_another_topology() -> None:
+    entry = {"cps": ">= 1.2k", "relative": {"to": OTHER, "rate": ">= 60%"}}
+    floor = floors(long=entry).find(TOPOLOGY, SHORTENED, lookup)
+    assert floor.rate.limit > 1_200
+    assert floor.relative == Relative(OTHER, parse(">= 60%", "share"))

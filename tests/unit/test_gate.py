@@ -35,7 +35,7 @@ def test_two_good_trials_pass(outcomes: str) -> None:
     result = play(outcomes)
     assert (result.passed, result.limited_by) == (True, "floor")
     assert result.measured is not None
-    assert result.measured.cps == 10_000
+    assert result.measured.rate == 10_000
 
 
 @pytest.mark.parametrize("outcomes", ["bb", "gbb", "bgb", "ibib"])
@@ -43,7 +43,7 @@ def test_two_bad_trials_fail_and_the_measured_rate_is_what_was_completed(outcome
     result = play(outcomes)
     assert result.passed is False
     assert result.measured is not None
-    assert result.measured.cps == pytest.approx(9_500)
+    assert result.measured.rate == pytest.approx(9_500)
     assert "5.00 % of the connections were lost" in result.reason
 
 

@@ -217,10 +217,10 @@ def test_a_broken_packet_is_a_bad_checksum(place: int) -> None:
 
 
 def test_a_frame_of_somebody_else_is_counted_and_harms_nobody() -> None:
-    arp = b"\xff" * 6 + b"\x02" * 6 + b"\x08\x06" + bytes(46)
+    discovery = b"\xff" * 6 + b"\x02" * 6 + b"\x88\xcc" + bytes(46)
 
     def chatty(frame: bytes, _side: str) -> list[bytes]:
-        return [arp, frame]
+        return [discovery, frame]
 
     trial = run(chatty)
     assert trial.completed == trial.intended

@@ -2,13 +2,14 @@
 
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctbench.errors import ConfigError, GeneratorError
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import connection, engine, plan
+from ctbench.traffic.software import connection, histogram, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
@@ -50,7 +51,7 @@ def test_the_sum_of_a_pattern_is_the_sum_of_its_words(length: int, byte: int) ->
 
 def test_short_datagrams_are_padded_to_ethernets_least() -> None:
     profile = ConnectionProfile(name="tiny", udp_percent=100, request_bytes=1, reply_bytes=1)
-    p = plan.parameters(profile, plan.Timing.of(profile, 1), hertz=1e9, queues=1, salt=1, records=0, count=1, macs=0)
+    p = plan.parameters(profile, plan.Timing.of(profile, 1), hertz=1e9, salt=1, records=0, count=1)
     assert 42 + p[lay.UDP_REQUEST_BYTES] >= 60
 
 
@@ -77,7 +78,7 @@ def test_a_ring_that_memif_cannot_have_is_refused(size: int) -> None:
 
 def test_frames_that_fit_no_buffer_are_refused() -> None:
     with pytest.raises(GeneratorError, match="do not fit"):
-        SoftwareTrafficGenerator().connect_cable(frame_bytes=9000)
+        SoftwareTrafficGenerator().connect_cable(frame_bytes=20_000)
     assert largest_frame(ConnectionProfile(name="big", reply_bytes=1448)) <= 1518
 
 
@@ -99,8 +100,16 @@ def test_a_generator_without_records_is_limited_and_says_so(monkeypatch: pytest.
 
 
 def test_percentiles_are_upper_edges_of_bins() -> None:
-    histogram = engine.np.zeros(lay.HISTOGRAM_BINS, engine.np.int64)
-    histogram[10] = 99
-    histogram[40 + 32] = 1  # the first bin whose width is two units
-    assert engine._percentile(histogram, 0.5, 1.0) == 11
-    assert engine._percentile(histogram, 1.0, 1.0) >= 72
+    hertz = 64e6  # a unit is a microsecond
+    times = np.zeros(histogram.BINS, np.int64)
+    times[10] = 99
+    times[40 + 32] = 1  # the first bin whose width is two units
+    assert histogram.percentile(times, 0.5, hertz) == 11
+    assert histogram.percentile(times, 1.0, hertz) >= 72
+
+
+@given(st.integers(0, (1 << 32) - 1))
+def test_a_bin_is_at_most_three_percent_above_the_times_in_it(units: int) -> None:
+    times = np.zeros(histogram.BINS, np.int64)
+    times[histogram.bin_of.py_func(units)] = 1
+    assert units < histogram.percentile(times, 1.0, 64e6) <= units * 1.032 + 1

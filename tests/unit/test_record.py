@@ -9,9 +9,10 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from ctbench.results.record import SCHEMA_FILE, RecordError, from_json, schema_text
+from ctbench.dut.base import CpuUse
+from ctbench.results.record import SCHEMA_FILE, Baseline, RecordError, from_json, schema_text
 
-from .simulated import made_up_record
+from .simulated import FORWARDING, found_packets, made_up_packet_floor, made_up_packet_record, made_up_record
 
 
 def changed(**changes: Any) -> str:
@@ -47,18 +48,35 @@ def test_a_record_is_read_back_the_same() -> None:
 
 def test_the_json_can_be_traced_to_its_trials() -> None:
     document = json.loads(made_up_record().to_json())
-    assert document["measured"]["cps"] == 381_000
+    assert document["measured"]["rate"] == 381_000
     assert document["verdict"] == "met"
     assert document["floors"]["cps"] == ">= 48.2k"
     assert document["profile"]["messages"] == 1
     assert [trial["state"] for trial in document["trials"]] == ["bad", "good"]
-    assert document["trials"][1]["trial"]["load_cps"] == 381_000
+    assert document["trials"][1]["trial"]["load"] == 381_000
 
 
 def test_a_test_without_any_measurement_has_a_record_too() -> None:
     record = made_up_record(measured=None, margin_pct=None, verdict="not measured", ceiling=None, trials=[])
     assert json.loads(record.to_json())["measured"] is None
     assert from_json(record.to_json(), "x.json") == record
+
+
+def test_a_record_of_packets_has_latency_cpu_and_what_it_was_compared_with() -> None:
+    cpu = CpuUse(0.98, 3_700.0, "link threads")
+    baseline = Baseline(key=FORWARDING, rate=412_000.0)
+    floor = made_up_packet_floor(">= 100k", share=">= 60%")
+    record = made_up_packet_record(found_packets(264_400.0, cpu=cpu), floor, baseline=baseline)
+    assert from_json(record.to_json(), "x.json") == record
+    document = json.loads(record.to_json())
+    assert document["profile"]["frame_bytes"] == 64
+    assert document["measured"]["unit"] == "packets"
+    assert document["measured"]["latency_us"] == {"p50": 40, "p99": 80, "max": 320, "jitter": 2}
+    assert document["measured"]["cpu"] == {"busy_cpus": 0.98, "ns_per_packet": 3700, "source": "link threads"}
+    assert document["trials"][1]["cpu"] == document["measured"]["cpu"]
+    assert document["baseline"] == {"key": FORWARDING, "rate": 412_000, "doubt": ""}
+    assert (document["floors"]["relative"], document["floors"]["relative_to"]) == (">= 60%", FORWARDING)
+    assert [each["metric"] for each in document["thresholds"]] == ["pps", "relative", "loss_ratio"]
 
 
 def test_times_are_utc_and_a_time_without_a_zone_is_refused() -> None:

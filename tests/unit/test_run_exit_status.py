@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.exit_status import ExitStatus, Verdicts, exit_status, read_verdicts, record_stamps, sentence
+from ctbench.exit_status import (
+    MISTAKES_FILE,
+    ExitStatus,
+    Verdicts,
+    exit_status,
+    note_mistake,
+    read_verdicts,
+    record_stamps,
+    sentence,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -40,6 +49,20 @@ def test_the_worst_news_decides(robot_rc: int, verdicts: Verdicts, expected: Exi
 @pytest.mark.parametrize(("robot_rc", "expected"), [(0, 0), (1, 4), (252, 4)])
 def test_a_dry_run_needs_no_records(robot_rc: int, expected: int) -> None:
     assert exit_status(robot_rc, Verdicts(), dry_run=True) == expected
+
+
+def test_a_mistake_in_a_file_explains_a_test_without_a_record_and_hides_no_verdict() -> None:
+    assert exit_status(1, Verdicts(), mistakes=True) is ExitStatus.CONFIGURATION
+    assert exit_status(1, Verdicts(met=3), mistakes=True) is ExitStatus.CONFIGURATION
+    assert exit_status(2, Verdicts(missed=1), mistakes=True) is ExitStatus.MISSED
+    assert exit_status(2, Verdicts(not_measured=1), mistakes=True) is ExitStatus.NOT_MEASURED
+
+
+def test_mistakes_are_noted_one_after_the_other_and_never_raise(tmp_path: Path) -> None:
+    note_mistake(tmp_path, "a.yaml: x: is missing.")
+    note_mistake(tmp_path, "b.yaml: y: is missing.")
+    assert (tmp_path / MISTAKES_FILE).read_text() == "a.yaml: x: is missing.\nb.yaml: y: is missing.\n"
+    note_mistake(tmp_path / "nowhere", "lost")
 
 
 def test_verdicts_are_counted(tmp_path: Path) -> None:

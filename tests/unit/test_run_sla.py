@@ -97,6 +97,28 @@ def test_a_run_ends_with_its_verdict(checkout: Path, verdict: str, status: int) 
     assert not Path(latest.readlink()).is_absolute()
 
 
+FAILING = """*** Test Cases ***
+Fails
+    Create File    ${OUTPUT DIR}/configuration-errors.txt    mine.yaml: a floor is missing.
+    Fail    mine.yaml: a floor is missing.
+
+*** Settings ***
+Library    OperatingSystem
+"""
+
+
+def test_a_test_that_a_mistake_in_a_file_ended_is_status_4_and_that_of_an_older_run_is_forgotten(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = checkout / "suites" / "a.robot"
+    suite.write_text(FAILING)
+    where = ["--console", "none", "--outputdir", str(checkout / "out")]
+    assert sla.main(where) == 4
+    assert capsys.readouterr().out.endswith("The configuration is wrong: see the message above.\n")
+    suite.write_text(SUITE % "met")
+    assert sla.main(where) == 0
+
+
 def test_the_users_outputdir_wins_and_latest_points_to_it(checkout: Path) -> None:
     (checkout / "suites" / "a.robot").write_text(SUITE % "met")
     mine = checkout / "elsewhere" / "mine"

@@ -49,7 +49,7 @@ def test_a_sharp_capacity_is_found_within_the_width_also_when_the_dut_collapses(
     assert result.proof is not None
     assert result.proof.trial.duration_s == 3
     assert result.measured is not None
-    assert result.measured.cps == result.capacity
+    assert result.measured.rate == result.capacity
 
 
 @settings(max_examples=40, deadline=None)
@@ -81,7 +81,7 @@ def test_a_dut_that_never_passes_has_no_capacity() -> None:
     assert (result.capacity, result.proof, result.limited_by) == (0, None, "dut")
     assert result.reason.startswith("no load held, not even 1.0 k/s: 100.0 % of the connections were lost")
     assert result.measured is not None
-    assert result.measured.cps == 0
+    assert result.measured.rate == 0
 
 
 def test_a_dut_that_always_passes_reaches_the_end_of_the_range() -> None:
@@ -164,7 +164,7 @@ def test_a_result_that_no_longer_trial_confirms_says_so() -> None:
     result = search(never_for_long, LO, HI, how())
     assert "no longer trial confirmed it" in result.reason
     assert phases(result).count("final") == 4
-    assert result.capacity < min(step.observation.load_cps for step in result.steps if step.phase == "final")
+    assert result.capacity < min(step.observation.load for step in result.steps if step.phase == "final")
 
 
 def test_a_generator_that_is_slower_than_the_dut_is_named_as_the_limit() -> None:

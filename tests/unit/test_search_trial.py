@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from ctbench.dut.base import Problem
+from ctbench.dut.base import CpuUse, Problem
 from ctbench.errors import GeneratorError, TestbedError
 from ctbench.measure.trial import Limits, Step, TrialRunner
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.generator import LinkWork, Trial
+from ctbench.traffic.profiles import ConnectionProfile, Profile
 
-from .simulated import LIMITS, made_up_trial, seen
+from .simulated import LIMITS, made_up_trial, seen, seen_packets
 
 PROFILE = ConnectionProfile(name="short")
 RESTARTED = Problem("fatal", "ovs-vswitchd was restarted")
@@ -22,6 +22,8 @@ class RecordingTestbed:
     def __init__(self, problems: list[Problem] | None = None, error: Exception | None = None) -> None:
         self.calls: list[str] = []
         self.problems, self.error = problems or [], error
+        self.cpu: CpuUse | None = None
+        self.link: LinkWork | None = None
 
     def flush_state(self) -> None:
         self.calls.append("flush")
@@ -33,11 +35,15 @@ class RecordingTestbed:
         self.calls.append("health")
         return self.problems
 
-    def run_trial(self, profile: ConnectionProfile, load_cps: float, duration_s: float) -> Trial:
-        self.calls.append(f"{profile.name} at {load_cps:g} for {duration_s:g} s")
+    def cpu_use(self) -> CpuUse | None:
+        self.calls.append("cpu")
+        return self.cpu
+
+    def run_trial(self, profile: Profile, load: float, duration_s: float) -> Trial:
+        self.calls.append(f"{profile.name} at {load:g} for {duration_s:g} s")
         if self.error:
             raise self.error
-        return made_up_trial(load_cps, duration_s)
+        return made_up_trial(load, duration_s).model_copy(update={"link": self.link})
 
     def runner(self, **more: Any) -> TrialRunner:
         return TrialRunner(self, self, PROFILE, LIMITS, **more)
@@ -46,7 +52,7 @@ class RecordingTestbed:
 def test_the_state_is_flushed_before_the_trial_and_the_health_asked_after_it() -> None:
     testbed = RecordingTestbed()
     assert testbed.runner()(1000, 10).good
-    assert testbed.calls == ["flush", "begin", "short at 1000 for 10 s", "health"]
+    assert testbed.calls == ["flush", "begin", "short at 1000 for 10 s", "health", "cpu"]
 
 
 def test_the_trial_begins_only_when_the_pause_after_the_flush_is_over() -> None:
@@ -69,6 +75,49 @@ def test_a_dut_that_died_is_named_before_the_generator_that_lost_it() -> None:
 def test_a_broken_generator_with_a_healthy_dut_is_the_generators_fault() -> None:
     with pytest.raises(GeneratorError, match="out of memory"):
         RecordingTestbed(error=GeneratorError("out of memory")).runner()(1000, 10)
+
+
+def test_what_the_trial_cost_is_asked_of_the_dut_and_else_of_the_threads_that_carry_its_frames() -> None:
+    testbed = RecordingTestbed()
+    assert testbed.runner()(1000, 10).cpu is None
+    testbed.link = LinkWork(busy_cpus=0.9, packets=1000, refused=0, ns_per_packet=900.0)
+    assert testbed.runner()(1000, 10).cpu == CpuUse(0.9, 900.0, "link threads")
+    testbed.link = LinkWork(busy_cpus=0.0, packets=0, refused=0, ns_per_packet=0.0)
+    assert testbed.runner()(1000, 10).cpu == CpuUse(0.0, None, "link threads")
+    testbed.cpu = CpuUse(1.0, 500.0, "PMD cycles")
+    assert testbed.runner()(1000, 10).cpu == testbed.cpu
+
+
+def test_a_dut_that_died_is_not_asked_what_it_cost() -> None:
+    testbed = RecordingTestbed([RESTARTED])
+    assert testbed.runner()(1000, 10).cpu is None
+    assert testbed.calls[-1] == "health"
+
+
+def test_lost_packets_are_called_so_with_the_direction_that_lost_most() -> None:
+    assert seen_packets(loss=0.01).reason == "1.00 % of the packets were lost (limit 0.020 %)"
+    there, back = seen_packets(loss=0.02, back_loss=0.0), seen_packets(loss=0.0, back_loss=0.02)
+    assert there.reason == "1.00 % of the packets were lost, mostly from client to server (limit 0.020 %)"
+    assert back.reason == "1.00 % of the packets were lost, mostly from server to client (limit 0.020 %)"
+
+
+def test_a_latency_over_its_limit_in_either_direction_makes_a_trial_bad() -> None:
+    limits = Limits(0.0002, latency_p99_s=0.005)
+    assert seen_packets(limits=limits, p99_us=5000.0).good
+    slow = seen_packets(limits=limits, p99_us=5001.0)
+    assert (slow.state, slow.reason) == ("bad", "latency was 5.0 ms for one packet in a hundred (limit 5.0 ms)")
+    assert seen_packets(limits=limits, p99_us=2600.0, back_loss=0.0).state == "bad"  # the way back is twice as slow
+    assert seen_packets(limits=limits, p99_us=None).reason.startswith("latency was not measured")
+
+
+def test_the_figures_of_packets_are_their_rate_the_worse_latency_and_what_they_cost() -> None:
+    cpu = CpuUse(0.98, 2_450.0, "link threads")
+    measured = seen_packets(cpu=cpu, load=400_000.0, back_loss=0.0).measured(400_000.0)
+    assert (measured.unit, measured.rate, measured.pps) == ("packets", 400_000, 400_000)
+    assert measured.bps == pytest.approx(400_000 * 60 * 8)
+    assert measured.latency_us is not None
+    assert measured.latency_us.p99 == 160
+    assert (measured.cpu, measured.setup_time_us) == (cpu, None)
 
 
 def test_a_trial_within_the_limits_is_good_and_needs_no_reason() -> None:

@@ -12,6 +12,8 @@ def test_each_kind_of_threshold_is_read() -> None:
     assert parse(">= 48.2k", "rate") == Threshold(">=", 48_200, "rate", ">= 48.2k")
     assert parse("<=0.02%", "ratio").limit == 0.0002
     assert parse(" <= 5ms ", "time").limit == 0.005
+    assert parse(">= 2G", "bits").limit == 2e9
+    assert parse(">= 120%", "share").limit == 1.2
     assert str(parse(" <= 5ms ", "time")) == "<= 5ms"
 
 
@@ -29,6 +31,9 @@ def test_what_is_no_threshold_is_refused_as_in_the_design(text: object) -> None:
         (">= 0.02%", "ratio", "promised from above"),
         (">= 5ms", "time", "promised from above"),
         ("<= 0.02", "ratio", 'percentage promised from above, for example "<= 0.02%"'),
+        ("<= 2G", "bits", 'bits per second promised from below, for example ">= 2G"'),
+        ("<= 60%", "share", 'percentage promised from below, for example ">= 60%"'),
+        (">= 60", "share", 'percentage promised from below, for example ">= 60%"'),
         ("<= 5", "time", 'time promised from above, for example "<= 5ms"'),
     ],
 )

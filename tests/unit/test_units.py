@@ -107,3 +107,21 @@ def test_a_ratio_is_formatted_for_people_and_a_small_loss_never_reads_as_none(va
 )
 def test_a_margin_is_formatted_with_its_sign_and_a_miss_never_reads_as_zero(value: float, text: str) -> None:
     assert units.format_margin(value) == text
+
+
+def test_a_share_may_exceed_the_whole() -> None:
+    assert (units.parse_share("60%"), units.parse_share("120 %"), units.parse_share("0.5%")) == (0.6, 1.2, 0.005)
+    assert [units.format_share(share) for share in (0.6, 0.6418, 1.204)] == ["60.0 %", "64.2 %", "120 %"]
+
+
+@pytest.mark.parametrize("text", ["60", "0.6", 0.6, "-5%", None])
+def test_a_share_without_its_percent_sign_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match=r'is not a percentage\.\n  Expected a percentage, for example "60%"'):
+        units.parse_share(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(2.5e9, "2.50 Gbit/s"), (126.9e6, "126.90 Mbit/s"), (959, "959 bit/s"), (0, "0 bit/s")]
+)
+def test_a_throughput_is_formatted_for_people(value: float, text: str) -> None:
+    assert units.format_bits(value) == text

@@ -1,20 +1,23 @@
 """The files that ship: all can be read, and promise what was published."""
 
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 import pytest
 from pydantic import BaseModel
+from robot import running
 
-from ctbench.config import load, names
+from ctbench.config import ROOT, load, names
 from ctbench.dut.base import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.search import planned_trials
-from ctbench.sla.floors import Floors, packets_per_connection, topology_key
+from ctbench.sla.floor import packets_per_connection
+from ctbench.sla.floors import Floors, topology_key, topology_of
 from ctbench.testbed_config import TestbedConfig
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import KINDS as PROFILES
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
 
 KINDS: dict[str, type[BaseModel]] = {
-    "profiles": ConnectionProfile,
     "campaigns": Campaign,
     "sla": Floors,
     "testbeds": TestbedConfig,
@@ -45,6 +48,27 @@ def campaign(name: str) -> Campaign:
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in KINDS for name in names(kind)])
 def test_every_file_that_ships_can_be_read(kind: str, name: str) -> None:
     assert load(kind, name, KINDS[kind])
+
+
+@pytest.mark.parametrize("name", names("profiles"))
+def test_every_profile_that_ships_can_be_read(name: str) -> None:
+    assert load_profile(name).name == name
+
+
+@pytest.mark.parametrize("size", [64, 128, 256, 512, 1024, 1280, 1518, "imix"])
+def test_there_are_packets_of_every_size_of_rfc_2544(size: int | str) -> None:
+    ours = load_profile(f"udp-{size}-10k")
+    assert isinstance(ours, PacketProfile)
+    assert (ours.frame_bytes, ours.flows, ours.directions, ours.vlan) == (size, 10_000, "one", 0)
+
+
+def test_packets_have_one_flow_or_many_and_go_one_way_or_both() -> None:
+    found = {name: load_profile(name) for name in names("profiles") if name.startswith("udp-64")}
+    shapes = {name: (ours.flows, ours.directions) for name, ours in found.items() if isinstance(ours, PacketProfile)}
+    assert shapes["udp-64-1flow"] == (1, "one")
+    assert shapes["udp-64-1flow-both"] == (1, "both")
+    assert shapes["udp-64-10k-both"] == (10_000, "both")
+    assert shapes["udp-64-1m"] == (1_000_000, "one")
 
 
 def test_the_defaults_and_the_profiles_that_the_issue_names_are_there() -> None:
@@ -80,7 +104,7 @@ def test_the_floors_with_conntrack_are_the_published_figures(figures: tuple[int,
     for name, cps, pps in (("short-lived", short_cps, short_pps), ("long-lived", long_cps, long_pps)):
         floor = floors.find(topology, profile(name))
         assert floor.pps is not None
-        assert (floor.cps.limit, floor.pps.limit) == (cps, pps)
+        assert (floor.rate.limit, floor.pps.limit) == (cps, pps)
         assert floor.limits(1).loss_ratio == 0.0002
         assert floor.reference is not None
         assert (floor.reference.cps, floor.reference.pps) == (cps, pps)
@@ -89,10 +113,8 @@ def test_the_floors_with_conntrack_are_the_published_figures(figures: tuple[int,
 def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
     floors = load("sla", "local", Floors)
     shortened = profile("long-lived-short")
-    for key in floors.floors:
-        datapath, ruleset, label = key.split("/")
-        cpus, queues = (int(part.rstrip("cpurxq")) for part in label.split("-"))
-        topology = Topology(datapath=datapath, ruleset=ruleset, pmd_cpus=cpus, rx_queues=queues)
+    for key in (key for key, entries in floors.floors.items() if "long-lived" in entries):
+        topology = topology_of(key, Topology())
         assert topology_key(topology) == key
         assert floors.find(topology, shortened).derivation.startswith("from long-lived's ")
 
@@ -101,18 +123,18 @@ def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
 def test_every_campaign_can_search_the_ceiling_of_both_kinds_of_connection(name: str) -> None:
     ours = campaign(name)
     for asked in ("short-lived", "long-lived"):
-        assert ours.load_range(profile(ours.profile_for(asked)).name)
+        assert ours.load_range(profile(ours.profile_for(asked)))
 
 
 def test_no_campaign_has_a_range_for_a_profile_that_does_not_exist() -> None:
     for name in names("campaigns"):
-        assert set(campaign(name).loads) | set(campaign(name).profiles) <= set(names("profiles"))
+        assert set(campaign(name).loads) | set(campaign(name).profiles) <= set(names("profiles")) | set(PROFILES)
 
 
 def test_the_published_campaign_is_the_procedure_of_2022() -> None:
     ours = campaign("published")
     for name, duration, lo, hi in (("short-lived", 30, 1_000, 100_000), ("long-lived", 120, 500, 2_000)):
-        search, where = ours.bisection_for(name), ours.load_range(name)
+        search, where = ours.bisection_for(profile(name)), ours.load_range(profile(name))
         assert (search.trial_duration, search.max_iterations, search.middle) == (duration, 8, "arithmetic")
         assert (search.relative_width, search.final_duration, search.recheck) == (None, None, False)
         assert (where.min, where.max) == (lo, hi)
@@ -129,24 +151,93 @@ def test_the_gate_offers_enough_for_the_floors_that_ship() -> None:
         assert packets * (1 - floor.limits(1).loss_ratio) > floor.pps.limit
 
 
-def planned_s(name: str, *, ceiling: bool, hinted: bool) -> float:
+@dataclass(frozen=True)
+class Row:
+    """A row of a suite: what it sets up and offers."""
+
+    topology: Topology
+    profile: str
+
+
+#: Templates of the suites: the datapath, and the columns after the ruleset.
+TEMPLATES = {
+    "Connection Rate Of OVS-DPDK Should Meet SLA": ("ovs-dpdk", ("pmd_cpus", "rx_queues")),
+    "Packet Rate Of OVS-DPDK Should Meet SLA": ("ovs-dpdk", ("pmd_cpus", "rx_queues", "mtu")),
+    "Connection Rate Of Linux Router Should Meet SLA": ("linux-router", ("pmd_cpus", "rx_queues")),
+    "Packet Rate Of Linux Router Should Meet SLA": ("linux-router", ("pmd_cpus", "rx_queues")),
+    "Packet Rate Of Linux Bridge Should Meet SLA": ("linux-bridge", ("pmd_cpus", "rx_queues", "mtu")),
+}
+
+
+def rows() -> dict[str, Row]:
+    """All rows of all suites but those over the cable, by name."""
+    found = {}
+    for test in running.TestSuite.from_file_system(ROOT / "suites").all_tests:
+        datapath, columns = TEMPLATES.get(str(test.template), ("", ()))
+        if datapath:
+            ruleset, *numbers, offered = test.body[0].args
+            named = dict(zip(columns, map(int, numbers), strict=True))
+            found[test.name] = Row(Topology(datapath=datapath, ruleset=ruleset, **named), offered)
+    return found
+
+
+ROWS = rows()
+
+
+def test_every_row_of_the_suites_is_known_here() -> None:
+    suite = running.TestSuite.from_file_system(ROOT / "suites")
+    assert {str(test.template) for test in suite.all_tests} - set(TEMPLATES) == {
+        "Traffic Generator Should Be Fast Enough"
+    }
+    assert len(ROWS) == suite.test_count - 2
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_of_the_suites_has_a_floor_and_the_topology_it_is_compared_with_a_range(name: str) -> None:
+    row = ROWS[name]
+    floor = load("sla", "local", Floors).find(row.topology, load_profile(row.profile))
+    if floor.relative:
+        # Comparing like with like: as many CPUs and queues.
+        assert topology_of(floor.relative.to, row.topology).label == row.topology.label
+    for each in names("campaigns"):
+        ours = campaign(each)
+        assert ours.load_range(load_profile(ours.profile_for(row.profile)))
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.topology.datapath == "linux-router"])
+def test_what_a_router_is_compared_with_is_measured_before_it(name: str) -> None:
+    floor = load("sla", "local", Floors).find(ROWS[name].topology, load_profile(ROWS[name].profile))
+    if floor.relative:
+        before = [(topology_key(row.topology), row.profile) for row in ROWS.values()]
+        mine = before.index((floor.key, floor.profile))
+        assert (floor.relative.to, floor.profile) in before[:mine]
+
+
+def planned_s(offered: Profile, *, ceiling: bool, hinted: bool) -> float:
     """Seconds that one search of the quick campaign probably takes, with 0.6 s a trial beside its traffic and ramps."""
     quick = campaign("quick")
-    stand_in = quick.profile_for(name)
-    settings = quick.ceiling if ceiling else quick.bisection_for(stand_in)
-    where = quick.load_range(stand_in)
-    # A hint that is right within the width needs one load that holds and one that does not.
-    trials = 2 if hinted else planned_trials(where.min, where.max, settings)
+    settings = quick.ceiling_for(offered) if ceiling else quick.bisection_for(offered)
+    where = quick.load_range(offered)
+    # A hint that is right within the width needs one load that holds and one that does not, a rough one a few more.
+    trials = 3 if hinted else planned_trials(where.min, where.max, settings)
     trials += settings.recheck
-    beside = 0.6 + 2 * profile(stand_in).lifetime_s
+    beside = 0.6 + 2 * (offered.lifetime_s if isinstance(offered, ConnectionProfile) else 0)
     return trials * (settings.trial_duration + beside) + (settings.final_duration or 0) + beside
 
 
-def test_the_quick_campaign_is_planned_for_less_than_six_minutes() -> None:
-    # Ceiling, no conntrack, conntrack with one queue: nothing to start from. Conntrack with 2, 4 and 8 queues and
-    # NAT begin at the capacity of conntrack with one queue. Setting a topology up takes about 3 s.
-    total = 0.0
-    for name in ("short-lived", "long-lived"):
-        total += planned_s(name, ceiling=True, hinted=False)
-        total += 2 * planned_s(name, ceiling=False, hinted=False) + 4 * planned_s(name, ceiling=False, hinted=True)
-    assert total + 14 * 3 < 360
+def test_the_quick_campaign_is_planned_for_less_than_twelve_minutes_on_two_cpus() -> None:
+    # Setting a topology up takes about 3 s (OVS) or 1 s (Linux). Bonds and the VLANs of Linux are skipped.
+    quick = campaign("quick")
+    total, ceilings, datapaths = 0.0, set(), set()
+    for row in ROWS.values():
+        offered = load_profile(quick.profile_for(row.profile))
+        linux = row.topology.datapath != "ovs-dpdk"
+        if row.topology.pmd_cpus > 1 or (linux and row.topology.ruleset in ("vlan", "bond", "bond-vlan")):
+            continue
+        if offered.name not in ceilings:
+            total += planned_s(offered, ceiling=True, hinted=False)
+        like = (row.topology.datapath, offered.name)
+        total += planned_s(offered, ceiling=False, hinted=like in datapaths) + (1 if linux else 3)
+        ceilings.add(offered.name)
+        datapaths.add(like)
+    assert total < 12 * 60

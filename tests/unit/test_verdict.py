@@ -5,9 +5,19 @@ import pytest
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import GateSettings
 from ctbench.measure.gate import GateResult, gate
+from ctbench.results.record import Baseline
 from ctbench.sla.verdict import judge
 
-from .simulated import SimulatedDut, found, made_up_floor, seen
+from .simulated import (
+    FORWARDING,
+    SimulatedDut,
+    found,
+    found_packets,
+    made_up_floor,
+    made_up_packet_floor,
+    seen,
+    seen_packets,
+)
 
 FLOOR = made_up_floor()
 GATE = GateSettings.model_validate({"trial_duration": "5s", "headroom": "1%"})
@@ -156,3 +166,114 @@ def test_a_gate_that_the_generator_spoilt_or_that_broke_is_not_measured() -> Non
 
 def test_a_gate_near_the_ceiling_and_below_the_floor_is_not_measured() -> None:
     assert judge(gated(45_000), FLOOR, ceiling=49_000).word == "not measured"
+
+
+COMPARED = made_up_packet_floor(">= 100k", share=">= 60%")
+BASELINE = Baseline(key=FORWARDING, rate=412_000.0)
+
+
+def test_packets_above_their_floor_are_met_and_called_packets() -> None:
+    verdict = judge(found_packets(412_000), made_up_packet_floor(), ceiling=3_000_000)
+    assert verdict.message == "Met: 412.0 k/s packets, +37.3 % against the floor of 300.0 k/s"
+    assert [each.metric for each in verdict.thresholds] == ["pps", "loss_ratio"]
+
+
+def test_packets_below_their_floor_are_missed() -> None:
+    verdict = judge(found_packets(270_000), made_up_packet_floor(), ceiling=3_000_000)
+    assert verdict.message == "Missed: packets: 270.0 k/s instead of at least 300.0 k/s (-10.0 %)"
+
+
+def test_a_throughput_below_its_floor_is_missed_though_the_packets_are_enough() -> None:
+    verdict = judge(found_packets(412_000), made_up_packet_floor(bps=">= 2G"))
+    assert verdict.word == "missed"
+    assert verdict.reason.startswith("throughput: 197.76 Mbit/s instead of at least 2.00 Gbit/s (-90.1 %)")
+
+
+def test_a_latency_over_its_limit_is_missed_and_one_that_was_not_measured_is_not_met() -> None:
+    verdict = judge(found_packets(412_000, p99_us=10_000), made_up_packet_floor(p99="<= 5ms"))
+    assert (verdict.word, verdict.margin_pct) == ("missed", pytest.approx(-50))
+    assert "latency (p99): 10.0 ms instead of at most 5.0 ms" in verdict.reason
+    assert judge(found_packets(412_000, p99_us=None), made_up_packet_floor(p99="<= 5ms")).word == "missed"
+
+
+def test_lost_packets_over_their_limit_are_missed() -> None:
+    def leaks(load: float, duration: float) -> object:
+        return seen_packets(load=load, duration=duration, loss=0.001)
+
+    verdict = judge(gate(leaks, 303_000, GATE), made_up_packet_floor())  # type: ignore[arg-type]
+    assert verdict.reason.startswith("lost packets: 0.100 % instead of at most 0.020 % (-80.0 %)")
+
+
+def test_a_share_above_the_promised_one_is_met_and_said() -> None:
+    verdict = judge(found_packets(264_400), COMPARED, 3_000_000, BASELINE)
+    assert verdict.message == (
+        "Met: 264.4 k/s packets, +7.0 % against the floor of 247.2 k/s; "
+        "64.2 % of linux-router/forward/1cpu-1rxq (412.0 k/s), at least 60 % promised"
+    )
+    (_, relative, _) = verdict.thresholds
+    assert (relative.metric, relative.threshold, relative.met) == ("relative", ">= 60%", True)
+    assert relative.measured == pytest.approx(264.4 / 412)
+
+
+def test_a_share_below_the_promised_one_is_missed_though_the_rate_is_enough() -> None:
+    verdict = judge(found_packets(240_000), COMPARED, 3_000_000, BASELINE)
+    assert verdict.message == (
+        "Missed: packets: 58.3 % of linux-router/forward/1cpu-1rxq (412.0 k/s), at least 60 % promised (-2.9 %)"
+    )
+    assert verdict.margin_pct == pytest.approx(-2.9, abs=0.1)
+
+
+def test_a_share_that_is_enough_does_not_make_up_for_a_rate_below_its_floor() -> None:
+    slow = Baseline(key=FORWARDING, rate=100_000.0)
+    verdict = judge(found_packets(90_000), COMPARED, 3_000_000, slow)
+    assert verdict.message == "Missed: packets: 90.0 k/s instead of at least 100.0 k/s (-10.0 %)"
+
+
+@pytest.mark.parametrize("baseline", [None, Baseline(key=FORWARDING, rate=None, doubt="the link broke.")])
+def test_without_anything_to_compare_with_a_relative_floor_is_not_measured(baseline: Baseline | None) -> None:
+    verdict = judge(found_packets(264_400), COMPARED, 3_000_000, baseline)
+    assert verdict.message.startswith(
+        "Not measured: the rate of linux-router/forward/1cpu-1rxq, to compare with, could not be measured"
+    )
+    assert verdict.message.endswith(": the link broke" if baseline else "measured")
+    assert verdict.margin_pct is None
+
+
+def test_a_rate_below_its_own_floor_is_missed_whatever_there_is_to_compare_with() -> None:
+    unknown = Baseline(key=FORWARDING, rate=None, doubt="the link broke")
+    verdict = judge(found_packets(90_000), COMPARED, 3_000_000, unknown)
+    assert verdict.message == "Missed: packets: 90.0 k/s instead of at least 100.0 k/s (-10.0 %)"
+
+
+def test_a_baseline_that_is_only_known_to_be_at_least_something_proves_no_share() -> None:
+    least = Baseline(key=FORWARDING, rate=412_000.0, doubt="the generator was the limit.")
+    verdict = judge(found_packets(264_400), COMPARED, 3_000_000, least)
+    assert verdict.message == (
+        "Not measured: linux-router/forward/1cpu-1rxq, to compare with, does at least 412.0 k/s, perhaps more: "
+        "the generator was the limit"
+    )
+    # A share that is too small of it is too small of more, too.
+    assert judge(found_packets(240_000), COMPARED, 3_000_000, least).word == "missed"
+
+
+def test_a_ceiling_below_the_share_that_is_asked_for_is_not_measured() -> None:
+    verdict = judge(found_packets(200_000), COMPARED, 240_000, BASELINE)
+    assert verdict.message == "Not measured: the traffic generator reaches only 240.0 k/s, the floor is 247.2 k/s"
+    assert judge(found_packets(200_000, "range"), COMPARED, 3_000_000, BASELINE).word == "not measured"
+    assert judge(found_packets(200_000, "generator"), COMPARED, 3_000_000, BASELINE).word == "not measured"
+    assert judge(found_packets(230_000), COMPARED, 250_000, BASELINE).word == "not measured"  # near the ceiling
+
+
+def test_a_gate_tries_the_share_too() -> None:
+    def holds(load: float, duration: float) -> object:
+        return seen_packets(load=load, duration=duration, loss=0.0 if load < 300_000 else 0.1)
+
+    def gated_at(baseline: Baseline) -> str:
+        assert baseline.rate
+        load = COMPARED.needed(baseline.rate) * 1.01
+        return judge(gate(holds, load, GATE), COMPARED, 3_000_000, baseline).message  # type: ignore[arg-type]
+
+    assert gated_at(BASELINE).startswith(
+        "Met: the floor of 247.2 k/s was held: 2 of 2 trials at 249.7 k/s held; 60.6 %"
+    )
+    assert gated_at(Baseline(key=FORWARDING, rate=600_000.0)).startswith("Missed: packets: 54.5 % of linux-router")

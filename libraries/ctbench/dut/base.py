@@ -1,6 +1,8 @@
 """The Dut interface and the topology, which says how a DUT is set up for one test."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from socket import socket
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,16 +13,19 @@ class Topology(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    #: The datapath, for example `ovs-dpdk`.
+    #: The datapath: `ovs-dpdk`, `linux-router`, `linux-bridge`, or `cable` for none.
     datapath: str = "ovs-dpdk"
-    #: CPUs that poll (PMD threads), for the whole DUT.
+    #: CPUs that receive and forward, for the whole DUT: PMD threads of OVS, CPUs that the kernel receives on.
     pmd_cpus: int = Field(1, ge=1, le=64)
     #: Receive queues per port.
     rx_queues: int = Field(1, ge=1, le=64)
     #: Receive descriptors per queue: a power of two.
     rx_descriptors: int = Field(2048, ge=64, le=16384)
-    #: Ruleset: the name of a file in resources/rulesets/<datapath family>/ without its ending.
+    #: Ruleset: for OVS the name of a file in resources/rulesets/ovs/ without its ending; for Linux `forward`, or folder
+    #: and name of a file in resources/rulesets/, as in `iptables-stateful`, or what the ports are, as in `bond-vlan`.
     ruleset: str = "conntrack"
+    #: Largest IP packet, bytes, on all interfaces of the path.
+    mtu: int = Field(1500, ge=576, le=9000)
     #: Exact match cache of OVS: a packet in how many is inserted (`emc-insert-inv-prob`); 0 switches it off,
     #: None is OVS' default.
     emc_insert_inv_prob: int | None = Field(None, ge=0)
@@ -37,8 +42,9 @@ class Topology(BaseModel):
 class Problem:
     """Something about the DUT that makes a trial worthless or doubtful."""
 
-    #: `fatal`: the trial is not measured (the DUT restarted, …); `warning`: said in the record.
-    severity: Literal["fatal", "warning"]
+    #: `fatal`: nothing more can be measured (the DUT restarted, …); `invalid`: this trial says nothing, another may;
+    #: `warning`: said in the record.
+    severity: Literal["fatal", "invalid", "warning"]
     #: One sentence.
     text: str
 
@@ -61,6 +67,20 @@ class Ports:
     tx_queues: int
     #: Entries per ring.
     ring_size: int = 2048
+    #: Further links beside `client` and `server`, each of the same kind, where either side is a bond.
+    more: tuple[tuple[str, str], ...] = ()
+    #: MAC addresses that the client's and the server's frames go to; empty where the DUT bridges, and they go to the
+    #: other end.
+    client_mac: str = ""
+    server_mac: str = ""
+    #: Addresses for which the generator's ports answer ARP beside those of the profile: the DUT's next hops.
+    client_next_hop: str = ""
+    server_next_hop: str = ""
+    #: CPUs of the DUT on which frames are handed to it (`interface`), receive queues shared evenly among them.
+    cpus: tuple[int, ...] = ()
+    #: Opens a socket, not bound, in the network namespace of the generator's interfaces (`interface`): a raw packet
+    #: socket without a protocol, or one of AF_XDP.
+    open_socket: Callable[[Literal["packet", "xdp"]], socket] | None = None
 
 
 @dataclass
@@ -71,6 +91,18 @@ class DutCounters:
     tx_packets: dict[str, int] = field(default_factory=dict)
     #: Packets dropped by the DUT on purpose or not, by the name that the DUT gives them.
     drops: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CpuUse:
+    """What a trial cost the DUT's CPUs."""
+
+    #: CPUs' worth of work, softirq included: 1.0 is one CPU that never waits.
+    busy_cpus: float
+    #: CPU time for one packet forwarded, nanoseconds; None where no packet was counted.
+    ns_per_packet: float | None
+    #: How it was measured, for the record: `link threads`, `PMD cycles`, `/proc/stat`.
+    source: str
 
 
 class Dut(Protocol):
@@ -94,6 +126,10 @@ class Dut(Protocol):
 
     def counters(self) -> DutCounters:
         """Packet counts at the two ports."""
+
+    def cpu_use(self) -> CpuUse | None:
+        """What the DUT's CPUs did since `begin_trial`; None where it cannot tell (a Linux DUT in the sandbox works in
+        the time of the threads that carry its frames, and the trial counts that: `Trial.link`)."""
 
     def snapshot(self) -> dict[str, Any]:
         """What the record says of the DUT: versions, masks, queue map, statistics since `begin_trial`."""

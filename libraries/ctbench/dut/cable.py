@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ctbench.dut.base import DutCounters, Ports, Problem, Topology
+from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, Topology
 
 #: The topology of a cable: it forwards, and has one queue.
 CABLE = Topology(datapath="cable", ruleset="none")
@@ -32,6 +32,10 @@ class Cable:
     def counters(self) -> DutCounters:
         """A cable counts nothing."""
         return DutCounters()
+
+    def cpu_use(self) -> CpuUse | None:
+        """A cable needs no CPU."""
+        return None
 
     def snapshot(self) -> dict[str, Any]:
         """What the record says of it."""

@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ctbench.config import Name, Number, Ratio, Seconds, Settings, did_you_mean
 from ctbench.errors import ConfigError
+from ctbench.traffic.profiles import Profile
 from ctbench.units import parse_duration, parse_ratio, quoted
 
 
@@ -30,7 +31,7 @@ def _load(value: object) -> object:
 
 Duration = Annotated[float, BeforeValidator(_positive)]
 Width = Annotated[float, BeforeValidator(_width)]
-Cps = Annotated[Number, BeforeValidator(_load)]
+Load = Annotated[Number, BeforeValidator(_load)]
 
 
 class Bisection(Settings):
@@ -66,15 +67,17 @@ class GateSettings(Settings):
 
 
 class LoadRange(Settings):
-    """Where the search looks for one profile, and what differs from the campaign's settings there."""
+    """Where the search looks for a profile, and what differs from the campaign's settings there."""
 
-    #: Connections per second.
-    min: Cps
-    max: Cps
+    #: Connections or packets per second, as the profile counts.
+    min: Load
+    max: Load
     trial_duration: Duration | None = None
     final_duration: Duration | None = None
     relative_width: Width | None = None
     max_iterations: int | None = Field(None, ge=1, le=64)
+    #: How the generator's ceiling is searched with this profile.
+    ceiling: Bisection | None = None
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
@@ -103,6 +106,7 @@ class Campaign(Settings):
     gate: GateSettings | None = None
     #: How the generator's ceiling is searched over the cable.
     ceiling: Bisection
+    #: By the profile's name, or by its kind (`connections`, `packets`) for all that are not named.
     loads: dict[str, LoadRange]
 
     @model_validator(mode="after")
@@ -121,21 +125,26 @@ class Campaign(Settings):
         """Name of the profile that is really offered where a test asks for `profile`."""
         return self.profiles.get(profile, profile)
 
-    def load_range(self, profile: str) -> LoadRange:
+    def load_range(self, profile: Profile) -> LoadRange:
         """Where to search for a profile; `ConfigError` names the key to add."""
-        if profile not in self.loads:
+        found = self.loads.get(profile.name) or self.loads.get(profile.kind)
+        if found is None:
             raise ConfigError(
-                f"{self._source}: loads.{profile}: is missing.\n  Expected the range to search, for example "
-                f"{{min: 1k, max: 100k}}.{did_you_mean(profile, list(self.loads))}"
+                f"{self._source}: loads.{profile.name}: is missing.\n  Expected the range to search, for example "
+                f"{{min: 1k, max: 100k}}, here or under {profile.kind}.{did_you_mean(profile.name, list(self.loads))}"
             )
-        return self.loads[profile]
+        return found
 
-    def bisection_for(self, profile: str) -> Bisection:
+    def bisection_for(self, profile: Profile) -> Bisection:
         """Search settings for a profile: the campaign's, with what `loads` has for this profile."""
         if self.bisection is None:
             raise ConfigError(f"{self._source}: bisection: is missing.\n  Expected it here.")
-        own = self.load_range(profile).model_dump(exclude={"min", "max"}, exclude_none=True)
+        own = self.load_range(profile).model_dump(exclude={"min", "max", "ceiling"}, exclude_none=True)
         return self.bisection.model_copy(update=own)
+
+    def ceiling_for(self, profile: Profile) -> Bisection:
+        """Search settings for the generator's ceiling with a profile."""
+        return self.load_range(profile).ceiling or self.ceiling
 
     def gate_settings(self) -> GateSettings:
         """Settings of the gate; `ConfigError` when the campaign has none."""

@@ -17,15 +17,15 @@ _MAJORITY = 2
 class GateResult:
     """What the gate decided."""
 
-    #: Offered load of all its trials, connections per second: the floor and the campaign's headroom.
-    load_cps: float
+    #: Offered load of all its trials, in the profile's unit per second: the floor and the campaign's headroom.
+    load: float
     #: Whether the DUT held it; None when the trials did not decide.
     passed: bool | None
     #: `floor`: decided; `generator`: too many trials were the generator's; `fault`: something broke.
     limited_by: Literal["floor", "generator", "fault"]
     #: One sentence.
     reason: str
-    #: The trial that stands for the decision: the one with fewer completed connections of the two.
+    #: The trial that stands for the decision: the one that completed less of the two.
     proof: Observation | None
     #: All trials in their order.
     steps: tuple[Step, ...]
@@ -40,11 +40,11 @@ class GateResult:
         """Figures at the floor: the offered load when it held, else what was completed of it."""
         if self.proof is None:
             return None
-        return self.proof.measured(self.load_cps if self.passed else None)
+        return self.proof.measured(self.load if self.passed else None)
 
 
-def gate(trial_fn: TrialFn, load_cps: float, settings: GateSettings, on_trial: OnTrial = nobody) -> GateResult:
-    """Decide whether the DUT holds `load_cps` (the floor, see `Floor.gate_load`).
+def gate(trial_fn: TrialFn, load: float, settings: GateSettings, on_trial: OnTrial = nobody) -> GateResult:
+    """Decide whether the DUT holds `load` (the floor, see `Floor.gate_load`).
 
     Invalid trials count as neither. A fatal problem of the DUT or a `TestbedError` of a trial ends it.
     """
@@ -56,11 +56,11 @@ def gate(trial_fn: TrialFn, load_cps: float, settings: GateSettings, on_trial: O
     def result(passed: bool | None, limited_by: Literal["floor", "generator", "fault"], reason: str) -> GateResult:
         deciding = {True: good, False: bad, None: []}[passed]
         proof = min(deciding, key=lambda seen: seen.trial.completed, default=None)
-        return GateResult(load_cps, passed, limited_by, reason, proof, tuple(steps))
+        return GateResult(load, passed, limited_by, reason, proof, tuple(steps))
 
     while len(steps) < settings.max_trials:
         try:
-            seen = trial_fn(load_cps, settings.trial_duration)
+            seen = trial_fn(load, settings.trial_duration)
         except TestbedError as error:
             return result(None, "fault", str(error))
         if seen.state == "invalid":
@@ -77,11 +77,11 @@ def gate(trial_fn: TrialFn, load_cps: float, settings: GateSettings, on_trial: O
             return result(None, "fault", seen.fault)
         if decided:
             held = len(good) >= _MAJORITY
-            count = f"{len(good)} of {len(good) + len(bad)} trials at {format_rate(load_cps)} held"
+            count = f"{len(good)} of {len(good) + len(bad)} trials at {format_rate(load)} held"
             return result(held, "floor", count if held else f"{count}: {bad[-1].reason}")
     return result(
         None,
         "generator",
-        f"{len(steps)} trials at {format_rate(load_cps)} decided nothing, the generator spoilt "
+        f"{len(steps)} trials at {format_rate(load)} decided nothing, the generator spoilt "
         f"{len(steps) - len(good) - len(bad)} of them: {invalid}",
     )

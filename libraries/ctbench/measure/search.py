@@ -16,6 +16,10 @@ from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, no
 from ctbench.results.record import Measured
 from ctbench.units import format_rate
 
+#: The first step away from a hint, as a factor: a narrow width is no reason to creep.
+_LEAST_STRIDE = 1.1
+#: Of what a DUT forwarded of too many packets: what it probably forwards without a loss.
+_JUST_BELOW = 0.985
 #: Rechecks that succeed reopen the search above; so often at most.
 _MAX_RECHECKS = 3
 
@@ -24,7 +28,7 @@ _MAX_RECHECKS = 3
 class SearchResult:
     """What the search found."""
 
-    #: Highest offered load that held, connections per second; 0 when none did.
+    #: Highest offered load that held, in the profile's unit per second; 0 when none did.
     capacity: float
     #: Lowest load above it that did not hold; None when every load held.
     upper: float | None
@@ -51,7 +55,7 @@ class SearchResult:
         if self.proof:
             return self.proof.measured(self.capacity)
         tried = [seen for seen in self.observations if seen.state == "bad"]
-        return min(tried, key=lambda seen: seen.load_cps).measured(0.0) if tried else None
+        return min(tried, key=lambda seen: seen.load).measured(0.0) if tried else None
 
 
 def search(
@@ -64,7 +68,7 @@ def search(
     hint: float | None = None,
     landmark: float | None = None,
 ) -> SearchResult:
-    """Search the capacity from `lo` to `hi` connections per second.
+    """Search the capacity from `lo` to `hi`, in the profile's unit per second.
 
     With a `hint` (the capacity of a like topology) it begins there and widens its steps until the capacity
     is between two trials; a wrong hint costs trials, never truth. It needs a relative width.
@@ -192,12 +196,15 @@ class _Search:
 
     def _bracket(self, hint: float) -> None:
         """Walk away from the hint until one trial holds and one does not."""
-        self._walk(hint, upwards=self._try(hint, "search"))
+        if self._try(hint, "search"):
+            self._walk(hint, upwards=True)
+        elif self.failed[hint].trial.unit != "packets":  # else what was forwarded says where to go
+            self._walk(hint, upwards=False)
 
     def _walk(self, load: float, *, upwards: bool) -> None:
         """Try loads beside this one in growing steps until one ends differently than it did."""
         assert self.settings.relative_width is not None
-        factor = 1 + self.settings.relative_width
+        factor = max(_LEAST_STRIDE, 1 + self.settings.relative_width)
         while self.iterations_left > 0:
             lower, upper = self._bounds()
             load = load * factor if upwards else load / factor
@@ -207,9 +214,23 @@ class _Search:
 
     def _narrow(self) -> None:
         while self.iterations_left > 0 and not self._near_enough():
-            lower, upper = self._bounds()
-            geometric = self.settings.middle == "geometric"
-            self._try(math.sqrt(lower * upper) if geometric else (lower + upper) / 2, "search")
+            self._try(self._between(), "search")
+
+    def _between(self) -> float:
+        """The load to try between the bounds: their middle, or what the DUT forwarded of too many packets.
+
+        A DUT that is offered more packets than it can forward goes on forwarding about as many as it can, so that is
+        tried first, and a width above it next. (Connections do not: what loses one packet fails as a whole.)
+        """
+        lower, upper = self._bounds()
+        over, width = self.failed.get(upper), self.settings.relative_width
+        if over and width is not None and over.state == "bad" and over.trial.unit == "packets":
+            forwarded, step = over.trial.rate * _JUST_BELOW, lower * (1 + width)
+            if step < forwarded < upper:
+                return forwarded
+            if lower in self.held and forwarded <= step < upper:
+                return step
+        return math.sqrt(lower * upper) if self.settings.middle == "geometric" else (lower + upper) / 2
 
     def _settle(self, landmark: float) -> None:
         """Try the landmark if it is between the bounds, and once more if it is what failed: neither a width nor one

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ctbench.dut.base import Problem
+from ctbench.dut.base import CpuUse, Problem
 from ctbench.errors import GeneratorError, TestbedError
 from ctbench.results.record import Measured, TrialRecord
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.generator import Latency, LinkWork, Trial
+from ctbench.traffic.profiles import Profile
 from ctbench.units import format_duration, format_rate, format_ratio
 
 State = Literal["good", "bad", "invalid"]
@@ -24,6 +24,8 @@ class Limits:
     loss_ratio: float
     #: 99th percentile of the set-up time at most, seconds; None when nothing is promised.
     setup_time_p99_s: float | None = None
+    #: 99th percentile of the latency at most, in the worse direction, seconds; None when nothing is promised.
+    latency_p99_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,19 @@ class Observation:
     trial: Trial
     limits: Limits
     problems: tuple[Problem, ...] = ()
+    #: What the trial cost the DUT's CPUs; None where nobody could tell.
+    cpu: CpuUse | None = None
 
     @property
-    def load_cps(self) -> float:
-        """Offered load, connections per second."""
-        return self.trial.load_cps
+    def load(self) -> float:
+        """Offered load, in the profile's unit per second."""
+        return self.trial.load
+
+    @property
+    def latency(self) -> Latency | None:
+        """Latency in the direction where it is the worse one; None where none was measured."""
+        found = [way.latency_us for way in self.trial.directions.values() if way.latency_us]
+        return max(found, key=lambda latency: latency.p99, default=None)
 
     @property
     def loss_ratio(self) -> float:
@@ -56,7 +66,7 @@ class Observation:
 
     @property
     def generator_fault(self) -> str:
-        """Why the generator, not the DUT, decided this trial; empty when it did not.
+        """Why the generator or the testbed, not the DUT, decided this trial; empty when it did not.
 
         Beside what the generator says of itself: an offer that fell short by more than the loss limit
         was never put to the DUT (TRex does that without an error, see research/trex.md, trap 1).
@@ -64,11 +74,14 @@ class Observation:
         trial = self.trial
         if trial.generator_limited:
             return trial.generator_limited
+        spoilt = next((problem.text for problem in self.problems if problem.severity == "invalid"), "")
+        if spoilt:
+            return spoilt
         if trial.intended <= 0 or trial.attempted <= 0:
             return "nothing was offered"
         if self._over_loss and (trial.intended - trial.attempted) / trial.intended > self.limits.loss_ratio:
             sent = trial.attempted / trial.duration_s
-            return f"the generator began only {format_rate(sent)} of {format_rate(trial.load_cps)}"
+            return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
         return ""
 
     @property
@@ -76,7 +89,7 @@ class Observation:
         """`good`, `bad` or `invalid`."""
         if self.fault or self.generator_fault:
             return "invalid"
-        return "bad" if self._over_loss or self._over_setup_time else "good"
+        return "bad" if self._over_loss or self._over_setup_time or self._over_latency else "good"
 
     @property
     def good(self) -> bool:
@@ -90,16 +103,28 @@ class Observation:
             return self.fault or self.generator_fault
         parts = []
         if self._over_loss:
-            cause = max(self.trial.failed, key=lambda name: self.trial.failed[name], default="")
-            why = f", mostly {cause.replace('_', ' ')}" if cause and self.trial.failed[cause] else ""
             loss, limit = format_ratio(self.loss_ratio), format_ratio(self.limits.loss_ratio)
-            parts.append(f"{loss} of the connections were lost{why} (limit {limit})")
+            parts.append(f"{loss} of the {self.trial.unit} were lost{self._cause} (limit {limit})")
         if self._over_setup_time:
             measured = self.trial.setup_time_us.p99 / 1e6 if self.trial.setup_time_us else None
             limit = format_duration(self.limits.setup_time_p99_s or 0)
             found = f"took {format_duration(measured)}" if measured is not None else "was not measured"
             parts.append(f"set-up {found} for one connection in a hundred (limit {limit})")
+        if self._over_latency:
+            limit = format_duration(self.limits.latency_p99_s or 0)
+            found = f"was {format_duration(self.latency.p99 / 1e6)}" if self.latency else "was not measured"
+            parts.append(f"latency {found} for one packet in a hundred (limit {limit})")
         return " and ".join(parts)
+
+    @property
+    def _cause(self) -> str:
+        """What most of the loss was: connections by what did not come, packets by their direction."""
+        ways = self.trial.directions
+        if len(ways) > 1:
+            sender = max(ways, key=lambda name: ways[name].intended - ways[name].received)
+            return ", mostly from server to client" if sender == "server" else ", mostly from client to server"
+        cause = max(self.trial.failed, key=lambda name: self.trial.failed[name], default="")
+        return f", mostly {cause.replace('_', ' ')}" if cause and self.trial.failed[cause] else ""
 
     @property
     def _over_loss(self) -> bool:
@@ -110,16 +135,25 @@ class Observation:
         limit, times = self.limits.setup_time_p99_s, self.trial.setup_time_us
         return limit is not None and (times is None or times.p99 > limit * 1e6)
 
-    def measured(self, cps: float | None = None) -> Measured:
-        """The figures of the trial for the record, with `cps` (a capacity) instead of completed per second."""
+    @property
+    def _over_latency(self) -> bool:
+        limit = self.limits.latency_p99_s
+        return limit is not None and (self.latency is None or self.latency.p99 > limit * 1e6)
+
+    def measured(self, capacity: float | None = None) -> Measured:
+        """The figures of the trial for the record, with `capacity` instead of what was completed per second."""
         trial = self.trial
+        rate = trial.rate if capacity is None else capacity
         return Measured(
-            cps=trial.cps if cps is None else cps,
-            pps=trial.pps,
+            unit=trial.unit,
+            rate=rate,
+            pps=rate if trial.unit == "packets" else trial.pps,
             bps=trial.bps,
             active_connections=trial.active_mean,
             loss_ratio=self.loss_ratio,
             setup_time_us=trial.setup_time_us,
+            latency_us=self.latency,
+            cpu=self.cpu,
         )
 
 
@@ -137,7 +171,13 @@ class Step:
         """The trial for the record and the console."""
         seen = self.observation
         return TrialRecord(
-            phase=self.phase, state=seen.state, reason=seen.reason, problems=list(seen.problems), trial=seen.trial
+            phase=self.phase,
+            state=seen.state,
+            reason=seen.reason,
+            problems=list(seen.problems),
+            latency_us=seen.latency,
+            cpu=seen.cpu,
+            trial=seen.trial,
         )
 
 
@@ -155,30 +195,31 @@ class TrialDut(Protocol):
     def flush_state(self) -> None: ...
     def begin_trial(self) -> None: ...
     def health(self) -> Sequence[Problem]: ...
+    def cpu_use(self) -> CpuUse | None: ...
 
 
 class TrialGenerator(Protocol):
     """What a trial needs of a TrafficGenerator (ctbench.traffic.generator)."""
 
-    def run_trial(self, profile: ConnectionProfile, load_cps: float, duration_s: float) -> Trial: ...
+    def run_trial(self, profile: Profile, load: float, duration_s: float) -> Trial: ...
 
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """Runs trials of one profile: flush, begin, offer, ask the DUT for its health. A `TrialFn`.
+    """Runs trials of one profile: flush, begin, offer, ask the DUT for its health and its CPUs. A `TrialFn`.
 
     The flush comes first so that no trial inherits the connections of the one before (RFC 9693 section 4).
     """
 
     dut: TrialDut
     generator: TrialGenerator
-    profile: ConnectionProfile
+    profile: Profile
     limits: Limits
     settle_s: float = 0.0
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
 
-    def __call__(self, load_cps: float, duration_s: float) -> Observation:
+    def __call__(self, load: float, duration_s: float) -> Observation:
         """Run one trial. Raises `TestbedError` when the state cannot be flushed, or the DUT or the generator
         broke; a DUT that died is named before the generator that lost it."""
         begun = self.clock()
@@ -187,12 +228,21 @@ class TrialRunner:
             self.sleep(self.settle_s)
         self.dut.begin_trial()
         try:
-            trial = self.generator.run_trial(self.profile, load_cps, duration_s)
+            trial = self.generator.run_trial(self.profile, load, duration_s)
         except GeneratorError as error:
             died = next((problem.text for problem in self.dut.health() if problem.severity == "fatal"), "")
             if died:
                 raise TestbedError(f"{died} ({error})") from error
             raise
         problems = tuple(self.dut.health())
+        dead = any(problem.severity == "fatal" for problem in problems)
+        cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)
         whole = trial.model_copy(update={"wall_s": self.clock() - begun})
-        return Observation(whole, self.limits, problems)
+        return Observation(whole, self.limits, problems, cpu)
+
+
+def _cpu_of(link: LinkWork | None) -> CpuUse | None:
+    """What a DUT in the kernel did in the time of the threads that carry its frames."""
+    if link is None:
+        return None
+    return CpuUse(link.busy_cpus, link.ns_per_packet if link.packets else None, "link threads")

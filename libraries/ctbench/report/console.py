@@ -6,13 +6,21 @@ Every line fits 120 columns.
 from collections.abc import Sequence
 
 from ctbench.results.record import Record, ThresholdResult, TrialRecord, Word
-from ctbench.units import format_count, format_duration, format_margin, format_rate, format_ratio
+from ctbench.traffic.generator import LoadUnit
+from ctbench.units import format_bits, format_count, format_duration, format_margin, format_rate, format_ratio
 
 WIDTH = 120
-_TRIAL = "  {:>5}   {:<12} {:<12} {:<9} {:<11} {:<12} {:<9} {}"
+#: Columns of a trial by what it counts: width and name.
+_COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
+    "connections": ((12, "offered"), (12, "completed"), (9, "loss"), (11, "packets/s"), (12, "set-up p99"),
+                    (9, "verdict"), (0, "left")),
+    "packets": ((12, "offered"), (12, "received"), (9, "loss"), (13, "throughput"), (12, "latency p99"),
+                (10, "busy CPUs"), (9, "verdict"), (0, "left")),
+}  # fmt: skip
 _ROW = "{:<56}  {:>12}  {:>20}  {:>10}  {}"
 _WORDS: dict[Word, str] = {"met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED"}
-_RATES = {"cps": "", "pps": " packets"}
+#: Metrics of a floor that a row of the table may show.
+_RATES = ("cps", "pps", "bps", "relative")
 
 
 def heading(test: str, topology: str, version: str) -> str:
@@ -21,38 +29,32 @@ def heading(test: str, topology: str, version: str) -> str:
     return f"{_cut(test, WIDTH - len(right) - 2):<50}  {right}"
 
 
-def trial_heading() -> str:
+def trial_heading(unit: LoadUnit = "connections") -> str:
     """The names of the columns of `trial_line`."""
-    return _TRIAL.format("trial", "offered", "completed", "loss", "packets/s", "set-up p99", "verdict", "left").rstrip()
+    return _columns(unit, "trial", [name for _, name in _COLUMNS[unit]])
 
 
 def trial_line(number: int, made: TrialRecord, left_s: float) -> str:
     """One trial as it ends; `left_s` is the time that the result probably takes still. Why a trial was
     invalid is said in a second line: it is nothing that the figures show."""
     trial = made.trial
-    set_up = format_duration(trial.setup_time_us.p99 / 1e6) if trial.setup_time_us else "-"
-    line = _TRIAL.format(
-        number,
-        format_rate(trial.load_cps),
-        format_rate(trial.cps),
-        format_ratio(max(0.0, trial.loss_ratio)),
-        format_count(trial.pps),
-        set_up,
-        made.state,
-        f"~{left_s:.0f} s" if left_s > 0 else "",
-    ).rstrip()
+    rates = [format_rate(trial.load), format_rate(trial.rate), format_ratio(max(0.0, trial.loss_ratio))]
+    left = f"~{left_s:.0f} s" if left_s > 0 else ""
+    line = _columns(trial.unit, str(number), [*rates, *_details(made), made.state, left])
     doubts = [made.reason] if made.state == "invalid" else []
     doubts += [problem.text for problem in made.problems if problem.text not in made.reason]
     return "\n".join([line, *(_cut(f"          {doubt}", WIDTH) for doubt in doubts)])
 
 
 def verdict_line(record: Record) -> str:
-    """The result of a test: capacity, floor, margin, verdict; a second line with the reason unless it is met."""
+    """The result of a test: capacity, floor, margin, verdict; below it how it compares with another topology where
+    that is promised, or the reason where it is not met."""
     word = _WORDS[record.verdict]
     floor = floor_text(record)
     margin = f"   margin {_margin(record)}" if record.margin_pct is not None else ""
     line = f"  {_capacity(record)}   floor {floor}{margin}   {word}"
-    return line if record.verdict == "met" else f"{line}\n{_indented(record.verdict_reason, 4)}"
+    below = relative_text(record) if record.verdict == "met" else record.verdict_reason
+    return f"{line}\n{_indented(below, 4)}" if below else line
 
 
 def summary(records: Sequence[Record]) -> str:
@@ -81,34 +83,74 @@ def _capacity(record: Record) -> str:
         return "no result"
     what = "floor tried:" if record.limited_by == "floor" else "capacity"
     width = ""
-    if record.upper_bound_cps is not None and record.measured.cps > 0:
-        width = f" ± {(record.upper_bound_cps / record.measured.cps - 1) * 100:.1f} %"
+    if record.upper_bound is not None and record.measured.rate > 0:
+        width = f" ± {(record.upper_bound / record.measured.rate - 1) * 100:.1f} %"
     return f"{what} {measured_text(record)}{width}"
 
 
 def _deciding(record: Record) -> ThresholdResult | None:
-    """The rate whose margin is the worst: the one to show. Where neither was measured, the first."""
+    """The rate to show: the main one, unless only another one fails, or the comparison with another topology is the
+    harder promise. Where none was measured, the first."""
     rates = [threshold for threshold in record.thresholds if threshold.metric in _RATES]
     known = [threshold for threshold in rates if threshold.margin_pct is not None]
     failing = [threshold for threshold in known if not threshold.met]
-    # Connections are what people ask for: packets are shown only where they alone fail.
-    return next(iter(failing or known or rates), None)
+    # The main rate is what people ask for: others are shown only where they alone fail.
+    chosen = (failing or known or rates)[:1]
+    chosen += [threshold for threshold in failing or known if threshold.metric == "relative"]
+    return min(chosen, key=lambda threshold: threshold.margin_pct or 0.0, default=None)
 
 
 def floor_text(record: Record) -> str:
+    """The floor that decides, as a rate: of a comparison, the share of the other topology's rate."""
     shown = _deciding(record)
     if shown is None:
-        return record.floors.cps.removeprefix(">=").strip()
-    return format_rate(shown.limit) if shown.metric == "cps" else f"{format_count(shown.limit)} pps"
+        return (record.floors.cps or record.floors.pps or "").removeprefix(">=").strip()
+    return _rate_text(record, shown, shown.limit)
 
 
 def measured_text(record: Record) -> str:
+    """What was measured of the floor that decides."""
     shown = _deciding(record)
     if record.measured is None or shown is None or shown.measured is None:
         return "-"
     least = "at least " if record.limited_by in ("generator", "range") and record.verdict != "missed" else ""
-    text = format_rate(shown.measured) if shown.metric == "cps" else f"{format_count(shown.measured)} pps"
-    return f"{least}{text}"
+    return f"{least}{_rate_text(record, shown, shown.measured)}"
+
+
+def relative_text(record: Record) -> str:
+    """How the rate compares with that of another topology; empty where that was not promised, or not measured."""
+    shown = next((threshold for threshold in record.thresholds if threshold.metric == "relative"), None)
+    if shown is None or record.measured is None or record.baseline is None or not record.baseline.rate:
+        return ""
+    return record.baseline.relation(record.measured.rate, shown.limit)
+
+
+def _rate_text(record: Record, threshold: ThresholdResult, value: float) -> str:
+    """A limit or a figure of a threshold for people; connections need no word, packets have theirs."""
+    if threshold.metric == "bps":
+        return format_bits(value)
+    if threshold.metric == "relative":
+        value *= record.baseline.rate or 0.0 if record.baseline else 0.0
+    connections = threshold.metric == "cps" or (threshold.metric == "relative" and record.profile.kind == "connections")
+    return format_rate(value) if connections else f"{format_count(value)} pps"
+
+
+def _details(made: TrialRecord) -> list[str]:
+    """The cells between loss and verdict."""
+    trial = made.trial
+    if trial.unit == "connections":
+        return [format_count(trial.pps), _microseconds(trial.setup_time_us.p99 if trial.setup_time_us else None)]
+    busy = f"{made.cpu.busy_cpus:.2f}" if made.cpu else "-"
+    return [format_bits(trial.bps), _microseconds(made.latency_us.p99 if made.latency_us else None), busy]
+
+
+def _microseconds(time_us: float | None) -> str:
+    return "-" if time_us is None else format_duration(time_us / 1e6)
+
+
+def _columns(unit: LoadUnit, number: str, cells: Sequence[str]) -> str:
+    padded = [f"{cell:<{width}}" for (width, _), cell in zip(_COLUMNS[unit], cells, strict=True)]
+    return f"  {number:>5}   {' '.join(padded)}".rstrip()
 
 
 def _margin(record: Record) -> str:

@@ -13,10 +13,11 @@ from typing import Annotated, Any, Literal
 import jsonschema
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from ctbench.dut.base import Problem, Topology
+from ctbench.dut.base import CpuUse, Problem, Topology
 from ctbench.errors import CtbenchError
-from ctbench.traffic.generator import SetupTime, Trial
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.generator import Latency, LoadUnit, SetupTime, Trial
+from ctbench.traffic.profiles import Profile
+from ctbench.units import format_rate, format_share
 
 SCHEMA_FILE = Path(__file__).with_name("record.schema.json")
 
@@ -38,14 +39,20 @@ class Part(BaseModel):
 class Measured(Part):
     """What the DUT did at its capacity (gate: at the floor)."""
 
+    #: What `rate` counts: the profile's unit.
+    unit: LoadUnit
     #: Capacity: the highest offered load whose loss stayed within the limit. Where nothing held: completed per second.
-    cps: float
+    rate: float
+    #: Packets that came through, both directions; of a packet profile, that is the rate. Bits without FCS.
     pps: float
     bps: float
     #: Connections open at the same time, in the mean over the sustain phase.
     active_connections: float
     loss_ratio: float
     setup_time_us: SetupTime | None
+    #: Of the direction where it is the worse one.
+    latency_us: Latency | None = None
+    cpu: CpuUse | None = None
 
 
 class TrialRecord(Part):
@@ -57,13 +64,16 @@ class TrialRecord(Part):
     #: One sentence; empty for a good trial.
     reason: str
     problems: list[Problem]
+    #: Of the direction where it is the worse one.
+    latency_us: Latency | None = None
+    cpu: CpuUse | None = None
     trial: Trial
 
 
 class ThresholdResult(Part):
     """A threshold of the floor beside what was measured."""
 
-    #: `cps`, `pps`, `loss_ratio` or `setup_time_p99`.
+    #: `cps`, `pps`, `bps`, `relative`, `loss_ratio`, `setup_time_p99` or `latency_p99`.
     metric: str
     #: As the SLA file has it: `>= 48.2k`.
     threshold: str
@@ -90,15 +100,37 @@ class FloorRecord(Part):
     #: For example `ovs-dpdk/conntrack/1cpu-1rxq`.
     key: str
     profile: str
-    cps: str
+    cps: str | None = None
     pps: str | None = None
+    bps: str | None = None
+    #: Share of another topology's rate, and that topology's key.
+    relative: str | None = None
+    relative_to: str | None = None
     loss_ratio: str | None = None
     setup_time_p99: str | None = None
+    latency_p99: str | None = None
     #: Where the promise comes from: the SLA file's own words.
     source: str
     #: How the floor follows from another one; empty when the SLA file has it.
     derivation: str = ""
     reference: Reference | None = None
+
+
+class Baseline(Part):
+    """What a relative floor compares with: the capacity of another topology with the same profile."""
+
+    #: For example `linux-router/forward/1cpu-1rxq`.
+    key: str
+    #: In the profile's unit per second; None where it could not be measured.
+    rate: float | None
+    #: Why it is not known, or only known to be at least this; empty when it is.
+    doubt: str = ""
+
+    def relation(self, rate: float, share: float) -> str:
+        """How a rate compares: `64.2 % of linux-router/forward/1cpu-1rxq (412.0 k/s), at least 60 % promised`."""
+        assert self.rate, "there is nothing to compare with"
+        of = f"{format_share(rate / self.rate)} of {self.key} ({format_rate(self.rate)})"
+        return f"{of}, at least {share * 100:g} % promised"
 
 
 class Environment(Part):
@@ -126,7 +158,7 @@ class Record(Part):
     traffic_s: float
     topology: Topology
     #: The whole profile that was offered, and the whole campaign, as they were read.
-    profile: ConnectionProfile
+    profile: Profile
     campaign: dict[str, Any]
     floors: FloorRecord
     thresholds: list[ThresholdResult]
@@ -136,12 +168,14 @@ class Record(Part):
     #: Capacity that each repetition of the search found.
     capacities: list[float]
     #: The lowest load that did not hold, where one was found.
-    upper_bound_cps: float | None
+    upper_bound: float | None
     verdict: Word
     verdict_reason: str
     margin_pct: float | None
     #: The generator's capacity over the cable with the same profile; None when it is unknown.
     ceiling: float | None
+    #: None where the floor compares with no other topology.
+    baseline: Baseline | None = None
     trials: list[TrialRecord]
     environment: Environment
     #: Doubts and deviations that a reader has to know, one sentence each.

@@ -2,31 +2,37 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ctbench.errors import CtbenchError
 from ctbench.results.record import Record
 from ctbench.sla.floors import topology_key
-from ctbench.units import format_ratio, write_number
+from ctbench.traffic.generator import LoadUnit
+from ctbench.units import format_ratio, write_number, write_ratio
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What several runs measured of one topology and profile: connections and packets per second of each."""
+    """What several runs measured of one topology and profile."""
 
     key: str
     profile: str
-    cps: tuple[float, ...]
+    unit: LoadUnit
+    #: Connections or packets per second, and packets per second in any case, of each run.
+    rates: tuple[float, ...]
     pps: tuple[float, ...]
+    #: Share of another topology's rate in each run that compared, and that topology's key.
+    shares: tuple[float, ...]
+    relative_to: str
     #: Runs that measured nothing.
     without: int
 
     @property
     def spread(self) -> float:
-        """Largest minus smallest connection rate, relative to the median."""
-        return (max(self.cps) - min(self.cps)) / statistics.median(self.cps)
+        """Largest minus smallest rate, relative to the median."""
+        return (max(self.rates) - min(self.rates)) / statistics.median(self.rates)
 
 
 def gather(records: Sequence[Record]) -> list[Figures]:
@@ -36,15 +42,19 @@ def gather(records: Sequence[Record]) -> list[Figures]:
         groups[topology_key(record.topology), record.profile.name].append(record)
     found = []
     for (key, profile), group in groups.items():
-        measured = [record.measured for record in group if record.verdict != "not measured" and record.measured]
-        held = [figures for figures in measured if figures.cps > 0]
+        valid = [record for record in group if record.verdict != "not measured"]
+        held = [record.measured for record in valid if record.measured and record.measured.rate > 0]
+        compared = [each.measured for record in valid for each in record.thresholds if each.metric == "relative"]
         found.append(
             Figures(
-                key,
-                profile,
-                tuple(figures.cps for figures in held),
-                tuple(figures.pps for figures in held),
-                len(group) - len(held),
+                key=key,
+                profile=profile,
+                unit=group[0].profile.kind,
+                rates=tuple(figures.rate for figures in held),
+                pps=tuple(figures.pps for figures in held),
+                shares=tuple(share for share in compared if share),
+                relative_to=group[0].floors.relative_to or "",
+                without=len(group) - len(held),
             )
         )
     return found
@@ -55,20 +65,20 @@ def sla_file(name: str, records: Sequence[Record], margin: float) -> str:
 
     Raises `CtbenchError` when the records measured nothing.
     """
-    figures = [found for found in gather(records) if found.cps]
+    figures = [found for found in gather(records) if found.rates]
     if not figures:
         raise CtbenchError("These runs measured nothing that a floor could be made of; their logs say why.")
     first = records[0]
-    machine, dut = first.environment.machine, next((r.environment.dut for r in records if r.environment.dut), {})
-    version = next((r.environment.dut["version"] for r in records if "version" in r.environment.dut), "unknown")
+    machine = first.environment.machine
+    ovs = next((record.environment.dut for record in records if "version" in record.environment.dut), {})
     runs = len({record.run_id for record in records})
-    memory = dut.get("memory", {})
+    memory = ovs.get("memory", {})
     lines = [
         f"# Floors for one machine: {format_ratio(margin)} below the median of {runs} runs (./run calibrate).",
         f"# Machine: {machine.get('cpu_model', 'unknown')}, {len(machine.get('usable_cpus', ()))} CPUs,"
         f" {machine.get('virtualisation', 'unknown')} (hypervisor), kernel {machine.get('kernel', 'unknown')}",
-        f"# Open vSwitch {version}, memory {memory.get('kind', 'unknown')}; campaign {first.campaign.get('name')},"
-        f" testbed {first.environment.testbed.get('name')}",
+        f"# Open vSwitch {ovs.get('version', 'unknown')}, memory {memory.get('kind', 'unknown')};"
+        f" campaign {first.campaign.get('name')}, testbed {first.environment.testbed.get('name')}",
         f"# {datetime.now(UTC):%Y-%m-%d}",
         f"name: {name}",
         f"description: {format_ratio(margin)} below what this machine did when it was calibrated.",
@@ -84,20 +94,23 @@ def sla_file(name: str, records: Sequence[Record], margin: float) -> str:
 
 
 def _entry(found: Figures, margin: float) -> list[str]:
-    def spread(values: Sequence[float]) -> str:
-        low, middle, high = (write_number(_round(f(values))) for f in (min, statistics.median, max))
-        return f"median {middle}, {low} to {high}"
-
-    def floor(values: Sequence[float]) -> str:
-        return write_number(_round(statistics.median(values) * (1 - margin)))
-
     missing = f"; {found.without} runs measured nothing" if found.without else ""
-    return [
-        f"  {found.profile}:",
-        f"    # spread {format_ratio(found.spread)} over {len(found.cps)} runs{missing}",
-        f'    cps: ">= {floor(found.cps)}" # {spread(found.cps)}',
-        f'    pps: ">= {floor(found.pps)}" # {spread(found.pps)}',
-    ]
+    lines = [f"  {found.profile}:", f"    # spread {format_ratio(found.spread)} over {len(found.rates)} runs{missing}"]
+    if found.unit == "connections":
+        lines.append(f"    cps: {_promise(found.rates, margin, write_number)}")
+    lines.append(f"    pps: {_promise(found.pps, margin, write_number)}")
+    if found.shares:
+        lines.append("    relative:")
+        lines.append(f"      to: {found.relative_to}")
+        lines.append(f"      rate: {_promise(found.shares, margin, write_ratio)}")
+    return lines
+
+
+def _promise(values: Sequence[float], margin: float, write: Callable[[float], str]) -> str:
+    """A threshold a margin below the median, with the spread as a comment."""
+    low, middle, high = (write(_round(f(values))) for f in (min, statistics.median, max))
+    floor = write(_round(statistics.median(values) * (1 - margin)))
+    return f'">= {floor}" # median {middle}, {low} to {high}'
 
 
 def _round(value: float) -> float:

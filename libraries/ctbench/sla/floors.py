@@ -1,23 +1,26 @@
-"""Floors: the least that an SLA promises per topology and profile. Read from variables/sla/*.yaml."""
+"""The SLA file: floors per topology and profile. Read from variables/sla/*.yaml."""
 
-import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from pydantic import model_validator
 
 from ctbench.config import Name, Number, Settings, did_you_mean, load
 from ctbench.dut.base import Topology
 from ctbench.errors import ConfigError
-from ctbench.measure.trial import Limits
-from ctbench.results.record import FloorRecord, Reference
-from ctbench.sla.threshold import AtLeastRate, AtMostRatio, AtMostTime, Threshold, parse
-from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.units import format_rate, quoted, write_number
+from ctbench.results.record import Reference
+from ctbench.sla.floor import Floor, Relative, derive
+from ctbench.sla.threshold import AtLeastBits, AtLeastRate, AtLeastShare, AtMostRatio, AtMostTime
+from ctbench.traffic.profiles import ConnectionProfile, Profile
+from ctbench.units import quoted
 
-_KEY = re.compile(r"[a-z0-9-]+/[a-z0-9-]+/[0-9]+cpu-[0-9]+rxq")
+_KEY = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+)/([0-9]+)cpu-([0-9]+)rxq")
+_NO_TOPOLOGY = "is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES, for example ovs-dpdk/conntrack/1cpu-1rxq."
+
+#: What only one kind of profile has, and the rate that it has to have.
+_FOR_CONNECTIONS, _FOR_PACKETS = ("cps", "setup_time_p99"), ("bps", "latency_p99")
+_EXAMPLES = {"connections": 'cps: ">= 48.2k"', "packets": 'pps: ">= 300k"'}
 
 
 class ReferenceFigure(Settings):
@@ -28,65 +31,39 @@ class ReferenceFigure(Settings):
     source: str
 
 
+class RelativeEntry(Settings):
+    """A promise that compares with another topology, measured with the same profile in the same run."""
+
+    #: Key of that topology.
+    to: str
+    #: Share of its rate; more than 100% promises to be faster.
+    rate: AtLeastShare
+
+    @model_validator(mode="after")
+    def _is_a_topology(self) -> Self:
+        if not _KEY.fullmatch(self.to):
+            raise ValueError(f"to: {quoted(self.to)} {_NO_TOPOLOGY}")
+        return self
+
+
 class FloorEntry(Settings):
     """What an SLA file has for one topology and one profile."""
 
-    cps: AtLeastRate
+    #: Connections per second: required with a connection profile.
+    cps: AtLeastRate | None = None
+    #: Packets per second in both directions: required with a packet profile.
     pps: AtLeastRate | None = None
+    #: Throughput in bits per second, frames without FCS, both directions.
+    bps: AtLeastBits | None = None
+    relative: RelativeEntry | None = None
     loss_ratio: AtMostRatio | None = None
     #: Of TCP: from SYN to SYN-ACK; one connection in a hundred may take longer.
     setup_time_p99: AtMostTime | None = None
+    #: Of packets, one way; one in a hundred may take longer.
+    latency_p99: AtMostTime | None = None
     #: Where this promise comes from, when not from the source of the whole file.
     source: str | None = None
     reference: ReferenceFigure | None = None
-
-
-@dataclass(frozen=True)
-class Floor:
-    """What is promised of one topology with one profile, complete."""
-
-    #: `ovs-dpdk/conntrack/1cpu-1rxq`, and the name of the profile.
-    key: str
-    profile: str
-    #: Where the promise comes from: the SLA file's own words.
-    source: str
-    cps: Threshold
-    pps: Threshold | None = None
-    loss_ratio: Threshold | None = None
-    setup_time_p99: Threshold | None = None
-    reference: ReferenceFigure | None = None
-    #: How it follows from the floor of another profile; empty when the file has it.
-    derivation: str = ""
-
-    @property
-    def thresholds(self) -> dict[str, Threshold]:
-        """The thresholds that there are, by metric."""
-        metrics = {"cps": self.cps, "pps": self.pps, "loss_ratio": self.loss_ratio,
-                   "setup_time_p99": self.setup_time_p99}  # fmt: skip
-        return {metric: threshold for metric, threshold in metrics.items() if threshold is not None}
-
-    def limits(self, loss_ratio: float) -> Limits:
-        """What a trial has to keep: the floor's own limits, else the campaign's `loss_ratio`."""
-        return Limits(
-            loss_ratio=self.loss_ratio.limit if self.loss_ratio else loss_ratio,
-            setup_time_p99_s=self.setup_time_p99.limit if self.setup_time_p99 else None,
-        )
-
-    def gate_load(self, profile: ConnectionProfile, headroom: float) -> float:
-        """Connections per second at which a gate tries both rates, with the campaign's headroom on top."""
-        packets = packets_per_connection(profile)
-        return max(self.cps.limit, self.pps.limit / packets if self.pps else 0.0) * (1 + headroom)
-
-    def as_record(self) -> FloorRecord:
-        """The floor for the record."""
-        return FloorRecord(
-            key=self.key,
-            profile=self.profile,
-            source=self.source,
-            derivation=self.derivation,
-            reference=Reference(**self.reference.model_dump()) if self.reference else None,
-            **{metric: threshold.text for metric, threshold in self.thresholds.items()},
-        )
 
 
 class Floors(Settings):
@@ -111,54 +88,78 @@ class Floors(Settings):
         return {key: value for key, value in data.items() if key not in floors} | {"floors": floors}
 
     @model_validator(mode="after")
-    def _keys_are_topologies(self) -> "Floors":
-        for key in self.floors:
+    def _keys_are_topologies(self) -> Self:
+        for key, entries in self.floors.items():
             if not _KEY.fullmatch(key):
-                raise ValueError(
-                    f"{key}: is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES, for example "
-                    "ovs-dpdk/conntrack/1cpu-1rxq."
-                )
+                raise ValueError(f"{key}: {_NO_TOPOLOGY}")
+            for profile, entry in entries.items():
+                if entry.relative and entry.relative.to == key:
+                    raise ValueError(
+                        f"{key}.{profile}.relative.to: is this very topology.\n  Expected another one to compare with."
+                    )
         return self
 
     def find(
         self,
         topology: Topology,
-        profile: ConnectionProfile,
+        profile: Profile,
         load_profile: Callable[[str], ConnectionProfile] | None = None,
     ) -> Floor:
         """The floor of a test. A profile that is derived from another takes its floor by the packet rate
         when the file has none of its own; `load_profile` finds that other profile (variables/profiles).
 
-        Raises `ConfigError` that names the file and the key to add when there is none.
+        Raises `ConfigError` that names the file and the key to add when there is none, or one that does not suit
+        the kind of profile.
         """
         key = topology_key(topology)
-        file = self.file or f"SLA {self.name}"
-        line = f'Expected a line such as {profile.name}: {{cps: ">= 48.2k", pps: ">= 334.9k"}} below this topology.'
+        line = f"Expected a line such as {profile.name}: {{{_EXAMPLES[profile.kind]}}} below this topology."
         if key not in self.floors:
             meant = did_you_mean(key, list(self.floors))
-            raise ConfigError(f"{file}: {key}.{profile.name}: is missing.\n  {line}{meant}")
+            raise ConfigError(f"{self._source}: {key}.{profile.name}: is missing.\n  {line}{meant}")
         profiles = self.floors[key]
         if profile.name in profiles:
-            return self._complete(key, profile.name)
-        if profile.derived_from in profiles:
+            return self._complete(key, profile)
+        if isinstance(profile, ConnectionProfile) and profile.derived_from in profiles:
             base = (load_profile or _load_profile)(profile.derived_from)
-            return derive(self._complete(key, base.name), base, profile)
+            return derive(self._complete(key, base), base, profile)
         meant = did_you_mean(profile.name, list(profiles))
-        raise ConfigError(f"{file}: {key}.{profile.name}: is missing.\n  {line}{meant}")
+        raise ConfigError(f"{self._source}: {key}.{profile.name}: is missing.\n  {line}{meant}")
 
-    def _complete(self, key: str, profile: str) -> Floor:
+    @property
+    def _source(self) -> str:
+        return self.file or f"SLA {self.name}"
+
+    def _complete(self, key: str, profile: Profile) -> Floor:
         """The entry with its names, and the loss ratio of the whole file where it has none."""
-        entry = self.floors[key][profile]
+        entry = self.floors[key][profile.name]
+        self._check_kind(f"{self._source}: {key}.{profile.name}", entry, profile)
         return Floor(
             key=key,
-            profile=profile,
+            profile=profile.name,
             source=entry.source or self.source,
             cps=entry.cps,
             pps=entry.pps,
+            bps=entry.bps,
+            relative=Relative(entry.relative.to, entry.relative.rate) if entry.relative else None,
             loss_ratio=entry.loss_ratio or self.loss_ratio,
             setup_time_p99=entry.setup_time_p99,
-            reference=entry.reference,
+            latency_p99=entry.latency_p99,
+            reference=Reference(**entry.reference.model_dump()) if entry.reference else None,
         )
+
+    @staticmethod
+    def _check_kind(where: str, entry: FloorEntry, profile: Profile) -> None:
+        """Refuse what this kind of profile does not have, then an entry without its rate."""
+        example = _EXAMPLES[profile.kind]
+        foreign = _FOR_PACKETS if profile.kind == "connections" else _FOR_CONNECTIONS
+        for key in foreign:
+            if getattr(entry, key) is not None:
+                raise ConfigError(
+                    f"{where}.{key}: is not for a profile of {profile.kind}.\n  Expected {example}, without {key}."
+                )
+        rate = example.partition(":")[0]
+        if getattr(entry, rate) is None:
+            raise ConfigError(f"{where}.{rate}: is missing.\n  Expected a promised rate, for example {example}.")
 
 
 def topology_key(topology: Topology) -> str:
@@ -166,43 +167,13 @@ def topology_key(topology: Topology) -> str:
     return f"{topology.datapath}/{topology.ruleset}/{topology.label}"
 
 
-def packets_per_connection(profile: ConnectionProfile) -> float:
-    """Packets of one connection in both directions, in the mean over TCP and UDP.
-
-    TCP with n messages: 2n+5 (research/trex.md, "Rates seen"), 3n+5 when the server acknowledges each request
-    on its own; UDP: 2n. The published 1.2k CPS and 1.8M pps of 500 messages are 1500 packets per
-    connection, so that server did. Packets that a DUT lost are not in it.
-    """
-    n = profile.messages
-    tcp = (3 if profile.ack_before_reply else 2) * n + 5
-    udp_share = profile.udp_percent / 100
-    return (1 - udp_share) * tcp + udp_share * 2 * n
-
-
-def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) -> Floor:
-    """The floor of a profile with fewer messages, from the same packet rate: pps stays, cps grows.
-
-    The whole connection per second is rounded up, so that nothing is promised less. Reference figures belong to
-    the original and are left out. Raises `ConfigError` when the profiles differ in more than their messages.
-    """
-    apart = {"name", "description", "derived_from", "messages"}
-    ours, theirs = profile.model_dump(exclude=apart), base.model_dump(exclude=apart)
-    differing = sorted(key for key in ours if ours[key] != theirs[key])
-    if differing or profile.derived_from != base.name:
-        raise ConfigError(
-            f"profile {profile.name}: derived_from: {quoted(base.name)} differs in {', '.join(differing) or 'name'}.\n"
-            "  Expected profiles that differ in messages only, or a floor of its own in the SLA file."
-        )
-    packets, base_packets = packets_per_connection(profile), packets_per_connection(base)
-    # Rounding first: a factor of exactly 1 must not add a connection.
-    cps = math.ceil(round(floor.cps.limit * base_packets / packets, 6))
-    words = (
-        f"from {base.name}'s {format_rate(floor.cps.limit)} at the same packet rate: "
-        f"{base_packets:.2f} packets per connection there, {packets:.2f} here"
-    )
-    return replace(
-        floor, profile=profile.name, cps=parse(f">= {write_number(cps)}", "rate"), reference=None, derivation=words
-    )
+def topology_of(key: str, like: Topology) -> Topology:
+    """The topology that a valid key of the SLA files names; what a key does not say is as in `like`."""
+    match = _KEY.fullmatch(key)
+    assert match is not None, key
+    datapath, ruleset, cpus, queues = match.groups()
+    named = {"datapath": datapath, "ruleset": ruleset, "pmd_cpus": int(cpus), "rx_queues": int(queues)}
+    return like.model_copy(update=named)
 
 
 def _load_profile(name: str) -> ConnectionProfile:

@@ -1,4 +1,4 @@
-"""Thresholds as in k6: a comparison and a number, `>= 48.2k`, `<= 0.02%`, `<= 5ms`."""
+"""Thresholds as in k6: a comparison and a number, `>= 48.2k`, `<= 0.02%`, `<= 5ms`, `>= 60%`."""
 
 import re
 from collections.abc import Callable
@@ -7,25 +7,51 @@ from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, PlainValidator
 
-from ctbench.units import format_duration, format_rate, format_ratio, parse_duration, parse_number, parse_ratio, quoted
+from ctbench.units import (
+    format_bits,
+    format_duration,
+    format_rate,
+    format_ratio,
+    format_share,
+    parse_duration,
+    parse_number,
+    parse_ratio,
+    parse_share,
+    quoted,
+)
 
-Unit = Literal["rate", "ratio", "time"]
+#: `rate`: connections or packets per second; `bits`: bits per second; `share`: of another topology's rate.
+Unit = Literal["rate", "bits", "ratio", "share", "time"]
 Comparison = Literal[">=", "<="]
 
-_PARSE: dict[Unit, Callable[[object], float]] = {"rate": parse_number, "ratio": parse_ratio, "time": parse_duration}
-_FORMAT: dict[Unit, Callable[[float], str]] = {"rate": format_rate, "ratio": format_ratio, "time": format_duration}
+_PARSE: dict[Unit, Callable[[object], float]] = {
+    "rate": parse_number,
+    "bits": parse_number,
+    "ratio": parse_ratio,
+    "share": parse_share,
+    "time": parse_duration,
+}
+_FORMAT: dict[Unit, Callable[[float], str]] = {
+    "rate": format_rate,
+    "bits": format_bits,
+    "ratio": format_ratio,
+    "share": format_share,
+    "time": format_duration,
+}
 _EXAMPLE = 'Expected a comparison and a number, for example ">= 48.2k" or "<= 0.02%".'
 #: What is promised of each unit, and how that is written.
 _PROMISE: dict[Unit, tuple[Comparison, str]] = {
     "rate": (">=", 'Expected a rate promised from below, for example ">= 48.2k".'),
+    "bits": (">=", 'Expected bits per second promised from below, for example ">= 2G".'),
     "ratio": ("<=", 'Expected a percentage promised from above, for example "<= 0.02%".'),
+    "share": (">=", 'Expected a percentage promised from below, for example ">= 60%".'),
     "time": ("<=", 'Expected a time promised from above, for example "<= 5ms".'),
 }
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A limit for one metric. `limit` is per second, a ratio, or seconds, by `unit`."""
+    """A limit for one metric. `limit` is per second, a ratio or share, or seconds, by `unit`."""
 
     comparison: Comparison
     limit: float
@@ -78,5 +104,7 @@ def _field(unit: Unit) -> tuple[PlainValidator, PlainSerializer]:
 
 
 AtLeastRate = Annotated[Threshold, *_field("rate")]
+AtLeastBits = Annotated[Threshold, *_field("bits")]
+AtLeastShare = Annotated[Threshold, *_field("share")]
 AtMostRatio = Annotated[Threshold, *_field("ratio")]
 AtMostTime = Annotated[Threshold, *_field("time")]

@@ -1,10 +1,14 @@
 """The TrafficGenerator interface and the Trial: what was offered, what came of it. Counts, never opinions."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+
+#: What a profile's load counts per second.
+LoadUnit = Literal["connections", "packets"]
 
 
 class SetupTime(BaseModel):
@@ -18,27 +22,77 @@ class SetupTime(BaseModel):
     max: float
 
 
+class Latency(BaseModel):
+    """One-way latency through the DUT in microseconds (RFC 1242 section 3.8), from the moment a frame is written to
+    the moment it is taken: the generator's own polling is in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    p50: float
+    p99: float
+    max: float
+    #: Mean difference between successive packets (RFC 4689 section 3.2.5).
+    jitter: float
+
+
+class Direction(BaseModel):
+    """What became of the packets of one direction; due in the sustain phase, followed to their arrival or to the
+    end of the trial."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: Packets that the offered load asked for, that were written, that came out.
+    intended: int
+    attempted: int
+    received: int
+    #: Packets that came out after one that was sent later (RFC 4737).
+    reordered: int
+    latency_us: Latency | None
+
+    @property
+    def loss_ratio(self) -> float:
+        """1 - received/intended. 1.0 when nothing was intended."""
+        return (self.intended - self.received) / self.intended if self.intended else 1.0
+
+
+class LinkWork(BaseModel):
+    """What the threads did in the sustain phase that hand frames to the DUT's interfaces (local testbed, Linux as DUT):
+    the kernel receives, forwards and delivers in their time, so this is the DUT's work."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: CPUs' worth of work: 1.0 is one CPU that never waits.
+    busy_cpus: float
+    #: Frames handed over, and those of them that the interface refused.
+    packets: int
+    refused: int
+    #: Time for one frame, with the hand-over itself.
+    ns_per_packet: float
+
+
 class Trial(BaseModel):
-    """One offered load held for one duration. Counts are of connections begun in the sustain phase,
+    """One offered load held for one duration. Counts are of connections begun (packets due) in the sustain phase,
     followed to their end or their timeout; packet counts are of the sustain phase itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    #: Offered load asked for, connections per second.
-    load_cps: float
+    #: What `load`, `intended`, `attempted` and `completed` count.
+    unit: LoadUnit = "connections"
+    #: Offered load asked for, connections (or packets, all directions added) per second.
+    load: float
     #: Length of the sustain phase asked for, seconds.
     duration_s: float
     #: Length of the ramp-up before it, seconds.
     ramp_up_s: float
     #: Length of the whole trial by the wall clock, flushes and waiting included, seconds.
     wall_s: float
-    #: Connections that the offered load asked for in the sustain phase.
+    #: Connections (packets) that the offered load asked for in the sustain phase.
     intended: int
-    #: Connections whose first packet was made (handed to the DUT's ring or lost at it).
+    #: Connections whose first packet was made (handed to the DUT's ring or lost at it); packets that were written.
     attempted: int
-    #: Connections whose handshake ended (UDP: first reply seen).
-    established: int
-    #: Connections that did everything the profile says and closed.
+    #: Connections whose handshake ended (UDP: first reply seen). 0 for packets.
+    established: int = 0
+    #: Connections that did everything the profile says and closed; packets that came out.
     completed: int
     #: Connections that did not, by cause: `no_syn_ack`, `no_reply`, `no_fin`, `no_last_ack`, `reset`,
     #: `bad_checksum`.
@@ -65,6 +119,10 @@ class Trial(BaseModel):
     timeline_active: list[int] = Field(default_factory=list)
     timeline_completed: list[int] = Field(default_factory=list)
     setup_time_us: SetupTime | None = None
+    #: Packet profiles: each direction by the generator's port that sends, `client` or `server`.
+    directions: Mapping[str, Direction] = Field(default_factory=dict)
+    #: Where threads of the testbed carry frames into a DUT in the kernel.
+    link: LinkWork | None = None
     #: How late the generator ran against its schedule at worst, ms, and share of time it was late by more than 1 ms.
     late_max_ms: float = 0
     late_ratio: float = 0
@@ -77,8 +135,8 @@ class Trial(BaseModel):
         return (self.intended - self.completed) / self.intended if self.intended else 1.0
 
     @property
-    def cps(self) -> float:
-        """Completed connections per second."""
+    def rate(self) -> float:
+        """Completed connections (received packets) per second."""
         return self.completed / self.duration_s
 
     @property
@@ -95,8 +153,8 @@ class Trial(BaseModel):
 class TrafficGenerator(Protocol):
     """A traffic generator, wired to the DUT's two ports. It offers and counts; it never decides."""
 
-    def run_trial(self, profile: ConnectionProfile, load_cps: float, duration_s: float) -> Trial:
-        """Ramp up for the profile's lifetime, offer `load_cps` for `duration_s`, ramp down, count.
+    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: float, duration_s: float) -> Trial:
+        """Ramp up for the profile's lifetime, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
         Raises `GeneratorError` when the generator or the link to the DUT broke."""
 
     def snapshot(self) -> dict[str, object]:

@@ -1,15 +1,20 @@
-"""Connection profiles: what one connection does. Read from variables/profiles/*.yaml."""
+"""Traffic profiles: what one connection does, or what a stateless stream is. Read from variables/profiles/*.yaml."""
 
 from ipaddress import AddressValueError, IPv4Address
-from typing import Literal, Self
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ctbench.config import Name
+from ctbench.config import Name, load_one_of
+
+#: Frame sizes of IMIX with their shares: 7 small, 4 middle, 1 large (RFC 6985 calls the mix of the early
+#: Internet so; the middle size is that of TRex's imix profile). Bytes with FCS, as RFC 2544 counts.
+IMIX = ((64, 7), (594, 4), (1518, 1))
 
 
-class ConnectionProfile(BaseModel):
-    """What one connection does. The client opens, asks and closes; the server answers."""
+class Endpoints(BaseModel):
+    """Who talks to whom: what both kinds of profile have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -17,6 +22,56 @@ class ConnectionProfile(BaseModel):
     name: Name
     #: One sentence for the report.
     description: str = ""
+    #: Client addresses, first one and how many.
+    client_ip: str = "16.0.0.1"
+    client_ips: int = Field(254, ge=1, le=65536)
+    #: Server addresses, first one and how many.
+    server_ip: str = "48.0.0.1"
+    server_ips: int = Field(254, ge=1, le=65536)
+    #: Client ports: the range.
+    client_port_min: int = Field(1024, ge=1, le=65535)
+    client_port_max: int = Field(65535, ge=1, le=65535)
+    #: Server port of UDP.
+    udp_port: int = Field(5353, ge=1, le=65535)
+
+    @property
+    def client_endpoints(self) -> int:
+        """Client addresses times ports: how many tell themselves apart."""
+        return self.client_ips * (self.client_port_max - self.client_port_min + 1)
+
+    @field_validator("client_ip", "server_ip")
+    @classmethod
+    def _is_ipv4(cls, text: str) -> str:
+        try:
+            IPv4Address(text)
+        except AddressValueError:
+            raise ValueError(f'"{text}" is not an IPv4 address.\n  Expected one such as "16.0.0.1".') from None
+        return text
+
+    @model_validator(mode="after")
+    def _addresses_fit_together(self) -> Self:
+        if self.client_port_min > self.client_port_max:
+            raise ValueError(
+                f"client_port_min: {self.client_port_min} is above client_port_max {self.client_port_max}.\n"
+                "  Expected a range such as 1024 to 65535."
+            )
+        client, clients = int(IPv4Address(self.client_ip)), self.client_ips
+        server, servers = int(IPv4Address(self.server_ip)), self.server_ips
+        for key, first, count in (("client_ips", client, clients), ("server_ips", server, servers)):
+            if first + count > 1 << 32:
+                raise ValueError(f"{key}: {count} addresses go beyond 255.255.255.255.\n  Expected fewer.")
+        if client < server + servers and server < client + clients:
+            raise ValueError(
+                f"client_ip: {clients} clients from {self.client_ip} overlap with {servers} servers from "
+                f"{self.server_ip}.\n  Expected ranges that have no address in common."
+            )
+        return self
+
+
+class ConnectionProfile(Endpoints):
+    """What one connection does. The client opens, asks and closes; the server answers. Loads are connections/s."""
+
+    kind: Literal["connections"] = "connections"
     #: The profile that this one is a shortened form of: the same but for `messages`. Its floors follow from
     #: that one's by the packet rate (ctbench.sla.floors). Empty when it stands for itself.
     derived_from: str = ""
@@ -33,54 +88,65 @@ class ConnectionProfile(BaseModel):
     #: The server acknowledges a request on its own before it waits, as a TCP with a delayed-ACK timer
     #: shorter than `server_wait_ms` does: three packets per message instead of two.
     ack_before_reply: bool = False
-    #: Client addresses, first one and how many.
-    client_ip: str = "16.0.0.1"
-    client_ips: int = Field(254, ge=1, le=65536)
-    #: Server addresses, first one and how many.
-    server_ip: str = "48.0.0.1"
-    server_ips: int = Field(254, ge=1, le=65536)
-    #: Client ports: the range, and whether successive connections walk through it or jump (RFC 4814 section 4).
-    client_port_min: int = Field(1024, ge=1, le=65535)
-    client_port_max: int = Field(65535, ge=1, le=65535)
+    #: Whether successive connections walk through the client ports or jump (RFC 4814 section 4).
     port_order: Literal["random", "sequential"] = "random"
-    #: Server ports.
+    #: Server port of TCP.
     tcp_port: int = Field(8080, ge=1, le=65535)
-    udp_port: int = Field(5353, ge=1, le=65535)
 
     @property
     def lifetime_s(self) -> float:
         """Seconds that the server's waits give a connection at least."""
         return self.messages * self.server_wait_ms / 1000
 
-    @field_validator("client_ip", "server_ip")
-    @classmethod
-    def _is_ipv4(cls, text: str) -> str:
-        try:
-            IPv4Address(text)
-        except AddressValueError:
-            raise ValueError(f'"{text}" is not an IPv4 address.\n  Expected one such as "16.0.0.1".') from None
-        return text
-
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        if self.client_port_min > self.client_port_max:
-            raise ValueError(
-                f"client_port_min: {self.client_port_min} is above client_port_max {self.client_port_max}.\n"
-                "  Expected a range such as 1024 to 65535."
-            )
+    def _udp_has_data(self) -> Self:
         if self.messages == 0 and self.udp_percent > 0:
             raise ValueError(
                 f"messages: 0 does not go with udp_percent: {self.udp_percent:g}, UDP has no connection without data.\n"
                 "  Expected at least one message, or udp_percent: 0."
             )
-        client, clients = int(IPv4Address(self.client_ip)), self.client_ips
-        server, servers = int(IPv4Address(self.server_ip)), self.server_ips
-        for key, first, count in (("client_ips", client, clients), ("server_ips", server, servers)):
-            if first + count > 1 << 32:
-                raise ValueError(f"{key}: {count} addresses go beyond 255.255.255.255.\n  Expected fewer.")
-        if client < server + servers and server < client + clients:
+        return self
+
+
+class PacketProfile(Endpoints):
+    """A stateless stream of UDP packets (RFC 2544, RFC 1242). Loads are packets/s, all directions added."""
+
+    kind: Literal["packets"]
+    #: Bytes of a frame with FCS, as RFC 2544 counts; `imix`: 64, 594 and 1518 bytes, 7 : 4 : 1.
+    frame_bytes: Annotated[int, Field(ge=64, le=9018)] | Literal["imix"] = 64
+    #: Flows: client address and port to server address. Each is sent before any comes again.
+    flows: int = Field(1, ge=1, le=1_000_000)
+    #: Whether packets walk through the flows or jump.
+    flow_order: Literal["sequential", "random"] = "sequential"
+    #: `one`: clients to servers; `both`: half of the load each way. Servers answer whom they have seen.
+    directions: Literal["one", "both"] = "one"
+    #: VLAN tag (IEEE 802.1Q) that the frames carry; 0: none.
+    vlan: int = Field(0, ge=0, le=4094)
+
+    @property
+    def largest_frame_bytes(self) -> int:
+        """Bytes of the largest frame, with FCS."""
+        return max(size for size, _ in IMIX) if self.frame_bytes == "imix" else self.frame_bytes
+
+    @model_validator(mode="after")
+    def _has_enough_clients(self) -> Self:
+        if self.flows > self.client_endpoints:
             raise ValueError(
-                f"client_ip: {clients} clients from {self.client_ip} overlap with {servers} servers from "
-                f"{self.server_ip}.\n  Expected ranges that have no address in common."
+                f"flows: {self.flows} are more than client_ips and client ports give ({self.client_endpoints}).\n"
+                "  Expected fewer flows, or more client addresses."
             )
         return self
+
+
+Profile = Annotated[ConnectionProfile | PacketProfile, Field(discriminator="kind")]
+
+#: What `kind` says in a profile's file.
+KINDS: dict[str, type[ConnectionProfile] | type[PacketProfile]] = {
+    "connections": ConnectionProfile,
+    "packets": PacketProfile,
+}
+
+
+def load_profile(name_or_path: str | Path) -> ConnectionProfile | PacketProfile:
+    """Read a profile by its name below variables/profiles/, or by path; `ConfigError` says what is wrong."""
+    return load_one_of("profiles", name_or_path, KINDS, tag="kind")

@@ -8,7 +8,7 @@ from ctbench.errors import ConfigError, CtbenchError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.engine import Counts
+from ctbench.traffic.software.drive import Counts
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame, warm_up
 
 _EPILOG = """\
@@ -72,7 +72,7 @@ def _summary(trial: Trial) -> str:
     lines = [
         f"intended {trial.intended}, attempted {trial.attempted}, established {trial.established},"
         f" completed {trial.completed}, loss {100 * trial.loss_ratio:.4f} %",
-        f"{trial.cps:,.0f} connections/s, {trial.pps:,.0f} packets/s, {trial.bps / 1e6:,.1f} Mbit/s,"
+        f"{trial.rate:,.0f} connections/s, {trial.pps:,.0f} packets/s, {trial.bps / 1e6:,.1f} Mbit/s,"
         f" open {trial.active_mean:,.0f} (at most {trial.active_max:,})",
     ]
     if times:

@@ -8,15 +8,14 @@ from ctbench.errors import GeneratorError
 from ctbench.traffic.software.memif import MemifPort, MemifServer, RingPlan, connect
 
 
-def cable(queues: int = 1, ring_size: int = 2048, buffer_bytes: int = 2048) -> tuple[MemifPort, MemifPort]:
-    """The client's and the server's port of the generator, joined directly. Leaves no file behind."""
+def cable(plan: RingPlan) -> tuple[MemifPort, MemifPort]:
+    """The client's and the server's end of a memif with the rings of `plan`, joined directly. Leaves no file behind."""
     with tempfile.TemporaryDirectory(prefix="ctbench-") as folder:
         server = MemifServer(Path(folder) / "cable.sock")
         accepted: list[MemifPort] = []
         thread = threading.Thread(target=lambda: accepted.append(server.accept()), daemon=True)
         thread.start()
         try:
-            plan = RingPlan(queues, queues, ring_size, ring_size, buffer_bytes)
             client = connect(Path(folder) / "cable.sock", plan)
             thread.join(5)
         finally:

@@ -40,7 +40,7 @@ IS_TCP, IS_UDP, IS_OTHER, IS_BAD_CHECKSUM = 1, 2, -1, -2
 _ETHERTYPE_IPV4 = 0x0008
 _NOP_NOP_TIMESTAMP = 0x0A080101
 _MSS_1460 = 0xB4050402
-_TTL_64_TCP, _TTL_64_UDP = 0x0640, 0x1140
+TTL_64_TCP, TTL_64_UDP = 0x0640, 0x1140
 _DONT_FRAGMENT = 0x0040
 _WINDOW_65535 = 0xFFFF
 
@@ -112,7 +112,7 @@ def write_tcp(frame, macs, source, destination, ports, seq, ack, flags, tsval, t
     """
     syn = flags & SYN
     header = 36 if syn else 32
-    write_ip(frame, macs, source, destination, 20 + header + payload, _TTL_64_TCP)
+    write_ip(frame, macs, source, destination, 20 + header + payload, TTL_64_TCP)
     offset_flags = ((header << 2) | (flags << 8)) & 0xFFFF
     seq_word, ack_word = swap32(seq), swap32(ack)
     store32(frame + L4, ports)
@@ -141,7 +141,7 @@ def write_udp(frame, macs, source, destination, ports, tag, payload, pattern, pa
 
     `pattern_sum`: `words_sum` of the payload without its first four bytes. At least 18 bytes of payload.
     """
-    write_ip(frame, macs, source, destination, 28 + payload, _TTL_64_UDP)
+    write_ip(frame, macs, source, destination, 28 + payload, TTL_64_UDP)
     length = swap16(8 + payload)
     store32(frame + L4, ports)
     total = source + destination + (PROTOCOL_UDP << 8) + length + ports + length + tag + pattern_sum
@@ -155,9 +155,16 @@ def write_udp(frame, macs, source, destination, ports, tag, payload, pattern, pa
 
 
 @njit(nogil=True, forceinline=True)
-def classify(frame, length):  # type: ignore[no-untyped-def]
-    """What a received frame is: IPv4 without options or fragments, TCP or UDP, with right checksums; or not."""
-    if length < SMALLEST_FRAME or load16(frame + ETHERTYPE) != _ETHERTYPE_IPV4 or load8(frame + IP) != 0x45:
+def classify(frame, length, tagged=False):  # type: ignore[no-untyped-def]
+    """What a received frame is: IPv4 without options or fragments, TCP or UDP, with right checksums; or not.
+
+    `tagged`: the frame is what stands behind a VLAN tag, which counts into Ethernet's least of 60 bytes.
+    """
+    if (
+        length < (SMALLEST_FRAME - 4 if tagged else SMALLEST_FRAME)
+        or load16(frame + ETHERTYPE) != _ETHERTYPE_IPV4
+        or load8(frame + IP) != 0x45
+    ):
         return IS_OTHER
     total = swap16(load16(frame + IP_LENGTH))
     if total + IP > length or total < 28 or load16(frame + IP_FRAGMENT) & 0xFF3F:

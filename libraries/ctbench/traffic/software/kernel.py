@@ -9,12 +9,14 @@ Compiled by numba without Python objects and without the GIL. All state is in in
 
 from numba import njit
 
+from ctbench.traffic.software import arp
 from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.client_end import at_client
 from ctbench.traffic.software.lifecycle import begin, fail, find, sweep
+from ctbench.traffic.software.link import BUSY, FRAMES, REFUSED, total
 from ctbench.traffic.software.machine_code import cycles, prefetch
 from ctbench.traffic.software.server_end import at_server, send_due_replies
 
@@ -50,7 +52,21 @@ def _poll(rx, rings, tx, port, now, p, s, counts, histogram):  # type: ignore[no
             counts[lay.RX_BYTES + port] += length
             kind = f.classify(frame, length)
             if kind == f.IS_OTHER:
-                counts[lay.FOREIGN] += 1
+                if port == lay.CLIENT:
+                    done = arp.answer(
+                        tx, frame, length, p[lay.CLIENT_MACS], p[lay.CLIENT_IP], p[lay.CLIENT_IPS],
+                        p[lay.CLIENT_NEXT_HOP],
+                    )  # fmt: skip
+                else:
+                    done = arp.answer(
+                        tx, frame, length, p[lay.SERVER_MACS], p[lay.SERVER_IP], p[lay.SERVER_IPS],
+                        p[lay.SERVER_NEXT_HOP],
+                    )  # fmt: skip
+                if done == arp.ANSWERED:
+                    counts[lay.TX_PACKETS + port] += 1
+                    counts[lay.TX_BYTES + port] += arp.REPLY_BYTES
+                elif done == arp.NOT_ARP:
+                    counts[lay.FOREIGN] += 1
                 continue
             slot = find(frame, port == lay.CLIENT, p, s)
             if kind == f.IS_BAD_CHECKSUM:
@@ -104,10 +120,16 @@ def run(p, intervals, s, counts, marks, histogram, timeline):  # type: ignore[no
             phase = 1
             marks[0, :] = counts
             s[lay.LONGEST_PAUSE] = 0
+            s[lay.LINK_BUSY] = -total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
+            s[lay.LINK_FRAMES] = -total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
+            s[lay.LINK_REFUSED] = -total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
         if phase == 1 and now >= end:
             phase = 2
             marks[1, :] = counts
             s[lay.SUSTAIN_PAUSE] = s[lay.LONGEST_PAUSE]
+            s[lay.LINK_BUSY] += total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
+            s[lay.LINK_FRAMES] += total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
+            s[lay.LINK_REFUSED] += total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
         if due < end and now < end + p[lay.LATE_LIMIT]:
             begun = 0
             while due <= now and begun < _BEGIN_BURST and not_before <= now and due < end:
@@ -148,7 +170,8 @@ def run(p, intervals, s, counts, marks, histogram, timeline):  # type: ignore[no
                     next_point += p[lay.TIMELINE_STEP]
             if s[lay.STOP]:
                 break
-        if phase == 2 and (s[lay.ACTIVE] == 0 or now >= give_up):
+        begun_all = due >= end or now >= end + p[lay.LATE_LIMIT]
+        if phase == 2 and ((s[lay.ACTIVE] == 0 and begun_all) or now >= give_up):
             break
     if phase < 2:
         marks[1, :] = counts

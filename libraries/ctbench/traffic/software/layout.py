@@ -25,6 +25,10 @@ CLIENT_IP, SERVER_IP, SERVER_IPS, PORT_MIN, PORTS, TCP_PORT, UDP_PORT = (_next()
 TUPLES, TUPLE_MASK, TUPLE_SHIFT, PORT_ORDER_RANDOM = (_next() for _ in range(4))
 #: High bits of the tag: frames of an earlier trial do not belong to this one.
 QUEUES, SALT = (_next() for _ in range(2))
+#: For whom the ports answer ARP: their next hops (0: none).
+CLIENT_IPS, CLIENT_NEXT_HOP, SERVER_NEXT_HOP = (_next() for _ in range(3))
+#: Address of the link threads' counters, and how many threads there are.
+LINK, LINK_THREADS = (_next() for _ in range(2))
 #: Lengths in cycles: ramp, full load before counting, sustain phase, at most after it.
 RAMP, SETTLE, SUSTAIN, LINGER, TIMELINE_STEP, LATE_LIMIT = (_next() for _ in range(6))
 #: A tick is 2**TICK_SHIFT cycles, about a millisecond; a connection fails after TIMEOUT_TICKS without progress.
@@ -39,6 +43,8 @@ ACTIVE, COUNTED_ACTIVE, BEGUN, UDP_DEBT, TUPLE = (_next() for _ in range(5))
 #: Connections due in the sustain phase and begun; how late at worst (cycles), how many were later than the limit.
 INTENDED, LATE_MAX, LATE_COUNT, LONGEST_PAUSE, SUSTAIN_PAUSE = (_next() for _ in range(5))
 ACTIVE_SUM, ACTIVE_SAMPLES, ACTIVE_MAX, POINTS = (_next() for _ in range(4))
+#: What the link threads did in the sustain phase: cycles, frames, frames refused.
+LINK_BUSY, LINK_FRAMES, LINK_REFUSED = (_next() for _ in range(3))
 STATES = _next()
 
 _names = iter(range(1000))
@@ -59,4 +65,3 @@ COUNTERS = FAILED + len(CAUSES)
 SLOT_BITS = 22
 SLOT_MASK = (1 << SLOT_BITS) - 1
 MOST_RECORDS = 1 << SLOT_BITS
-HISTOGRAM_BINS = 1024

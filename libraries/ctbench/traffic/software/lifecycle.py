@@ -6,7 +6,9 @@ from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
+from ctbench.traffic.software.histogram import bin_of
 from ctbench.traffic.software.machine_code import load8, load32, store8, store16, store32, swap16, swap32
+from ctbench.traffic.software.order import next_state, scrambled
 from ctbench.traffic.software.sending import client_tcp, client_udp
 
 
@@ -49,33 +51,20 @@ def established(record, now, p, counts, histogram):  # type: ignore[no-untyped-d
     took = ((now >> 6) - load32(record + c.STARTED)) & 0xFFFFFFFF
     if took > counts[lay.SETUP_MAX]:
         counts[lay.SETUP_MAX] = took
-    # Logarithmic bins, 32 to a power of two: 3 % wide.
-    exponent = 0
-    while took >= 64:
-        took >>= 1
-        exponent += 1
-    histogram[(exponent << 5) + took if exponent else took] += 1
+    histogram[bin_of(took)] += 1
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def _next_tuple(p, s):  # type: ignore[no-untyped-def]
-    """Number of the next client address and port: all of them once before any comes again.
-
-    Random: a full-period generator modulo a power of two (Knuth, volume 2, theorem A), scrambled by a bijection;
-    numbers beyond the range are passed over. Sequential: the port changes first.
-    """
+    """Number of the next client address and port: all of them once before any comes again."""
     if p[lay.PORT_ORDER_RANDOM] == 0:
         s[lay.TUPLE] = s[lay.TUPLE] + 1 if s[lay.TUPLE] + 1 < p[lay.TUPLES] else 0
         return s[lay.TUPLE]
-    mask = p[lay.TUPLE_MASK]
     while True:
-        s[lay.TUPLE] = (s[lay.TUPLE] * 1664525 + 1013904223) & mask
-        x = s[lay.TUPLE]
-        x ^= x >> p[lay.TUPLE_SHIFT]
-        x = (x * 0x2C1B3C6D) & mask
-        x ^= x >> p[lay.TUPLE_SHIFT]
-        if x < p[lay.TUPLES]:
-            return x
+        s[lay.TUPLE] = next_state(s[lay.TUPLE], p[lay.TUPLE_MASK])
+        number = scrambled(s[lay.TUPLE], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
+        if number < p[lay.TUPLES]:
+            return number
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")

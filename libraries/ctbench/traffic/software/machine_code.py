@@ -52,11 +52,13 @@ load16: Callable[[int], int] = _load(16)
 load32: Callable[[int], int] = _load(32)
 load64: Callable[[int], int] = _load(64)
 load16_acquire: Callable[[int], int] = _load(16, "acquire")
+load32_acquire: Callable[[int], int] = _load(32, "acquire")
 store8: Callable[[int, int], None] = _store(8)
 store16: Callable[[int, int], None] = _store(16)
 store32: Callable[[int, int], None] = _store(32)
 store64: Callable[[int, int], None] = _store(64)
 store16_release: Callable[[int, int], None] = _store(16, "release")
+store32_release: Callable[[int, int], None] = _store(32, "release")
 
 
 def _bswap(bits: int) -> Any:

@@ -9,6 +9,8 @@ import numpy as np
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.frames import REPLY_PATTERN, REQUEST_PATTERN
+from ctbench.traffic.software.order import mask_and_shift
+from ctbench.traffic.software.wiring import Wiring
 
 #: A shorter UDP payload would need padding behind the datagram: Ethernet's least is 60 bytes without FCS.
 _LEAST_UDP_PAYLOAD = 18
@@ -67,18 +69,31 @@ def records_needed(profile: ConnectionProfile, load_cps: float) -> int:
     return max(4096, min(lay.MOST_RECORDS, int(open_at_once * 1.1)))
 
 
+def join(p: Parameters, wiring: Wiring, headers: int) -> None:
+    """Enter the wiring into the parameters. `headers`: address of both ends' Ethernet addresses (Wiring.headers)."""
+    for place, rings in (
+        (lay.CLIENT_TX, wiring.client.tx), (lay.CLIENT_RX, wiring.client.rx),
+        (lay.SERVER_TX, wiring.server.tx), (lay.SERVER_RX, wiring.server.rx),
+    ):  # fmt: skip
+        p[place] = rings.ctypes.data
+    p[lay.CLIENT_RX_RINGS], p[lay.SERVER_RX_RINGS] = len(wiring.client.rx), len(wiring.server.rx)
+    p[lay.QUEUES] = len(wiring.client.tx)
+    p[lay.CLIENT_MACS], p[lay.SERVER_MACS] = headers, headers + 16
+    p[lay.CLIENT_NEXT_HOP], p[lay.SERVER_NEXT_HOP] = wiring.next_hops()
+    if wiring.link:
+        p[lay.LINK], p[lay.LINK_THREADS] = wiring.link.counters.ctypes.data, len(wiring.link.counters)
+
+
 def parameters(
     profile: ConnectionProfile,
     timing: Timing,
     *,
     hertz: float,
-    queues: int,
     salt: int,
     records: int,
     count: int,
-    macs: int,
 ) -> Parameters:
-    """The kernel function's parameters. `hertz`: of the cycle counter; `macs`: address of two headers of 16 bytes."""
+    """The kernel function's parameters but for the wiring (`join`). `hertz`: of the cycle counter."""
     p = np.zeros(lay.PARAMETERS, dtype=np.int64)
 
     def cycles(seconds: float) -> int:
@@ -88,10 +103,8 @@ def parameters(
     udp_reply = max(profile.reply_bytes, _LEAST_UDP_PAYLOAD)
     ports = profile.client_port_max - profile.client_port_min + 1
     tuples = ports * profile.client_ips
-    bits = max(4, (tuples - 1).bit_length())
+    mask, shift = mask_and_shift(tuples)
     for place, value in {
-        lay.CLIENT_MACS: macs,
-        lay.SERVER_MACS: macs + 16,
         lay.RECORDS: records,
         lay.RECORD_COUNT: count,
         lay.REQUEST_BYTES: profile.request_bytes,
@@ -107,6 +120,7 @@ def parameters(
         lay.ACK_BEFORE_REPLY: int(profile.ack_before_reply),
         lay.UDP_PER_MILLION: round(profile.udp_percent * 10_000),
         lay.CLIENT_IP: int(ipaddress.IPv4Address(profile.client_ip)),
+        lay.CLIENT_IPS: profile.client_ips,
         lay.SERVER_IP: int(ipaddress.IPv4Address(profile.server_ip)),
         lay.SERVER_IPS: profile.server_ips,
         lay.PORT_MIN: profile.client_port_min,
@@ -114,10 +128,9 @@ def parameters(
         lay.TCP_PORT: profile.tcp_port,
         lay.UDP_PORT: profile.udp_port,
         lay.TUPLES: tuples,
-        lay.TUPLE_MASK: (1 << bits) - 1,
-        lay.TUPLE_SHIFT: (bits + 1) // 2,
+        lay.TUPLE_MASK: mask,
+        lay.TUPLE_SHIFT: shift,
         lay.PORT_ORDER_RANDOM: int(profile.port_order == "random"),
-        lay.QUEUES: queues,
         lay.SALT: (salt << lay.SLOT_BITS) & 0xFFFFFFFF,
         lay.RAMP: cycles(timing.ramp_s),
         lay.SETTLE: cycles(timing.settle_s),

@@ -10,21 +10,25 @@ memif.h, memif_ring_t):
 * where the consumer owns them (server → client) its index runs ahead of the producer's by the buffers it has offered:
   `BIAS` is 0 for the producer; the consumer adds the size when it gives a buffer back.
 
-Another kind of port (AF_PACKET) needs its own four functions of this file, and nothing of the state machine changes.
+A receive ring may also be that of a packet socket (packet(7), Documentation/networking/packet_mmap.rst: TPACKET_V2):
+frames of one size, each with a header whose status says whose it is. Nothing of the state machine knows which it is.
 """
 
 import numpy as np
 from numba import njit
 
 from ctbench.traffic.software.machine_code import (
+    load16,
     load16_acquire,
     load32,
+    load32_acquire,
     load64,
     prefetch,
     store16,
     store16_release,
     store32,
     store64,
+    swap16,
 )
 
 #: Columns of a ring's row. Addresses of the producer's and the consumer's index, and of the first descriptor.
@@ -35,6 +39,8 @@ REGION, MASK, BIAS = 3, 4, 5
 BUFFER_BYTES = 6
 #: This side's own index, not yet published; frames that may be put before the other index must be read again.
 INDEX, ROOM = 7, 8
+#: Bytes of a frame with its header in the ring of a packet socket; 0: this is a memif ring.
+PACKET_BYTES = 9
 #: Two cache lines a row, so that rings do not share one.
 COLUMNS = 16
 ROW_BYTES = COLUMNS * 8
@@ -42,6 +48,16 @@ ROW_BYTES = COLUMNS * 8
 #: A descriptor (DPDK memif.h, memif_desc_t): flags u16, region u16, length u32, offset u32, metadata u32.
 DESCRIPTOR_BYTES = 16
 DESCRIPTOR_LENGTH, DESCRIPTOR_OFFSET = 4, 8
+
+#: Header of a frame in the ring of a packet socket (linux/if_packet.h, struct tpacket2_hdr).
+_STATUS, _SNAPLEN, _MAC, _VLAN_TCI = 0, 8, 12, 24
+_STATUS_KERNEL, _STATUS_USER, _STATUS_VLAN_VALID = 0, 1, 16
+#: Frames that are looked for at a time: each costs a look at its header.
+_PACKETS_AT_MOST = 32
+
+#: `vlan_at` of a frame that has no tag.
+NO_VLAN = -1
+_ETHERTYPE_VLAN = 0x0081  # as it stands in memory
 
 
 def new_rings(count: int) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
@@ -61,14 +77,28 @@ def _set(ring, column, value):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
+def _packet(ring, ahead):  # type: ignore[no-untyped-def]
+    """Address of a frame's header in the ring of a packet socket."""
+    return _get(ring, REGION) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * _get(ring, PACKET_BYTES)
+
+
+@njit(nogil=True, forceinline=True)
 def frames_waiting(ring):  # type: ignore[no-untyped-def]
-    """Frames that the other side has put and this side has not taken."""
+    """Frames that the other side has put and this side has not taken (packet socket: some of them)."""
+    if _get(ring, PACKET_BYTES):
+        count = 0
+        while count < _PACKETS_AT_MOST and load32_acquire(_packet(ring, count) + _STATUS) & _STATUS_USER:
+            count += 1
+        return count
     return (load16_acquire(_get(ring, PRODUCED)) - _get(ring, INDEX)) & 0xFFFF
 
 
 @njit(nogil=True, forceinline=True)
 def frame_at(ring, ahead):  # type: ignore[no-untyped-def]
     """Address and length of the frame that is `ahead` places behind the next one to take."""
+    if _get(ring, PACKET_BYTES):
+        packet = _packet(ring, ahead)
+        return packet + load16(packet + _MAC), load32(packet + _SNAPLEN)
     descriptor = _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES
     return _get(ring, REGION) + load32(descriptor + DESCRIPTOR_OFFSET), load32(descriptor + DESCRIPTOR_LENGTH)
 
@@ -76,6 +106,10 @@ def frame_at(ring, ahead):  # type: ignore[no-untyped-def]
 @njit(nogil=True, forceinline=True)
 def prefetch_frame(ring, ahead):  # type: ignore[no-untyped-def]
     """Bring the headers of a waiting frame close: two cache lines hold them all."""
+    if _get(ring, PACKET_BYTES):
+        prefetch(_packet(ring, ahead) + 64)
+        prefetch(_packet(ring, ahead) + 128)
+        return
     descriptor = _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES
     frame = _get(ring, REGION) + load32(descriptor + DESCRIPTOR_OFFSET)
     prefetch(frame)
@@ -83,8 +117,28 @@ def prefetch_frame(ring, ahead):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
+def vlan_at(ring, ahead, frame):  # type: ignore[no-untyped-def]
+    """VLAN of a waiting frame and how many bytes its tag takes in it; `NO_VLAN` and 0 when it has none.
+
+    The kernel takes the tag out of a frame and passes it beside; packet(7), PACKET_AUXDATA."""
+    if _get(ring, PACKET_BYTES):
+        packet = _packet(ring, ahead)
+        if load32(packet + _STATUS) & _STATUS_VLAN_VALID:
+            return load16(packet + _VLAN_TCI) & 0xFFF, 0
+        return NO_VLAN, 0
+    if load16(frame + 12) == _ETHERTYPE_VLAN:
+        return swap16(load16(frame + 14)) & 0xFFF, 4
+    return NO_VLAN, 0
+
+
+@njit(nogil=True, forceinline=True)
 def give_back(ring, count):  # type: ignore[no-untyped-def]
     """Take `count` frames off the ring: their buffers belong to the other side again."""
+    if _get(ring, PACKET_BYTES):
+        for ahead in range(count):
+            store32(_packet(ring, ahead) + _STATUS, _STATUS_KERNEL)
+        _set(ring, INDEX, _get(ring, INDEX) + count)
+        return
     if _get(ring, BUFFER_BYTES):
         for ahead in range(count):
             descriptor = _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES

@@ -1,0 +1,135 @@
+"""One trial with a packet profile: prepares the tables, runs the kernel function, reads the counts."""
+
+import ctypes
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from ctbench.errors import ConfigError
+from ctbench.traffic.generator import Direction, Latency, Trial
+from ctbench.traffic.profiles import PacketProfile
+from ctbench.traffic.software import histogram, stream_kernel, stream_plan
+from ctbench.traffic.software import stream_layout as lay
+from ctbench.traffic.software.clock import cycles_per_second
+from ctbench.traffic.software.drive import Counts, Watcher, drive
+from ctbench.traffic.software.engine import Tables
+from ctbench.traffic.software.pace import Pace, limited_by
+from ctbench.traffic.software.wiring import Wiring
+
+_SIDES = ("client", "server")
+
+
+def run_trial(
+    wiring: Wiring,
+    tables: Tables,
+    profile: PacketProfile,
+    load: float,
+    duration_s: float,
+    *,
+    cpus: Sequence[int] = (),
+    salt: int = 0,
+    watcher: Watcher | None = None,
+) -> Trial:
+    """Offer `load` packets per second, all directions added, for `duration_s` seconds and count.
+
+    The other arguments are those of `engine.run_trial`.
+    """
+    started = time.perf_counter()
+    if load <= 0:
+        raise ConfigError(f"An offered load of {load:g} packets/s is none. Expected more than 0.")
+    hertz = cycles_per_second()
+    timing = stream_plan.Timing.of(profile, load, duration_s)
+    size = profile.flows * lay.RECORD_BYTES
+    tables.reserve(size)
+    ctypes.memset(tables.address, 0, size)
+    headers = wiring.headers()
+    p = stream_plan.parameters(
+        profile, timing, wiring, hertz=hertz, salt=salt, records=tables.address, headers=int(headers.ctypes.data)
+    )
+    s = np.zeros(lay.STATES, np.int64)
+    counts = np.zeros(lay.COUNTERS, np.int64)
+    marks = np.zeros((2, lay.COUNTERS), np.int64)
+    latencies = np.zeros((2, histogram.BINS), np.int64)
+    timeline = np.zeros(int(duration_s / timing.timeline_step_s) + 1, np.int64)
+
+    def stop() -> None:
+        s[lay.STOP] = 1
+
+    def watch(elapsed: float) -> None:
+        if watcher:
+            watcher(elapsed, s, counts)
+
+    interval = np.array([hertz * stream_plan.directions(profile) / load])
+    arguments = (p, interval, s, stream_plan.payloads(profile), counts, marks, latencies, timeline)
+    longest = timing.ramp_up_s + timing.sustain_s + timing.linger_s
+    drive(stream_kernel.run, arguments, wiring, cpus, stop, longest, watch)
+    dropped = wiring.client.dropped() + wiring.server.dropped()
+
+    sustain = marks[1] - marks[0]
+    intended, attempted = _both(counts, lay.INTENDED), _both(counts, lay.ATTEMPTED)
+    pace = Pace(intended, attempted, int(s[lay.LATE_COUNT]), 1000 * int(s[lay.LATE_MAX]) / hertz, dropped)
+    received = timeline[: int(s[lay.POINTS])]
+    return Trial(
+        unit="packets",
+        load=load,
+        duration_s=timing.sustain_s,
+        ramp_up_s=timing.ramp_up_s,
+        wall_s=time.perf_counter() - started,
+        intended=intended,
+        attempted=attempted,
+        completed=_both(counts, lay.RECEIVED),
+        failed={"bad_checksum": int(counts[lay.BAD_CHECKSUM])} if counts[lay.BAD_CHECKSUM] else {},
+        tx_packets=_pair(sustain, lay.TX_PACKETS),
+        rx_packets=_pair(sustain, lay.RX_PACKETS),
+        tx_bytes=_pair(sustain, lay.TX_BYTES),
+        rx_bytes=_pair(sustain, lay.RX_BYTES),
+        total_tx_packets=_pair(counts, lay.TX_PACKETS),
+        total_rx_packets=_pair(counts, lay.RX_PACKETS),
+        dut_missed=int(sustain[lay.DUT_MISSED]),
+        total_dut_missed=int(counts[lay.DUT_MISSED]),
+        unexpected={
+            name: int(counts[place])
+            for name, place in (("foreign", lay.FOREIGN), ("unknown_packet", lay.UNKNOWN))
+            if counts[place]
+        },
+        timeline_step_s=timing.timeline_step_s,
+        timeline_completed=[int(n) for n in np.diff(received, prepend=marks[0][lay.ALL_RECEIVED])],
+        directions={
+            side: _direction(port, counts, latencies[port], hertz)
+            for port, side in enumerate(_SIDES[: stream_plan.directions(profile)])
+        },
+        link=wiring.work(
+            int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), timing.sustain_s, hertz
+        ),
+        late_max_ms=pace.late_max_ms,
+        late_ratio=pace.late_ratio,
+        generator_limited=limited_by(pace, "packets"),
+    )
+
+
+def _direction(port: int, counts: Counts, latencies: Counts, hertz: float) -> Direction:
+    received = int(counts[lay.RECEIVED + port])
+    latency = None
+    if received > 1:
+        latency = Latency(
+            p50=histogram.percentile(latencies, 0.5, hertz),
+            p99=histogram.percentile(latencies, 0.99, hertz),
+            max=histogram.microseconds(int(counts[lay.LATENCY_MAX + port]), hertz),
+            jitter=histogram.microseconds(int(counts[lay.JITTER_SUM + port]) / (received - 1), hertz),
+        )
+    return Direction(
+        intended=int(counts[lay.INTENDED + port]),
+        attempted=int(counts[lay.ATTEMPTED + port]),
+        received=received,
+        reordered=int(counts[lay.REORDERED + port]),
+        latency_us=latency,
+    )
+
+
+def _pair(source: Counts, place: int) -> dict[str, int]:
+    return {side: int(source[place + port]) for port, side in enumerate(_SIDES)}
+
+
+def _both(source: Counts, place: int) -> int:
+    return int(source[place] + source[place + 1])

@@ -1,0 +1,229 @@
+"""The kernel function for packet profiles: one thread offers both directions and takes what comes out.
+
+An open loop on a schedule, like that for connections (`kernel`), on the same rings. The server end sends to whom it
+has seen, from the address that it was reached at: what was translated on the way needs no configuration here, and
+nothing is ever sent to a DUT that would have to refuse it.
+"""
+
+import numpy as np
+from numba import njit
+
+from ctbench.traffic.software import arp, histogram
+from ctbench.traffic.software import frames as f
+from ctbench.traffic.software import ring as r
+from ctbench.traffic.software import stream_frames as sf
+from ctbench.traffic.software import stream_layout as lay
+from ctbench.traffic.software.link import BUSY, FRAMES, REFUSED, total
+from ctbench.traffic.software.machine_code import cycles, load32, load64, store32, swap16, swap32
+from ctbench.traffic.software.order import next_state, scrambled
+
+#: Frames taken from one ring, and sent in one direction, before the others have their turn.
+_BURST = 32
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _next_flow(port, p, s):  # type: ignore[no-untyped-def]
+    """The flow that is next in a direction."""
+    if p[lay.RANDOM] == 0:
+        flow = s[lay.FLOW + port]
+        s[lay.FLOW + port] = flow + 1 if flow + 1 < p[lay.FLOWS] else 0
+        return flow
+    while True:
+        s[lay.ORDER + port] = next_state(s[lay.ORDER + port], p[lay.MASK])
+        flow = scrambled(s[lay.ORDER + port], p[lay.MASK], p[lay.SHIFT])
+        if flow < p[lay.FLOWS]:
+            return flow
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-def]
+    """Send the next packet of a direction; it is lost at the DUT's full ring where there is no room."""
+    flow = _next_flow(port, p, s)
+    record = p[lay.RECORDS] + flow * lay.RECORD_BYTES
+    if port == lay.CLIENT:
+        source = swap32(p[lay.CLIENT_IP] + flow % p[lay.CLIENT_IPS])
+        destination = swap32(p[lay.SERVER_IP] + flow % p[lay.SERVER_IPS])
+        ports = swap16(p[lay.PORT_MIN] + flow // p[lay.CLIENT_IPS]) | (swap16(p[lay.UDP_PORT]) << 16)
+    elif load32(record + lay.SEEN) == 0:
+        return  # what the DUT never delivered has no answer: lost, and counted so
+    else:
+        source = load32(record + lay.SERVER_ADDRESS)
+        destination = load32(record + lay.PEER_ADDRESS)
+        ports = load32(record + lay.FLOW_PORTS)
+    sequence = s[lay.SEQUENCE + port]
+    s[lay.SEQUENCE + port] = (sequence + 1) & (lay.COUNTED - 1)
+    size = s[lay.SIZE + port]
+    s[lay.SIZE + port] = size + 1 if size + 1 < p[lay.SIZE_COUNT] else 0
+    ring = p[lay.TX + port] + flow % p[lay.QUEUES] * r.ROW_BYTES
+    if not r.room(ring):
+        counts[lay.DUT_MISSED] += 1
+        return
+    length = sf.write(
+        r.next_buffer(ring), p[lay.MACS + port], p[lay.VLAN], source, destination, ports, flow | p[lay.SALT],
+        sequence | lay.COUNTED if counted else sequence, now, sizes[size, 0], sizes[size, 1],
+    )  # fmt: skip
+    r.put(ring, length)
+    counts[lay.TX_PACKETS + port] += 1
+    counts[lay.TX_BYTES + port] += length
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _count(frame, port, now, p, counts, latencies):  # type: ignore[no-untyped-def]
+    """Count a frame that came out at `port`; it belongs to the direction of the other one."""
+    start = frame + f.UDP_PAYLOAD
+    flow = load32(start + sf.TAG) & lay.FLOW_MASK
+    if load32(start + sf.TAG) - flow != p[lay.SALT] or flow >= p[lay.FLOWS]:
+        counts[lay.UNKNOWN] += 1
+        return
+    if port == lay.SERVER:
+        record = p[lay.RECORDS] + flow * lay.RECORD_BYTES
+        store32(record + lay.SERVER_ADDRESS, load32(frame + f.IP_DESTINATION))
+        store32(record + lay.PEER_ADDRESS, load32(frame + f.IP_SOURCE))
+        store32(record + lay.FLOW_PORTS, f.swap_ports(load32(frame + f.L4)))
+        store32(record + lay.SEEN, 1)
+    counts[lay.ALL_RECEIVED] += 1
+    sequence = load32(start + sf.SEQUENCE)
+    if not sequence & lay.COUNTED:
+        return
+    direction = lay.SERVER if port == lay.CLIENT else lay.CLIENT
+    counts[lay.RECEIVED + direction] += 1
+    if sequence < counts[lay.HIGHEST + direction]:
+        counts[lay.REORDERED + direction] += 1
+    else:
+        counts[lay.HIGHEST + direction] = sequence
+    took = max(0, now - load64(start + sf.TIME)) >> histogram.UNIT_SHIFT
+    latencies[direction, histogram.bin_of(took)] += 1
+    if took > counts[lay.LATENCY_MAX + direction]:
+        counts[lay.LATENCY_MAX + direction] = took
+    if counts[lay.RECEIVED + direction] > 1:
+        counts[lay.JITTER_SUM + direction] += abs(took - counts[lay.LATENCY_LAST + direction])
+    counts[lay.LATENCY_LAST + direction] = took
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _poll(port, p, counts, latencies):  # type: ignore[no-untyped-def]
+    """Take a burst of frames from each ring of a port."""
+    for queue in range(p[lay.RX_RINGS + port]):
+        ring = p[lay.RX + port] + queue * r.ROW_BYTES
+        waiting = r.frames_waiting(ring)
+        if waiting == 0:
+            continue
+        if waiting > _BURST:
+            waiting = _BURST
+        for ahead in range(waiting):
+            r.prefetch_frame(ring, ahead)
+        now = cycles()
+        for ahead in range(waiting):
+            frame, length = r.frame_at(ring, ahead)
+            counts[lay.RX_PACKETS + port] += 1
+            counts[lay.RX_BYTES + port] += length
+            vlan, tag_bytes = r.vlan_at(ring, ahead, frame)
+            kind = f.classify(frame + tag_bytes, length - tag_bytes, tag_bytes > 0)
+            if kind == f.IS_UDP and vlan == p[lay.VLAN] and sf.is_probe(frame + tag_bytes):
+                _count(frame + tag_bytes, port, now, p, counts, latencies)
+            elif kind == f.IS_BAD_CHECKSUM:
+                counts[lay.BAD_CHECKSUM] += 1
+            else:
+                first, many = p[lay.CLIENT_IP], p[lay.CLIENT_IPS]
+                if port == lay.SERVER:
+                    first, many = p[lay.SERVER_IP], p[lay.SERVER_IPS]
+                done = arp.answer(
+                    p[lay.TX + port], frame, length, p[lay.MACS + port], first, many, p[lay.NEXT_HOP + port]
+                )
+                if done == arp.ANSWERED:
+                    r.publish(p[lay.TX + port])
+                    counts[lay.TX_PACKETS + port] += 1
+                    counts[lay.TX_BYTES + port] += arp.REPLY_BYTES
+                elif done == arp.NOT_ARP:
+                    counts[lay.FOREIGN] += 1
+        r.give_back(ring, waiting)
+
+
+@njit(nogil=True, forceinline=True)
+def _link_work(sign, p, s):  # type: ignore[no-untyped-def]
+    s[lay.LINK_BUSY] += sign * total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
+    s[lay.LINK_FRAMES] += sign * total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
+    s[lay.LINK_REFUSED] += sign * total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ignore[no-untyped-def]
+    """Run a trial: ramp up, sustain, wait for the last packets. Arguments: see `stream_layout`.
+
+    p: parameters · intervals[0]: cycles between packets of one direction (float64) · s: state · sizes: payload bytes
+    and pattern sum of each frame in turn · counts: counters, and marks[0], marks[1]: copies of them at the begin and
+    the end of the sustain phase · latencies: a histogram per direction · timeline[i]: packets received by point i.
+    """
+    interval = intervals[0]
+    start = cycles()
+    ramp_end = start + p[lay.RAMP]
+    sustain = ramp_end + p[lay.SETTLE]
+    end = sustain + p[lay.SUSTAIN]
+    give_up = end + p[lay.LINGER]
+    both = p[lay.DIRECTIONS] == 2
+    due = np.zeros(2)
+    not_before = np.zeros(2)
+    due[0] = not_before[0] = float(start)
+    # Half an interval apart, so that two directions are not a burst of two.
+    due[1] = not_before[1] = float(start) + interval / 2
+    slack = interval * _BURST
+    next_point = sustain
+    point = 0
+    phase = 0
+    while True:
+        now = cycles()
+        if phase == 0 and now >= sustain:
+            phase = 1
+            marks[0, :] = counts
+            _link_work(-1, p, s)
+            next_point = sustain
+        if phase == 1 and now >= end:
+            phase = 2
+            marks[1, :] = counts
+            _link_work(1, p, s)
+        if phase == 1 and now >= next_point and point < timeline.shape[0]:
+            timeline[point] = counts[lay.ALL_RECEIVED]
+            point += 1
+            next_point += p[lay.TIMELINE_STEP]
+        for port in range(2 if both else 1):
+            sent = 0
+            while (
+                due[port] <= now and sent < _BURST and not_before[port] <= now and due[port] < end
+                and now < end + p[lay.LATE_LIMIT]
+            ):  # fmt: skip
+                counted = due[port] >= sustain
+                if counted:
+                    late = now - due[port]
+                    if late > s[lay.LATE_MAX]:
+                        s[lay.LATE_MAX] = late
+                    if late > p[lay.LATE_LIMIT]:
+                        s[lay.LATE_COUNT] += 1
+                    counts[lay.INTENDED + port] += 1
+                    counts[lay.ATTEMPTED + port] += 1
+                _send(port, counted, now, p, s, sizes, counts)
+                step = interval
+                if due[port] < ramp_end:
+                    step = interval / max(0.02, (due[port] - start) / (ramp_end - start))
+                due[port] += step
+                not_before[port] = max(not_before[port], now - slack) + interval * 0.6667
+                sent += 1
+            if sent:
+                for queue in range(p[lay.QUEUES]):
+                    r.publish(p[lay.TX + port] + queue * r.ROW_BYTES)
+        _poll(lay.SERVER, p, counts, latencies)
+        _poll(lay.CLIENT, p, counts, latencies)
+        if s[lay.STOP]:
+            break
+        if phase == 2:
+            missing = counts[lay.ATTEMPTED] + counts[lay.ATTEMPTED + 1]
+            missing -= counts[lay.RECEIVED] + counts[lay.RECEIVED + 1]
+            if (missing == 0 and due[0] >= end and (not both or due[1] >= end)) or now >= give_up:
+                break
+    if phase < 2:
+        marks[1, :] = counts
+        if phase < 1:
+            marks[0, :] = counts
+    for port in range(2 if both else 1):
+        if due[port] < end:  # what was due and never sent was intended all the same
+            counts[lay.INTENDED + port] += int((end - max(due[port], float(sustain))) / interval) + 1
+    s[lay.POINTS] = point

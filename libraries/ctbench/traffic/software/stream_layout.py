@@ -1,0 +1,61 @@
+"""Places in the arrays that the kernel function for packet profiles works on, all int64; as `layout` for connections.
+
+Values that come in pairs are indexed by the port that sends (or takes): `CLIENT`, then `SERVER`.
+"""
+
+CLIENT, SERVER = 0, 1
+
+_names = iter(range(1000))
+
+
+def _next() -> int:
+    return next(_names)
+
+
+#: Parameters: addresses of the Ethernet addresses, of the rings' rows, and how many rings there are.
+MACS, _, TX, _, RX, _, RX_RINGS, _, QUEUES = (_next() for _ in range(9))
+#: Who talks to whom, and how many flows; the random order of them (see `order`).
+CLIENT_IP, CLIENT_IPS, SERVER_IP, SERVER_IPS, PORT_MIN, UDP_PORT, FLOWS, RANDOM, MASK, SHIFT = (
+    _next() for _ in range(10)
+)
+#: Address of the flows' records; for whom the ports answer ARP.
+RECORDS, NEXT_HOP, _ = (_next() for _ in range(3))
+#: How many frame sizes are sent in turn (see `stream_plan.payloads`), the VLAN (-1: none).
+SIZE_COUNT, VLAN = (_next() for _ in range(2))
+#: 1 or 2 directions; high bits of the tag: frames of an earlier trial do not belong to this one.
+DIRECTIONS, SALT = (_next() for _ in range(2))
+#: Lengths in cycles, as in `layout`.
+RAMP, SETTLE, SUSTAIN, LINGER, TIMELINE_STEP, LATE_LIMIT = (_next() for _ in range(6))
+LINK, LINK_THREADS = (_next() for _ in range(2))
+PARAMETERS = _next()
+
+_names = iter(range(1000))
+#: State: STOP is set from outside. The flow that is next in each direction, and its place in the random order.
+STOP, FLOW, _, ORDER, _, SIZE, _, SEQUENCE, _ = (_next() for _ in range(9))
+#: How late at worst (cycles), how many were later than the limit.
+LATE_MAX, LATE_COUNT, POINTS = (_next() for _ in range(3))
+LINK_BUSY, LINK_FRAMES, LINK_REFUSED = (_next() for _ in range(3))
+STATES = _next()
+
+_names = iter(range(1000))
+#: Counters.
+TX_PACKETS, _, TX_BYTES, _, RX_PACKETS, _, RX_BYTES, _ = (_next() for _ in range(8))
+DUT_MISSED, ALL_RECEIVED = (_next() for _ in range(2))
+#: Packets that count: due, written (or lost at the DUT's full ring), come out.
+INTENDED, _, ATTEMPTED, _, RECEIVED, _, REORDERED, _ = (_next() for _ in range(8))
+#: Latency of those: the longest, the last, and the sum of differences between successive ones, in `histogram` units.
+LATENCY_MAX, _, LATENCY_LAST, _, JITTER_SUM, _ = (_next() for _ in range(6))
+#: Highest sequence number that came out.
+HIGHEST, _ = (_next() for _ in range(2))
+#: Received frames that are no use: not ours, of an earlier trial, damaged.
+FOREIGN, UNKNOWN, BAD_CHECKSUM = (_next() for _ in range(3))
+COUNTERS = _next()
+
+#: A flow's record: what the server has seen of it, as it stands in the packets that the server sends; and whether.
+RECORD_BYTES = 16
+SERVER_ADDRESS, PEER_ADDRESS, FLOW_PORTS, SEEN = 0, 4, 8, 12
+#: The flow's number in a tag.
+FLOW_BITS = 22
+FLOW_MASK = (1 << FLOW_BITS) - 1
+#: The bit of the sequence number that says that the packet counts.
+COUNTED = 1 << 31

@@ -1,0 +1,97 @@
+"""What joins the generator to a DUT: two ports, their Ethernet addresses, and link threads where the DUT needs them."""
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ctbench.traffic.generator import LinkWork
+from ctbench.traffic.software.link import LinkThreads
+from ctbench.traffic.software.memif import Rings
+
+#: The generator's own addresses, locally administered: client end, server end.
+CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+
+
+class Port(Protocol):
+    """A port of the generator, on whatever it is."""
+
+    tx: Rings
+    rx: Rings
+
+    def dropped(self) -> int:
+        """Frames that the generator itself lost since the last call."""
+
+    def check_link(self) -> None:
+        """Raise `GeneratorError` when the link is gone."""
+
+    def close(self) -> None:
+        """Let go of the port."""
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Both ports, client end first."""
+
+    client: Port
+    server: Port
+    #: Where each end's frames go; empty: to the other end.
+    client_gateway_mac: str = ""
+    server_gateway_mac: str = ""
+    #: Addresses for which the ports answer ARP beside those of the profile.
+    client_next_hop: str = ""
+    server_next_hop: str = ""
+    link: LinkThreads | None = None
+
+    def headers(self) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+        """Ethernet destination and source of the client's frames, and 16 bytes on those of the server's."""
+        client = _mac(self.client_gateway_mac or SERVER_MAC) + _mac(CLIENT_MAC)
+        server = _mac(self.server_gateway_mac or CLIENT_MAC) + _mac(SERVER_MAC)
+        return np.frombuffer(client.ljust(16) + server.ljust(16), np.uint8)
+
+    def next_hops(self) -> tuple[int, int]:
+        """The next hops as numbers; 0: none."""
+        client, server = (int(ipaddress.IPv4Address(hop or 0)) for hop in (self.client_next_hop, self.server_next_hop))
+        return client, server
+
+    def start(self) -> None:
+        """Begin to carry frames; what was dropped before does not count."""
+        self.client.dropped()
+        self.server.dropped()
+        if self.link:
+            self.link.start()
+
+    def stop(self) -> None:
+        """Stop carrying frames."""
+        if self.link:
+            self.link.stop()
+
+    def check(self) -> None:
+        """Raise `GeneratorError` when a link is gone."""
+        self.client.check_link()
+        self.server.check_link()
+        if self.link:
+            self.link.check()
+
+    def work(self, busy_cycles: int, frames: int, refused: int, seconds: float, hertz: float) -> LinkWork | None:
+        """What the link threads did in `seconds`; None without them."""
+        if self.link is None:
+            return None
+        busy_s = busy_cycles / hertz
+        return LinkWork(
+            busy_cpus=busy_s / seconds,
+            packets=frames,
+            refused=refused,
+            ns_per_packet=busy_s * 1e9 / frames if frames else 0.0,
+        )
+
+    def close(self) -> None:
+        """Let go of both ports. May be called twice."""
+        self.stop()
+        self.client.close()
+        self.server.close()
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))

@@ -1,0 +1,280 @@
+"""The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench import acceptance
+from ctbench.acceptance import AcceptanceRun, Settings, TestName
+from ctbench.config import load
+from ctbench.dut.base import CpuUse, Problem, Topology
+from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.measure.campaign import Campaign
+from ctbench.results.record import Record
+from ctbench.sla.floors import Floors, topology_key
+from ctbench.testbed_config import TestbedConfig
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import Profile
+
+from .simulated import FORWARDING, made_up_packets, made_up_trial
+
+FORWARD = Topology(datapath="linux-router", ruleset="forward")
+SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
+SNAT_KEY = topology_key(SNAT)
+CEILING = 2_500_000.0
+TRIAL = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
+
+
+def campaign(**keys: Any) -> Campaign:
+    base = {
+        "name": "mine",
+        "description": "",
+        "search": "bisection",
+        "loss_ratio": "0.02%",
+        "bisection": TRIAL,
+        "ceiling": TRIAL,
+        "loads": {"packets": {"min": "10k", "max": "3M"}, "connections": {"min": "1k", "max": "3M"}},
+    }
+    return Campaign.model_validate(base | keys)
+
+
+def floors(share: str = ">= 60%", **keys: Any) -> Floors:
+    relative = {"to": FORWARDING, "rate": share}
+    promise = {"udp-64-10k": {"pps": ">= 100k", "relative": relative}, "short-lived": {"cps": ">= 10k"}}
+    plain = {"udp-64-10k": {"pps": ">= 100k"}, "short-lived": {"cps": ">= 10k"}}
+    head = {"name": "mine", "description": "", "source": "tests"}
+    return Floors.model_validate(head | {FORWARDING: plain, SNAT_KEY: promise} | keys)
+
+
+@dataclass
+class SimulatedTestbed:
+    """Every topology has a sharp capacity, and so has the generator; it remembers what was applied and offered."""
+
+    capacities: dict[str, float]
+    applied: list[str] = field(default_factory=list)
+    loads: list[float] = field(default_factory=list)
+    #: Raised when this topology is applied.
+    errors: dict[str, Exception] = field(default_factory=dict)
+    #: Load from which the generator is the limit.
+    generator_limit: float = CEILING
+
+    @property
+    def dut(self) -> "SimulatedTestbed":
+        return self
+
+    generator = dut
+
+    def apply(self, topology: Topology, profile: Profile | None = None) -> None:
+        self.applied.append(topology_key(topology))
+        if self.applied[-1] in self.errors:
+            raise self.errors[self.applied[-1]]
+
+    def run_trial(self, profile: Profile, load: float, duration_s: float) -> Trial:
+        self.loads.append(load)
+        capacity = self.capacities.get(self.applied[-1], CEILING)
+        loss = 0.0 if load <= capacity else 1 - capacity / load
+        limited = "it was too slow" if load > self.generator_limit else ""
+        made = made_up_packets if profile.kind == "packets" else made_up_trial
+        return made(load, duration_s, loss=loss, generator_limited=limited)
+
+    def cpu_use(self) -> CpuUse | None:
+        return CpuUse(0.9, 1_000.0, "PMD cycles")
+
+    def health(self) -> list[Problem]:
+        return []
+
+    def flush_state(self) -> None: ...
+
+    def begin_trial(self) -> None: ...
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"version": "6.1"}
+
+    def facts(self) -> dict[str, Any]:
+        return {"testbed": {}, "dut": {}, "generator": {}, "machine": {}}
+
+    def close(self) -> None: ...
+
+
+class Started:
+    """A run on a simulated testbed, with what it said."""
+
+    def __init__(self, output: Path, testbed: SimulatedTestbed, **settings: Any) -> None:
+        self.said: list[str] = []
+        self.testbed = testbed
+        local = load("testbeds", "local", TestbedConfig)
+        chosen = {"testbed": local, "campaign": campaign(), "floors": floors()} | settings
+        self.run = AcceptanceRun(Settings(**chosen), output, self.said.append)
+
+    def measure(self, topology: Topology, profile: str = "udp-64-10k") -> Record:
+        return self.run.measure(TestName("Suite", "Test"), topology, profile)
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
+    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0})
+    monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
+    return testbed
+
+
+def test_a_relative_floor_is_held_against_what_a_test_of_this_run_has_measured(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    started = Started(tmp_path, simulated)
+    forward, snat = started.measure(FORWARD), started.measure(SNAT)
+    assert forward.measured and snat.measured
+    assert simulated.applied == ["cable/none/1cpu-1rxq", FORWARDING, SNAT_KEY]
+    assert snat.baseline is not None
+    assert (snat.baseline.key, snat.baseline.rate, snat.baseline.doubt) == (FORWARDING, forward.measured.rate, "")
+    assert (snat.verdict, forward.baseline) == ("met", None)
+    assert f"% of {FORWARDING}" in snat.verdict_reason
+    assert f"% of {FORWARDING}" in started.said[-1]
+
+
+def test_what_no_test_has_measured_is_measured_for_the_comparison_once(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    started = Started(tmp_path, simulated)
+    first, second = started.measure(SNAT), started.measure(SNAT)
+    assert simulated.applied == ["cable/none/1cpu-1rxq", FORWARDING, SNAT_KEY, SNAT_KEY]
+    assert first.baseline is not None
+    assert first.baseline.rate == pytest.approx(400_000, rel=0.05)
+    assert second.baseline == first.baseline
+    assert f"  {FORWARDING} with udp-64-10k, to compare with:" in started.said
+    assert len(started.run.records) == 2
+
+
+def test_a_share_that_is_not_reached_is_missed(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    record = Started(tmp_path, simulated, floors=floors(">= 90%")).measure(SNAT)
+    assert record.verdict == "missed"
+    assert "at least 90 % promised" in record.verdict_reason
+
+
+def test_the_share_itself_is_tried_whatever_the_width(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    forward = 400_000 / 1.0002
+    simulated.capacities[SNAT_KEY] = forward * 0.63
+    started = Started(tmp_path, simulated, campaign=campaign(bisection=TRIAL | {"relative_width": "30%"}))
+    baseline = (record := started.measure(SNAT)).baseline
+    assert baseline is not None and baseline.rate is not None
+    assert pytest.approx(baseline.rate * 0.6 * 1.01) in simulated.loads
+    assert record.verdict == "met"
+
+
+@pytest.mark.parametrize("error", [MissingResource("There are no bonds here."), TestbedError("The link broke.")])
+def test_a_comparison_that_cannot_be_measured_is_said_once_and_the_test_is_not_measured(
+    simulated: SimulatedTestbed, tmp_path: Path, error: Exception
+) -> None:
+    simulated.errors[FORWARDING] = error
+    started = Started(tmp_path, simulated)
+    record = started.measure(SNAT)
+    assert record.verdict == "not measured"
+    assert str(error).rstrip(".") in record.verdict_reason
+    assert record.measured is not None
+    started.measure(SNAT)
+    assert simulated.applied.count(FORWARDING) == 1
+
+
+def test_a_comparison_that_loses_everything_is_no_comparison(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    simulated.capacities[FORWARDING] = 1.0
+    record = Started(tmp_path, simulated).measure(SNAT)
+    assert record.verdict == "not measured"
+    assert "no load held" in record.verdict_reason
+
+
+def test_a_comparison_that_the_generator_limited_proves_no_share(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    simulated.capacities[FORWARDING] = CEILING
+    simulated.generator_limit = 320_000.0
+    started = Started(tmp_path, simulated)
+    started.measure(FORWARD)
+    record = started.measure(SNAT)
+    assert record.verdict == "not measured"
+    assert "perhaps more" in record.verdict_reason
+    # A test found no more than the generator could do, so it was tried for the comparison: twice, and not for ever.
+    assert simulated.applied.count(FORWARDING) == 2
+    for _ in range(2):
+        started.measure(SNAT)
+    assert simulated.applied.count(FORWARDING) == 3
+
+
+def test_a_pause_of_the_machine_spoils_one_comparison_and_not_the_run(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    simulated.generator_limit = 320_000.0
+    started = Started(tmp_path, simulated)
+    assert started.measure(SNAT).verdict == "not measured"
+    simulated.generator_limit = CEILING
+    assert started.measure(SNAT).verdict == "met"
+
+
+def test_a_gate_searches_what_it_compares_with_and_tries_the_share(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    gating = campaign(search="gate", bisection=None, gate={"trial_duration": "500ms", "headroom": "1%"})
+    started = Started(tmp_path, simulated, campaign=gating)
+    record = started.measure(SNAT)
+    assert record.baseline is not None and record.baseline.rate is not None
+    assert record.baseline.rate == pytest.approx(400_000, rel=0.05)
+    asked = record.baseline.rate * 0.6 * 1.01
+    assert [made.trial.load for made in record.trials] == pytest.approx([asked, asked])
+    assert record.verdict == "met"
+    assert Started(tmp_path, simulated, campaign=gating, floors=floors(">= 90%")).measure(SNAT).verdict == "missed"
+
+
+def test_the_ceiling_is_measured_once_for_each_profile(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    started = Started(tmp_path, simulated)
+    records = [started.measure(FORWARD), started.measure(FORWARD), started.measure(FORWARD, "short-lived")]
+    assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
+    assert all(record.ceiling == pytest.approx(CEILING, rel=0.05) for record in records)
+
+
+def test_a_ceiling_below_the_floor_is_measured_once_more_and_not_for_ever(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    simulated.generator_limit = 50_000.0
+    started = Started(tmp_path, simulated)
+    assert started.measure(FORWARD).verdict == "not measured"
+    assert started.measure(FORWARD).ceiling == pytest.approx(50_000, rel=0.05)
+    simulated.generator_limit = CEILING
+    assert started.measure(FORWARD).ceiling == pytest.approx(50_000, rel=0.05)
+    assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
+
+
+def test_a_pause_of_the_machine_spoils_one_ceiling_and_not_the_run(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    simulated.generator_limit = 50_000.0
+    started = Started(tmp_path, simulated)
+    started.measure(FORWARD)
+    simulated.generator_limit = CEILING
+    record = started.measure(FORWARD)
+    assert (record.ceiling, record.verdict) == (pytest.approx(CEILING, rel=0.05), "met")
+
+
+def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    started = Started(tmp_path, simulated)
+    forward = started.measure(FORWARD)
+    assert forward.trials[0].trial.load == pytest.approx(101_000)  # nothing is known yet: the floor
+    assert forward.measured is not None
+    assert started.measure(SNAT).trials[0].trial.load == forward.measured.rate  # the same datapath and profile
+    snat = started.measure(SNAT)
+    assert snat.measured is not None
+    assert snat.trials[0].trial.load == pytest.approx(snat.measured.rate, rel=0.05)  # the same ruleset, too
+    # Connections are another kind of work.
+    assert started.measure(FORWARD, "short-lived").trials[0].trial.load == pytest.approx(10_100)
+
+
+def test_a_record_of_packets_says_what_they_cost_and_how_long_they_took(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    record = Started(tmp_path, simulated).measure(FORWARD)
+    assert record.measured is not None
+    assert record.measured.cpu == CpuUse(0.9, 1_000.0, "PMD cycles")
+    assert record.measured.latency_us is not None
+    assert record.measured.pps == record.measured.rate
+
+
+def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    started = Started(tmp_path, simulated)
+    with pytest.raises(ConfigError, match=r"linux-router/notrack/1cpu-1rxq\.udp-64-10k: is missing"):
+        started.measure(Topology(datapath="linux-router", ruleset="notrack"))
+    assert started.run.records == []

@@ -1,0 +1,232 @@
+"""What the software generator does with a packet profile, and what it says of lost, late and translated packets."""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packets import checksums_are_right, parse, rewrite
+from wire import Handler, Wire
+
+from ctbench.errors import ConfigError
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import IMIX, PacketProfile
+from ctbench.traffic.software import stream_plan
+from ctbench.traffic.software.order import mask_and_shift, next_state, scrambled
+
+pytestmark = pytest.mark.unit
+
+ONE = PacketProfile(name="one", kind="packets", client_ips=10, server_ips=5)
+BOTH = ONE.model_copy(update={"directions": "both", "flows": 7})
+#: Packets per second, and seconds: few enough for a wire in Python.
+LOAD, SECONDS = 400, 0.5
+
+
+#: How long the generator waits for packets that are under way, seconds: a wire in Python may be kept off the CPU.
+PATIENCE, LESS_PATIENCE = 10.0, 1.5
+
+
+@pytest.fixture(autouse=True)
+def unhurried() -> Iterator[None]:
+    """The generator may be late: what is tested is whether things happen, not when."""
+    with patch.object(stream_plan, "LATE_LIMIT_S", 5.0), patch.object(stream_plan, "LINGER_S", PATIENCE):
+        yield
+
+
+def run(
+    handler: Handler, profile: PacketProfile = ONE, load: float = LOAD, queues: int = 1, patience: float = PATIENCE
+) -> Trial:
+    with patch.object(stream_plan, "LINGER_S", patience), Wire(handler, queues) as wire:
+        return wire.generator.run_trial(profile, load, SECONDS)
+
+
+def recorded(profile: PacketProfile, side: str = "client") -> list[bytes]:
+    """Frames that went in at one side of a wire that loses nothing."""
+    frames: list[bytes] = []
+
+    def handler(frame: bytes, came_from: str) -> list[bytes]:
+        if came_from == side:
+            frames.append(frame)
+        return [frame]
+
+    run(handler, profile)
+    return frames
+
+
+@pytest.mark.parametrize("size", [64, 128, 1518])
+def test_a_frame_has_the_size_of_the_profile_without_its_fcs_and_right_checksums(size: int) -> None:
+    frames = recorded(ONE.model_copy(update={"frame_bytes": size}))
+    assert {len(frame) for frame in frames} == {size - 4}
+    assert all(checksums_are_right(frame) for frame in frames)
+
+
+def test_imix_sends_its_sizes_in_their_shares() -> None:
+    sizes = Counter(len(frame) + 4 for frame in recorded(ONE.model_copy(update={"frame_bytes": "imix"})))
+    rounds = sizes.total() // sum(share for _, share in IMIX)
+    for size, share in IMIX:
+        assert abs(sizes[size] - share * rounds) <= share
+
+
+def test_flows_are_addresses_and_ports_each_sent_before_any_comes_again() -> None:
+    frames = recorded(ONE.model_copy(update={"flows": 23}))
+    sent = [(packet.source, packet.source_port, packet.destination) for packet in map(parse, frames)]
+    assert len(set(sent)) == 23
+    assert sent[:23] == sent[23:46]
+    assert {packet.destination_port for packet in map(parse, frames)} == {ONE.udp_port}
+
+
+def test_one_direction_leaves_the_servers_silent() -> None:
+    assert recorded(ONE, side="server") == []
+
+
+def test_a_vlan_tag_stands_before_the_packet_and_is_asked_for_when_it_comes_out() -> None:
+    profile = ONE.model_copy(update={"vlan": 100})
+    frames = recorded(profile)
+    assert all(frame[12:16] == struct.pack("!HH", 0x8100, 100) for frame in frames)
+    assert all(checksums_are_right(frame[:12] + frame[16:]) for frame in frames)
+    assert run(lambda frame, _: [frame], profile).loss_ratio == 0
+    untagged = run(lambda frame, _: [frame[:12] + frame[16:]], profile, patience=LESS_PATIENCE)
+    assert untagged.completed == 0
+
+
+def test_a_lossless_wire_delivers_every_packet_that_was_due() -> None:
+    trial = run(lambda frame, _: [frame], BOTH)
+    assert trial.unit == "packets"
+    assert trial.loss_ratio == 0
+    assert trial.intended == LOAD * SECONDS
+    assert {side: seen.received for side, seen in trial.directions.items()} == {"client": 100, "server": 100}
+    assert all(seen.latency_us and seen.latency_us.p50 <= seen.latency_us.max for seen in trial.directions.values())
+    assert trial.total_rx_packets["server"] == trial.total_tx_packets["client"]
+
+
+def test_loss_is_counted_in_the_direction_in_which_it_happened() -> None:
+    dropped = Counter[str]()
+
+    def handler(frame: bytes, side: str) -> list[bytes]:
+        counted = parse(frame).payload[7] & 0x80
+        if side == "server" and counted and dropped[side] < 10:
+            dropped[side] += 1
+            return []
+        return [frame]
+
+    trial = run(handler, BOTH, patience=LESS_PATIENCE)
+    assert trial.directions["client"].loss_ratio == 0
+    assert trial.directions["server"].received == trial.directions["server"].intended - 10
+    assert trial.loss_ratio == 10 / trial.intended
+
+
+def test_a_server_answers_whom_it_saw_so_that_translation_needs_no_configuration() -> None:
+    translated: dict[tuple[str, int], tuple[str, int]] = {}
+
+    def source_nat(frame: bytes, side: str) -> list[bytes]:
+        packet = parse(frame)
+        if side == "client":
+            outside = ("203.0.113.1", 20_000 + packet.source_port)
+            translated[outside] = (packet.source, packet.source_port)
+            return [rewrite(frame, source=outside[0], source_port=outside[1])]
+        inside = translated[packet.destination, packet.destination_port]
+        return [rewrite(frame, destination=inside[0], destination_port=inside[1])]
+
+    trial = run(source_nat, BOTH)
+    assert trial.directions["server"].received == trial.directions["server"].intended
+
+
+def test_what_a_dut_never_delivered_is_not_answered_and_counts_as_lost_both_ways() -> None:
+    trial = run(lambda frame, side: [], BOTH, patience=LESS_PATIENCE)
+    assert trial.loss_ratio == 1
+    assert trial.total_tx_packets["server"] == 0
+    assert trial.directions["server"].latency_us is None
+    assert trial.generator_limited == ""
+
+
+def test_packets_that_overtake_each_other_are_counted() -> None:
+    held: list[bytes] = []
+
+    def swap(frame: bytes, _: str) -> list[bytes]:
+        held.append(frame)
+        return [] if len(held) % 2 else [held.pop(), held.pop()]
+
+    # 100 pairs at most; the ramp's own pairs do not count.
+    trial = run(swap)
+    assert 90 <= trial.directions["client"].reordered <= 100
+
+
+def test_a_damaged_packet_is_lost_and_said_so() -> None:
+    def damage(frame: bytes, _: str) -> list[bytes]:
+        return [frame[:-1] + bytes([frame[-1] ^ 1])]
+
+    trial = run(damage, patience=LESS_PATIENCE)
+    assert trial.completed == 0
+    assert trial.failed["bad_checksum"] == trial.total_rx_packets["server"]
+
+
+def test_frames_of_an_earlier_trial_and_foreign_ones_do_not_count() -> None:
+    kept: list[bytes] = []
+
+    def handler(frame: bytes, _: str) -> list[bytes]:
+        kept.append(frame)
+        return [frame, kept[0], b"\xff" * 60]
+
+    with Wire(handler) as wire:
+        wire.generator.run_trial(ONE, LOAD, SECONDS)
+        trial = wire.generator.run_trial(ONE, LOAD, SECONDS)
+    assert trial.completed == trial.intended
+    sent = trial.total_tx_packets["client"]
+    assert trial.unexpected == {"unknown_packet": sent, "foreign": sent}
+
+
+def arp_request(target: str, asker: str = "198.18.0.1") -> bytes:
+    numbers = [bytes(int(part) for part in address.split(".")) for address in (asker, target)]
+    mac = bytes.fromhex("020000000101")
+    body = struct.pack("!HHBBH6s4s6s4s", 1, 0x800, 6, 4, 1, mac, numbers[0], bytes(6), numbers[1])
+    return (b"\xff" * 6 + mac + b"\x08\x06" + body).ljust(60, b"\0")
+
+
+@pytest.mark.parametrize(("target", "answers"), [("48.0.0.3", True), ("48.0.0.200", False), ("16.0.0.1", False)])
+def test_a_port_answers_arp_for_the_addresses_behind_it_and_for_no_others(target: str, answers: bool) -> None:
+    replies: list[bytes] = []
+
+    def handler(frame: bytes, side: str) -> list[bytes]:
+        if frame[12:14] == b"\x08\x06":
+            replies.append(frame)
+            return []
+        return [frame, arp_request(target)]
+
+    trial = run(handler)
+    assert trial.loss_ratio == 0
+    assert trial.unexpected == {}
+    assert bool(replies) == answers
+    for reply in replies:
+        operation, mac, address, asker_mac, asker = struct.unpack_from("!H6s4s6s4s", reply, 20)
+        assert (operation, mac, address) == (2, bytes.fromhex("020000000002"), bytes([48, 0, 0, 3]))
+        assert (asker_mac, asker) == (bytes.fromhex("020000000101"), bytes([198, 18, 0, 1]))
+        assert reply[:12] == asker_mac + mac
+
+
+def test_queues_share_the_flows_and_lose_nothing() -> None:
+    assert run(lambda frame, _: [frame], BOTH.model_copy(update={"flows": 64}), queues=4).loss_ratio == 0
+
+
+def test_no_load_is_refused_with_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="none"), Wire() as wire:
+        wire.generator.run_trial(ONE, 0, 1)
+
+
+def test_every_flow_is_sent_once_before_anything_counts() -> None:
+    timing = stream_plan.Timing.of(BOTH.model_copy(update={"flows": 600}), load=1000, duration_s=1)
+    assert timing.settle_s * 1000 / 2 > 600
+
+
+@given(st.integers(1, 3000), st.integers(0, 1 << 20))
+def test_the_random_order_holds_every_number_once(count: int, start: int) -> None:
+    mask, shift = mask_and_shift(count)
+    state, seen = start & mask, []
+    for _ in range(mask + 1):
+        state = next_state.py_func(state, mask)
+        number = scrambled.py_func(state, mask, shift)
+        if number < count:
+            seen.append(number)
+    assert sorted(seen) == list(range(count))

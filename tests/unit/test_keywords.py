@@ -1,0 +1,142 @@
+"""The keyword library without a testbed: what a wrong word in a suite is answered with."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from robot.api import Failure, SkipExecution
+
+from ConntrackSLA import ConntrackSLA, library
+from ctbench.dut.base import Topology
+from ctbench.errors import ConfigError, MissingResource
+from ctbench.exit_status import MISTAKES_FILE
+from ctbench.results.record import Baseline, Record
+from ctbench.traffic.profiles import load_profile
+
+from .simulated import FORWARDING, made_up_packet_floor, made_up_packet_record, made_up_record
+
+
+class Asked:
+    """In the place of an acceptance run: gives a record, or raises."""
+
+    def __init__(self, answer: Record | Exception) -> None:
+        self.answer = answer
+        self.topologies: list[Topology] = []
+        self.testbed = SimpleNamespace(placement=self.topologies.append)
+
+    profile = staticmethod(load_profile)
+
+    def measure(self, name: Any, topology: Topology, profile: str) -> Record:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+    """What the library would show as metadata of the test; Robot Framework itself does not run here."""
+    shown: dict[str, str] = {}
+    variables = {"${SUITE NAME}": "Suite", "${TEST NAME}": "Test", "@{TEST TAGS}": [], "${OUTPUT DIR}": str(tmp_path)}
+    robot = SimpleNamespace(
+        get_variables=lambda: variables,
+        get_variable_value=variables.get,
+        set_test_metadata=shown.__setitem__,
+        set_test_message=lambda message: shown.__setitem__("message", message),
+    )
+    monkeypatch.setattr(library, "BuiltIn", lambda: robot)
+    return shown
+
+
+def opened(answer: Record | Exception) -> tuple[ConntrackSLA, Asked]:
+    keywords, run = ConntrackSLA(), Asked(answer)
+    keywords._run = run  # type: ignore[assignment]
+    return keywords, run
+
+
+def sentence_of(action: Callable[[], object]) -> str:
+    with pytest.raises(Failure) as failure:
+        action()
+    return str(failure.value)
+
+
+def test_topologies_are_what_their_keywords_say(metadata: dict[str, str]) -> None:
+    keywords, run = opened(made_up_record())
+    keywords.apply_linux_router_topology("nftables-snat", rx_queues=2)
+    keywords.apply_linux_bridge_topology("forward", mtu=9000)
+    keywords.apply_ovs_dpdk_topology("normal", 1, 1, mtu=9000)
+    assert run.topologies == [
+        Topology(datapath="linux-router", ruleset="nftables-snat", rx_queues=2),
+        Topology(datapath="linux-bridge", ruleset="forward", mtu=9000),
+        Topology(datapath="ovs-dpdk", ruleset="normal", mtu=9000),
+    ]
+
+
+def test_a_topology_that_cannot_be_is_one_sentence(metadata: dict[str, str]) -> None:
+    keywords, _ = opened(made_up_record())
+    said = sentence_of(lambda: keywords.apply_linux_router_topology("forward", mtu=100))
+    assert said == "mtu is 100: input should be greater than or equal to 576."
+
+
+def test_a_profile_of_the_other_kind_is_answered_with_the_keyword_for_it(metadata: dict[str, str]) -> None:
+    keywords, _ = opened(made_up_record())
+    keywords.apply_linux_router_topology("forward")
+    assert sentence_of(lambda: keywords.measure_connection_rate("udp-64-10k")) == (
+        "udp-64-10k is a profile of packets: use Measure Packet Rate."
+    )
+    assert sentence_of(lambda: keywords.measure_packet_rate("short-lived")) == (
+        "short-lived is a profile of connections: use Measure Connection Rate."
+    )
+
+
+def test_packets_are_measured_judged_and_shown(metadata: dict[str, str]) -> None:
+    floor, baseline = made_up_packet_floor(">= 100k", share=">= 60%"), Baseline(key=FORWARDING, rate=412_000.0)
+    keywords, _ = opened(made_up_packet_record(floor=floor, baseline=baseline))
+    keywords.apply_linux_router_topology("iptables-snat")
+    keywords.measure_packet_rate("udp-64-10k")
+    keywords.packet_rate_should_meet_sla()
+    assert (metadata["Floor"], metadata["Measured"], metadata["Margin"]) == ("247.2 k pps", "264.4 k pps", "+7.0 %")
+    assert metadata["Relative"] == f"64.2 % of {FORWARDING} (412.0 k/s), at least 60 % promised"
+    assert metadata["message"].startswith("Met: 264.4 k/s packets")
+
+
+def test_a_missed_floor_fails_with_that_word_first(metadata: dict[str, str]) -> None:
+    keywords, _ = opened(made_up_packet_record(floor=made_up_packet_floor(">= 900k")))
+    keywords.apply_linux_router_topology("iptables-snat")
+    keywords.measure_packet_rate("udp-64-10k")
+    assert sentence_of(keywords.packet_rate_should_meet_sla).startswith("Missed: packets: 264.4 k/s instead of")
+    assert "Relative" not in metadata
+
+
+def test_what_was_not_measured_is_not_judged(metadata: dict[str, str]) -> None:
+    keywords, _ = opened(made_up_record())
+    said = sentence_of(keywords.packet_rate_should_meet_sla)
+    assert said == "No packets were measured in this test: use Measure Packet Rate first."
+    keywords.apply_linux_router_topology("forward")
+    keywords.measure_connection_rate("short-lived")
+    assert sentence_of(keywords.packet_rate_should_meet_sla) == said
+
+
+def test_without_a_topology_nothing_is_measured(metadata: dict[str, str]) -> None:
+    keywords, _ = opened(made_up_record())
+    assert sentence_of(lambda: keywords.measure_packet_rate("udp-64-10k")).startswith("No topology: ")
+
+
+def test_a_mistake_in_a_file_fails_the_test_and_is_noted_for_the_exit_status(
+    metadata: dict[str, str], tmp_path: Path
+) -> None:
+    keywords, _ = opened(ConfigError("mine.yaml: a floor is missing."))
+    keywords.apply_linux_router_topology("forward")
+    assert sentence_of(lambda: keywords.measure_packet_rate("udp-64-10k")) == "mine.yaml: a floor is missing."
+    sentence_of(lambda: keywords.measure_packet_rate("udp-64-10q"))
+    noted = (tmp_path / MISTAKES_FILE).read_text()
+    assert noted.startswith("mine.yaml: a floor is missing.\nvariables/profiles/udp-64-10q.yaml: no such file.")
+
+
+def test_what_the_testbed_lacks_skips_the_test(metadata: dict[str, str], tmp_path: Path) -> None:
+    keywords, _ = opened(MissingResource("The kernel module bonding is missing."))
+    keywords.apply_linux_bridge_topology("bond")
+    with pytest.raises(SkipExecution, match="bonding"):
+        keywords.measure_packet_rate("udp-64-10k")
+    assert not (tmp_path / MISTAKES_FILE).exists()

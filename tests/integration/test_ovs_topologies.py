@@ -6,6 +6,7 @@ import pytest
 
 from ctbench.dut.base import Topology
 from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.ovs.dut import RULESETS
 from ctbench.errors import ConfigError, MissingResource, TestbedError
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
@@ -55,7 +56,7 @@ def test_options_of_the_caches_are_set_and_taken_back(dut: OvsDpdkDut) -> None:
     assert "emc-insert-inv-prob" not in default and "smc-enable" not in default
 
 
-@pytest.mark.parametrize("ruleset", ["forward", "conntrack", "conntrack-normal", "nat"])
+@pytest.mark.parametrize("ruleset", sorted(file.stem for file in RULESETS.glob("*.flows")))
 def test_every_ruleset_that_ships_is_taken_as_it_is_written(dut: OvsDpdkDut, ruleset: str) -> None:
     dut.apply(Topology(ruleset=ruleset))
 
@@ -63,7 +64,7 @@ def test_every_ruleset_that_ships_is_taken_as_it_is_written(dut: OvsDpdkDut, rul
 
 
 def test_a_ruleset_that_is_not_there_names_those_that_are(dut: OvsDpdkDut) -> None:
-    with pytest.raises(ConfigError, match=r"conntrac is not a ruleset .* conntrack, conntrack-normal, forward, nat"):
+    with pytest.raises(ConfigError, match=r"conntrac is not a ruleset .* conntrack, conntrack-normal, forward"):
         dut.apply(Topology(ruleset="conntrac"))
 
 
@@ -72,6 +73,7 @@ def test_a_ruleset_that_is_not_there_names_those_that_are(dut: OvsDpdkDut) -> No
     [
         ("vsctl", "set Interface port0 options:n_rxq=3", "configured_rx_queues of port0: asked 2, found 3"),
         ("vsctl", "set Interface port1 options:n_rxq_desc=512", "rxq_descriptors of port1: asked 2048, found 512"),
+        ("vsctl", "set Interface port0 mtu_request=2000", "MTU of port0: asked 1500, found 2000"),
         ("vsctl", "set Open_vSwitch . other_config:pmd-cpu-mask=0x3", "pmd-cpu-mask: asked 0x1, found 0x3"),
         ("vsctl", "set Open_vSwitch . other_config:smc-enable=true", "smc-enable: asked None, found true"),
         ("vsctl", "del-zone-tp {datapath} zone=0", "timeouts of zone 0: asked .*, found {{}}"),
@@ -93,6 +95,24 @@ def test_what_changes_behind_its_back_is_found(dut: OvsDpdkDut, tool: str, argum
         timeouts = [f"{name}={value}" for name, value in dut.snapshot()["conntrack"]["timeouts"].items()]
         dut.control.vsctl("add-zone-tp", kind, "zone=0", *timeouts)
     dut.apply(topology)
+    dut.verify()
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("set Port port0 trunks=100,200", "trunks of port0: asked 100, found 100,200"),
+        ("clear Port port1 vlan_mode", "vlan_mode of port1: asked trunk, found None"),
+    ],
+)
+def test_vlans_of_a_port_that_change_behind_its_back_are_found(dut: OvsDpdkDut, command: str, complaint: str) -> None:
+    dut.apply(Topology(ruleset="vlan"))
+
+    dut.control.vsctl(*command.split())
+
+    with pytest.raises(TestbedError, match=complaint):
+        dut.verify()
+    dut.apply(Topology(ruleset="vlan"))
     dut.verify()
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from ctbench.dut.base import Topology
-from ctbench.dut.ovs.bridge import number_ports
+from ctbench.dut.ovs.counters import new_drops, since
 from ctbench.dut.ovs.daemons import ProcessIdentity
-from ctbench.dut.ovs.dut import RULESETS
-from ctbench.dut.ovs.health import log_problems, new_drops, process_problem, since
+from ctbench.dut.ovs.health import log_problems, process_problem
 from ctbench.dut.ovs.memory import choose_memory
 from ctbench.dut.ovs.parse import PortCounters
-from ctbench.dut.ovs.readback import differing_options, differing_ports, differing_queues
+from ctbench.dut.ovs.readback import differing_devices, differing_options, differing_queues
+from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
 from ctbench.hosts.machine import Hugepages, Placement
 
@@ -52,6 +52,13 @@ def test_an_idle_pmd_thread_beside_a_busy_one_is_a_difference() -> None:
     assert "none idle" in found
 
 
+def test_the_links_of_a_bond_have_queues_as_well() -> None:
+    found = queues([(f"port{number}", 0) for number in range(4)])
+
+    assert differing_queues(found, Topology(), placement(1), ("port0", "port1", "port2", "port3")) == []
+    assert "receive queues polled" in differing_queues(found, Topology(), placement(1))[0]
+
+
 def test_an_option_that_was_not_asked_for_is_a_difference() -> None:
     other_config = {"pmd-cpu-mask": "0x2", "smc-enable": "true"}
 
@@ -59,7 +66,7 @@ def test_an_option_that_was_not_asked_for_is_a_difference() -> None:
 
 
 def test_a_port_that_is_not_there_is_a_difference() -> None:
-    assert "configured_rx_queues of port0: asked 1, found None" in differing_ports({}, Topology())
+    assert "configured_rx_queues of port0: asked 1, found None" in differing_devices({}, Topology())
 
 
 def test_errors_are_fatal_and_stalls_are_warnings_and_the_rest_is_normal() -> None:
@@ -101,7 +108,14 @@ def test_only_drops_that_are_new_are_told() -> None:
     before = {1: PortCounters(drops={"a": 5, "b": 0}), 2: PortCounters(drops={"a": 9})}
     now = {1: PortCounters(drops={"a": 5, "b": 2}), 2: PortCounters(drops={"a": 4})}
 
-    assert new_drops(before, now, {1: "client", 2: "server"}) == {"client.b": 2, "server.a": 4}
+    assert new_drops(before, now) == {"client.b": 2, "server.a": 4}
+
+
+def test_drops_at_all_links_of_a_bond_are_their_sides() -> None:
+    before = {number: PortCounters(drops={"a": 0}) for number in SIDES}
+    now = {number: PortCounters(drops={"a": number}) for number in SIDES}
+
+    assert new_drops(before, now) == {"client.a": 1 + 3, "server.a": 2 + 4}
 
 
 def test_a_counter_that_started_again_counts_from_zero() -> None:
@@ -128,14 +142,3 @@ def test_a_build_of_ones_own_is_found_below_its_prefix() -> None:
     assert OvsInstallation(prefix="/opt/x").vswitchd_path == "/opt/x/sbin/ovs-vswitchd"
     assert OvsInstallation(vswitchd="/build/ovs-vswitchd").vswitchd_path == "/build/ovs-vswitchd"
     assert all(path.startswith("/opt/x/") for path in OvsInstallation(prefix="/opt/x").files)
-
-
-def test_ports_of_a_ruleset_get_their_numbers() -> None:
-    assert number_ports("ip in_port=port0 actions=output:port1") == "ip in_port=1 actions=output:2"
-    assert number_ports("in_port=port01") == "in_port=port01"
-
-
-def test_the_rulesets_ship() -> None:
-    shipped = {file.stem for file in RULESETS.glob("*.flows")}
-
-    assert shipped == {"forward", "conntrack", "conntrack-normal", "nat"}

@@ -3,6 +3,7 @@
 import pytest
 
 from ctbench.dut.ovs.parse import (
+    parse_bond_members,
     parse_log_line,
     parse_pmd_statistics,
     parse_port_options,
@@ -94,6 +95,21 @@ TASKS = """\
 """
 
 
+BOND_SHOW = """\
+---- bond1 ----
+bond_mode: balance-slb
+all members active: false
+active member mac: 8a:36:b2:25:a5:cd(port1)
+
+member port1: enabled
+  active member
+  may_enable: true
+
+member port3: disabled
+  may_enable: false
+"""
+
+
 def test_the_queues_of_each_pmd_thread_are_read() -> None:
     assert parse_rxq_map(RXQ_SHOW) == {1: [("port0", 0), ("port1", 1)], 13: []}
 
@@ -111,6 +127,10 @@ def test_a_pmd_thread_that_saw_nothing_costs_no_cycles_per_packet() -> None:
     (statistics,) = parse_pmd_statistics("pmd thread numa_id 0 core_id 1:\n  packets received: 0\n").values()
 
     assert (statistics.cycles_per_packet, statistics.processing_percent) == (0, 0)
+
+
+def test_the_members_of_a_bond_are_read_with_whether_they_are_in_use() -> None:
+    assert parse_bond_members(BOND_SHOW) == {"port1": True, "port3": False}
 
 
 def test_what_a_port_is_configured_to_is_read() -> None:

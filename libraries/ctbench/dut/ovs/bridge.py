@@ -1,35 +1,32 @@
 """The bridge with its two ports: sets up what a topology asks for, and changes only what differs."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ctbench.dut.base import Topology
 from ctbench.dut.ovs.control import BRIDGE, OvsControl
+from ctbench.dut.ovs.ruleset import NUMBERS, BridgePort, Ruleset, number_ports
 from ctbench.dut.ovs.settings import PACKAGES, ConntrackSettings
-from ctbench.errors import ConfigError, TestbedError
+from ctbench.errors import TestbedError
 from ctbench.hosts.machine import Placement
-
-#: Ports by name and OpenFlow number: client side first.
-PORTS = {"port0": 1, "port1": 2}
 
 
 class Bridge:
-    """One bridge of the userspace datapath, with the ports `port0` (clients) and `port1` (servers)."""
+    """One bridge of the userspace datapath, with a port towards the clients and one towards the servers."""
 
     def __init__(
         self, control: OvsControl, datapath_type: str, conntrack: ConntrackSettings, pci: Sequence[str] = ()
     ) -> None:
         """`datapath_type` is `netdev`, or `dummy` (the same datapath with a LOCAL port that needs no tap device);
-        `pci` are the two ports' PCI addresses, empty for memif."""
+        `pci` are the interfaces' PCI addresses, client and server side in turn, empty for memif."""
         self._control = control
         self.datapath_type = datapath_type
         self._conntrack = conntrack
         self._pci = tuple(pci)
         self._descriptors = 0
         self._vdevs = 0
-        self._devargs: dict[str, str] = {}
+        self._ports: tuple[BridgePort, ...] = ()
         self.memif_sockets: dict[str, str] = {}
 
     @property
@@ -49,14 +46,14 @@ class Bridge:
         timeouts = [f"{name}={seconds}" for name, seconds in self._conntrack.timeouts.items()]
         self._control.vsctl("add-zone-tp", kind, "zone=0", *timeouts)
 
-    def configure(self, topology: Topology, placement: Placement, ruleset: str) -> None:
-        """Bring the running instance to `topology`; `ruleset` is the text of its file."""
+    def configure(self, topology: Topology, placement: Placement, ruleset: Ruleset) -> None:
+        """Bring the running instance to `topology`."""
         self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={placement.pmd_mask}")
         self._set_option("emc-insert-inv-prob", topology.emc_insert_inv_prob)
         self._set_option("smc-enable", None if topology.smc is None else str(topology.smc).lower())
-        self._set_ports(topology)
+        self._set_ports(topology, ruleset.ports)
         self._control.appctl("dpctl/ct-set-maxconns", str(self._conntrack.max_connections))
-        self._load(ruleset)
+        self._load(ruleset.flows)
 
     def _set_option(self, key: str, value: object) -> None:
         if value is None:
@@ -64,61 +61,61 @@ class Bridge:
         else:
             self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:{key}={value}")
 
-    def _set_ports(self, topology: Topology) -> None:
-        queues = [
+    def _set_ports(self, topology: Topology, ports: Sequence[BridgePort]) -> None:
+        settings = [
             f"options:n_rxq={topology.rx_queues}",
             f"options:n_rxq_desc={topology.rx_descriptors}",
             f"options:n_txq_desc={topology.rx_descriptors}",
+            f"mtu_request={topology.mtu}",
         ]
         # A memif device has the size of its rings in its name, and a live port whose devargs change leaves the old
-        # socket busy. So the port is made anew, under a name that was not used before.
-        anew = not self._devargs or (not self._pci and self._descriptors != topology.rx_descriptors)
-        for index, (port, number) in enumerate(PORTS.items()):
-            settings = ["set", "Interface", port, *queues]
-            if anew:
-                self._devargs[port] = self._new_device(port, index, topology.rx_descriptors)
-                device = ["type=dpdk", f'options:dpdk-devargs="{self._devargs[port]}"', f"ofport_request={number}"]
-                remove = ["--if-exists", "del-port", BRIDGE, port]
-                self._control.vsctl(*remove)
-                self._control.vsctl("add-port", BRIDGE, port, "--", *settings, *device)
-            else:
-                self._control.vsctl(*settings)
-            self._check_port(port)
-        self._descriptors = topology.rx_descriptors
+        # socket busy. So the ports are made anew, under names that were not used before; other ports are so anyway.
+        anew = self._ports != tuple(ports) or (not self._pci and self._descriptors != topology.rx_descriptors)
+        for old in self._ports if anew else ():
+            self._control.vsctl("del-port", BRIDGE, old.name)
+        for port in ports:
+            command = _port_command(port, add=anew)
+            for interface in port.interfaces:
+                command += ["--", "set", "Interface", interface, *settings]
+                if anew:
+                    devargs = self._new_device(interface, topology.rx_descriptors)
+                    number = f"ofport_request={NUMBERS[interface]}"
+                    command += ["type=dpdk", f'options:dpdk-devargs="{devargs}"', number]
+            self._control.vsctl(*command)
+            for interface in port.interfaces:
+                self._check_interface(interface)
+        self._ports, self._descriptors = tuple(ports), topology.rx_descriptors
 
-    def _new_device(self, port: str, index: int, descriptors: int) -> str:
-        """Device arguments of a port; DPDK guide, memif poll mode driver. Its `rsize` is log2 of the ring's size.
+    def _new_device(self, interface: str, descriptors: int) -> str:
+        """Device arguments of an interface; DPDK guide, memif poll mode driver. Its `rsize` is log2 of the ring's size.
         A socket that is a file crosses network namespaces, an abstract one does not."""
         if self._pci:
-            return self._pci[index]
+            return self._pci[NUMBERS[interface] - 1]
         self._vdevs += 1
-        self.memif_sockets[port] = f"{self._control.folder}/{port}.{self._vdevs}.sock"
+        self.memif_sockets[interface] = f"{self._control.folder}/{interface}.{self._vdevs}.sock"
         ring = descriptors.bit_length() - 1
-        socket = f"socket={self.memif_sockets[port]},socket-abstract=no"
+        socket = f"socket={self.memif_sockets[interface]},socket-abstract=no"
         return f"net_memif{self._vdevs},role=server,{socket},id=0,rsize={ring}"
 
-    def _check_port(self, port: str) -> None:
-        error = self._control.columns("Interface", port, "error")["error"]
+    def _check_interface(self, interface: str) -> None:
+        error = self._control.columns("Interface", interface, "error")["error"]
         if error:
-            raise TestbedError(f"OVS cannot open {port}: {error}. Is a package missing ({PACKAGES})?")
+            raise TestbedError(f"OVS cannot open {interface}: {error}. Is a package missing ({PACKAGES})?")
 
-    def _load(self, ruleset: str) -> None:
+    def _load(self, flows: str) -> None:
         with TemporaryDirectory() as folder:
             numbered = Path(folder, "ruleset.flows")
-            numbered.write_text(number_ports(ruleset))
+            numbered.write_text(number_ports(flows))
             self._control.host.put(numbered, self.flows)
         self._control.ofctl("del-flows", BRIDGE)
         self._control.ofctl("add-flows", BRIDGE, self.flows)
 
 
-def read_ruleset(path: Path) -> str:
-    """Text of a ruleset file; `ConfigError` names the rulesets that there are."""
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.flows")))
-        raise ConfigError(f"{path.stem} is not a ruleset of Open vSwitch. Expected one of: {known} (in {path.parent}).")
-    return path.read_text()
-
-
-def number_ports(ruleset: str) -> str:
-    """The ruleset with the ports' numbers for their names: `ovs-ofctl diff-flows` takes no names in a file."""
-    return re.sub(r"\b(" + "|".join(PORTS) + r")\b", lambda match: str(PORTS[match[1]]), ruleset)
+def _port_command(port: BridgePort, *, add: bool) -> list[str]:
+    """The ovs-vsctl command that adds a port to the bridge, or sets the columns of one that is there."""
+    columns = [f"{column}={value}" for column, value in port.columns.items()]
+    if not add:
+        return ["--", "set", "Port", port.name, *columns] if columns else []
+    if port.is_bond:
+        return ["--", "add-bond", BRIDGE, port.name, *port.interfaces, *columns]
+    return ["--", "add-port", BRIDGE, port.name, *columns]

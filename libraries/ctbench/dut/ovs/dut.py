@@ -6,15 +6,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from ctbench.dut.base import DutCounters, Ports, Problem, Topology
-from ctbench.dut.ovs.bridge import PORTS, Bridge, read_ruleset
+from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, Topology
+from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.control import BRIDGE, OvsControl
+from ctbench.dut.ovs.counters import counters_since, new_drops
+from ctbench.dut.ovs.cpu import cpu_use
 from ctbench.dut.ovs.daemons import POLL_S, OvsDaemons, ProcessIdentity
-from ctbench.dut.ovs.health import TrialStart, log_problems, new_drops, process_problem, since
+from ctbench.dut.ovs.health import TrialStart, log_problems, process_problem
+from ctbench.dut.ovs.installation import read_versions, refuse_unequal_rings, require_installation, transmit_queues
 from ctbench.dut.ovs.memory import Memory, choose_memory
-from ctbench.dut.ovs.parse import PortCounters, parse_pmd_statistics, parse_ports, parse_rxq_map
+from ctbench.dut.ovs.parse import (
+    PortCounters,
+    parse_bond_members,
+    parse_cycle_rate,
+    parse_pmd_statistics,
+    parse_ports,
+    parse_rxq_map,
+)
 from ctbench.dut.ovs.readback import differences, differing_threads
-from ctbench.dut.ovs.settings import PACKAGES, ConntrackSettings, OvsInstallation
+from ctbench.dut.ovs.ruleset import Ruleset, read_ruleset
+from ctbench.dut.ovs.settings import ConntrackSettings, OvsInstallation
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host
@@ -24,8 +35,6 @@ from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugep
 FOLDER = "/run/ctbench/ovs"
 #: The ruleset files that ship with the suite.
 RULESETS = Path(__file__).parents[4] / "resources" / "rulesets" / "ovs"
-#: OpenFlow port number -> side, the keys of `DutCounters`.
-SIDES = {PORTS["port0"]: "client", PORTS["port1"]: "server"}
 #: Device that the LOCAL port of a `netdev` bridge needs; only root can open it on some distributions.
 TUN = "/dev/net/tun"
 #: Frames that a memif ring holds at least.
@@ -71,32 +80,51 @@ class OvsDpdkDut:
         self.control = OvsControl(host, self._installation, FOLDER)
         self._daemons = OvsDaemons(self.control)
         self._bridge: Bridge | None = None
-        self._pretended_numa = ""
+        self._started_for = ("", 0)
         self._memory = Memory(memory_mb, hugepages=False)
         self._version: dict[str, str] = {}
-        self._applied: tuple[Topology, Placement] | None = None
+        self._applied: tuple[Topology, Ruleset, Placement] | None = None
         self._trial: TrialStart | None = None
         self._counted_from: dict[int, PortCounters] = {}
 
     def apply(self, topology: Topology) -> Ports:
-        """See `Dut.apply`. ovs-vswitchd keeps running from topology to topology."""
+        """See `Dut.apply`. ovs-vswitchd keeps running from topology to topology, unless the MTU is another one."""
         placement = self.placement(topology)
-        ruleset = read_ruleset(self._rulesets / f"{topology.ruleset}.flows")
+        ruleset = read_ruleset(self._rulesets, topology.ruleset)
+        self._require_cards(ruleset)
         numa = pretended_numa(topology.pmd_cpus) if placement.oversubscribed else ""
-        if self._bridge is None or numa != self._pretended_numa or self._daemons.vswitchd() is None:
+        # An MTU has buffers of its own, and in memory that another one's have left full of holes OVS may fail to make
+        # them ("Failed to create memory pool"). A fresh one also makes as many of them every time.
+        fixed = (numa, topology.mtu)
+        if self._bridge is None or fixed != self._started_for or self._daemons.vswitchd() is None:
             self._bridge = self._start(placement, numa)
+            self._started_for = fixed
+        if not self._pci:
+            refuse_unequal_rings(self._version["dpdk_version"], topology)
         try:
             self._bridge.configure(topology, placement, ruleset)
             keep_off_pmd_cpus(self._host, self._running().pid, placement)
-            self._applied = (topology, placement)
+            self._applied = (topology, ruleset, placement)
             self._wait_until_settled()
             self._counted_from = self._read_ports()
-            self.begin_trial()
+            self._trial = self._start_of_trial()
         except TestbedError:
             self._save_log()
             self._bridge = None  # whatever state it is in: the next topology gets a fresh one
             raise
-        return self._ports(self._bridge, topology)
+        return self._ports(topology)
+
+    def links(self) -> list[tuple[str, str]]:
+        """How the generator reaches the links of the applied topology, client side first: a memif socket or a PCI
+        address for each end. Rulesets with bonds have two links, all others one."""
+        if self._bridge is None or self._applied is None:
+            raise TestbedError("No topology is applied.")
+        interfaces = self._applied[1].interfaces
+        if self._pci:
+            ends = list(self._pci[: len(interfaces)])
+        else:
+            ends = [str(self._host.local_path(self._bridge.memif_sockets[name])) for name in interfaces]
+        return list(zip(ends[::2], ends[1::2], strict=True))
 
     def verify(self) -> None:
         """Read back the applied topology; `TestbedError` names each difference, asked and found."""
@@ -118,9 +146,10 @@ class OvsDpdkDut:
         return int(self.control.appctl("dpctl/ct-get-nconns"))
 
     def begin_trial(self) -> None:
-        """See `Dut.begin_trial`; clears the PMD threads' statistics."""
-        self.control.appctl("dpif-netdev/pmd-stats-clear")
-        self._trial = TrialStart(self._running(), self._daemons.log_size(), self._read_ports())
+        """See `Dut.begin_trial`; clears the PMD threads' statistics. Waits until all links of bonds are in use: OVS
+        sees with a delay that the generator has come, and until then drops what comes."""
+        self._await_bonds()
+        self._trial = self._start_of_trial()
 
     def health(self) -> list[Problem]:
         """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself."""
@@ -132,18 +161,19 @@ class OvsDpdkDut:
         if problem:
             self._save_log()
             return problems
-        lost = new_drops(self._trial.ports, self._read_ports(), SIDES)
+        lost = new_drops(self._trial.ports, self._read_ports())
         return problems + [Problem("warning", f"OVS lost {count} packets: {name}.") for name, count in lost.items()]
 
     def counters(self) -> DutCounters:
         """See `Dut.counters`; immediate, not what ovs-vswitchd writes to its database every 5 s."""
-        now = self._read_ports()
-        start = self._counted_from
-        return DutCounters(
-            {side: since(start[port].rx_packets, now[port].rx_packets) for port, side in SIDES.items()},
-            {side: since(start[port].tx_packets, now[port].tx_packets) for port, side in SIDES.items()},
-            new_drops(start, now, SIDES),
-        )
+        return counters_since(self._counted_from, self._read_ports())
+
+    def cpu_use(self) -> CpuUse | None:
+        """See `Dut.cpu_use`; none of a dead OVS. The time after a trial counts as idle: to be asked at its end."""
+        if self._daemons.vswitchd() is None:
+            return None
+        statistics = parse_pmd_statistics(self.control.appctl("dpif-netdev/pmd-stats-show"))
+        return cpu_use(statistics.values(), parse_cycle_rate(self.control.appctl("dpif-netdev/pmd-perf-show")))
 
     def snapshot(self) -> dict[str, Any]:
         """See `Dut.snapshot`; without what only a running ovs-vswitchd can say when it is dead."""
@@ -156,7 +186,7 @@ class OvsDpdkDut:
         }
         if self._bridge is None or self._applied is None:
             return facts
-        topology, placement = self._applied
+        topology, _, placement = self._applied
         facts |= {
             "topology": topology.model_dump(),
             "datapath_type": self._bridge.datapath_type,
@@ -175,7 +205,7 @@ class OvsDpdkDut:
         self._daemons.stop()
 
     def _start(self, placement: Placement, numa: str) -> Bridge:
-        self._require_installation()
+        require_installation(self._host, self._installation)
         self._save_log()
         self._bridge = self._applied = self._trial = None
         self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
@@ -192,29 +222,21 @@ class OvsDpdkDut:
         options = ["--enable-dummy"] if kind == "dummy" else []
         options += [f"--dummy-numa={numa}"] if numa else []
         self._daemons.start(other_config, options, placement.housekeeping)
-        self._pretended_numa = numa
-        self._version = self._read_versions()
+        self._version = read_versions(self._host, self._installation)
         bridge = Bridge(self.control, kind, self._conntrack, self._pci)
         bridge.create()
         return bridge
 
-    def _require_installation(self) -> None:
-        done = self._host.run(["ls", "-d", *self._installation.files], check=False)
-        missing = [path for path in self._installation.files if path not in done.stdout.splitlines()]
-        if missing:
+    def _require_cards(self, ruleset: Ruleset) -> None:
+        if self._pci and len(self._pci) < len(ruleset.interfaces):
             raise MissingResource(
-                f"OVS-DPDK is not on {self._host.name}: {', '.join(missing)} not found. Install {PACKAGES}."
+                f"The ruleset needs {len(ruleset.interfaces)} network ports; OVS has {len(self._pci)} on this testbed."
             )
 
     def _can_open(self, device: str) -> bool:
         # Permission bits do not tell: a sandbox's root is nobody to the host's devices. Copying nothing opens it.
         argv = ["dd", f"if={device}", f"of={device}", "count=0", "conv=notrunc,nocreat"]
         return self._host.run(argv, check=False).exit_status == 0
-
-    def _read_versions(self) -> dict[str, str]:
-        lines = self._host.run([self._installation.vswitchd_path, "--version"]).stdout.splitlines()
-        dpdk = [line.split()[-1] for line in lines if line.startswith("DPDK ")]
-        return {"version": lines[0].split()[-1], "dpdk_version": dpdk[0] if dpdk else "none"}
 
     def _wait_until_settled(self) -> None:
         """OVS answers ovs-vsctl before its datapath has followed; what differs in the end is an error."""
@@ -227,9 +249,26 @@ class OvsDpdkDut:
     def _differences(self) -> list[str]:
         if self._bridge is None or self._applied is None:
             raise TestbedError("No topology is applied.")
-        topology, placement = self._applied
+        topology, ruleset, placement = self._applied
         found = differing_threads(self.control, self._running().pid, placement)
-        return found + differences(self.control, self._bridge, topology, placement, self._conntrack)
+        return found + differences(self.control, self._bridge, topology, ruleset, placement, self._conntrack)
+
+    def _await_bonds(self) -> None:
+        bonds = self._applied[1].bonds if self._applied else ()
+        deadline = time.monotonic() + SETTLE_TIMEOUT_S
+        while bonds and (idle := self._idle_members(bonds)):
+            if time.monotonic() > deadline:
+                raise TestbedError(f"Links of bonds are down: {', '.join(idle)}. Is the generator at their other end?")
+            time.sleep(POLL_S)
+
+    def _idle_members(self, bonds: Sequence[str]) -> list[str]:
+        members = [parse_bond_members(self.control.appctl("bond/show", bond)) for bond in bonds]
+        return sorted(name for bond in members for name, used in bond.items() if not used)
+
+    def _start_of_trial(self) -> TrialStart:
+        start = TrialStart(self._running(), self._daemons.log_size(), self._read_ports())
+        self.control.appctl("dpif-netdev/pmd-stats-clear")
+        return start
 
     def _running(self) -> ProcessIdentity:
         process = self._daemons.vswitchd()
@@ -237,15 +276,12 @@ class OvsDpdkDut:
             raise TestbedError(f"ovs-vswitchd died: {self._daemons.log_excerpt()}.")
         return process
 
-    def _ports(self, bridge: Bridge, topology: Topology) -> Ports:
+    def _ports(self, topology: Topology) -> Ports:
         kind: Literal["memif", "pci"] = "pci" if self._pci else "memif"
-        if self._pci:
-            client, server = self._pci
-        else:
-            client, server = (str(self._host.local_path(bridge.memif_sockets[port])) for port in PORTS)
+        (client, server), *more = self.links()
         # The queues share what a link holds: a topology with more of them is not given more time to answer.
         ring = max(LEAST_MEMIF_RING, self._memif_frames >> (topology.rx_queues - 1).bit_length())
-        return Ports(kind, client, server, topology.rx_queues, topology.pmd_cpus + 1, ring)
+        return Ports(kind, client, server, topology.rx_queues, transmit_queues(topology), ring, tuple(more))
 
     def _read_ports(self) -> dict[int, PortCounters]:
         return parse_ports(self.control.ofctl("-O", "OpenFlow14", "dump-ports", BRIDGE))

@@ -46,24 +46,6 @@ def log_problems(lines: Iterable[str]) -> list[Problem]:
     ]
 
 
-def new_drops(
-    before: Mapping[int, PortCounters], now: Mapping[int, PortCounters], names: Mapping[int, str]
-) -> dict[str, int]:
-    """`<side>.<counter>` -> packets lost at a port since `before`; only those that are not zero."""
-    drops = {}
-    for number, side in names.items():
-        for counter, value in now[number].drops.items():
-            lost = since(before[number].drops.get(counter, 0), value)
-            if lost:
-                drops[f"{side}.{counter}"] = lost
-    return drops
-
-
-def since(before: int, now: int) -> int:
-    """Increase of a counter that starts again at 0 when a port's device is made anew."""
-    return now - before if now >= before else now
-
-
 def _messages(lines: Iterable[LogLine]) -> list[str]:
     texts = list(dict.fromkeys(f"{line.message} ({line.module})" for line in lines))
     more = len(texts) - MESSAGES_AT_MOST

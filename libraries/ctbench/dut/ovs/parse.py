@@ -108,6 +108,19 @@ def parse_pmd_statistics(text: str) -> dict[int, PmdStatistics]:
     return statistics
 
 
+def parse_cycle_rate(text: str) -> float | None:
+    """Cycles per second that a PMD thread counts, from `dpif-netdev/pmd-perf-show`; None when it does not tell. Both
+    the cycles and the time are OVS' own, so that it does not matter how long the command took."""
+    seconds = re.search(r"^Measurement duration: ([\d.]+) s", text, re.MULTILINE)
+    cycles = re.search(r"^  - Used TSC cycles: +(\d+)", text, re.MULTILINE)
+    return int(cycles[1]) / float(seconds[1]) if seconds and cycles and float(seconds[1]) else None
+
+
+def parse_bond_members(text: str) -> dict[str, bool]:
+    """Member of a bond -> whether it is in use, from `bond/show`."""
+    return {match[1]: match[2] == "enabled" for match in re.finditer(r"^member (\S+): (\w+)", text, re.MULTILINE)}
+
+
 def parse_port_options(text: str) -> dict[str, dict[str, str]]:
     """Port -> what its device is configured to, from `dpif/show` (`configured_rx_queues`, …)."""
     ports = {}

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctbench.dut.base import Topology
-from ctbench.dut.ovs.bridge import PORTS, Bridge
+from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.control import BRIDGE, OvsControl
+from ctbench.dut.ovs.installation import transmit_queues
 from ctbench.dut.ovs.parse import parse_port_options, parse_rxq_map, parse_zone_timeouts
+from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, Ruleset
 from ctbench.dut.ovs.settings import ConntrackSettings
 from ctbench.dut.ovs.threads import misplaced, read_threads
 from ctbench.hosts.machine import Placement
@@ -16,17 +18,28 @@ RxqMap = Mapping[int, Sequence[tuple[str, int]]]
 
 
 def differences(
-    control: OvsControl, bridge: Bridge, topology: Topology, placement: Placement, conntrack: ConntrackSettings
+    control: OvsControl,
+    bridge: Bridge,
+    topology: Topology,
+    ruleset: Ruleset,
+    placement: Placement,
+    conntrack: ConntrackSettings,
 ) -> list[str]:
     """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
     found: list[str] = []
     found += differing_options(
         control.columns("Open_vSwitch", ".", "other_config")["other_config"], topology, placement
     )
-    found += differing_queues(parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show")), topology, placement)
-    found += differing_ports(parse_port_options(control.appctl("dpif/show")), topology)
-    for port, number in PORTS.items():
-        _compare(found, f"OpenFlow number of {port}", number, control.columns("Interface", port, "ofport")["ofport"])
+    interfaces = ruleset.interfaces
+    queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
+    found += differing_queues(queues, topology, placement, interfaces)
+    found += differing_devices(parse_port_options(control.appctl("dpif/show")), topology, interfaces)
+    for interface in interfaces:
+        columns = control.columns("Interface", interface, "ofport", "mtu")
+        _compare(found, f"OpenFlow number of {interface}", NUMBERS[interface], columns["ofport"])
+        _compare(found, f"MTU of {interface}", topology.mtu, columns["mtu"])
+    for port in ruleset.ports:
+        found += _differing_columns(control, port)
     _compare(found, "conntrack limit", conntrack.max_connections, int(control.appctl("dpctl/ct-get-maxconns")))
     zones = parse_zone_timeouts(control.vsctl("list-zone-tp", bridge.datapath_type))
     _compare(found, "conntrack timeouts of zone 0", conntrack.timeouts, zones.get(0, {}))
@@ -47,12 +60,14 @@ def differing_options(other_config: Mapping[str, str], topology: Topology, place
     return found
 
 
-def differing_queues(queues: RxqMap, topology: Topology, placement: Placement) -> list[str]:
+def differing_queues(
+    queues: RxqMap, topology: Topology, placement: Placement, interfaces: Sequence[str] = LINKS[0]
+) -> list[str]:
     """Differences in the PMD threads and the queues that they poll. OVS chooses which thread polls which queue; asked
     is that every queue has one, and that none idles while another has two."""
     found: list[str] = []
     _compare(found, "CPUs of the PMD threads", sorted(placement.pmd), sorted(queues))
-    wanted = sorted((port, queue) for port in PORTS for queue in range(topology.rx_queues))
+    wanted = sorted((port, queue) for port in interfaces for queue in range(topology.rx_queues))
     _compare(found, "receive queues polled", wanted, sorted(queue for polled in queues.values() for queue in polled))
     counts = {cpu: len(polled) for cpu, polled in queues.items()}
     if counts and min(counts.values()) == 0 and max(counts.values()) > 1:
@@ -60,19 +75,20 @@ def differing_queues(queues: RxqMap, topology: Topology, placement: Placement) -
     return found
 
 
-def differing_ports(options: Mapping[str, Mapping[str, str]], topology: Topology) -> list[str]:
-    """Differences in what the ports' devices are configured to."""
+def differing_devices(
+    options: Mapping[str, Mapping[str, str]], topology: Topology, interfaces: Sequence[str] = LINKS[0]
+) -> list[str]:
+    """Differences in what the interfaces' devices are configured to."""
     wanted = {
         "configured_rx_queues": topology.rx_queues,
         "configured_rxq_descriptors": topology.rx_descriptors,
         "configured_txq_descriptors": topology.rx_descriptors,
-        # OVS gives each PMD thread a transmit queue of its own, and one to its other threads.
-        "configured_tx_queues": topology.pmd_cpus + 1,
+        "configured_tx_queues": transmit_queues(topology),
     }
     found: list[str] = []
-    for port in PORTS:
+    for interface in interfaces:
         for name, value in wanted.items():
-            _compare(found, f"{name} of {port}", str(value), options.get(port, {}).get(name))
+            _compare(found, f"{name} of {interface}", str(value), options.get(interface, {}).get(name))
     return found
 
 
@@ -83,6 +99,16 @@ def differing_threads(control: OvsControl, pid: int, placement: Placement) -> li
         f"{thread.pmd_cpu if thread.pmd_cpu is not None else placement.housekeeping}, found {thread.cpus}"
         for thread in misplaced(read_threads(control.host, pid), placement)
     ]
+
+
+def _differing_columns(control: OvsControl, port: BridgePort) -> list[str]:
+    """Differences in what the bridge does with a port: its VLANs, the mode of a bond."""
+    found: list[str] = []
+    for column, value in port.columns.items():
+        # A set of one comes in brackets, a string of digits in quotes; ovs-vsctl(8), section Database Values.
+        got = control.vsctl("--if-exists", "get", "Port", port.name, column).strip().strip('"[]').replace(" ", "")
+        _compare(found, f"{column} of {port.name}", value, got or None)
+    return found
 
 
 def _compare(found: list[str], what: str, asked: Any, got: Any) -> None:

@@ -4,7 +4,8 @@
 # Not `python3`: a pyenv shim would tie the .venv to one user's home, which other users cannot read.
 system_python=/usr/bin/python3
 
-readonly PACKAGES=(openvswitch-switch-dpdk iproute2 iptables nftables conntrack ethtool util-linux python3-venv)
+readonly PACKAGES=(openvswitch-switch-dpdk iproute2 iptables nftables conntrack ethtool procps util-linux
+    python3-venv)
 readonly TEST_PACKAGES=(tshark)
 
 # --- system packages ------------------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
-"""The YAML model of a testbed: what the DUT is, what generates the traffic, which CPUs each gets.
+"""The YAML model of a testbed: what the DUTs are, what generates the traffic, which CPUs each gets.
 
-A further kind of DUT, port or generator is one more class with another `type` (`kind`), and the alias
-below it becomes a union: `DutConfig = Annotated[OvsDpdkConfig | LinuxRouterConfig, Field(discriminator="type")]`.
+A further kind of DUT, port or generator is one more class with another `type` (`kind`) in the union below it.
 """
 
+import re
+from collections import Counter
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -23,8 +24,14 @@ def _check_prefix(prefix: str) -> str:
 
 def _check_ring_size(size: int) -> int:
     if size & (size - 1) or not 64 <= size <= 16384:
-        raise ValueError(f"{size} is no size of a memif ring.\n  Expected a power of two from 64 to 16384.")
+        raise ValueError(f"{size} is no size of a ring.\n  Expected a power of two from 64 to 16384.")
     return size
+
+
+def _check_interface(name: str) -> str:
+    if not re.fullmatch(r"[^\s/]{1,15}", name):
+        raise ValueError(f'{quoted(name)} is no name of a network interface.\n  Expected one such as "ens1f0".')
+    return name
 
 
 def _check_cpus(cpus: list[int]) -> list[int]:
@@ -33,6 +40,8 @@ def _check_cpus(cpus: list[int]) -> list[int]:
     return cpus
 
 
+RingSize = Annotated[int, AfterValidator(_check_ring_size)]
+Interface = Annotated[str, AfterValidator(_check_interface)]
 CpuList = Annotated[list[int], AfterValidator(_check_cpus)]
 
 
@@ -48,7 +57,7 @@ class MemifPorts(Settings):
 
     kind: Literal["memif"]
     #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
-    ring_size: Annotated[int, AfterValidator(_check_ring_size)]
+    ring_size: RingSize
 
 
 class OvsDpdkConfig(Settings):
@@ -65,14 +74,64 @@ class OvsDpdkConfig(Settings):
     hugepages: Literal["auto", "never"]
 
 
+class VethPorts(Settings):
+    """Two veth pairs: no NIC, no root."""
+
+    kind: Literal["veth"]
+    #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
+    ring_size: RingSize
+
+
+class InterfacePorts(Settings):
+    """Two network cards of a lab's host."""
+
+    kind: Literal["interfaces"]
+    #: The interface towards the clients, and towards the servers.
+    client: Interface
+    server: Interface
+
+    @model_validator(mode="after")
+    def _are_two(self) -> Self:
+        if self.client == self.server:
+            raise ValueError(f"client and server are both {quoted(self.client)}.\n  Expected two interfaces.")
+        return self
+
+
+class LinuxConfig(Settings):
+    """The Linux kernel as the DUT: as a router or as a bridge."""
+
+    type: Literal["linux-router", "linux-bridge"]
+    #: `sandbox`: namespaces of the run's own on this machine; `local`: this machine itself, as root.
+    host: Literal["sandbox", "local"]
+    ports: Annotated[VethPorts | InterfacePorts, Field(discriminator="kind")]
+
+    @model_validator(mode="after")
+    def _ports_are_on_the_host(self) -> Self:
+        if (self.host == "sandbox") != (self.ports.kind == "veth"):
+            raise ValueError(
+                f"host: {self.host} does not go with ports.kind: {self.ports.kind}.\n"
+                "  Expected sandbox with veth, or local with interfaces."
+            )
+        return self
+
+
 class SoftwareGeneratorConfig(Settings):
     """The software traffic generator of this repository."""
 
     type: Literal["software"]
 
 
-DutConfig = OvsDpdkConfig
+DutConfig = Annotated[OvsDpdkConfig | LinuxConfig, Field(discriminator="type")]
 GeneratorConfig = SoftwareGeneratorConfig
+
+
+def _check_duts(duts: list[DutConfig]) -> list[DutConfig]:
+    if not duts:
+        raise ValueError("there is no DUT.\n  Expected at least one.")
+    twice = [kind for kind, count in Counter(dut.type for dut in duts).items() if count > 1]
+    if twice:
+        raise ValueError(f"{quoted(twice[0])} stands twice.\n  Expected each type of DUT once.")
+    return duts
 
 
 class CpuPlan(Settings):
@@ -104,14 +163,15 @@ class CpuPlan(Settings):
 
 
 class TestbedConfig(Settings):
-    """A testbed: a traffic generator and a DUT, joined by two links."""
+    """A testbed: a traffic generator and one DUT or several, one of which is joined to it by two links at a time."""
 
     __test__ = False  # not a pytest class
 
     name: Name
     #: One sentence for the report.
     description: str = ""
-    dut: DutConfig
+    #: A topology's datapath says which it is for: its `type`.
+    duts: Annotated[list[DutConfig], AfterValidator(_check_duts)]
     generator: GeneratorConfig
     cpus: CpuPlan
     #: Let CPUs be shared, to try a topology out that the machine is too small for. Nothing is measured then.

@@ -11,6 +11,7 @@ import pytest
 
 from ctbench import preflight
 from ctbench.dut.base import Topology
+from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.local import LocalHost
@@ -57,14 +58,43 @@ def dut(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="module")
+def router(sandbox: Sandbox) -> Iterator[LinuxRouterDut]:
+    """The Linux kernel of this machine as a router, oversubscribed so that every topology can be applied."""
+    machine = read_machine(sandbox)
+    instance = LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True))
+    try:
+        instance.apply(Topology(datapath="linux-router", ruleset="forward"))
+    except MissingResource as error:
+        pytest.skip(str(error))
+    yield instance
+    instance.restore()
+
+
+@pytest.fixture(scope="module")
+def bridge(sandbox: Sandbox) -> Iterator[LinuxBridgeDut]:
+    """The Linux kernel of this machine as a bridge, oversubscribed as well."""
+    machine = read_machine(sandbox)
+    instance = LinuxBridgeDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True))
+    try:
+        instance.apply(Topology(datapath="linux-bridge", ruleset="forward"))
+    except MissingResource as error:
+        pytest.skip(str(error))
+    yield instance
+    instance.restore()
+
+
+@pytest.fixture(scope="module")
 def unhurried() -> Iterator[None]:
     """A reply may take its time, and the generator be late: what is tested is whether things happen, not when."""
-    from ctbench.traffic.software import engine, plan
+    from ctbench.traffic.software import pace, plan, stream_plan
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 5.0)
-        patch.setattr(engine, "LATE_RATIO_LIMIT", 1.0)
-        patch.setattr(engine, "ATTEMPTED_LIMIT", 0.0)
+        patch.setattr(plan, "LATE_LIMIT_S", 5.0)
+        patch.setattr(stream_plan, "LATE_LIMIT_S", 5.0)
+        patch.setattr(stream_plan, "LINGER_S", 2.0)
+        patch.setattr(pace, "LATE_RATIO_LIMIT", 1.0)
+        patch.setattr(pace, "ATTEMPTED_LIMIT", 0.0)
         yield
 
 

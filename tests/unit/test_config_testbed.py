@@ -20,7 +20,7 @@ def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
         *parents, last = key.split(".")
         place = content
         for parent in parents:
-            place = place[parent]
+            place = place[int(parent) if parent.isdigit() else parent]
         place[last] = value
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(content))
@@ -31,30 +31,74 @@ def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
 
 def test_the_local_testbed_can_be_read() -> None:
     testbed = load("testbeds", "local", TestbedConfig)
-    assert (testbed.dut.type, testbed.dut.ports.kind, testbed.generator.type) == ("ovs-dpdk", "memif", "software")
+    assert [(dut.type, dut.host, dut.ports.kind) for dut in testbed.duts] == [
+        ("ovs-dpdk", "sandbox", "memif"),
+        ("linux-router", "sandbox", "veth"),
+        ("linux-bridge", "sandbox", "veth"),
+    ]
+    assert testbed.generator.type == "software"
     assert not testbed.oversubscribe
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"dut.type": "ovs-dpkd"}, ': dut.type: "ovs-dpkd" is not known.\n  Expected "ovs-dpdk". Did you mean'),
-        ({"dut.ovs.prefix": "opt"}, ': dut.ovs.prefix: "opt" is no installation of Open vSwitch.\n  Expected'),
-        ({"dut.ports.ring_size": 1000}, ": dut.ports.ring_size: 1000 is no size of a memif ring.\n  Expected a power"),
-        ({"dut.ports.ringsize": 1024}, ": dut.ports.ringsize: unknown key.\n  Expected one of: kind, ring_size."),
-        ({"dut.memory_mb": 10}, ": dut.memory_mb: 10 does not fit.\n  Expected a number of at least 256."),
-        ({"dut.hugepages": "always"}, ': dut.hugepages: "always" is not known.\n  Expected one of: auto, never.'),
+        (
+            {"duts.0.type": "ovs-dpkd"},
+            ': duts[0].type: "ovs-dpkd" is not known.\n  Expected one of: ovs-dpdk, linux-router, linux-bridge.',
+        ),
+        ({"duts.0.ovs.prefix": "opt"}, ': duts[0].ovs.prefix: "opt" is no installation of Open vSwitch.\n  Expected'),
+        ({"duts.0.ports.ring_size": 1000}, ": duts[0].ports.ring_size: 1000 is no size of a ring.\n  Expected a power"),
+        ({"duts.1.ports.ring_size": 10}, ": duts[1].ports.ring_size: 10 is no size of a ring.\n  Expected a power"),
+        (
+            {"duts.0.ports.ringsize": 1024},
+            ": duts[0].ports.ringsize: unknown key.\n  Expected one of: kind, ring",
+        ),
+        ({"duts.0.memory_mb": 10}, ": duts[0].memory_mb: 10 does not fit.\n  Expected a number of at least 256."),
+        ({"duts.1.memory_mb": 1024}, ": duts[1].memory_mb: unknown key.\n  Expected one of: host, ports, type."),
+        (
+            {"duts.0.hugepages": "always"},
+            ': duts[0].hugepages: "always" is not known.\n  Expected one of: auto, nev',
+        ),
+        ({"duts.2.type": "linux-router"}, ': duts: "linux-router" stands twice.\n  Expected each type of DUT once.'),
+        ({"duts": []}, ": duts: there is no DUT.\n  Expected at least one."),
+        (
+            {"duts.1.host": "local"},
+            ": duts[1]: host: local does not go with ports.kind: veth.\n  Expected sandbox with veth, or local with",
+        ),
+        (
+            {"duts.1.ports": {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}},
+            ": duts[1]: host: sandbox does not go with ports.kind: interfaces.\n  Expected sandbox with veth, or",
+        ),
+        (
+            {"duts.1.ports": {"kind": "interfaces", "client": "ens1f0", "server": "ens1f0"}},
+            ': duts[1].ports: client and server are both "ens1f0".\n  Expected two interfaces.',
+        ),
+        (
+            {"duts.1.ports": {"kind": "interfaces", "client": "ens 1", "server": "ens1f0"}},
+            ': duts[1].ports.client: "ens 1" is no name of a network interface.\n  Expected one such as "ens1f0".',
+        ),
         ({"cpus.pmd": [1, 1]}, ": cpus.pmd: [1, 1] is no list of CPUs.\n  Expected each CPU number once"),
         ({"cpus.generator": []}, ": cpus.generator: [] is no list of CPUs."),
         ({"cpus.pmd": {2: [3]}}, ": cpus: pmd.2: [3] are 1 CPUs.\n  Expected as many as the key says: 2."),
         ({"cpus.pmd": [0, 1], "cpus.generator": [1]}, ": cpus: CPU 1 is given to the generator and to a PMD thread."),
         ({"cpus.pmd": {1: [1]}, "cpus.generator": [1]}, ": cpus: CPU 1 is given to the generator and to a PMD thread."),
         ({"oversubscribe": "yes"}, ': oversubscribe: "yes" does not fit.\n  Expected true or false.'),
-        ({"trex_home": "/opt"}, ": trex_home: unknown key.\n  Expected one of: cpus, description, dut, generator"),
+        ({"trex_home": "/opt"}, ": trex_home: unknown key.\n  Expected one of: cpus, description, duts, generator"),
     ],
 )
 def test_a_mistake_is_said_with_its_key(tmp_path: Any, change: dict[str, Any], said: str) -> None:
     assert said in mistake(tmp_path, change)
+
+
+def test_a_labs_router_has_network_cards_on_the_machine_itself() -> None:
+    local = load("testbeds", "local", TestbedConfig).model_dump()
+    cards = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
+    lab = local | {"duts": [{"type": "linux-router", "host": "local", "ports": cards}]}
+
+    (router,) = TestbedConfig.model_validate(lab).duts
+
+    assert router.ports.model_dump() == cards
 
 
 def test_shared_cpus_are_allowed_where_the_testbed_says_that_nothing_is_measured() -> None:

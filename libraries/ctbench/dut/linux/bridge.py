@@ -1,0 +1,67 @@
+"""A Linux bridge as device under test: two ports, with VLAN filtering, bonds or VLAN devices where asked for."""
+
+from ctbench.dut.base import Ports, Topology
+from ctbench.dut.linux.devices import STACKS, VLAN_ID, stack, wait_until_up
+from ctbench.dut.linux.dut import LinuxDut
+from ctbench.dut.linux.netfilter import FORWARD
+from ctbench.errors import ConfigError
+from ctbench.hosts.machine import Placement
+
+#: The bridge with the two ports; a name of our own, as in devices.py.
+BRIDGE = "ctbr0"
+#: Rulesets of a bridge; `vlan` filters on its ports instead of standing on VLAN devices.
+RULESETS = (FORWARD, *STACKS)
+#: Nothing but learning and forwarding: no spanning tree, no listening phase, no multicast groups.
+PLAIN = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
+
+
+class LinuxBridgeDut(LinuxDut):
+    """Implements `ctbench.dut.base.Dut`. Rulesets: `forward`, `vlan`, `bond`, `bond-vlan`."""
+
+    kind = "linux-bridge"
+    _devices: tuple[str, str] = ("", "")
+
+    def _check(self, topology: Topology) -> None:
+        if topology.ruleset not in RULESETS:
+            raise ConfigError(
+                f"{topology.ruleset} is not a ruleset of a Linux bridge. Expected one of: {', '.join(RULESETS)}."
+            )
+
+    def _configure(self, topology: Topology, placement: Placement) -> Ports:
+        filtering = topology.ruleset == "vlan"
+        below = FORWARD if filtering else topology.ruleset
+        self._devices = devices = stack(self._ip, below, self._links.interfaces, topology.mtu)
+        self._ip.add(BRIDGE, "bridge", "bridge", *PLAIN)
+        if filtering:
+            self._filter_vlans()
+        self._ip.batch(f"link set {device} master {BRIDGE}" for device in devices)
+        for device in devices if filtering else ():
+            self._host.run(["bridge", "vlan", "add", "dev", device, "vid", str(VLAN_ID)])
+        self._ip.batch([f"link set {BRIDGE} mtu {topology.mtu} up"])
+        self._links.up()
+        wait_until_up(self._ip, self._links.interfaces, devices)
+        return self._ports(topology, placement)
+
+    def _filter_vlans(self) -> None:
+        """Frames of no VLAN, or of one that a port is not in, do not pass."""
+        self._ip.require(
+            ["ip", "link", "set", BRIDGE, "type", "bridge", "vlan_filtering", "1"],
+            "VLAN filtering in the kernel's bridge (CONFIG_BRIDGE_VLAN_FILTERING)",
+        )
+        self._ip.batch([f"link set {BRIDGE} type bridge vlan_default_pvid 0"])
+
+    def _unconfigure(self) -> None:
+        self._ip.batch([f"link del {BRIDGE}"] if self._ip.has(BRIDGE) else [])
+
+    def _differences(self) -> list[str]:
+        found = super()._differences()
+        masters = {link["ifname"]: link.get("master") for link in self._ip.show("link", "show")}
+        found += [
+            f"bridge of {device}: asked {BRIDGE}, found {masters.get(device)}"
+            for device in self._devices
+            if masters.get(device) != BRIDGE
+        ]
+        return found
+
+    def _tops(self) -> tuple[str, ...]:
+        return (*self._devices, BRIDGE)

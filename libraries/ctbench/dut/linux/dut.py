@@ -1,0 +1,291 @@
+"""What a Linux router and a Linux bridge have in common: two links, CPUs, and the kernel's counters."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, Topology
+from ctbench.dut.linux.cards import CardLinks, busy_cpus
+from ctbench.dut.linux.conntrack import ConntrackTable, findings, increase
+from ctbench.dut.linux.devices import unstack
+from ctbench.dut.linux.health import Reading, link_problems, new_drops, placement_problem
+from ctbench.dut.linux.iproute import IpRoute
+from ctbench.dut.linux.links import CLIENT_MAC, SERVER_MAC, Links, VethLinks, describe, queue_size, read_counters
+from ctbench.dut.linux.netfilter import Netfilter
+from ctbench.dut.linux.settings import ConntrackSettings
+from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
+from ctbench.dut.linux.sysctl import Sysctls
+from ctbench.errors import CtbenchError, MissingResource, TestbedError
+from ctbench.hosts.base import Host
+from ctbench.hosts.machine import Machine, Placement
+
+#: The ruleset files that ship with the suite.
+RULESETS = Path(__file__).parents[4] / "resources" / "rulesets"
+#: Programs -> the package that has them (Debian, Ubuntu).
+PROGRAMS = {"ip": "iproute2", "bridge": "iproute2", "ethtool": "ethtool", "nft": "nftables", "conntrack": "conntrack",
+            "iptables-restore": "iptables", "sysctl": "procps"}  # fmt: skip
+#: Kernel settings of a DUT of either kind, as paths below /proc/sys, where the kernel has them: a bridge passes no
+#: packet to iptables, and the kernel sends none of its own on new interfaces.
+COMMON_SYSCTLS = {
+    **{f"net/bridge/bridge-nf-call-{tool}": "0" for tool in ("iptables", "ip6tables", "arptables")},
+    "net/ipv6/conf/default/disable_ipv6": "1",
+}
+
+
+class LinuxDut:
+    """The parts of `ctbench.dut.base.Dut` that are the same for a router and a bridge. What it makes is made anew for
+    each topology; the DUT is the host's own network namespace."""
+
+    #: For the record, and in messages.
+    kind = ""
+
+    def __init__(
+        self,
+        host: Host,
+        machine: Machine,
+        placement: Callable[[Topology], Placement],
+        *,
+        conntrack: ConntrackSettings | None = None,
+        interfaces: tuple[str, str] | None = None,
+        frames: int = 16384,
+        client_mac: str = CLIENT_MAC,
+        server_mac: str = SERVER_MAC,
+        rulesets: Path = RULESETS,
+    ) -> None:
+        """`machine` is `read_machine(host)`. `placement` says which CPUs a topology uses, or raises `MissingResource`.
+        `interfaces`: a lab's two network cards, client side first; None makes veth pairs, whose links hold `frames`
+        frames towards the DUT. `client_mac`, `server_mac`: Ethernet addresses of the generator's two ends."""
+        self._host = host
+        self._machine = machine
+        self.placement = placement
+        self._conntrack = conntrack or ConntrackSettings()
+        self._frames = frames
+        self._macs = client_mac, server_mac
+        self._rulesets = rulesets
+        self._ip = IpRoute(host)
+        self._links: Links = CardLinks(self._ip, interfaces) if interfaces else VethLinks(self._ip)
+        self._sysctls = Sysctls(host)
+        self._netfilter = Netfilter(host)
+        self._table = ConntrackTable(host)
+        self._versions: dict[str, str] = {}
+        self._applied: tuple[Topology, Placement] | None = None
+        self._asked_sysctls: dict[str, str] = {}
+        #: Whether the host has anything of ours.
+        self._touched = False
+        self._start: Reading | None = None
+        self._trial: Reading | None = None
+
+    def apply(self, topology: Topology) -> Ports:
+        """See `Dut.apply`."""
+        placement = self._real_cpus(self.placement(topology))
+        self._check(topology)
+        self._require_programs()
+        if not self._touched and not any(self._links.peers):
+            self._netfilter.require_none()
+        self._touched = True
+        self._clear()
+        try:
+            self._set_sysctls(COMMON_SYSCTLS, where_known=True)
+            self._links.make(topology.mtu, topology.rx_queues, placement.pmd)
+            ipv6 = {f"net/ipv6/conf/{name}/disable_ipv6": "1" for name in self._links.interfaces}
+            self._set_sysctls(ipv6, where_known=True)
+            ports = self._configure(topology, placement)
+            self._applied = (topology, placement)
+            self.verify()
+            self._table.flush()
+            self._start = self._trial = self._read()
+        except CtbenchError:
+            self.restore()
+            raise
+        return ports
+
+    def verify(self) -> None:
+        """Read back the applied topology; `TestbedError` names each difference, asked and found."""
+        found = self._differences()
+        if found:
+            raise TestbedError(f"{self._host.name} is not set up as the topology asks: {'; '.join(found)}.")
+
+    def flush_state(self) -> None:
+        """See `Dut.flush_state`."""
+        self._table.flush()
+
+    def connections(self) -> int:
+        """Entries in the connection table now."""
+        return self._table.count()
+
+    def begin_trial(self) -> None:
+        """See `Dut.begin_trial`."""
+        self._trial = self._read()
+
+    def health(self) -> list[Problem]:
+        """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself."""
+        if self._trial is None or self._applied is None:
+            return [Problem("fatal", f"The {self.kind} is not set up.")]
+        try:
+            now = self._read()
+        except TestbedError as error:
+            return [Problem("fatal", f"The {self.kind} cannot be asked any more: {error}")]
+        problems = link_problems(self._trial, now)
+        if problems:
+            return problems
+        _, placement = self._applied
+        if not placement.oversubscribed:  # else nothing is measured anyway
+            astray = placement_problem(
+                self._trial, now, self._links.interfaces, placement.pmd, delivered=any(self._links.peers)
+            )
+            problems += [astray] if astray else []
+        # Both ends of a veth pair may count the same packet, so the counts are not added.
+        lost = ", ".join(f"{name} {count}" for name, count in new_drops(self._trial, now).items())
+        texts = [f"Linux counted lost packets: {lost}."] if lost else []
+        texts += findings(increase(self._trial.conntrack, now.conntrack))
+        return problems + self._state_problems() + [Problem("warning", text) for text in texts]
+
+    def counters(self) -> DutCounters:
+        """See `Dut.counters`."""
+        if self._start is None:
+            raise TestbedError("No topology is applied.")
+        now = self._read_whole()
+        sides = dict(zip(("client", "server"), self._links.interfaces, strict=True))
+        before, after = self._start.interfaces, now.interfaces
+        return DutCounters(
+            {side: after[name].rx_packets - before[name].rx_packets for side, name in sides.items()},
+            {side: after[name].tx_packets - before[name].tx_packets for side, name in sides.items()},
+            new_drops(self._start, now),
+        )
+
+    def cpu_use(self) -> CpuUse | None:
+        """See `Dut.cpu_use`: all CPUs of a lab's host, which has nothing else to do."""
+        if self._trial is None or any(self._links.peers):
+            return None
+        now = self._read_whole()
+        names = self._links.interfaces
+        packets = sum(now.interfaces[name].rx_packets - self._trial.interfaces[name].rx_packets for name in names)
+        seconds = now.at_s - self._trial.at_s
+        busy = busy_cpus(self._trial.cpu_ticks, now.cpu_ticks, seconds)
+        return CpuUse(busy, busy * seconds * 1e9 / packets if packets else None, "/proc/stat")
+
+    def snapshot(self) -> dict[str, Any]:
+        """See `Dut.snapshot`; without what only a DUT that is set up can say."""
+        facts: dict[str, Any] = {
+            "kind": self.kind,
+            "kernel": self._machine.kernel,
+            "machine": self._machine.as_record(),
+            **self._versions,
+        }
+        if self._applied is None or self._trial is None:
+            return facts
+        topology, placement = self._applied
+        now = self._read()
+        return facts | {
+            "topology": topology.model_dump(),
+            "placement": asdict(placement),
+            "links": self._links.facts(),
+            "interfaces": describe(self._ip, {*self._links.interfaces, *self._tops()}),
+            "sysctls": self._sysctls.read(self._asked_sysctls),
+            "entries": self._table.count(),
+            "conntrack_statistics": increase(self._trial.conntrack, now.conntrack),
+            "received_on": {str(cpu): count for cpu, count in received_since(self._trial.softnet, now.softnet).items()},
+            **self._own_facts(),
+        }
+
+    def restore(self) -> None:
+        """See `Dut.restore`."""
+        if self._touched:
+            self._clear()
+        self._touched = False
+
+    def _check(self, topology: Topology) -> None:
+        """Raise what can be said before anything is changed."""
+        raise NotImplementedError
+
+    def _configure(self, topology: Topology, placement: Placement) -> Ports:
+        """Make of the links, which are down, what the topology asks for, and bring them up."""
+        raise NotImplementedError
+
+    def _unconfigure(self) -> None:
+        """Remove what `_configure` made, as far as it is there."""
+        raise NotImplementedError
+
+    def _own_facts(self) -> dict[str, Any]:
+        """What only this kind of DUT has to say."""
+        return {}
+
+    def _state_problems(self) -> list[Problem]:
+        """Whether connections are tracked that should not be."""
+        return []
+
+    def _differences(self) -> list[str]:
+        """One clause per difference, `what: asked …, found …`."""
+        found = self._sysctls.read(self._asked_sysctls)
+        return [
+            f"{name}: asked {value}, found {found.get(name, 'no such setting')}"
+            for name, value in self._asked_sysctls.items()
+            if found.get(name) != value
+        ]
+
+    def _set_sysctls(self, values: Mapping[str, str], *, where_known: bool = False) -> None:
+        """Set, and remember what to read back; with `where_known` a setting that the kernel lacks is not asked for."""
+        found = self._sysctls.set(values)
+        self._asked_sysctls |= {name: value for name, value in values.items() if name in found or not where_known}
+
+    def _ports(self, topology: Topology, placement: Placement) -> Ports:
+        client, server = self._links.peers
+        return Ports(
+            "interface", client, server, topology.rx_queues, len(placement.pmd),
+            queue_size(self._frames, topology.rx_queues),
+            cpus=placement.pmd, open_socket=self._links.open_socket,
+        )  # fmt: skip
+
+    def _real_cpus(self, placement: Placement) -> Placement:
+        """An oversubscribed topology has CPUs that OVS is made to believe in; the kernel has only real ones."""
+        if not placement.oversubscribed:
+            return placement
+        usable = self._machine.usable_cpus
+        cpus = tuple(usable[index % len(usable)] for index in range(len(placement.pmd)))
+        return Placement(placement.generator, cpus, placement.housekeeping, oversubscribed=True)
+
+    def _require_programs(self) -> None:
+        if self._versions:
+            return
+        found = self._host.run(["which", *PROGRAMS], check=False).stdout.split()
+        there = {path.rpartition("/")[2] for path in found}
+        missing = sorted({package for program, package in PROGRAMS.items() if program not in there})
+        if missing:
+            raise MissingResource(
+                f"Programs of {', '.join(missing)} are not on {self._host.name}: run `./run setup`, or install them."
+            )
+        self._versions = self._netfilter.versions()
+
+    def _clear(self) -> None:
+        self._applied = self._start = self._trial = None
+        self._netfilter.clear()
+        self._unconfigure()
+        unstack(self._ip, self._links.interfaces)
+        self._links.remove()
+        self._sysctls.restore()
+        self._asked_sysctls = {}
+        self._table.flush()
+
+    def _read(self) -> Reading:
+        stat = self._host.read("/proc/stat").splitlines()[0].split()[1:]
+        return Reading(
+            read_counters(self._ip, self._links),
+            parse_softnet(self._host.read(SOFTNET)),
+            self._table.statistics(),
+            tuple(map(int, stat)),
+            time.monotonic(),
+        )
+
+    def _read_whole(self) -> Reading:
+        """`TestbedError` when an interface of the DUT is gone."""
+        now = self._read()
+        gone = [name for name in self._links.interfaces if name not in now.interfaces]
+        if gone:
+            raise TestbedError(f"{self._host.name}: the interface {' and '.join(gone)} is gone.")
+        return now
+
+    def _tops(self) -> tuple[str, ...]:
+        """Interfaces above the links."""
+        return ()

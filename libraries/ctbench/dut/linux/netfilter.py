@@ -1,0 +1,123 @@
+"""Rulesets of iptables and nftables: found by name, loaded from their files, read back."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctbench.dut.linux.devices import STACKS
+from ctbench.errors import ConfigError, TestbedError
+from ctbench.hosts.base import Host
+
+#: No rule at all, and conntrack not engaged.
+FORWARD = "forward"
+#: The one ruleset that is called by no more than its own name; it has no twin.
+NOTRACK = "notrack"
+#: Folder below resources/rulesets -> ending of its files.
+ENDINGS = {"iptables": ".rules", "nftables": ".nft"}
+#: The table of all files of nftables.
+TABLE = "ctbench"
+#: Tables of iptables-legacy, which stay in the kernel when they are empty.
+LEGACY_TABLES = "/proc/net/ip_tables_names"
+
+
+@dataclass(frozen=True)
+class Ruleset:
+    """A ruleset file for given interfaces."""
+
+    #: `iptables` or `nftables`.
+    family: str
+    #: What the tool is given: the file with the interfaces' names for `client` and `server`.
+    text: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that the tool prints of it when it is loaded."""
+        return plain_lines(self.text)
+
+
+def known_rulesets(folder: Path) -> list[str]:
+    """Names of a router's rulesets: those without rules, and the files below `folder`."""
+    files = [(family, path.stem) for family, end in ENDINGS.items() for path in folder.glob(f"{family}/*{end}")]
+    return sorted([FORWARD, *STACKS, *(name if name == NOTRACK else f"{family}-{name}" for family, name in files)])
+
+
+def read_ruleset(folder: Path, name: str, interfaces: Sequence[str]) -> Ruleset | None:
+    """The ruleset `name` for a client's and a server's interface; None for one without rules.
+    `ConfigError` names the rulesets that there are."""
+    known = known_rulesets(folder)
+    if name not in known:
+        raise ConfigError(
+            f"{name} is not a ruleset of a Linux router. Expected one of: {', '.join(known)} (in {folder})."
+        )
+    if name == FORWARD or name in STACKS:
+        return None
+    family, _, stem = ("iptables", "", name) if name == NOTRACK else name.partition("-")
+    text = (folder / family / f"{stem}{ENDINGS[family]}").read_text()
+    return Ruleset(family, name_interfaces(text, dict(zip(("client", "server"), interfaces, strict=True))))
+
+
+def name_interfaces(text: str, interfaces: Mapping[str, str]) -> str:
+    """The ruleset with the interfaces' names for `client` and `server`."""
+    return re.sub(r"\b(" + "|".join(interfaces) + r")\b", lambda match: interfaces[match[1]], text)
+
+
+def plain_lines(text: str) -> list[str]:
+    """Lines without comments, packet counts and indentation."""
+    lines = (re.sub(r"^#.*| \[\d+:\d+\]$", "", line.strip()) for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+class Netfilter:
+    """The rules of the host's network namespace."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def require_none(self) -> None:
+        """Raise `TestbedError` where there are rules that are not ours: they are not for us to remove."""
+        tables = self._host.run(["nft", "list", "tables"]).stdout.splitlines()
+        foreign = [table for table in tables if table != f"table ip {TABLE}"]
+        if foreign:
+            raise TestbedError(
+                f"{self._host.name} has netfilter rules of its own ({', '.join(foreign)}), and a DUT must have none: "
+                "remove them (nft flush ruleset)."
+            )
+
+    def clear(self) -> None:
+        """Remove all rules, and with them every reason to track connections."""
+        legacy = self._host.run(["cat", LEGACY_TABLES], check=False).stdout.split()
+        if legacy:
+            raise TestbedError(
+                f"{self._host.name}: tables of iptables-legacy are in place ({', '.join(legacy)}), and packets pass"
+                " them even when they are empty. Let iptables be iptables-nft (update-alternatives --config iptables)"
+                " and unload iptable_* (modprobe -r)."
+            )
+        self._host.run(["nft", "flush", "ruleset"])
+
+    def load(self, ruleset: Ruleset | None) -> None:
+        """Load a ruleset into cleared tables, and read back that it is what is there now."""
+        if ruleset and ruleset.family == "iptables":
+            self._host.run(["iptables-restore"], stdin=ruleset.text)
+        elif ruleset:
+            self._host.run(["nft", "-f", "-"], stdin=ruleset.text)
+        found = self.differences(ruleset)
+        if found:
+            raise TestbedError(f"{self._host.name}: rules differ (`-` asked, `+` found): {'; '.join(found)}.")
+
+    def differences(self, ruleset: Ruleset | None) -> list[str]:
+        """Lines of the rules: `-` asked only, `+` found only; empty when the rules are what was asked."""
+        asked, found = Counter(ruleset.lines if ruleset else ()), Counter(plain_lines(self.listing(ruleset)))
+        return [f"-{line}" for line in (asked - found).elements()] + [f"+{line}" for line in (found - asked).elements()]
+
+    def listing(self, ruleset: Ruleset | None) -> str:
+        """The rules as the tool of their family prints them; nft(8) prints those of both."""
+        tables = ruleset is not None and ruleset.family == "iptables"
+        return self._host.run(["iptables-save"] if tables else ["nft", "--stateless", "list", "ruleset"]).stdout
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the tools; that of iptables names what it works through: nf_tables or legacy."""
+        tools = {"iptables": ["iptables", "-V"], "nftables": ["nft", "-v"], "conntrack": ["conntrack", "-V"]}
+        done = {name: self._host.run(argv, check=False).stdout for name, argv in tools.items()}
+        return {name: text.strip().partition(" ")[2] for name, text in done.items()}

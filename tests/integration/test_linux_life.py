@@ -1,0 +1,241 @@
+"""What a Linux DUT says of a trial, and what is left of it."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from packets import Endpoint, udp
+from veth import Wire
+
+from ctbench.dut.base import Topology
+from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
+from ctbench.errors import MissingResource, TestbedError
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import Placement, place, read_machine
+from ctbench.hosts.sandbox import Sandbox
+
+CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
+FORWARD = Topology(datapath="linux-router", ruleset="forward")
+#: Enough to tell the DUT's packets from the machine's own.
+MANY = 5000
+
+
+@pytest.fixture
+def placed() -> Iterator[tuple[LinuxRouterDut, Placement]]:
+    """A router of its own on CPUs of its own, and which they are."""
+    with Sandbox() as sandbox:
+        machine = read_machine(sandbox)
+        try:
+            placement = place(machine, 1)
+        except MissingResource as error:
+            pytest.skip(str(error))
+        yield LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus)), placement
+
+
+@pytest.fixture
+def affinity() -> Iterator[None]:
+    """Puts the test's thread back where it was."""
+    before = os.sched_getaffinity(0)
+    yield
+    os.sched_setaffinity(0, before)
+
+
+def send_many(wire: Wire, source: Endpoint = CLIENT) -> None:
+    for _ in range(MANY):
+        wire.client.send(udp(source, SERVER, b"many"))
+
+
+def test_one_sending_thread_bounds_the_router_to_its_cpu(
+    placed: tuple[LinuxRouterDut, Placement], affinity: None
+) -> None:
+    dut, placement = placed
+    wire = Wire(dut.apply(FORWARD), CLIENT, SERVER)
+    os.sched_setaffinity(0, placement.pmd)
+    dut.begin_trial()
+
+    send_many(wire)
+
+    received = dut.snapshot()["received_on"]
+    assert received[str(placement.pmd[0])] >= 2 * MANY  # at the router, and again at the generator's end
+    assert dut.health() == []
+    assert dut.counters().rx_packets == {"client": MANY, "server": 0}
+    assert dut.counters().tx_packets == {"client": 0, "server": MANY}
+    wire.close()
+
+
+def test_a_router_that_worked_on_the_generators_cpu_is_not_measured(
+    placed: tuple[LinuxRouterDut, Placement], affinity: None
+) -> None:
+    dut, placement = placed
+    wire = Wire(dut.apply(FORWARD), CLIENT, SERVER)
+    os.sched_setaffinity(0, placement.generator)
+    dut.begin_trial()
+
+    send_many(wire)
+
+    (problem,) = dut.health()
+    assert problem.severity == "invalid"
+    assert f"were processed on CPU {placement.generator[0]}, which is not the DUT's" in problem.text
+    wire.close()
+
+
+def test_connections_in_spite_of_the_ruleset_are_found(router: LinuxRouterDut, sandbox: Sandbox) -> None:
+    wire = Wire(router.apply(FORWARD), CLIENT, SERVER)
+    router.begin_trial()
+    sandbox.run(["iptables", "-A", "FORWARD", "-m", "conntrack", "--ctstate", "NEW,ESTABLISHED", "-j", "ACCEPT"])
+    wire.open_connection()
+
+    (problem,) = router.health()
+
+    assert problem.severity == "fatal"
+    assert problem.text == "1 connections are tracked, and with ruleset forward none should be."
+    wire.close()
+
+
+def test_lost_packets_are_named_in_the_health_of_a_trial(router: LinuxRouterDut, sandbox: Sandbox) -> None:
+    wire = Wire(router.apply(FORWARD), CLIENT, SERVER)
+    sandbox.run(["ip", "link", "set", "r1", "mtu", "1000"])
+    sandbox.run(["ip", "-n", "generator", "link", "set", "g1", "mtu", "900"])  # takes no larger frame from r1
+    router.begin_trial()
+    wire.client.send(udp(CLIENT, SERVER, bytes(950)))
+    wire.client.send(udp(CLIENT, SERVER, b"small"))
+    wire.server.packets_until(b"small")
+
+    (problem,) = router.health()
+    assert problem.severity == "warning"
+    assert problem.text == "Linux counted lost packets: r1.tx_dropped 1, g1.rx_dropped 1."
+    assert router.counters().drops == {"r1.tx_dropped": 1, "g1.rx_dropped": 1}
+    wire.close()
+
+
+@pytest.mark.parametrize("command", ["ip link del r0", "ip netns exec generator ip link del g1"])
+def test_a_link_that_is_gone_is_fatal(router: LinuxRouterDut, sandbox: Sandbox, command: str) -> None:
+    router.apply(FORWARD)
+    sandbox.run(command.split())
+
+    problems = router.health()
+
+    assert problems and {problem.severity for problem in problems} == {"fatal"}
+    assert "is gone" in problems[0].text
+    with pytest.raises(TestbedError, match=r"the interface r[01]( and r1)? is gone"):
+        router.counters()
+
+
+def test_a_namespace_that_is_gone_is_fatal(router: LinuxRouterDut, sandbox: Sandbox) -> None:
+    router.apply(FORWARD)
+    sandbox.run(["ip", "netns", "del", "generator"])
+
+    assert {problem.severity for problem in router.health()} == {"fatal"}
+
+
+def test_links_that_were_made_anew_are_fatal(router: LinuxRouterDut) -> None:
+    router.apply(FORWARD)
+    trial = router._trial
+    router.apply(FORWARD)
+    router._trial = trial
+
+    assert [problem.text for problem in router.health()][:1] == ["The interface r0 was made anew."]
+
+
+def test_a_dead_sandbox_is_fatal() -> None:
+    with Sandbox() as sandbox:
+        machine = read_machine(sandbox)
+        dut = LinuxRouterDut(sandbox, machine, lambda _: place(machine, 1, oversubscribed=True))
+        dut.apply(FORWARD)
+        os.kill(sandbox.init_pid, signal.SIGKILL)
+        while sandbox._outermost.poll() is None:
+            pass
+
+        (problem,) = dut.health()
+
+    assert problem.severity == "fatal" and "has ended" in problem.text
+
+
+def test_what_was_set_is_put_back(sandbox: Sandbox) -> None:
+    machine = read_machine(sandbox)
+    settings = ["net.ipv4.ip_forward", "net.ipv4.conf.all.rp_filter", "net.netfilter.nf_conntrack_tcp_timeout_close",
+                "net.netfilter.nf_conntrack_max", "net.ipv6.conf.default.disable_ipv6"]  # fmt: skip
+    sandbox.run(["sysctl", "-w", "net.ipv4.ip_forward=0", "net.ipv4.conf.all.rp_filter=2"])
+    before = sandbox.run(["sysctl", *settings]).stdout
+    dut = LinuxRouterDut(sandbox, machine, lambda _: place(machine, 1, oversubscribed=True))
+
+    dut.apply(Topology(datapath="linux-router", ruleset="iptables-snat"))
+    dut.restore()
+    dut.restore()
+
+    assert sandbox.run(["sysctl", *settings]).stdout == before
+    assert sandbox.run(["ls", "/sys/class/net"]).stdout.split() == ["lo"]
+    assert sandbox.run(["nft", "list", "ruleset"]).stdout == sandbox.run(["ip", "netns"]).stdout == ""
+
+
+def test_a_dut_that_was_never_set_up_touches_nothing(sandbox: Sandbox) -> None:
+    machine = read_machine(sandbox)
+    sandbox.run(["nft", "add", "table", "ip", "somebodys"])
+
+    LinuxBridgeDut(sandbox, machine, lambda _: place(machine, 1)).restore()
+
+    assert "somebodys" in sandbox.run(["nft", "list", "ruleset"]).stdout
+    sandbox.run(["nft", "flush", "ruleset"])
+
+
+def test_a_killed_sandbox_leaves_nothing_on_the_machine() -> None:
+    here = LocalHost()
+    commands = (["ip", "-o", "link"], ["ip", "netns"])
+    before = [here.run(argv).stdout for argv in commands]
+    with Sandbox() as sandbox:
+        machine = read_machine(sandbox)
+        LinuxRouterDut(sandbox, machine, lambda _: place(machine, 1, oversubscribed=True)).apply(FORWARD)
+        assert [here.run(argv).stdout for argv in commands] == before
+
+        os.kill(sandbox.init_pid, signal.SIGKILL)
+
+    assert [here.run(argv).stdout for argv in commands] == before
+
+
+def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
+    machine = read_machine(sandbox)
+    for name, peer in (("ens0", "far0"), ("ens1", "far1")):  # veth pairs in the place of cards
+        sandbox.run(["ip", "link", "add", name, "mtu", "1400", "type", "veth", "peer", "name", peer])
+        for end in (name, peer):
+            sandbox.run(["ip", "link", "set", end, "up"])
+    sandbox.run(["ip", "address", "add", "192.0.2.1/24", "dev", "ens0"])
+    commands = ["ip -br -4 address show ens0", "ip -o link show ens0", "ip -o link show ens1", "ip route", "ip neigh"]
+    before = [sandbox.run(command.split()).stdout for command in commands]
+    dut = LinuxRouterDut(sandbox, machine, lambda _: place(machine, 1), interfaces=("ens0", "ens1"))
+
+    ports = dut.apply(Topology(datapath="linux-router", ruleset="iptables-snat"))
+    snapshot, used = dut.snapshot(), dut.cpu_use()
+    assert (ports.client, ports.server, ports.open_socket) == ("", "", None)
+    assert "-A POSTROUTING -o ens1 -j SNAT" in snapshot["rules"]
+    assert snapshot["links"]["not_set"] == [
+        f"{what} of {name}: {why}"
+        for name in ("ens0", "ens1")
+        for what, why in (
+            ("receive queues", "ethtool knows no combined channels"),
+            ("interrupts", "none found in sysfs"),
+        )
+    ]
+    assert used and used.source == "/proc/stat" and used.busy_cpus >= 0
+    dut.restore()
+
+    assert [sandbox.run(command.split()).stdout for command in commands] == before
+    for name in ("ens0", "ens1"):
+        sandbox.run(["ip", "link", "del", name])
+
+
+def test_a_host_with_rules_of_its_own_is_refused_and_left_alone(sandbox: Sandbox) -> None:
+    machine = read_machine(sandbox)
+    sandbox.run(["nft", "add", "table", "ip", "somebodys"])
+    sandbox.run(["ip", "link", "add", "ens0", "type", "veth", "peer", "name", "ens1"])
+    dut = LinuxRouterDut(
+        sandbox, machine, lambda _: place(machine, 1, oversubscribed=True), interfaces=("ens0", "ens1")
+    )
+
+    with pytest.raises(Exception, match=r"has netfilter rules of its own \(table ip somebodys\)"):
+        dut.apply(FORWARD)
+    dut.restore()
+
+    assert "somebodys" in sandbox.run(["nft", "list", "ruleset"]).stdout
+    sandbox.run(["nft", "flush", "ruleset"])
+    sandbox.run(["ip", "link", "del", "ens0"])

@@ -1,0 +1,57 @@
+"""The testbed goes from one DUT to the next, and only one of them stands at a time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctbench.config import load
+from ctbench.dut.base import Topology
+from ctbench.dut.cable import CABLE
+from ctbench.errors import MissingResource
+from ctbench.testbed import Testbed
+from ctbench.testbed_config import TestbedConfig
+from ctbench.traffic.profiles import load_profile
+
+OVS = Topology(ruleset="forward")
+ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
+BRIDGE = Topology(datapath="linux-bridge", ruleset="forward")
+
+
+@pytest.fixture
+def testbed(able_machine: None, tmp_path: Path) -> Iterator[Testbed]:
+    instance = Testbed(load("testbeds", "local", TestbedConfig), tmp_path)
+    yield instance
+    instance.close()
+
+
+def test_every_dut_gives_way_to_the_next(testbed: Testbed) -> None:
+    testbed.apply(OVS, load_profile("short-lived"))
+    ovs = testbed.dut
+    assert ovs.snapshot()["pid"]
+
+    testbed.apply(ROUTER, load_profile("short-lived"))
+    assert "pid" not in ovs.snapshot()
+    assert testbed.dut.snapshot()["kind"] == "linux-router"
+    assert testbed.dut.health() == []
+    router = testbed.dut
+
+    testbed.apply(BRIDGE, load_profile("short-lived"))
+    assert testbed.dut.snapshot()["kind"] == "linux-bridge"
+    assert "interfaces" not in router.snapshot()
+
+    testbed.apply(OVS, load_profile("short-lived"))
+    assert testbed.dut.snapshot()["pid"]
+
+
+def test_a_cable_needs_nobody_to_give_way(testbed: Testbed) -> None:
+    testbed.apply(ROUTER)
+    router = testbed.dut
+
+    testbed.apply(CABLE)
+    assert "interfaces" in router.snapshot()
+
+
+def test_a_dut_that_the_testbed_lacks_is_named_with_those_that_it_has(testbed: Testbed) -> None:
+    with pytest.raises(MissingResource, match=r"vpp is needed; testbed local has ovs-dpdk, linux-router, linux-bridge"):
+        testbed.apply(Topology(datapath="vpp"))

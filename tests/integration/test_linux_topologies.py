@@ -1,0 +1,174 @@
+"""A Linux DUT becomes what a topology asks for, and says so; what the kernel lacks is named."""
+
+import json
+from pathlib import Path
+
+import pytest
+from packets import udp
+from veth import Wire
+
+from ctbench.dut.base import Dut, Topology
+from ctbench.dut.linux import ConntrackSettings, LinuxBridgeDut, LinuxRouterDut
+from ctbench.dut.linux.links import GENERATOR
+from ctbench.dut.linux.netfilter import known_rulesets
+from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.hosts.machine import place, read_machine
+from ctbench.hosts.sandbox import Sandbox
+
+RULESETS = Path(__file__).parents[2] / "resources" / "rulesets"
+CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
+
+
+def routing(ruleset: str = "forward", **more: int) -> Topology:
+    return Topology(datapath="linux-router", ruleset=ruleset, **more)
+
+
+def bridging(ruleset: str = "forward", **more: int) -> Topology:
+    return Topology(datapath="linux-bridge", ruleset=ruleset, **more)
+
+
+def apply_or_name_the_module(dut: Dut, topology: Topology) -> None:
+    """Skips where the kernel lacks a module, if the sentence names it."""
+    try:
+        dut.apply(topology)
+    except MissingResource as error:
+        module = {"bond": "bonding", "vlan": "8021q"}[topology.ruleset.partition("-")[0]]
+        assert module in str(error) or "CONFIG_BRIDGE_VLAN_FILTERING" in str(error)
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    "ruleset", [name for name in known_rulesets(RULESETS) if name not in ("vlan", "bond", "bond-vlan")]
+)
+def test_every_ruleset_that_ships_is_taken_as_it_is_written(router: LinuxRouterDut, ruleset: str) -> None:
+    router.apply(routing(ruleset))
+    router.verify()
+
+    router.apply(routing(ruleset))
+    router.verify()
+
+
+@pytest.mark.parametrize("ruleset", ["vlan", "bond", "bond-vlan"])
+def test_a_router_stands_on_devices_where_the_kernel_has_them(router: LinuxRouterDut, ruleset: str) -> None:
+    apply_or_name_the_module(router, routing(ruleset))
+
+    router.verify()
+
+
+@pytest.mark.parametrize("ruleset", ["vlan", "bond", "bond-vlan"])
+def test_a_bridge_has_vlans_and_bonds_where_the_kernel_has_them(bridge: LinuxBridgeDut, ruleset: str) -> None:
+    apply_or_name_the_module(bridge, bridging(ruleset))
+
+    bridge.verify()
+
+
+def test_a_topology_that_the_kernel_cannot_be_leaves_nothing_behind(router: LinuxRouterDut, sandbox: Sandbox) -> None:
+    try:
+        router.apply(routing("bond"))
+    except MissingResource:
+        assert sandbox.run(["ls", "/sys/class/net"]).stdout.split() == ["lo"]
+    assert sandbox.run(["ip", "netns"]).stdout.count(GENERATOR) <= 1
+
+
+def test_a_ruleset_that_is_not_there_names_those_that_are(router: LinuxRouterDut, bridge: LinuxBridgeDut) -> None:
+    with pytest.raises(ConfigError, match=r"iptables-sant is not a ruleset of a Linux router\. .* iptables-snat, "):
+        router.apply(routing("iptables-sant"))
+    with pytest.raises(ConfigError, match=r"conntrack is not a ruleset of a Linux bridge\. .*: forward, vlan, bond,"):
+        bridge.apply(bridging("conntrack"))
+
+
+def test_the_generator_is_told_how_to_reach_a_router(router: LinuxRouterDut, sandbox: Sandbox) -> None:
+    ports = router.apply(routing(rx_queues=4, pmd_cpus=2))
+
+    assert (ports.kind, ports.client, ports.server) == ("interface", "g0", "g1")
+    assert (ports.rx_queues, ports.tx_queues, ports.ring_size) == (4, 2, 4096)
+    assert ports.client_mac == sandbox.read("/sys/class/net/r0/address").strip()
+    assert ports.server_mac == sandbox.read("/sys/class/net/r1/address").strip()
+    assert (ports.client_next_hop, ports.server_next_hop) == ("198.18.0.2", "198.18.1.2")
+    assert set(ports.cpus) <= set(read_machine(sandbox).usable_cpus) and len(ports.cpus) == 2
+
+
+def test_a_bridge_leaves_the_addresses_to_the_two_ends(bridge: LinuxBridgeDut) -> None:
+    ports = bridge.apply(bridging())
+
+    assert (ports.client_mac, ports.server_mac, ports.client_next_hop, ports.server_next_hop) == ("", "", "", "")
+
+
+def test_a_bridge_passes_frames_as_they_are(bridge: LinuxBridgeDut) -> None:
+    wire = Wire(bridge.apply(bridging()), CLIENT, SERVER)
+    question, answer = udp(CLIENT, SERVER, b"question"), udp(SERVER, CLIENT, b"answer")
+
+    wire.client.send(question)
+    asked = wire.server.receive()
+    wire.server.send(answer)
+
+    assert asked == [question]
+    assert wire.client.receive() == [answer]
+    assert bridge.connections() == 0
+    wire.close()
+
+
+@pytest.mark.parametrize("mtu", [1500, 9000])
+def test_frames_up_to_the_mtu_pass(router: LinuxRouterDut, bridge: LinuxBridgeDut, mtu: int) -> None:
+    largest = udp(CLIENT, SERVER, bytes(mtu - 28))
+    for dut, topology in ((router, routing(mtu=mtu)), (bridge, bridging(mtu=mtu))):
+        wire = Wire(dut.apply(topology), CLIENT, SERVER)
+        wire.client.send(largest)
+
+        assert len(wire.server.packets_until(bytes(mtu - 28))[-1].payload) == mtu - 28
+        wire.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("sysctl -w net.ipv4.ip_forward=0", "net/ipv4/ip_forward: asked 1, found 0"),
+        ("sysctl -w net.netfilter.nf_conntrack_tcp_loose=1", "nf_conntrack_tcp_loose: asked 0, found 1"),
+        ("sysctl -w net.netfilter.nf_conntrack_udp_timeout=7", "nf_conntrack_udp_timeout: asked 30, found 7"),
+        ("iptables -P FORWARD ACCEPT", "rules: .*-:FORWARD DROP; .*:FORWARD ACCEPT"),
+        ("iptables -D FORWARD 1", "rules: .*-A FORWARD -i r1 -o r0"),
+        ("ip route del 48.0.0.0/8", "route to 48.0.0.0/8: asked r1, found None"),
+    ],
+)
+def test_what_changes_behind_its_back_is_found(
+    router: LinuxRouterDut, sandbox: Sandbox, command: str, complaint: str
+) -> None:
+    router.apply(routing("iptables-stateful"))
+    sandbox.run(command.split())
+
+    with pytest.raises(TestbedError, match=complaint):
+        router.verify()
+    router.apply(routing("iptables-stateful"))
+    router.verify()
+
+
+def test_the_limits_of_the_table_are_written_down_as_asked_and_as_found(router: LinuxRouterDut) -> None:
+    router.apply(routing("nftables-stateful"))
+
+    limits = router.snapshot()["conntrack_limits"]
+
+    assert limits["asked"] == ConntrackSettings().shared
+    assert limits["found"].keys() == limits["asked"].keys()
+
+
+@pytest.mark.parametrize("ruleset", ["iptables-snat", "nftables-snat", "forward"])
+def test_the_snapshot_can_be_written_down(router: LinuxRouterDut, ruleset: str) -> None:
+    router.apply(routing(ruleset))
+
+    snapshot = json.loads(json.dumps(router.snapshot()))
+
+    assert (snapshot["kind"], snapshot["entries"]) == ("linux-router", 0)
+    assert "nf_tables" in snapshot["iptables"] and snapshot["nftables"].startswith("v")
+    assert ("198.19.0.1-198.19.0.254" in snapshot["rules"]) == (ruleset != "forward")
+    assert snapshot["links"]["binding"].startswith("link threads pinned to CPUs [")
+    assert {interface["name"]: interface["kind"] for interface in snapshot["interfaces"]} == {
+        "r0": "veth",
+        "r1": "veth",
+    }
+
+
+def test_more_cpus_than_there_are_is_a_missing_resource(sandbox: Sandbox) -> None:
+    machine = read_machine(sandbox)
+
+    with pytest.raises(MissingResource, match=f"this machine has {len(machine.usable_cpus)} usable"):
+        LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus)).apply(routing(pmd_cpus=64))

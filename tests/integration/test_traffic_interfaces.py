@@ -1,0 +1,192 @@
+"""Traffic through the real kernel of this machine: every packet accounted for, on the DUT's CPU and no other."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from ctbench.dut.base import Dut, Ports, Topology
+from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
+from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
+from ctbench.errors import GeneratorError
+from ctbench.hosts.machine import read_machine
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
+from ctbench.traffic.software.packet_port import OpenSocket, PacketPort
+
+PACKETS = PacketProfile(name="packets", kind="packets", flows=500, client_ips=50, directions="both")
+CONNECTIONS = ConnectionProfile(name="mixed", messages=2, udp_percent=10, client_ips=100, server_ips=10)
+#: Packets (connections) per second, and seconds: few enough for a busy machine.
+LOAD, SECONDS = 20_000, 0.5
+
+STATEFUL = ["iptables-stateful", "nftables-stateful"]
+NAT = [f"{family}-{kind}" for family in ("iptables", "nftables") for kind in ("snat", "dnat", "masquerade")]
+
+
+@pytest.fixture(scope="module")
+def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
+    instance = SoftwareTrafficGenerator()
+    yield instance
+    instance.close()
+
+
+def join(generator: SoftwareTrafficGenerator, ports: Ports, frame_bytes: int = 1514, **changes: object) -> None:
+    """Connect the generator to the DUT's links, with `changes` to what the DUT says of them."""
+    ports = replace(ports, **changes)  # type: ignore[arg-type]
+    assert ports.open_socket
+    generator.connect_interfaces(
+        ports.client, ports.server, open_socket=ports.open_socket, rx_queues=ports.rx_queues,
+        rx_rings=ports.tx_queues, ring_size=ports.ring_size, frame_bytes=frame_bytes,
+        client_mac=ports.client_mac, server_mac=ports.server_mac,
+        client_next_hop=ports.client_next_hop, server_next_hop=ports.server_next_hop, cpus=ports.cpus,
+    )  # fmt: skip
+
+
+def measured(
+    dut: Dut, generator: SoftwareTrafficGenerator, topology: Topology, profile: ConnectionProfile | PacketProfile
+) -> Trial:
+    """One trial on a fresh topology."""
+    ports = dut.apply(topology)
+    join(generator, ports, largest_frame(profile))
+    return generator.run_trial(profile, LOAD, SECONDS)
+
+
+def router_topology(ruleset: str = "forward", **settings: int) -> Topology:
+    return Topology(datapath="linux-router", ruleset=ruleset, **settings)
+
+
+@pytest.mark.parametrize("ruleset", ["forward", *STATEFUL])
+def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
+) -> None:
+    trial = measured(router, generator, router_topology(ruleset), PACKETS)
+    counted = router.counters()
+    assert trial.completed == trial.intended
+    assert counted.rx_packets == trial.total_tx_packets
+    assert counted.tx_packets == trial.total_rx_packets
+    assert counted.drops == {}
+    assert (trial.unexpected, trial.failed, trial.total_dut_missed) == ({}, {}, 0)
+
+
+@pytest.mark.parametrize("ruleset", [*STATEFUL, *NAT])
+def test_connections_complete_and_each_has_an_entry_in_the_table(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
+) -> None:
+    patient = CONNECTIONS.model_copy(update={"udp_percent": 100.0})  # closed TCP connections are forgotten within 1 s
+    for profile in (CONNECTIONS, patient):
+        trial = measured(router, generator, router_topology(ruleset), profile)
+        assert trial.completed == trial.intended
+        assert trial.unexpected == {}
+    assert router.connections() == trial.total_tx_packets["client"] / patient.messages
+
+
+@pytest.mark.parametrize("ruleset", NAT)
+def test_packets_of_both_directions_pass_translation(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
+) -> None:
+    trial = measured(router, generator, router_topology(ruleset), PACKETS)
+    assert {side: seen.loss_ratio for side, seen in trial.directions.items()} == {"client": 0, "server": 0}
+
+
+@pytest.mark.parametrize("ruleset", ["forward", "notrack"])
+def test_without_conntrack_nothing_is_remembered(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
+) -> None:
+    trial = measured(router, generator, router_topology(ruleset), PACKETS)
+    assert trial.completed == trial.intended
+    assert router.connections() == 0
+
+
+@pytest.mark.parametrize("size", [64, 1518, "imix"])
+def test_a_bridge_passes_frames_of_every_size(
+    bridge: LinuxBridgeDut, generator: SoftwareTrafficGenerator, size: int | str
+) -> None:
+    profile = PACKETS.model_copy(update={"frame_bytes": size})
+    trial = measured(bridge, generator, Topology(datapath="linux-bridge", ruleset="forward"), profile)
+    assert trial.completed == trial.intended
+
+
+def test_jumbo_frames_pass_where_the_mtu_is_theirs(bridge: LinuxBridgeDut, generator: SoftwareTrafficGenerator) -> None:
+    jumbo = PACKETS.model_copy(update={"frame_bytes": 9018})
+    topology = Topology(datapath="linux-bridge", ruleset="forward", mtu=9000)
+    trial = measured(bridge, generator, topology, jumbo)
+    assert trial.completed == trial.intended
+    assert "packet sockets" in str(generator.snapshot()["wiring"])
+
+
+@pytest.mark.parametrize(("cpus", "queues"), [(1, 1), (1, 4), (2, 2), (2, 4)])
+def test_packets_pass_over_every_queue(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, cpus: int, queues: int
+) -> None:
+    trial = measured(router, generator, router_topology(pmd_cpus=cpus, rx_queues=queues), PACKETS)
+    assert trial.completed == trial.intended
+    assert trial.link and trial.link.packets > 0
+    assert trial.link.refused == 0
+
+
+def test_one_cpu_is_all_that_a_dut_with_one_cpu_works_on(
+    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+) -> None:
+    cpu = read_machine(sandbox).usable_cpus[-1]
+    ports = router.apply(router_topology("iptables-stateful", rx_queues=2))
+    join(generator, ports, cpus=(cpu,))
+    before = parse_softnet(sandbox.read(SOFTNET))
+    trial = generator.run_trial(PACKETS, LOAD, SECONDS)
+    received = received_since(before, parse_softnet(sandbox.read(SOFTNET)))
+    # Each packet is received twice: by the router, and by the kernel at the generator's end.
+    ours = sum(trial.total_tx_packets.values()) + sum(trial.total_rx_packets.values())
+    assert received[cpu] >= ours
+    assert sum(count for other, count in received.items() if other != cpu) < ours * 0.02
+    assert trial.link and 0 < trial.link.busy_cpus <= 1
+
+
+def test_packet_sockets_do_where_af_xdp_may_not_be_used(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+) -> None:
+    ports = router.apply(router_topology())
+    assert ports.open_socket
+    give = ports.open_socket
+
+    def refuse(kind: str) -> object:
+        if kind == "xdp":
+            raise OSError(1, "Operation not permitted")
+        return give("packet")
+
+    join(generator, ports, open_socket=refuse)
+    assert "packet sockets (AF_XDP: Operation not permitted)" in str(generator.snapshot()["wiring"])
+    trial = generator.run_trial(PACKETS, LOAD, SECONDS)
+    assert trial.completed == trial.intended
+
+
+def test_a_dut_that_asks_for_the_next_hop_by_arp_gets_an_answer(
+    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+) -> None:
+    ports = router.apply(router_topology())
+    join(generator, ports)
+    sandbox.run(["ip", "neighbour", "flush", "all", "nud", "permanent"])
+    generator.run_trial(PACKETS, LOAD, SECONDS)
+    neighbours = sandbox.run(["ip", "neighbour", "show"]).stdout
+    assert f"{ports.client_next_hop} dev r0 lladdr 02:00:00:00:00:01" in neighbours
+    assert f"{ports.server_next_hop} dev r1 lladdr 02:00:00:00:00:02" in neighbours
+
+
+def test_a_link_that_goes_down_is_the_testbeds_fault(
+    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+) -> None:
+    ports = router.apply(router_topology())
+    join(generator, ports)
+    sandbox.run(["ip", "link", "delete", "r0"])
+    with pytest.raises(GeneratorError, match="g0"):
+        generator.run_trial(PACKETS, LOAD, SECONDS)
+
+
+def test_an_interface_that_is_not_there_is_one_sentence(sandbox: Sandbox, router: LinuxRouterDut) -> None:
+    ports = router.apply(router_topology())
+    assert ports.open_socket
+    open_socket: OpenSocket = ports.open_socket
+    from ctbench.traffic.software.memif import RingPlan
+
+    with pytest.raises(GeneratorError, match="cannot use the interface g9"):
+        PacketPort("g9", open_socket, RingPlan(1, 1), threads=1, fanout_group=1)

@@ -1,0 +1,133 @@
+"""What of the kernel's counters is a problem, and what is fine."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctbench.dut.linux.cards import busy_cpus
+from ctbench.dut.linux.conntrack import findings, increase, parse_statistics
+from ctbench.dut.linux.health import Reading, link_problems, new_drops, placement_problem
+from ctbench.dut.linux.links import InterfaceCounters, parse_counters, queue_size
+from ctbench.dut.linux.softnet import SoftnetCounters, elsewhere, parse_softnet, received_since
+
+pytestmark = pytest.mark.unit
+
+SOFTNET = """\
+01773826 00000002 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
+0c96d068 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000003
+"""
+CONNTRACK = """\
+cpu=0   	found=5 invalid=0 insert=0 insert_failed=0 drop=0 early_drop=0 error=0 search_restart=0 clash_resolve=0
+cpu=1   	found=7 invalid=2 insert=0 insert_failed=3 drop=0 early_drop=0 error=0 search_restart=1 clash_resolve=0
+"""
+
+
+def reading(rx: int = 0, tx: int = 0, on: dict[int, int] | None = None, index: int = 2, **drops: int) -> Reading:
+    """`rx` packets at r0 went out as `tx` at r1; `on`: CPU -> packets received."""
+    interfaces = {"r0": InterfaceCounters(index, rx, 0, drops), "r1": InterfaceCounters(3, 0, tx, {})}
+    softnet = {cpu: SoftnetCounters(count, 0) for cpu, count in (on or {0: 0, 1: 0}).items()}
+    return Reading(interfaces, softnet, {}, (), 0.0)
+
+
+def misplaced(now: Reading, cpus: tuple[int, ...] = (1,)) -> str:
+    problem = placement_problem(reading(), now, ("r0", "r1"), cpus, delivered=True)
+    return problem.text if problem else ""
+
+
+def test_packets_per_cpu_are_read_with_the_cpus_number() -> None:
+    assert parse_softnet(SOFTNET) == {0: SoftnetCounters(0x1773826, 2), 3: SoftnetCounters(0xC96D068, 0)}
+
+
+def test_a_kernel_that_does_not_name_the_cpus_has_them_in_order() -> None:
+    assert parse_softnet("00000001 00000000\n00000002 00000000\n").keys() == {0, 1}
+
+
+def test_counters_that_went_round_go_on() -> None:
+    before, now = {0: SoftnetCounters(0xFFFFFFFF, 0)}, {0: SoftnetCounters(4, 0)}
+
+    assert received_since(before, now) == {0: 5}
+    assert increase({"drop": 0xFFFFFFFF}, {"drop": 1}) == {"drop": 2}
+
+
+def test_a_dut_on_its_own_cpu_is_fine() -> None:
+    assert misplaced(reading(rx=100_000, tx=100_000, on={0: 300, 1: 200_000})) == ""
+
+
+def test_a_dut_on_the_generators_cpu_is_named_with_its_share() -> None:
+    said = misplaced(reading(rx=100_000, tx=100_000, on={0: 50_000, 1: 150_000}))
+
+    assert said.startswith("25.0 % of the DUT's packets, or as many of others, were processed on CPU 0, which is not")
+    assert said.endswith("its own are 1.")
+
+
+def test_a_little_of_the_machines_own_traffic_is_fine() -> None:
+    assert misplaced(reading(rx=100, tx=100, on={0: 900, 1: 200})) == ""
+
+
+@given(
+    received=st.dictionaries(st.integers(0, 7), st.integers(0, 10**6)),
+    expected=st.integers(0, 10**7),
+    cpus=st.sets(st.integers(0, 7)),
+)
+def test_no_cpu_of_the_dut_is_ever_named(received: dict[int, int], expected: int, cpus: set[int]) -> None:
+    found = elsewhere(received, expected, cpus)
+
+    assert not found.keys() & cpus
+    assert not found or sum(found.values()) > 0.02 * expected
+
+
+def test_a_link_that_is_gone_or_another_one_is_fatal() -> None:
+    gone = replace(reading(), interfaces={"r1": reading().interfaces["r1"]})
+
+    assert [problem.text for problem in link_problems(reading(), gone)] == ["The interface r0 is gone."]
+    assert [problem.text for problem in link_problems(reading(), reading(index=9))] == [
+        "The interface r0 was made anew."
+    ]
+    assert link_problems(reading(), reading(rx=5)) == []
+
+
+def test_only_new_losses_are_named() -> None:
+    before, now = reading(rx_dropped=5, tx_errors=1), reading(rx_dropped=7, tx_errors=1)
+    now = replace(now, softnet={**now.softnet, 1: SoftnetCounters(0, 4)})
+
+    assert new_drops(before, now) == {"r0.rx_dropped": 2, "cpu1.backlog": 4}
+
+
+def test_an_interfaces_losses_are_told_from_its_packets() -> None:
+    way = {"bytes": 1, "packets": 10, "errors": 1, "dropped": 2, "multicast": 3}
+    found = parse_counters({"ifindex": 4, "stats64": {"rx": way, "tx": {**way, "packets": 20, "carrier_errors": 6}}})
+
+    assert (found.index, found.rx_packets, found.tx_packets) == (4, 10, 20)
+    assert {name: count for name, count in found.drops.items() if count} == {
+        "rx_errors": 1, "rx_dropped": 2, "tx_errors": 1, "tx_dropped": 2, "tx_carrier_errors": 6,
+    }  # fmt: skip
+
+
+def test_statistics_of_conntrack_are_added_over_the_cpus() -> None:
+    counted = parse_statistics(CONNTRACK)
+
+    assert (counted["found"], counted["insert_failed"], counted["search_restart"]) == (12, 3, 1)
+    assert "cpu" not in counted
+
+
+def test_lost_connections_are_findings_and_invalid_packets_are_not() -> None:
+    (said,) = findings(parse_statistics(CONNTRACK))
+
+    assert said.startswith("conntrack: 3 ") and said.endswith("(insert_failed).")
+
+
+@pytest.mark.parametrize(("queues", "frames"), [(1, 16384), (2, 8192), (3, 4096), (4, 4096), (8, 2048), (64, 256)])
+def test_receive_queues_share_what_a_link_holds(queues: int, frames: int) -> None:
+    assert queue_size(16384, queues) == frames
+    assert queue_size(64, queues) == 64
+
+
+def test_waiting_is_no_work() -> None:
+    #         user nice system idle iowait irq softirq steal guest guest_nice
+    before = (100, 0, 100, 1000, 50, 0, 100, 10, 0, 0)
+    now = (150, 0, 150, 9000, 90, 0, 200, 90, 0, 0)
+
+    assert busy_cpus(before, now, 1.0) == 2.0
+    assert busy_cpus(before, now, 0.0) == 0.0

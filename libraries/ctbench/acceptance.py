@@ -14,7 +14,8 @@ from ctbench.dut.cable import CABLE
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.gate import GateResult, gate
-from ctbench.measure.search import SearchResult, repeat, search
+from ctbench.measure.repetition import repeat
+from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Limits, OnTrial, Step, TrialRunner
 from ctbench.report import console
 from ctbench.results import store

@@ -1,4 +1,4 @@
-"""How fast the software traffic generator is: over the cable and through OVS without conntrack, 1 to 8 queues.
+"""How fast the software traffic generator is: over the cable, and through OVS and Linux without conntrack.
 
 Run by hand on a quiet machine: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/generator.py [--cable-only]
 Prints the highest load without loss (0.02 %), confirmed once, and packets per second in both directions together.
@@ -16,35 +16,35 @@ from ctbench.measure.search import search
 from ctbench.measure.trial import Limits, TrialRunner
 from ctbench.testbed import Testbed
 from ctbench.testbed_config import TestbedConfig
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import load_profile
 from ctbench.units import format_count, format_rate
 
 SEARCH = Bisection(trial_duration="2s", max_iterations=10, relative_width="3%", final_duration="2s")
-#: Where to search, connections per second.
-RANGES = {"short-lived": (100e3, 1.5e6), "long-lived-short": (5e3, 80e3)}
+#: Where to search, connections (packets) per second.
+RANGES = {"short-lived": (20e3, 1.5e6), "long-lived-short": (5e3, 80e3), "udp-64-10k": (100e3, 10e6)}
 
 
 def main() -> None:
     """Measure and print a row for each combination."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cable-only", action="store_true", help="without OVS")
+    parser.add_argument("--cable-only", action="store_true", help="without a DUT")
     cable_only = parser.parse_args().cable_only
     topologies = [CABLE.model_copy(update={"rx_queues": queues}) for queues in (1, 2, 4, 8)]
     if not cable_only:
         topologies += [Topology(ruleset="forward", rx_queues=queues) for queues in (1, 2, 4, 8)]
-    print(f"{'path':<10} {'queues':>6}  {'profile':<17} {'connections/s':>14} {'packets/s':>10}")
+        topologies += [Topology(datapath="linux-router", ruleset="forward")]
+    print(f"{'path':<12} {'queues':>6}  {'profile':<17} {'rate':>14} {'packets/s':>10}")
     with tempfile.TemporaryDirectory() as folder:
         testbed = Testbed(load("testbeds", "local", TestbedConfig), Path(folder))
         try:
             for topology in topologies:
                 for name, (low, high) in RANGES.items():
-                    profile = load("profiles", name, ConnectionProfile)
+                    profile = load_profile(name)
                     testbed.apply(topology, profile)
                     runner = TrialRunner(testbed.dut, testbed.generator, profile, Limits(0.0002))
                     found = search(runner, low, high, SEARCH)
                     packets = format_count(found.proof.trial.pps) if found.proof else "-"
-                    path = "cable" if topology.datapath == "cable" else "OVS"
-                    path = f"{path:<10} {topology.rx_queues:>6}  {name:<17}"
+                    path = f"{topology.datapath:<12} {topology.rx_queues:>6}  {name:<17}"
                     print(f"{path} {format_rate(found.capacity):>14} {packets:>10}", flush=True)
         finally:
             testbed.close()

@@ -304,6 +304,19 @@ def test_an_unknown_testbed_ends_with_4_and_names_the_one_that_was_meant(start: 
     assert not run.output.exists()
 
 
+def test_a_floor_that_is_missing_ends_with_4_and_names_the_key_to_add(start: Start, tmp_path: Path) -> None:
+    floors = tmp_path / "floors.yaml"
+    floors.write_text((HERE / "floors.yaml").read_text().replace("  short-lived:", "  shore-lived:"))
+
+    run = start("sla", *GATE, floors=floors)
+
+    assert run.wait() == 4, run.said
+    result, message, _ = run.tests()[TEST]
+    assert result == "FAIL"
+    assert message.startswith(f"{floors}: ovs-dpdk/conntrack/1cpu-1rxq.short-lived: is missing.")
+    assert "The configuration is wrong: see the message above." in run.said
+
+
 def test_a_misspelt_key_ends_with_4_and_names_file_key_and_expectation(start: Start, tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     local = (ROOT / "variables" / "testbeds" / "local.yaml").read_text()
@@ -313,7 +326,7 @@ def test_a_misspelt_key_ends_with_4_and_names_file_key_and_expectation(start: St
 
     assert run.wait() == 4
     said = run.complaints.read_text()
-    assert f"{mine}: dut.memory_mb: is missing." in said
-    assert f"{mine}: dut.memory_MB: unknown key." in said and 'Did you mean "memory_mb"?' in said
+    assert f"{mine}: duts[0].memory_mb: is missing." in said
+    assert f"{mine}: duts[0].memory_MB: unknown key." in said and 'Did you mean "memory_mb"?' in said
     assert "Traceback" not in said
     assert not run.output.exists()

@@ -127,6 +127,8 @@ class SimulatedDut:
     #: Offered load from which the generator cannot keep the pace.
     generator_limit: float = float("inf")
     seed: int = 0
+    #: Whether it is offered packets instead of connections.
+    packets: bool = False
     #: Called before each trial, to let something happen.
     before: Callable[[int], None] | None = None
     loads: list[float] = field(default_factory=list)
@@ -145,7 +147,8 @@ class SimulatedDut:
         if self.random.random() < self.disturbed:
             loss = max(loss, 0.01)
         limited = f"{load:.0f} a second is too much for it" if load > self.generator_limit else ""
-        return seen(load=load, duration=duration, loss=loss, generator_limited=limited)
+        observe = seen_packets if self.packets else seen
+        return observe(load=load, duration=duration, loss=loss, generator_limited=limited)
 
 
 def made_up_floor(cps: str = ">= 48.2k", pps: str | None = ">= 334.9k", p99: str | None = None) -> Floor:

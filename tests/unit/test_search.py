@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from ctbench.dut.base import Problem
 from ctbench.errors import GeneratorError
 from ctbench.measure.campaign import Bisection
-from ctbench.measure.search import SearchResult, planned_trials, repeat, search
+from ctbench.measure.repetition import repeat
+from ctbench.measure.search import SearchResult, planned_trials, search
 from ctbench.measure.trial import Observation, Step
 
-from .simulated import SimulatedDut, seen
+from .simulated import LIMITS, SimulatedDut, seen
 
 LO, HI, WIDTH = 1_000.0, 1_000_000.0, 0.05
 
@@ -297,3 +298,31 @@ def test_a_pause_of_the_generator_does_not_end_the_search() -> None:
     result = search(pauses, LO, HI, how(recheck=False))
     assert result.limited_by == "dut"
     assert truth / (1 + WIDTH) <= result.capacity <= truth
+
+
+@settings(deadline=None)
+@given(st.floats(LO * 1.2, HI * 0.8), st.sampled_from([1.0, 0.7, 0.1]))
+def test_what_is_forwarded_of_too_many_packets_leads_to_the_capacity_and_never_past_it(
+    truth: float, overload: float
+) -> None:
+    dut = SimulatedDut(truth, overload=overload, packets=True)
+    result = search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=truth / 2)
+    assert truth / 1.06 <= result.capacity <= truth * (1 + LIMITS.loss_ratio)
+
+
+def test_packets_need_fewer_trials_for_the_same_width() -> None:
+    trials = {}
+    for packets in (False, True):
+        dut = SimulatedDut(123_456, packets=packets)
+        search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=250_000)
+        trials[packets] = len(dut.loads)
+    assert trials[True] < trials[False]
+
+
+def test_a_search_that_begins_at_the_floor_leaves_it_in_large_steps() -> None:
+    dut = SimulatedDut(200_000)
+    search(dut, LO, HI, how(), hint=100_000, landmark=100_000)
+    assert dut.loads[:3] == [100_000, 150_000, 337_500]
+    near = SimulatedDut(200_000)
+    search(near, LO, HI, how(), hint=100_000, landmark=50_000)
+    assert near.loads[1] == pytest.approx(110_000)

@@ -169,6 +169,12 @@ def test_a_fatal_problem_makes_a_trial_invalid_and_a_warning_does_not() -> None:
     assert seen((Problem("warning", "12 packets dropped"),)).good
 
 
+def test_a_dut_that_worked_elsewhere_spoils_one_trial_and_not_the_search() -> None:
+    elsewhere = Problem("invalid", "3.0 % of the DUT's packets were processed on CPU 0")
+    assert (seen((elsewhere,)).state, seen((elsewhere,)).fault) == ("invalid", "")
+    assert seen((elsewhere,)).reason == elsewhere.text
+
+
 def test_the_record_of_a_trial_has_its_counts_its_state_and_its_problems() -> None:
     record = Step(1, "final", seen((RESTARTED,)), 0.0).as_record()
     assert (record.phase, record.state, record.reason) == ("final", "invalid", "ovs-vswitchd was restarted")

@@ -6,7 +6,6 @@ recheck and no final trial it is the procedure of the 2022 article (cps_ndr.py).
 """
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,8 +15,9 @@ from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, no
 from ctbench.results.record import Measured
 from ctbench.units import format_rate
 
-#: The first step away from a hint, as a factor: a narrow width is no reason to creep.
-_LEAST_STRIDE = 1.1
+#: The first step away from a hint, as a factor: a narrow width is no reason to creep. From the landmark it is a large
+#: one, because a floor is a promise and not a guess of the capacity.
+_STRIDE, _STRIDE_FROM_LANDMARK = 1.1, 1.5
 #: Of what a DUT forwarded of too many packets: what it probably forwards without a loss.
 _JUST_BELOW = 0.985
 #: Rechecks that succeed reopen the search above; so often at most.
@@ -78,29 +78,6 @@ def search(
     return _Search(trial_fn, lo, hi, settings, on_trial).run(hint, landmark)
 
 
-def repeat(times: int, search_once: Callable[[], SearchResult]) -> SearchResult:
-    """Search several times; the result is the one with the (lower) median capacity and has all trials.
-
-    A fault ends it at once. One repetition that the generator limited does not make the others worthless.
-    """
-    results: list[SearchResult] = []
-    for _ in range(times):
-        results.append(search_once())
-        if results[-1].limited_by == "fault":
-            return _with_trials_of(results, results[-1])
-    by_capacity = sorted(results, key=lambda result: result.capacity)
-    return _with_trials_of(results, by_capacity[(times - 1) // 2])
-
-
-def _with_trials_of(results: Sequence[SearchResult], chosen: SearchResult) -> SearchResult:
-    steps = [step for result in results for step in result.steps]
-    return replace(
-        chosen,
-        steps=tuple(replace(step, number=number) for number, step in enumerate(steps, 1)),
-        capacities=tuple(result.capacity for result in results),
-    )
-
-
 def planned_trials(lo: float, hi: float, settings: Bisection) -> int:
     """Bisections that bring the bounds near enough to each other, as far as they are allowed."""
     if settings.relative_width is None:
@@ -137,7 +114,7 @@ class _Search:
             if self.settings.start == "max":
                 self._try(self.hi, "search")
             if hint is not None and self.settings.relative_width is not None and self.lo < hint < self.hi:
-                self._bracket(hint)
+                self._bracket(hint, _STRIDE_FROM_LANDMARK if hint == landmark else _STRIDE)
             self._narrow()
             if landmark is not None:
                 self._settle(landmark)
@@ -194,17 +171,17 @@ class _Search:
             raise _FaultError(seen.fault)
         return seen.good
 
-    def _bracket(self, hint: float) -> None:
+    def _bracket(self, hint: float, stride: float) -> None:
         """Walk away from the hint until one trial holds and one does not."""
         if self._try(hint, "search"):
-            self._walk(hint, upwards=True)
+            self._walk(hint, upwards=True, stride=stride)
         elif self.failed[hint].trial.unit != "packets":  # else what was forwarded says where to go
-            self._walk(hint, upwards=False)
+            self._walk(hint, upwards=False, stride=stride)
 
-    def _walk(self, load: float, *, upwards: bool) -> None:
+    def _walk(self, load: float, *, upwards: bool, stride: float = _STRIDE) -> None:
         """Try loads beside this one in growing steps until one ends differently than it did."""
         assert self.settings.relative_width is not None
-        factor = max(_LEAST_STRIDE, 1 + self.settings.relative_width)
+        factor = max(stride, 1 + self.settings.relative_width)
         while self.iterations_left > 0:
             lower, upper = self._bounds()
             load = load * factor if upwards else load / factor

@@ -1,0 +1,38 @@
+*** Settings ***
+Documentation    The Linux kernel forwards without connection tracking.
+...
+...              The baseline that shows what connection tracking and NAT cost. Frames have 64 bytes where the name does
+...              not say otherwise. Forwarding has no netfilter rules at all; Untracked has those of a firewall and
+...              keeps the traffic out of connection tracking (NOTRACK).
+
+Resource         ../../resources/linux.resource
+
+Suite Setup      Use The Testbed
+Test Template    Packet Rate Of Linux Router Should Meet SLA
+
+Test Tags        linux    router    forwarding    pps
+
+Name             Forwarding
+
+
+*** Test Cases ***                         RULESET    CPUS    RX QUEUES    PROFILE
+Forwarding, 1 Flow                         forward    1       1            udp-64-1flow
+    [Tags]    1cpu    1rxq    1flow    one-way
+Forwarding, 10k Flows                      forward    1       1            udp-64-10k
+    [Tags]    1cpu    1rxq    10kflows    one-way
+Forwarding, 10k Flows, Both Ways           forward    1       1            udp-64-10k-both
+    [Tags]    1cpu    1rxq    10kflows    both-ways
+Forwarding, IMIX                           forward    1       1            udp-imix-10k
+    [Tags]    1cpu    1rxq    10kflows    one-way    imix
+Forwarding, 1518 Bytes                     forward    1       1            udp-1518-10k
+    [Tags]    1cpu    1rxq    10kflows    one-way    1518b
+Forwarding, 1 CPU, 2 Queues, 10k Flows     forward    1       2            udp-64-10k
+    [Tags]    1cpu    2rxq    10kflows    one-way
+Forwarding, 2 CPUs, 2 Queues, 10k Flows    forward    2       2            udp-64-10k
+    [Tags]    2cpu    2rxq    10kflows    one-way
+Forwarding, 4 CPUs, 4 Queues, 10k Flows    forward    4       4            udp-64-10k
+    [Tags]    4cpu    4rxq    10kflows    one-way
+Forwarding, 8 CPUs, 8 Queues, 10k Flows    forward    8       8            udp-64-10k
+    [Tags]    8cpu    8rxq    10kflows    one-way
+Untracked, 10k Flows                       notrack    1       1            udp-64-10k
+    [Tags]    1cpu    1rxq    10kflows    one-way    notrack

@@ -1,0 +1,4 @@
+*** Settings ***
+Documentation    Promises about bridges: of the Linux kernel, and of Open vSwitch beside it.
+
+Name             Bridges

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 FEW_CONNECTIONS = 5
 #: What the generator demands of itself; the other tests are not that strict (fixture `unhurried`).
 LATE_RATIO_LIMIT, ATTEMPTED_LIMIT = pace.LATE_RATIO_LIMIT, pace.ATTEMPTED_LIMIT
+LATE_LIMIT_S = plan.LATE_LIMIT_S
 STATEFUL_ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 #: Threads that compete for the generator's CPU where the generator is to fail.
 NEIGHBOURS = 3
@@ -115,6 +116,7 @@ def test_a_floor_beyond_the_campaigns_range_is_not_measured(run: AcceptanceRun, 
 def test_a_generator_whose_cpu_is_taken_measures_nothing(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "LATE_RATIO_LIMIT", LATE_RATIO_LIMIT)
     monkeypatch.setattr(pace, "ATTEMPTED_LIMIT", ATTEMPTED_LIMIT)
+    monkeypatch.setattr(plan, "LATE_LIMIT_S", LATE_LIMIT_S)
     (cpu,) = run.testbed.placement(Topology()).generator
     endless = ["taskset", "-c", str(cpu), sys.executable, "-S", "-c", "while True: pass"]
     neighbours = [subprocess.Popen(endless) for _ in range(NEIGHBOURS)]

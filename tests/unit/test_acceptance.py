@@ -153,7 +153,6 @@ def test_a_share_that_is_not_reached_is_missed(simulated: SimulatedTestbed, tmp_
 
 
 def test_the_share_itself_is_tried_whatever_the_width(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    forward = 400_000 / 1.0002
     # So little above the share that the search would end below it.
     simulated.capacities[SNAT_KEY] = 394_000 * 0.612
     started = Started(tmp_path, simulated, campaign=campaign(bisection=TRIAL | {"relative_width": "30%"}))

@@ -32,7 +32,8 @@ PATIENCE, LESS_PATIENCE = 10.0, 1.5
 @pytest.fixture(autouse=True)
 def unhurried() -> Iterator[None]:
     """The generator may be late: what is tested is whether things happen, not when."""
-    with patch.object(stream_plan, "LATE_LIMIT_S", 5.0), patch.object(stream_plan, "LINGER_S", PATIENCE):
+    patience = {"SETTLE_S": 0.5, "LATE_LIMIT_S": 5.0, "LINGER_S": PATIENCE}
+    with patch.multiple(stream_plan, **patience):
         yield
 
 

@@ -284,6 +284,7 @@ class AcceptanceRun:
 
 
 def _alike(topology: Topology, profile: Profile) -> list[tuple[str, str, str]]:
-    """What a capacity is likely to be found again with, the likelier first: the same work, then another ruleset.
-    Another profile is other work: there the floor says more."""
-    return [(topology.datapath, topology.ruleset, profile.name), (topology.datapath, "*", profile.name)]
+    """What a capacity is likely to be found again with, the likelier first: the same work, then, of packets, another
+    ruleset. What another ruleset or profile makes of connections is so far off that the floor says more."""
+    same = (topology.datapath, topology.ruleset, profile.name)
+    return [same, (topology.datapath, "*", profile.name)] if profile.kind == "packets" else [same]

@@ -15,6 +15,7 @@ import platform
 import select
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -39,6 +40,9 @@ _MAX_LOG2_RING: Final = 14
 _MADV_HUGEPAGE: Final = 14
 #: Frames start here in their buffer, so that the IP header (14 bytes on) is aligned to four bytes.
 _FRAME_OFFSET: Final = 2
+
+#: Between two tries to connect, seconds.
+_RETRY_S: Final = 0.1
 
 Rings = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
@@ -130,7 +134,10 @@ class MemifPort:
         readable, _, _ = select.select([self._control], [], [], 0)
         if not readable:
             return
-        message = self._control.recv(_MESSAGE_BYTES)
+        try:
+            message = self._control.recv(_MESSAGE_BYTES)
+        except OSError as error:  # it ended with something of ours unread
+            raise GeneratorError(f"The link to {self.peer} broke: {error.strerror}.") from error
         reason = _text(message[6:102]) if len(message) == _MESSAGE_BYTES else "the control socket was closed"
         raise GeneratorError(f"The DUT has closed the memif link to {self.peer}: {reason or 'no reason given'}.")
 
@@ -193,8 +200,20 @@ def _row(region: Region, offset: int, size: int, *, produced: int, consumed: int
 def connect(path: Path, plan: RingPlan, timeout: float = 5.0) -> MemifPort:
     """Connect to the memif server at `path` in the client role, offering the rings of `plan`.
 
-    Raises `GeneratorError` when nobody answers, or the server refuses.
+    Raises `GeneratorError` when nobody answers, or the server refuses. A server that has not yet seen the end of the
+    link before this one resets the new one, so that is tried again until the time is up.
     """
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return _connect(path, plan, timeout)
+        except ConnectionResetError as error:
+            if time.monotonic() > deadline:
+                raise GeneratorError(f"The DUT's memif port {path} resets the link: {error.strerror}.") from error
+            time.sleep(_RETRY_S)
+
+
+def _connect(path: Path, plan: RingPlan, timeout: float) -> MemifPort:
     check_processor()
     plan.check()
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -202,6 +221,9 @@ def connect(path: Path, plan: RingPlan, timeout: float = 5.0) -> MemifPort:
     try:
         control.connect(str(path))
         body, _ = _receive(control, _HELLO)
+    except ConnectionResetError:
+        control.close()
+        raise
     except (OSError, GeneratorError) as error:
         control.close()
         raise GeneratorError(f"The DUT's memif port {path} does not answer: {error}") from error
@@ -237,10 +259,12 @@ def connect(path: Path, plan: RingPlan, timeout: float = 5.0) -> MemifPort:
                 _receive(control, _ACK)
         _send(control, _CONNECT, _NAME)
         _receive(control, _CONNECTED)
-    except (OSError, GeneratorError):
+    except (OSError, GeneratorError) as error:
         control.close()
         region.close()
-        raise
+        if isinstance(error, (ConnectionResetError, GeneratorError)):
+            raise
+        raise GeneratorError(f"The link to the DUT's memif port {path} could not be made: {error}") from error
     finally:
         for fd in events:  # the server has its own copies
             os.close(fd)

@@ -15,6 +15,8 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import plan
 
+pytestmark = pytest.mark.usefixtures("compiled_generator")
+
 SHORT = ConnectionProfile(name="short", messages=1, client_ips=100, server_ips=10)
 #: Connections per second, and seconds: few enough for a wire in Python.
 LOAD, SECONDS = 200, 0.5

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numba import typeof
 
 from ctbench.errors import GeneratorError
 from ctbench.traffic.software.wiring import Wiring
@@ -14,12 +15,12 @@ from ctbench.traffic.software.wiring import Wiring
 Counts = np.ndarray[tuple[int], np.dtype[np.int64]]
 #: Called about ten times a second with seconds since the start, state and counters.
 Watcher = Callable[[float, Counts, Counts], None]
-#: Compiling takes time, once.
+#: Seconds that a trial may take longer than it should, on a machine that is kept busy by others.
 _PATIENCE_S = 120
 
 
 def drive(
-    function: Callable[..., Any],
+    function: Any,
     arguments: Sequence[Any],
     wiring: Wiring,
     cpus: Sequence[int],
@@ -27,8 +28,13 @@ def drive(
     longest_s: float,
     watch: Callable[[float], None],
 ) -> None:
-    """Run `function(*arguments)` with the wiring carrying frames. `stop()` makes it end soon; it is called when
-    anything goes wrong here, Ctrl-C included. Raises `GeneratorError` when it fails or takes too long."""
+    """Run `function(*arguments)`, a function of numba's, with the wiring carrying frames.
+
+    `stop()` makes it end soon; it is called when anything goes wrong here, Ctrl-C included. Raises `GeneratorError`
+    when it fails or takes too long.
+    """
+    # Here, before anybody waits: it takes half a minute the first time, and minutes where others want the interpreter.
+    function.compile(tuple(typeof(argument) for argument in arguments))
     failure: list[BaseException] = []
     # Not Thread.join: interrupted by a signal, it takes the thread for ended (CPython, _wait_for_tstate_lock), and
     # the rings would be unmapped under the kernel function.
@@ -57,7 +63,8 @@ def drive(
                 )
     finally:
         stop()
-        ended.wait(5)
+        # However long it takes: what comes after this frees the memory that the function works on.
+        ended.wait()
         wiring.stop()
     if failure:
         raise GeneratorError(f"The traffic generator failed: {failure[0]}") from failure[0]

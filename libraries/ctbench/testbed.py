@@ -8,12 +8,13 @@ from ctbench.dut.cable import Cable
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.dut_config import LinuxConfig, MemifPorts, OvsDpdkConfig, VethPorts
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Machine, Placement, place, read_machine
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.testbed_config import LinuxConfig, OvsDpdkConfig, TestbedConfig, VethPorts
+from ctbench.testbed_config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
 
@@ -160,6 +161,8 @@ class Testbed:
 
     def _ovs(self, config: OvsDpdkConfig) -> Dut:
         prefix = config.ovs.prefix
+        if not isinstance(config.ports, MemifPorts):
+            raise MissingResource(f"OVS with ports of kind {config.ports.kind} is not there yet.")
         return OvsDpdkDut(
             self._new_host(config.host),
             self.machine,

@@ -1,37 +1,15 @@
-"""The YAML model of a testbed: what the DUTs are, what generates the traffic, which CPUs each gets.
+"""The YAML model of a testbed: what the DUTs are, what generates the traffic, which CPUs each gets, on which hosts."""
 
-A further kind of DUT, port or generator is one more class with another `type` (`kind`) in the union below it.
-"""
-
-import re
 from collections import Counter
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
 from ctbench.config import Name, Settings
+from ctbench.dut_config import DutConfig
+from ctbench.generator_config import GeneratorConfig
+from ctbench.host_config import SANDBOX, Hosts
 from ctbench.units import quoted
-
-
-def _check_prefix(prefix: str) -> str:
-    if prefix != "distribution" and not prefix.startswith("/"):
-        raise ValueError(
-            f'{quoted(prefix)} is no installation of Open vSwitch.\n  Expected "distribution" or the absolute path '
-            'that it was configured with (--prefix), for example "/opt/ovs-3.3".'
-        )
-    return prefix
-
-
-def _check_ring_size(size: int) -> int:
-    if size & (size - 1) or not 64 <= size <= 16384:
-        raise ValueError(f"{size} is no size of a ring.\n  Expected a power of two from 64 to 16384.")
-    return size
-
-
-def _check_interface(name: str) -> str:
-    if not re.fullmatch(r"[^\s/]{1,15}", name):
-        raise ValueError(f'{quoted(name)} is no name of a network interface.\n  Expected one such as "ens1f0".')
-    return name
 
 
 def _check_cpus(cpus: list[int]) -> list[int]:
@@ -40,89 +18,7 @@ def _check_cpus(cpus: list[int]) -> list[int]:
     return cpus
 
 
-RingSize = Annotated[int, AfterValidator(_check_ring_size)]
-Interface = Annotated[str, AfterValidator(_check_interface)]
 CpuList = Annotated[list[int], AfterValidator(_check_cpus)]
-
-
-class OvsInstall(Settings):
-    """Which Open vSwitch."""
-
-    #: `distribution`: the package openvswitch-switch-dpdk; else the prefix of a build from source.
-    prefix: Annotated[str, AfterValidator(_check_prefix)]
-
-
-class MemifPorts(Settings):
-    """Two shared-memory ports: no NIC, no root."""
-
-    kind: Literal["memif"]
-    #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
-    ring_size: RingSize
-
-
-class OvsDpdkConfig(Settings):
-    """Open vSwitch with DPDK as the DUT."""
-
-    type: Literal["ovs-dpdk"]
-    #: `sandbox`: namespaces of the run's own on this machine.
-    host: Literal["sandbox"]
-    ovs: OvsInstall
-    ports: MemifPorts
-    #: Memory of DPDK, MiB.
-    memory_mb: int = Field(ge=256, le=65536)
-    #: `auto`: hugepages that are free, else ordinary pages; `never`: ordinary pages.
-    hugepages: Literal["auto", "never"]
-
-
-class VethPorts(Settings):
-    """Two veth pairs: no NIC, no root."""
-
-    kind: Literal["veth"]
-    #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
-    ring_size: RingSize
-
-
-class InterfacePorts(Settings):
-    """Two network cards of a lab's host."""
-
-    kind: Literal["interfaces"]
-    #: The interface towards the clients, and towards the servers.
-    client: Interface
-    server: Interface
-
-    @model_validator(mode="after")
-    def _are_two(self) -> Self:
-        if self.client == self.server:
-            raise ValueError(f"client and server are both {quoted(self.client)}.\n  Expected two interfaces.")
-        return self
-
-
-class LinuxConfig(Settings):
-    """The Linux kernel as the DUT: as a router or as a bridge."""
-
-    type: Literal["linux-router", "linux-bridge"]
-    #: `sandbox`: namespaces of the run's own on this machine; `local`: this machine itself, as root.
-    host: Literal["sandbox", "local"]
-    ports: Annotated[VethPorts | InterfacePorts, Field(discriminator="kind")]
-
-    @model_validator(mode="after")
-    def _ports_are_on_the_host(self) -> Self:
-        if (self.host == "sandbox") != (self.ports.kind == "veth"):
-            raise ValueError(
-                f"host: {self.host} does not go with ports.kind: {self.ports.kind}.\n"
-                "  Expected sandbox with veth, or local with interfaces."
-            )
-        return self
-
-
-class SoftwareGeneratorConfig(Settings):
-    """The software traffic generator of this repository."""
-
-    type: Literal["software"]
-
-
-DutConfig = Annotated[OvsDpdkConfig | LinuxConfig, Field(discriminator="type")]
-GeneratorConfig = SoftwareGeneratorConfig
 
 
 def _check_duts(duts: list[DutConfig]) -> list[DutConfig]:
@@ -162,7 +58,7 @@ class CpuPlan(Settings):
         return self
 
 
-class TestbedConfig(Settings):
+class TestbedConfig(Hosts):
     """A testbed: a traffic generator and one DUT or several, one of which is joined to it by two links at a time."""
 
     __test__ = False  # not a pytest class
@@ -188,4 +84,20 @@ class TestbedConfig(Settings):
                 f"cpus: CPU {', '.join(str(cpu) for cpu in shared)} is given to the generator and to a PMD thread.\n"
                 "  Expected CPUs of their own, or oversubscribe: true, with which nothing is measured."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _hosts_are_known(self) -> Self:
+        for index, dut in enumerate(self.duts):
+            self.check_host(f"duts.{index}.host", dut.host)
+        if self.generator.type == "software":
+            return self
+        self.check_host("generator.host", self.generator.host)
+        beside = self.generator.host == SANDBOX
+        for index, dut in enumerate(self.duts):
+            if (dut.host == SANDBOX) != beside or dut.ports.kind == "memif":
+                raise ValueError(
+                    f"duts.{index}: ports of kind {dut.ports.kind} on host {dut.host} are out of reach of TRex on "
+                    f"host {self.generator.host}.\n  Expected both in the sandbox with veth, or neither."
+                )
         return self

@@ -64,7 +64,7 @@ def test_the_local_testbed_can_be_read() -> None:
         ({"duts": []}, ": duts: there is no DUT.\n  Expected at least one."),
         (
             {"duts.1.host": "local"},
-            ": duts[1]: host: local does not go with ports.kind: veth.\n  Expected sandbox with veth, or local with",
+            ": duts[1]: host: local does not go with ports.kind: veth.\n  Expected sandbox with veth, or a lab's host",
         ),
         (
             {"duts.1.ports": {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}},

@@ -1,0 +1,72 @@
+"""The YAML model of a host that is reached over SSH."""
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from ctbench.config import Settings
+from ctbench.units import quoted
+
+#: Names that are no entry of `hosts`: namespaces of the run's own on this machine, and this machine itself.
+SANDBOX, LOCAL = "sandbox", "local"
+
+
+def _check_variable(name: str) -> str:
+    if not name.isidentifier():
+        raise ValueError(
+            f"{quoted(name)} is no name of an environment variable.\n  Expected one such as "
+            '"CTBENCH_DUT_PASSWORD"; the password itself never stands in a file.'
+        )
+    return name
+
+
+class SshConfig(Settings):
+    """A host of the lab, and how to log in: with `key`, else with the password in `password_env`, else with what the
+    SSH agent and ~/.ssh offer."""
+
+    #: Name or address.
+    address: str = Field(min_length=1)
+    port: int = Field(22, ge=1, le=65535)
+    user: str = Field(min_length=1)
+    #: Path of a private key on this machine.
+    key: str = ""
+    #: Environment variable that holds the password; with `key`, its passphrase.
+    password_env: Annotated[str, AfterValidator(_check_variable)] | None = None
+    #: File of known host keys, as ssh(1) keeps it. A host that is not in it is refused.
+    known_hosts: str = "~/.ssh/known_hosts"
+    #: false: believe any host key, for a testbed whose hosts are installed anew every day.
+    check_host_key: bool = True
+    #: Another entry of `hosts` to go through (ssh(1), ProxyJump).
+    jump: str = ""
+    #: Run commands with sudo; not needed for root. Passwordless, or with the password in `password_env`.
+    sudo: bool = False
+    #: Seconds between two signs of life, so that no firewall forgets the connection.
+    keepalive_s: int = Field(15, ge=1, le=3600)
+    #: Seconds until a host that does not answer is given up.
+    connect_timeout_s: float = Field(10, gt=0, le=300)
+
+
+class Hosts(Settings):
+    """Mix-in of the testbed: the hosts that its DUTs and its generator name."""
+
+    #: Hosts over SSH, by the name that `host` of a DUT or of the generator uses.
+    hosts: dict[str, SshConfig] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_are_free_and_jumps_known(self) -> Self:
+        for name, host in self.hosts.items():
+            if name in (SANDBOX, LOCAL):
+                raise ValueError(f"hosts.{name}: {quoted(name)} has a meaning of its own.\n  Expected another name.")
+            if host.jump and (host.jump not in self.hosts or host.jump == name):
+                others = ", ".join(other for other in self.hosts if other != name) or "none"
+                raise ValueError(
+                    f"hosts.{name}.jump: {quoted(host.jump)} is no other host of this file.\n"
+                    f"  Expected one of: {others}."
+                )
+        return self
+
+    def check_host(self, where: str, name: str) -> None:
+        """Raise `ValueError` when `name` is neither a host of this file nor one that is always there."""
+        if name not in (SANDBOX, LOCAL, *self.hosts):
+            known = ", ".join((SANDBOX, LOCAL, *self.hosts))
+            raise ValueError(f"{where}: there is no host {quoted(name)}.\n  Expected one of: {known}.")

@@ -38,6 +38,7 @@ def test_ctrl_c_waits_for_the_generators_thread(
         time.sleep(0.3)
         ended.append(True)
 
+    slow_to_end.compile = lambda _types: None  # type: ignore[attr-defined]
     monkeypatch.setattr(kernel, "run", slow_to_end)
     with pytest.raises(KeyboardInterrupt):
         generator.run_trial(ConnectionProfile(name="any"), 1000, 1)

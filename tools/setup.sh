@@ -6,7 +6,7 @@ system_python=/usr/bin/python3
 
 readonly PACKAGES=(openvswitch-switch-dpdk iproute2 iptables nftables conntrack ethtool procps util-linux
     python3-venv)
-readonly TEST_PACKAGES=(tshark)
+readonly TEST_PACKAGES=(tshark openssh-server openssh-client)
 
 # --- system packages ------------------------------------------------------------------------------------------------
 
@@ -82,6 +82,10 @@ install_packages() {
     say "installing ${missing//$'\n'/ } (about a minute)"
     # shellcheck disable=SC2086  # one word per package
     as_root "${APT[@]}" install --no-install-recommends $missing </dev/null >&2 || tell_administrator $missing
+    # The tests start an sshd of their own. One that nobody asked for must not listen after the next boot either.
+    if grep -qx openssh-server <<<"$missing" && command -v systemctl >/dev/null; then
+        as_root env SYSTEMD_OFFLINE=1 systemctl disable ssh.service ssh.socket >/dev/null 2>&1 || true
+    fi
 }
 
 tell_administrator() {
@@ -96,9 +100,20 @@ system_packages() {
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         die $EXIT_MISSING "this is neither Debian nor Ubuntu: install Open vSwitch with DPDK (and DPDK's memif and \
 mempool-ring drivers), iproute2, iptables, nftables, conntrack-tools, ethtool, util-linux, Python 3.11 or newer with \
-venv, and tshark for the tests."
+venv, and tshark and the OpenSSH server for the tests."
     fi
     install_packages "$@"
+}
+
+# A browser for the tests of the report, 100 MB. Only Debian has it as a package; where it is missing, those tests are
+# skipped and say so.
+browser() {
+    local package=chromium-headless-shell
+    command -v chromium >/dev/null && return 0
+    [[ -n $(not_installed $package) ]] && apt-cache show $package >/dev/null 2>&1 || return 0
+    say "installing $package (about a minute)"
+    as_root "${APT[@]}" install --no-install-recommends $package </dev/null >&2 ||
+        say "$package could not be installed: the tests that need a browser will be skipped."
 }
 
 # --- .venv ----------------------------------------------------------------------------------------------------------
@@ -188,6 +203,7 @@ setup() {
 setup_tests() {
     require_x86_64
     system_packages "${PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+    browser
     make_venv requirements requirements.txt
     make_venv requirements-dev requirements.txt requirements-dev.txt
     numba_cache

@@ -2,12 +2,14 @@
 
 import os
 import platform
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from ctbench.errors import CtbenchError, MissingResource
+from ctbench.dut_config import OvsDpdkConfig
+from ctbench.errors import MissingResource
+from ctbench.host_config import SANDBOX
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed_config import TestbedConfig
 
 OVS_DPDK = Path("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
 
@@ -18,12 +20,17 @@ PMD_FOLDERS = ("/usr/lib/x86_64-linux-gnu/dpdk/pmds-*", "/usr/lib64/dpdk/pmds-*"
 PMD_LIBRARIES = {"librte_net_memif": "librte-net-memif*", "librte_mempool_ring": "librte-mempool-ring*"}
 
 
-def check_machine(ovs: Path = OVS_DPDK) -> None:
-    """Raise MissingResource with the first thing that is missing; the order is the order in which to mend it."""
-    check_cpu()
-    check_ovs(ovs)
-    check_drivers()
-    check_namespaces()
+def check_machine(testbed: TestbedConfig) -> None:
+    """Raise MissingResource with the first thing that this machine lacks of what `testbed` needs of it, in the order in
+    which to mend it. What other hosts lack, they say when they are set up (and `./run doctor` before)."""
+    if testbed.generator.type == "software":
+        check_cpu()
+    here = [dut for dut in testbed.duts if dut.host == SANDBOX]
+    if any(isinstance(dut, OvsDpdkConfig) and dut.ovs.prefix == "distribution" for dut in here):
+        check_ovs()
+        check_drivers()
+    if here:
+        check_namespaces()
 
 
 def check_cpu(machine: str | None = None) -> None:
@@ -65,17 +72,3 @@ def _missing_drivers(folder: Path) -> list[str]:
 def check_namespaces() -> None:
     """Make a sandbox and end it; a refusal says what to do."""
     Sandbox().close()
-
-
-def main() -> int:
-    """Print what is missing, if anything, to stderr; return the exit status of `./run`."""
-    try:
-        check_machine()
-    except CtbenchError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

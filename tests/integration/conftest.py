@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from integration.sshd import Sshd
 
 from ctbench import preflight
+from ctbench.config import load
 from ctbench.dut.base import Topology
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.ovs import OvsDpdkDut
@@ -17,6 +19,7 @@ from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed_config import TestbedConfig
 
 #: User and group `nobody` of Debian: what root becomes to be an ordinary user.
 NOBODY = "65534"
@@ -39,6 +42,17 @@ def sandbox() -> Iterator[Sandbox]:
         pytest.skip(str(error))
     with host:
         yield host
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """A real sshd on loopback; skips where it is not installed, or cannot have namespaces of its own."""
+    try:
+        server = Sshd(tmp_path_factory.mktemp("sshd"))
+    except MissingResource as error:
+        pytest.skip(str(error))
+    with server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +116,7 @@ def unhurried() -> Iterator[None]:
 def able_machine() -> None:
     """Skips where no run can be measured: OVS, its drivers, namespaces or a second CPU are missing."""
     try:
-        preflight.check_machine()
+        preflight.check_machine(load("testbeds", "local", TestbedConfig))
     except MissingResource as error:
         pytest.skip(str(error))
     cpus = len(os.sched_getaffinity(0))

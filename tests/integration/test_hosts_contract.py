@@ -1,25 +1,72 @@
-"""What every Host promises, held against this machine and a sandbox."""
+"""What every Host promises, held against this machine, a sandbox, and a host over SSH (a real sshd on loopback)."""
 
+import contextlib
+import os
+import signal
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from integration.sshd import Sshd
 
+import ctbench
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.hosts.ssh import SshHost
+
+#: What a process may be given as argument: anything but the end of a C string, as UTF-8.
+ARGUMENTS = st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=30), max_size=5)
+#: Runs a command on a host of this kind, for a test that interrupts it.
+CALLER = """
+import sys
+from ctbench.host_config import SshConfig
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.hosts.ssh import SshHost
+kind, argument, *argv = sys.argv[1:]
+host = {
+    "LocalHost": LocalHost, "Sandbox": Sandbox,
+    "SshHost": lambda: SshHost("dut", SshConfig.model_validate_json(argument)),
+}[kind]()
+host.run(argv)
+"""
 
 
-@pytest.fixture(params=[LocalHost, Sandbox])
-def host(request: pytest.FixtureRequest) -> Iterator[Host]:
+@contextlib.contextmanager
+def made(kind: type, request: pytest.FixtureRequest) -> Iterator[Host]:
+    """A host of this kind; skips where it cannot be had."""
     try:
-        instance: Host = request.param()
+        instance: Host = ssh_host(request) if kind is SshHost else kind()
     except MissingResource as error:
         pytest.skip(str(error))
     yield instance
     instance.close()
+
+
+def ssh_host(request: pytest.FixtureRequest) -> SshHost:
+    server: Sshd = request.getfixturevalue("sshd")
+    return SshHost("dut", server.config())
+
+
+@pytest.fixture(params=[LocalHost, Sandbox, SshHost])
+def host(request: pytest.FixtureRequest) -> Iterator[Host]:
+    with made(request.param, request) as instance:
+        yield instance
+
+
+@pytest.fixture(params=[LocalHost, Sandbox])
+def near_host(request: pytest.FixtureRequest) -> Iterator[Host]:
+    """One that is on this machine."""
+    with made(request.param, request) as instance:
+        yield instance
 
 
 def has_process(host: Host, marker: str) -> bool:
@@ -61,11 +108,89 @@ def test_a_command_that_takes_too_long_ends_with_its_children(host: Host) -> Non
     assert not has_process(host, "sleep 4711")
 
 
+def test_a_command_ends_with_its_children_when_its_caller_is_interrupted(
+    host: Host, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    argument = request.getfixturevalue("sshd").config().model_dump_json() if isinstance(host, SshHost) else ""
+    marker = tmp_path / "marker"
+    command = ["sh", "-c", f"sleep 47116 & echo > {marker}; sleep 47117"]
+    caller = subprocess.Popen(
+        [sys.executable, "-c", CALLER, type(host).__name__, argument, *command],
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(Path(ctbench.__file__).parents[1])},
+    )
+    while not marker.exists():
+        assert caller.poll() is None
+    time.sleep(0.5)  # it may not have seen yet that what it started is there
+
+    caller.send_signal(signal.SIGINT)
+
+    assert caller.wait() != 0
+    assert not has_process(LocalHost(), "sleep 47116")
+    assert not has_process(LocalHost(), "sleep 47117")
+
+
 def test_a_command_that_leaves_a_daemon_behind_does_not_wait_for_it(host: Host) -> None:
     pid = int(host.run(["sh", "-c", "sleep 47115 & echo $!"], timeout=20).stdout)
 
     assert has_process(host, "sleep 47115")
     host.run(["kill", str(pid)])
+
+
+@settings(max_examples=25, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(arguments=ARGUMENTS)
+def test_arguments_arrive_as_they_are(host: Host, arguments: list[str]) -> None:
+    assert host.run(["printf", "<%s>", *arguments]).stdout == "".join(f"<{text}>" for text in arguments or [""])
+
+
+@pytest.mark.parametrize(
+    "hostile", ["$(id)", "`id`", "'", '"', "\\", "!!", "-n", "a=b", "a\nb", "*", "~", ";id", "&", "\x81\x88"]
+)
+def test_arguments_and_environment_mean_nothing_to_a_shell(host: Host, hostile: str) -> None:
+    done = host.run(["sh", "-c", 'printf %s "$1$VALUE"', "sh", hostile], env={"VALUE": hostile})
+
+    assert done.stdout == hostile + hostile
+
+
+def test_much_input_and_output_do_not_wait_for_each_other(host: Host) -> None:
+    much = "0123456789abcde\n" * (1 << 18)  # 4 MiB, more than any buffer on the way
+
+    done = host.run(["tee", "/dev/stderr"], stdin=much)
+
+    assert done.stdout == much
+    assert done.stderr == much
+
+
+def test_a_command_that_does_not_want_its_input_does_not_mind(host: Host) -> None:
+    assert host.run(["echo", "done"], stdin="x" * (4 << 20)).stdout == "done\n"
+
+
+def test_a_command_ended_by_a_signal_says_which(host: Host) -> None:
+    assert host.run(["sh", "-c", "kill -TERM $$"], check=False).exit_status == -15
+
+
+def test_a_started_command_hears_signals_as_if_it_was_started_by_hand(host: Host) -> None:
+    process = host.start(["sleep", "47118"])
+    host.run(["kill", "-INT", str(process.pid)])
+    while process.is_running():
+        pass
+
+    assert process.stop() == -2
+
+
+def test_a_started_command_gets_its_environment(host: Host, tmp_path: Path) -> None:
+    process = host.start(["sh", "-c", "echo $COLOUR"], env={"COLOUR": "deep blue"}, log=tmp_path / "log")
+    while process.is_running():
+        pass
+
+    assert (tmp_path / "log").read_text() == "deep blue\n"
+
+
+def test_a_started_command_that_is_not_there_is_an_error_too(host: Host) -> None:
+    if isinstance(host, Sandbox):
+        pytest.skip("What carries the command in is there, and says it later.")
+    with pytest.raises(TestbedError, match="`no-such-command` cannot be started"):
+        host.start(["no-such-command"])
 
 
 def test_a_started_command_is_known_by_the_hosts_own_process_id(host: Host) -> None:
@@ -107,7 +232,7 @@ def test_a_file_goes_there_and_comes_back(host: Host, tmp_path: Path) -> None:
 
     assert (tmp_path / "back").read_text() == "content"
     found = host.local_path(there)
-    assert found and found.read_text() == "content"
+    assert found is None if isinstance(host, SshHost) else found and found.read_text() == "content"
 
 
 def test_a_file_that_is_not_there_is_an_error(host: Host, tmp_path: Path) -> None:
@@ -132,9 +257,9 @@ def test_a_small_file_is_read_as_commands_there_see_it(host: Host) -> None:
         host.read("/no-such-file")
 
 
-def test_a_packet_socket_belongs_to_the_hosts_network(host: Host) -> None:
+def test_a_packet_socket_belongs_to_the_hosts_network(near_host: Host) -> None:
     try:
-        opened = host.open_socket("packet")
+        opened = near_host.open_socket("packet")
     except MissingResource as error:
         assert "needs CAP_NET_RAW" in str(error)
         pytest.skip(str(error))
@@ -144,27 +269,27 @@ def test_a_packet_socket_belongs_to_the_hosts_network(host: Host) -> None:
         assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > 200_000
 
 
-def test_a_socket_can_be_had_in_a_namespace_of_the_host(host: Host) -> None:
-    if isinstance(host, LocalHost):
+def test_a_socket_can_be_had_in_a_namespace_of_the_host(near_host: Host) -> None:
+    if isinstance(near_host, LocalHost):
         pytest.skip("Nothing of this machine is changed.")
-    host.run(["ip", "netns", "add", "within"])
-    host.run(["ip", "link", "add", "here", "type", "veth", "peer", "name", "there", "netns", "within"])
+    near_host.run(["ip", "netns", "add", "within"])
+    near_host.run(["ip", "link", "add", "here", "type", "veth", "peer", "name", "there", "netns", "within"])
 
-    with host.open_socket("packet", "within") as opened:
+    with near_host.open_socket("packet", "within") as opened:
         opened.bind(("there", 0))
         with pytest.raises(OSError, match="No such device"):
             opened.bind(("here", 0))
 
 
-def test_a_socket_of_af_xdp_can_be_had(host: Host) -> None:
+def test_a_socket_of_af_xdp_can_be_had(near_host: Host) -> None:
     try:
-        with host.open_socket("xdp") as opened:
+        with near_host.open_socket("xdp") as opened:
             assert (opened.family, opened.type) == (44, socket.SOCK_RAW)
     except MissingResource as error:
         assert "needs CAP_NET_RAW" in str(error)
         pytest.skip(str(error))
 
 
-def test_a_socket_in_a_namespace_that_is_not_there_is_an_error(host: Host) -> None:
+def test_a_socket_in_a_namespace_that_is_not_there_is_an_error(near_host: Host) -> None:
     with pytest.raises(TestbedError, match=r"no socket: .*no-such-namespace"):
-        host.open_socket("packet", "no-such-namespace")
+        near_host.open_socket("packet", "no-such-namespace")

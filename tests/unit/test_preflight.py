@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from ctbench import preflight
+from ctbench.config import load
 from ctbench.errors import MissingResource
+from ctbench.testbed_config import TestbedConfig
 
 pytestmark = pytest.mark.unit
 
@@ -62,9 +64,21 @@ def test_both_drivers_are_enough(tmp_path: Path) -> None:
     preflight.check_drivers([f"{tmp_path}/pmds-*"])
 
 
-def test_main_prints_the_sentence_and_returns_its_status(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(preflight.platform, "machine", lambda: "riscv64")
-    assert preflight.main() == 6
-    assert "riscv64" in capsys.readouterr().err
+def testbed(**changes: object) -> TestbedConfig:
+    """The local testbed, with only its OVS, and `changes` to that."""
+    local = load("testbeds", "local", TestbedConfig).model_dump()
+    local["duts"] = [{**local["duts"][0], **changes}]
+    return TestbedConfig.model_validate(local)
+
+
+def test_a_lab_asks_nothing_of_this_machine_but_its_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    for check in ("check_cpu", "check_ovs", "check_drivers", "check_namespaces"):
+        monkeypatch.setattr(preflight, check, lambda check=check: asked.append(check))
+    preflight.check_machine(load("testbeds", "example-trex-xeon", TestbedConfig))
+    assert not asked
+    preflight.check_machine(testbed(ovs={"prefix": "/opt/ovs"}))
+    assert asked == ["check_cpu", "check_namespaces"]
+    asked.clear()
+    preflight.check_machine(testbed())
+    assert asked == ["check_cpu", "check_ovs", "check_drivers", "check_namespaces"]

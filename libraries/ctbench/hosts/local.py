@@ -164,9 +164,16 @@ def run_subprocess(
             popen.wait()
             raise TestbedError(f"{host}: `{command}` did not end within {timeout:g} s.")
         completed = Completed(tuple(shown), popen.returncode, _text(out), _text(err))
-    if check and completed.exit_status != 0:
-        raise TestbedError(f"{host}: `{command}` failed with status {completed.exit_status}: {_quote(completed)}")
+    if check:
+        require_success(completed, host)
     return completed
+
+
+def require_success(completed: Completed, host: str) -> None:
+    """Raise a `TestbedError` that quotes what a failed command said."""
+    if completed.exit_status != 0:
+        command = " ".join(completed.argv)
+        raise TestbedError(f"{host}: `{command}` failed with status {completed.exit_status}: {_quote(completed)}")
 
 
 def start_subprocess(

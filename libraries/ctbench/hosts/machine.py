@@ -79,11 +79,11 @@ class Placement:
 def read_machine(host: Host) -> Machine:
     """Collect the facts through `host`; what a kernel does not offer is left out or `none`."""
     lscpu = _fields(host.run(["lscpu"]).stdout)
-    status = _fields(_read(host, STATUS).get(STATUS, ""))
+    status = _fields(read_files(host, STATUS).get(STATUS, ""))
     usable = parse_cpu_list(status["Cpus_allowed_list"])
-    release = _fields(_read(host, OS_RELEASE).get(OS_RELEASE, ""), "=")
-    nodes = _read(host, "-r", "--include=cpulist", NODES)
-    siblings = _read(host, *(f"{TOPOLOGY}/cpu{cpu}/topology/thread_siblings_list" for cpu in usable))
+    release = _fields(read_files(host, OS_RELEASE).get(OS_RELEASE, ""), "=")
+    nodes = read_files(host, "-r", "--include=cpulist", NODES)
+    siblings = read_files(host, *(f"{TOPOLOGY}/cpu{cpu}/topology/thread_siblings_list" for cpu in usable))
     return Machine(
         cpu_model=lscpu.get("Model name", "unknown"),
         usable_cpus=usable,
@@ -92,20 +92,20 @@ def read_machine(host: Host) -> Machine:
         kernel=host.run(["uname", "-r"]).stdout.strip(),
         distribution=release.get("PRETTY_NAME", "unknown").strip('"'),
         virtualisation=lscpu.get("Hypervisor vendor", "none"),
-        mitigations={_name(path): text for path, text in sorted(_read(host, "-r", VULNERABILITIES).items())},
-        governor=_read(host, GOVERNOR).get(GOVERNOR, "none"),
+        mitigations={_name(path): text for path, text in sorted(read_files(host, "-r", VULNERABILITIES).items())},
+        governor=read_files(host, GOVERNOR).get(GOVERNOR, "none"),
         hugepages=read_hugepages(host),
         transparent_hugepages={
             name: _chosen(text)
             for name in ("enabled", "defrag", "shmem_enabled")
-            for text in _read(host, f"{TRANSPARENT_HUGEPAGES}/{name}").values()
+            for text in read_files(host, f"{TRANSPARENT_HUGEPAGES}/{name}").values()
         },
     )
 
 
 def read_hugepages(host: Host) -> tuple[Hugepages, ...]:
     """Hugepages of every size that the kernel offers, as they are now."""
-    files = _read(host, "-r", HUGEPAGES)
+    files = read_files(host, "-r", HUGEPAGES)
     sizes = sorted({int(match[1]) for path in files if (match := re.search(r"/hugepages-(\d+)kB/", path))})
     return tuple(
         Hugepages(
@@ -161,11 +161,13 @@ def format_cpu_list(cpus: Sequence[int]) -> str:
     return ",".join(map(str, cpus))
 
 
-def _read(host: Host, *paths: str) -> dict[str, str]:
-    """Path -> content of the files that exist and can be read, in one command whatever their number."""
+def read_files(host: Host, *paths: str) -> dict[str, str]:
+    """Path -> content of the files that exist and can be read, in one command whatever their number. With `-r` and the
+    like among `paths`, as grep(1) takes them."""
     contents: dict[str, str] = {}
-    for line in host.run(["grep", "-H", "-s", "", *paths], check=False).stdout.splitlines():
-        path, _, text = line.partition(":")
+    # --null: a path of sysfs may have colons, as PCI addresses do.
+    for line in host.run(["grep", "--null", "-H", "-s", "", *paths], check=False).stdout.splitlines():
+        path, _, text = line.partition("\0")
         contents[path] = f"{contents[path]}\n{text}" if path in contents else text
     return contents
 

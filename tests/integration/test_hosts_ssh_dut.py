@@ -1,0 +1,113 @@
+"""DUTs on a host over SSH: the real OVS-DPDK and the real kernel, in namespaces of an sshd that the test starts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.sshd import Sshd
+from integration.test_ovs_rulesets import CLIENT, SERVER, Switch, tcp
+from packets import SYN
+
+from ctbench.dut.base import Topology
+from ctbench.dut.linux import LinuxRouterDut
+from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.errors import MissingResource
+from ctbench.hosts.machine import place, read_machine
+from ctbench.hosts.ssh import SshHost
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """A machine to log in to, of which we are root in all but name: its network, processes and /run are its own."""
+    try:
+        server = Sshd(tmp_path_factory.mktemp("remote"), own_network=True)
+    except MissingResource as error:
+        pytest.skip(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture
+def host(remote: Sshd) -> Iterator[SshHost]:
+    instance = SshHost("dut.lab", remote.config())
+    yield instance
+    instance.close()
+
+
+def ovs_on(host: SshHost, logs: Path) -> OvsDpdkDut:
+    machine = read_machine(host)
+    return OvsDpdkDut(
+        host, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True), log_folder=logs
+    )
+
+
+def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) -> None:
+    before = host.run(["find", "/run", "-not", "-path", "/run/ctbench*"]).stdout
+    dut = ovs_on(host, tmp_path)
+    try:
+        ports = dut.apply(Topology())
+    except MissingResource as error:
+        pytest.skip(str(error))
+
+    dut.verify()
+    assert ports.kind == "memif"
+    assert ports.client != ports.server
+    assert host.run(["test", "-S", ports.client]).exit_status == 0
+    assert not Path(ports.client).exists()  # it is there, and not here
+
+    dut.begin_trial()
+    assert Switch(dut).send(1, tcp(CLIENT, SERVER, SYN, 100)) == ["server"]
+    assert dut.connections() == 1
+    dut.flush_state()
+    assert dut.connections() == 0
+
+    assert "ovs-vswitchd" in host.read(f"/proc/{dut.snapshot()['pid']}/comm")
+    dut.apply(Topology(rx_queues=2, ruleset="forward"))
+    dut.begin_trial()
+    assert dut.health() == []
+    host.run(["kill", "-KILL", str(dut.snapshot()["pid"])])
+    assert [problem.severity for problem in dut.health()][:1] == ["fatal"]
+
+    dut.restore()
+    assert "ovs" not in host.run(["ps", "-eo", "comm"]).stdout
+    assert host.run(["find", "/run", "-not", "-path", "/run/ctbench*"]).stdout == before
+    assert (tmp_path / "ovs-vswitchd.1.log").read_text()
+
+
+def test_ovs_that_a_crashed_run_left_is_found_at_the_next_start(remote: Sshd, host: SshHost, tmp_path: Path) -> None:
+    crashed = SshHost("dut.lab", remote.config())
+    left = ovs_on(crashed, tmp_path)
+    try:
+        left.apply(Topology())
+    except MissingResource as error:
+        pytest.skip(str(error))
+    pid = left.snapshot()["pid"]
+    crashed.close()
+    assert "ovs-vswitchd" in host.read(f"/proc/{pid}/comm")
+
+    dut = ovs_on(host, tmp_path)
+    dut.apply(Topology())
+
+    assert dut.snapshot()["pid"] != pid
+    assert host.run(["test", "-e", f"/proc/{pid}"], check=False).exit_status != 0
+    dut.restore()
+
+
+def test_the_kernel_is_set_up_as_a_router_and_left_as_it_was(host: SshHost) -> None:
+    machine = read_machine(host)
+    before = host.run(["ip", "-o", "link"]).stdout
+    dut = LinuxRouterDut(host, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True))
+    try:
+        dut.apply(Topology(datapath="linux-router", ruleset="iptables-stateful"))
+    except MissingResource as error:
+        pytest.skip(str(error))
+
+    dut.verify()
+    dut.flush_state()
+    dut.begin_trial()
+    assert dut.health() == []
+    assert set(dut.counters().rx_packets) == {"client", "server"}
+
+    dut.restore()
+    assert host.run(["ip", "-o", "link"]).stdout == before
+    assert host.run(["nft", "list", "ruleset"]).stdout == ""

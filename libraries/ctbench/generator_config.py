@@ -13,6 +13,11 @@ class SoftwareGeneratorConfig(Settings):
 
     type: Literal["software"]
 
+    @property
+    def most(self) -> dict[str, float]:
+        """Loads that are never exceeded, by kind of profile: none."""
+        return {}
+
 
 class TrexPort(Settings):
     """One port of TRex, as trex_cfg.yaml describes it. Empty keys: found out, or not needed."""
@@ -38,7 +43,8 @@ class TrexGeneratorConfig(Settings):
     #: `running`: one that somebody started; `start`: started here, over SSH where `host` is another machine, once for
     #: each mode; `daemon`: through trex_daemon_server, which has to run on `host`.
     server: Literal["running", "start", "daemon"]
-    #: Folder of TRex on `host` (where t-rex-64 is); needed to start it. The client is taken from here too.
+    #: Folder of TRex on `host` (where t-rex-64 is), to start it there. The client is taken from here too. Empty: what
+    #: the environment variable TREX_HOME says.
     trex_home: str = ""
     #: The two ports: towards the clients, towards the servers.
     client: TrexPort = TrexPort()
@@ -60,6 +66,10 @@ class TrexGeneratorConfig(Settings):
     software: bool = False
     #: true: a machine with few CPUs (`low_end` of trex_cfg.yaml).
     low_end: bool = False
+    #: Load that is never exceeded, connections and packets per second, where TRex is slower than the campaigns' ranges
+    #: reach: a search does not waste trials there. None: no limit.
+    max_cps: float | None = Field(None, gt=0)
+    max_pps: float | None = Field(None, gt=0)
     #: Seconds that TRex gets to start.
     start_timeout_s: float = Field(60, gt=0, le=600)
     #: TCP ports of the server, and of its daemon.
@@ -67,12 +77,14 @@ class TrexGeneratorConfig(Settings):
     async_port: int = Field(4500, ge=1, le=65535)
     daemon_port: int = Field(8090, ge=1, le=65535)
 
+    @property
+    def most(self) -> dict[str, float]:
+        """Loads that are never exceeded, by kind of profile."""
+        found = {"connections": self.max_cps, "packets": self.max_pps}
+        return {kind: most for kind, most in found.items() if most is not None}
+
     @model_validator(mode="after")
     def _can_be_started(self) -> Self:
-        if self.server == "start" and not self.trex_home:
-            raise ValueError(
-                "trex_home: is missing.\n  Expected the folder of t-rex-64 on the host, to start it there."
-            )
         both = bool(self.client.interface) + bool(self.server_port.interface)
         if self.server != "running" and self.host != SANDBOX and both < 2:
             raise ValueError(

@@ -1,0 +1,1 @@
+"""TRex as a traffic generator: ASTF for connections, STL for packets."""

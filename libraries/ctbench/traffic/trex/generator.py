@@ -1,0 +1,137 @@
+"""TRex behind the TrafficGenerator interface: ASTF for connections, STL for packets."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+from ctbench.errors import GeneratorError
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.trex import astf_spec, astf_trial, stl_spec, stl_trial
+from ctbench.traffic.trex.owner import Owner
+from ctbench.traffic.trex.server import Endpoint
+from ctbench.traffic.trex.server_config import concurrent_flows
+from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
+
+#: Seconds that the client gets to load, to connect and to take the ports.
+CONNECT_S = 30.0
+#: Seconds that TRex gets to take a profile.
+LOAD_S = 30.0
+
+
+class TrexServer(Protocol):
+    """A TRex server, whoever started it."""
+
+    def start(self, mode: Literal["astf", "stl"], flows: int = 0) -> Endpoint:
+        """Have it run in `mode` with memory for `flows` connections at a time. Where it runs so, nothing happens."""
+
+    def is_running(self) -> bool:
+        """Whether it runs, as far as is known."""
+
+    def log_excerpt(self) -> str:
+        """The last that it said; empty when that is not known."""
+
+    def snapshot(self) -> dict[str, object]:
+        """What the record says of it: version, mode, configuration."""
+
+    def stop(self) -> None:
+        """End it, if it is ours. May be called twice."""
+
+
+class TrexTrafficGenerator:
+    """Implements `TrafficGenerator`. The server is started by the first trial, in the mode that the profile needs."""
+
+    def __init__(self, server: TrexServer, worker: TrexWorker, ports: Sequence[int] = (0, 1)) -> None:
+        """`ports`: TRex' numbers, client side first."""
+        self._server = server
+        self._worker = worker
+        self._ports = list(ports)
+        #: Mode and server that the client is connected to; None when it is not.
+        self._connected: tuple[str, dict[str, object]] | None = None
+        #: What the client was told of the server and its ports.
+        self._found: dict[str, object] = {}
+        self._loaded: astf_spec.Spec | None = None
+        self._notes: list[str] = []
+
+    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: float, duration_s: float) -> Trial:
+        """See `TrafficGenerator.run_trial`. After a `GeneratorError` the next trial connects, and starts the server
+        where it is ours, anew."""
+        try:
+            if isinstance(profile, PacketProfile):
+                self._notes = stl_spec.notes(profile)
+                self._connect("stl", 0)
+                return stl_trial.run_trial(self._worker, profile, load, duration_s)
+            self._notes = astf_spec.limitations(profile)
+            self._connect("astf", concurrent_flows(profile, load))
+            self._load(astf_spec.astf_spec(profile))
+            return astf_trial.run_trial(self._worker, self._ports, profile, load, duration_s)
+        except GeneratorError as error:
+            died = self._why_it_died()
+            self._disconnect()
+            if died:
+                raise GeneratorError(f"{died} ({error})") from error
+            raise
+        except BaseException:  # Ctrl-C: whoever closes the client ends the traffic
+            self._disconnect()
+            raise
+
+    def snapshot(self) -> dict[str, object]:
+        """Server, client's view of it, ports, and what TRex does otherwise than the profile says."""
+        return {"type": "trex", **self._found, "server": self._server.snapshot(), "notes": list(self._notes)}
+
+    def close(self) -> None:
+        """End the traffic, let go of the ports, end the server if it is ours. May be called twice."""
+        self._disconnect()
+        self._server.stop()
+
+    def _connect(self, mode: Literal["astf", "stl"], flows: int) -> None:
+        """Have the server in `mode`, with the client connected to it."""
+        runs = self._connected is not None and self._server.is_running()
+        if self._connected and self._connected[0] != mode:
+            self._disconnect()  # before the server goes, which it may do to come back in the other mode
+        endpoint = self._server.start(mode, flows)
+        now = (mode, self._server.snapshot())
+        if runs and self._worker.is_running and self._connected == now:
+            return
+        self._disconnect()
+        self._worker.start()
+        self._found = self._take_ports(mode, endpoint)
+        self._connected = now
+
+    def _take_ports(self, mode: str, endpoint: Endpoint) -> dict[str, object]:
+        def connect(force: bool) -> dict[str, object]:
+            answer: dict[str, object] = self._worker.call(
+                "connect", CONNECT_S, mode=mode, server=endpoint.address, sync_port=endpoint.sync_port,
+                async_port=endpoint.async_port, ports=self._ports, user=str(Owner.myself()), force=force,
+            )  # fmt: skip
+            return answer
+
+        try:
+            return connect(force=False)
+        except TrexRefused as refused:
+            if refused.kind == "busy" and all(_is_abandoned(owner) for owner in refused.owners):
+                return connect(force=True)
+            raise
+
+    def _load(self, spec: dict[str, Any]) -> None:
+        """Give TRex the profile, unless it has it: all trials of a search run on the same."""
+        if self._loaded != spec:
+            self._loaded = None
+            self._worker.call("astf_load", LOAD_S, spec=spec)
+            self._loaded = spec
+
+    def _disconnect(self) -> None:
+        self._connected = self._loaded = None
+        self._worker.close()
+
+    def _why_it_died(self) -> str:
+        """One sentence when the server has ended although a client was connected to it; empty else."""
+        if self._connected is None or self._server.is_running():
+            return ""
+        said = self._server.log_excerpt().rstrip(".")
+        return f"TRex ended in the middle of a trial{f': {said}' if said else ''}."
+
+
+def _is_abandoned(owner: str) -> bool:
+    """Whether the ports are held by a run of ours that was killed."""
+    found = Owner.parse(owner)
+    return found is not None and found.is_gone()

@@ -1,0 +1,186 @@
+"""Where the TRex client comes from (it is on no registry), what version it is, and which Python can run it."""
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ctbench.errors import ConfigError, CtbenchError, MissingResource, TestbedError
+from ctbench.hosts.base import Host
+from ctbench.hosts.local import LocalHost
+
+#: Folders of TRex that the client consists of, the first of which holds the package `trex`.
+CLIENT, EXTERNAL = "automation/trex_control_plane/interactive", "external_libs"
+#: A file that TRex' package has; other packages are called `trex` too.
+MARK = "trex/astf/trex_astf_client.py"
+#: Files that say which API the client speaks, as in `api_ver = {'name': 'ASTF', 'major': 2, 'minor': 3}`.
+API_FILES = (MARK, "trex/stl/trex_stl_client.py")
+API = re.compile(r"api_ver\s*=\s*\{'name': '(\w+)', 'major': (\d+), 'minor': (\d+)\}")
+VERSION = re.compile(r"v\d+\.\d+\S*")
+#: The first Python without `cgi`, which the client's scapy imports; the first that clients up to v3.06 fail on.
+PYTHON_WITHOUT_CGI, PYTHON_OF_NEW_CLIENTS, OLD_CLIENT = (3, 13), (3, 12), (3, 6)
+#: Seconds that packing and fetching the client (25 MB) may take.
+COPY_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class TrexClient:
+    """A folder with the package `trex` in it, on this machine."""
+
+    folder: Path
+    #: Where it was found, for the record.
+    origin: str
+    #: As TRex writes it, `v3.08`; empty when its folder does not say.
+    version: str = ""
+    #: API that it speaks, `ASTF` and `STL` -> major and minor number; the handshake compares them.
+    apis: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def difference(self, server_version: str) -> str:
+        """One sentence when client and server are of different versions, else an empty text. The server itself refuses
+        a client whose API it does not speak; v2.99 to v3.08 speak the same."""
+        if self.version in ("", server_version):
+            return ""
+        return f"The TRex client is {self.version} ({self.origin}) and the server {server_version}."
+
+    def as_record(self) -> dict[str, object]:
+        """What the record says of it."""
+        apis = {name: f"{major}.{minor}" for name, (major, minor) in self.apis.items()}
+        return {"version": self.version or "unknown", "origin": self.origin, "apis": apis}
+
+
+def find_client(
+    trex_home: str = "", host: Host | None = None, *, environment: Mapping[str, str] = os.environ
+) -> TrexClient:
+    """The TRex client: of `trex_home` where that is on this machine, of TREX_HOME, an installed one, or that of `host`
+    (the generator's), copied into the cache of the user.
+
+    Raises `ConfigError` when a folder that was named has none, `MissingResource` when there is none at all.
+    """
+    here = host is None or host.local_path("/") is not None
+    for name, home in (("trex_home", trex_home if here else ""), ("TREX_HOME", environment.get("TREX_HOME", ""))):
+        if home:
+            if not (Path(home) / CLIENT / MARK).is_file():
+                raise ConfigError(f"{name}: {home} holds no TRex client.\n  Expected {CLIENT}/{MARK} in it.")
+            return _client(Path(home) / CLIENT, name, tree_version(LocalHost(), home))
+    installed = _installed()
+    if installed:
+        return _client(installed, "installed", _version_file(LocalHost(), str(installed.parents[2])))
+    if not here and host is not None and (home := trex_home or _home_of_running(host)):
+        return _copied(host, home, _cache(environment))
+    raise MissingResource(
+        "There is no TRex client: none in trex_home of the testbed file, in the environment variable TREX_HOME, among "
+        "Python's packages (trex), or on the generator's host. Set one of the first two to the folder of t-rex-64."
+    )
+
+
+def python_for(client: TrexClient) -> str:
+    """The Python that can run `client`: this one, else `MissingResource` says what is in the way."""
+    version = sys.version_info[:2]
+    shown = ".".join(str(number) for number in version)
+    if version >= PYTHON_WITHOUT_CGI and importlib.util.find_spec("cgi") is None:
+        raise MissingResource(
+            f"Python {shown} has no module cgi, which the TRex client needs: `pip install legacy-cgi`, or use "
+            "Python 3.12 or older."
+        )
+    if version >= PYTHON_OF_NEW_CLIENTS and client.version and _numbers(client.version) <= OLD_CLIENT:
+        raise MissingResource(
+            f"The TRex client {client.version} does not work with Python {shown}: use Python 3.11 or older, or a newer "
+            "client (TREX_HOME)."
+        )
+    return sys.executable
+
+
+def tree_version(host: Host, home: str) -> str:
+    """Version of TRex in folder `home` of `host`, empty when it cannot be told. A tree of sources has a file VERSION
+    above `home`; a release says it nowhere but in its program."""
+    found = _version_file(host, home)
+    if found:
+        return found
+    argv = ["sh", "-c", 'cd "$0" && ./_t-rex-64 --help', home]  # it finds its libraries from there only
+    with contextlib.suppress(TestbedError):
+        said = re.search(r"^\s*Version\s*:\s*(\S+)", host.run(argv, check=False).stdout, re.MULTILINE)
+        return said[1] if said else ""
+    return ""
+
+
+def _version_file(host: Host, home: str) -> str:
+    with contextlib.suppress(TestbedError):
+        said = VERSION.match(host.read(f"{home}/../VERSION").strip())
+        return said[0] if said else ""
+    return ""
+
+
+def _client(folder: Path, origin: str, version: str) -> TrexClient:
+    apis = {}
+    for name in API_FILES:
+        with contextlib.suppress(OSError):
+            for api, major, minor in API.findall((folder / name).read_text()):
+                apis[api] = (int(major), int(minor))
+    return TrexClient(folder, origin, version, apis)
+
+
+def _installed() -> Path | None:
+    """Folder of an importable `trex`, which is not imported: it would put its old libraries first."""
+    spec = importlib.util.find_spec("trex")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        if (Path(place).parent / MARK).is_file():
+            return Path(place).parent
+    return None
+
+
+def _home_of_running(host: Host) -> str:
+    """Working folder of the TRex that runs on `host`, which is its home; empty when there is none."""
+    pid = host.run(["pgrep", "-o", "_t-rex-64"], check=False).stdout.strip()
+    return host.run(["readlink", f"/proc/{pid}/cwd"], check=False).stdout.strip() if pid else ""
+
+
+def _cache(environment: Mapping[str, str]) -> Path:
+    base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base, "ctbench", "trex")
+
+
+def _copied(host: Host, home: str, cache: Path) -> TrexClient:
+    """The client of `home` on `host`, copied into `cache` unless that version is there already."""
+    version = tree_version(host, home)
+    if not version:
+        raise MissingResource(
+            f"{host.name}: cannot tell which version of TRex {home} holds; is it the folder of t-rex-64?"
+        )
+    target = cache / version
+    if not (target / CLIENT / MARK).is_file():
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            _copy(host, home, target)
+        except OSError as error:
+            raise TestbedError(
+                f"The TRex client cannot be kept in {cache}: {error.strerror or error}; "
+                "set XDG_CACHE_HOME to a folder that can be written."
+            ) from error
+    return _client(target / CLIENT, f"copied from {host.name}", version)
+
+
+def _copy(host: Host, home: str, target: Path) -> None:
+    """Copy the client's folders to `target`, which appears complete or not at all."""
+    remote = host.run(["mktemp", "/tmp/ctbench-trex-XXXXXXXX.tar.gz"]).stdout.strip()
+    new = Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
+    try:
+        host.run(["tar", "-C", home, "-chzf", remote, CLIENT, EXTERNAL], COPY_TIMEOUT_S)
+        host.get(remote, new / "client.tar.gz")
+        (new / "tree").mkdir()
+        LocalHost().run(["tar", "-C", str(new / "tree"), "-xzf", str(new / "client.tar.gz")], COPY_TIMEOUT_S)
+        if not target.exists():  # another run may have been faster
+            (new / "tree").rename(target)
+    finally:
+        shutil.rmtree(new)
+        with contextlib.suppress(CtbenchError):
+            host.run(["rm", "-f", remote])
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])

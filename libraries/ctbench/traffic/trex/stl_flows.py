@@ -1,0 +1,220 @@
+"""How TRex walks through the flows of a packet profile: programs for its field engine (TRex' stateless manual).
+
+An instruction is a JSON object: `do` names a class of `trex.stl.api`, the rest are its arguments. Two kinds of program,
+because each can do what the other cannot. Both need no card that computes checksums:
+
+- counters, for any number of flows: addresses and ports are groups of bits of a counter, so counts of addresses
+  must be powers of two. Another counter, running backwards, is written into the payload in the same way: the sum
+  of the 16-bit words, and with it the UDP checksum, never changes.
+- lists, for any addresses and any order: as many values as there are flows, at most 65535.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ctbench.errors import ConfigError
+from ctbench.traffic.profiles import PacketProfile
+from ctbench.traffic.trex import stl_frames as sf
+
+Instruction = dict[str, Any]
+
+#: Entries of a value list of TRex' field engine at most.
+LONGEST_LIST = 65535
+#: Flows that successive packets of a random order are apart at most, by counters.
+_LONGEST_STRIDE = 64
+#: Offsets from the IPv4 header: source address (before the destination's), source port (before the destination's,
+#: length and checksum), payload.
+_ADDRESSES, _PORTS, _PAYLOAD = 12, 20, 28
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A template frame (without FCS), and what to change in it for every packet; no program for a single flow."""
+
+    frame: bytes
+    program: list[Instruction]
+
+
+def walk(profile: PacketProfile, sender: str, size: int, *, start: float = 0.0, checksum: bool = True) -> Walk:
+    """How `sender` (`client` or `server`) sends frames of `size` bytes with FCS.
+
+    `start`: where among the flows to begin, 0 to below 1. `ConfigError` when TRex cannot walk so.
+    """
+    if profile.flows == 1:
+        return Walk(sf.frame(profile, sf.flow_of(profile, sender, 0), size, checksum=checksum), [])
+    stride = _stride(profile)
+    if stride:
+        return _counted(profile, sender, size, stride, start, checksum)
+    if profile.flows <= LONGEST_LIST:
+        return _listed(profile, sender, size, start, checksum)
+    raise ConfigError(
+        f"TRex cannot send {profile.flows} flows in {profile.flow_order} order from {profile.client_ips} addresses at "
+        f"{profile.client_ip} to {profile.server_ips} at {profile.server_ip}.\n"
+        f"  Expected at most {LONGEST_LIST} flows, or counts of addresses that are powers of two and begin at a "
+        "multiple of themselves; for random order also an even number of flows."
+    )
+
+
+def order(profile: PacketProfile) -> list[int]:
+    """The flows in the order in which a list sends them, each once."""
+    flows = profile.flows
+    if profile.flow_order == "sequential":
+        return list(range(flows))
+    jump = round(flows * 0.6180339887)  # the golden section: successive packets are far apart, and stay so
+    while math.gcd(jump, flows) > 1:
+        jump += 1
+    return [place * jump % flows for place in range(flows)]
+
+
+def _sides(profile: PacketProfile) -> tuple[tuple[str, int, int], ...]:
+    """Who has which addresses: name, first one, count."""
+    return (
+        ("client", sf.address(profile.client_ip), profile.client_ips),
+        ("server", sf.address(profile.server_ip), profile.server_ips),
+    )
+
+
+def _is_aligned(first: int, count: int) -> bool:
+    """Whether an address is the first one with some bits exchanged."""
+    return count & (count - 1) == 0 and first % count == 0
+
+
+def _stride(profile: PacketProfile) -> int:
+    """How far apart the flows of successive packets are when counters walk; 0: counters cannot."""
+    sides = _sides(profile)
+    if profile.flow_order == "sequential":
+        return int(all(_is_aligned(first, count) or count >= profile.flows for _, first, count in sides))
+    if profile.flows <= LONGEST_LIST or not all(_is_aligned(first, count) for _, first, count in sides):
+        return 0
+    power_of_two = profile.flows & -profile.flows
+    stride = min(power_of_two, _LONGEST_STRIDE, *(count for _, _, count in sides if count > 1))
+    return stride if stride > 1 else 0
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A field of the frame that follows from the flow's number: `(number >> drop) & mask`, plus `base`."""
+
+    name: str
+    bytes: int
+    mask: int
+    drop: int = 0
+    base: int = 0
+
+
+def _fields(profile: PacketProfile) -> list[_Field]:
+    fields = []
+    for name, first, count in _sides(profile):
+        if not _is_aligned(first, count):
+            fields.append(_Field(name, 4, 0xFFFFFFFF, base=first))
+        elif count > 1:
+            fields.append(_Field(name, 4, count - 1))
+    if profile.flows > profile.client_ips:
+        fields.append(_Field("port", 2, 0xFFFF, profile.client_ips.bit_length() - 1, profile.client_port_min))
+    return fields
+
+
+def _counted(profile: PacketProfile, sender: str, size: int, stride: int, start: float, checksum: bool) -> Walk:
+    """By counters: the flow's number has two digits, of which the high one counts first."""
+    fields, ip = _fields(profile), sf.ip_offset(profile)
+    source, destination = ip + _ADDRESSES, ip + _ADDRESSES + 4
+    if sender == "client":
+        places = {"client": source, "server": destination, "port": ip + _PORTS}
+    else:
+        places = {"client": destination, "server": source, "port": ip + _PORTS + 2}
+    digits = (profile.flows // stride, stride)
+    first = int(start * digits[0])
+    low_bits = stride.bit_length() - 1
+    program = _counter("flow", "inc", digits, first)
+    for field in fields:
+        program += _write("flow", field, places[field.name], low_bits, field.base)
+    balance = b""
+    if checksum:
+        # All ones, so that the bits of what is left are those of the number inverted. TRex wants room below.
+        tops = tuple((1 << (digit.bit_length() + 1)) - 1 for digit in digits)
+        program += _counter("rest", "dec", digits, first, tops)
+        balances = {"client": 0, "server": 4, "port": 8}
+        balance = bytes(10)
+        rest = (tops[0] - first) << low_bits | (stride - 1)
+        for field in fields:
+            at = balances[field.name]
+            program += _write("rest", field, ip + _PAYLOAD + at, low_bits, 0)
+            written = ((rest >> field.drop) & field.mask).to_bytes(field.bytes, "big")
+            balance = balance[:at] + written + balance[at + field.bytes :]
+    template = sf.frame(profile, sf.flow_of(profile, sender, first * stride), size, balance, checksum)
+    return Walk(template, [*program, {"do": "STLVmFixIpv4", "offset": ip}])
+
+
+def _counter(
+    name: str, op: str, digits: tuple[int, int], first: int, tops: tuple[int, ...] | None = None
+) -> list[Instruction]:
+    """Variables `name` and, when there is a low digit, `name_low`, which moves on each time the high one begins anew.
+    `first`: where the high one begins; `tops`: values from which to count down."""
+    program = []
+    for place, (count, variable) in enumerate(zip(digits, (name, f"{name}_low"), strict=True)):
+        if place and count == 1:
+            continue
+        top = tops[place] if tops else count - 1
+        begin = 0 if place else first
+        instruction: Instruction = {
+            "do": "STLVmFlowVar",
+            "name": variable,
+            "op": op,
+            "size": 4,
+            "step": 1,
+            "min_value": top - count + 1,
+            "max_value": top,
+            "init_value": top - begin if tops else begin,
+        }
+        if not place and digits[1] > 1:
+            instruction["next_var"] = f"{name}_low"
+        program.append(instruction)
+    return program
+
+
+def _write(variable: str, field: _Field, offset: int, low_bits: int, base: int) -> list[Instruction]:
+    """Write a field of the number whose digits the variables hold; the low digit has `low_bits` bits."""
+    shift = low_bits - field.drop
+    low_mask = (1 << low_bits) - 1 if shift > 0 else 0
+    add = base << max(0, -shift)
+    program = [_masked(variable, offset, field, field.mask & ~low_mask, shift, add)]
+    if low_mask:
+        program.append(_masked(f"{variable}_low", offset, field, field.mask & low_mask, 0, 0))
+    return program
+
+
+def _masked(variable: str, offset: int, field: _Field, mask: int, shift: int, add: int) -> Instruction:
+    """Add, shift (left, or right when negative), write where the mask has ones."""
+    return {
+        "do": "STLVmWrMaskFlowVar",
+        "fv_name": variable,
+        "pkt_offset": offset,
+        "pkt_cast_size": field.bytes,
+        "mask": mask,
+        "shift": shift,
+        "add_value": add - (1 << 32) if add >> 31 else add,  # TRex takes it as a signed number of 32 bits
+    }
+
+
+def _listed(profile: PacketProfile, sender: str, size: int, start: float, checksum: bool) -> Walk:
+    """By lists: both addresses are one value of eight bytes; ports, UDP length and checksum are another."""
+    ip = sf.ip_offset(profile)
+    numbers = order(profile)
+    begin = int(start * len(numbers))
+    flows = [sf.flow_of(profile, sender, number) for number in numbers[begin:] + numbers[:begin]]
+    template = sf.frame(profile, flows[0], size, checksum=checksum)
+    payload = template[ip + _PAYLOAD :]
+    length = sf.UDP + len(payload)
+    # All but the flow itself stays the same, so that only its part of the sum is computed again.
+    rest = sf.udp_sum(length, payload)
+    addresses, ports = [], []
+    for flow in flows:
+        addresses.append(flow.source << 32 | flow.destination)
+        proof = sf.udp_checksum(flow, rest) if checksum else 0
+        ports.append(flow.source_port << 48 | flow.destination_port << 32 | length << 16 | proof)
+    program: list[Instruction] = []
+    for name, values, at in (("addresses", addresses, _ADDRESSES), ("ports", ports, _PORTS)):
+        program.append({"do": "STLVmFlowVar", "name": name, "op": "inc", "size": 8, "step": 1, "value_list": values})
+        program.append({"do": "STLVmWrFlowVar", "fv_name": name, "pkt_offset": ip + at})
+    return Walk(template, [*program, {"do": "STLVmFixIpv4", "offset": ip}])

@@ -1,0 +1,167 @@
+"""The process that holds TRex' client (client_worker.py): started, asked, and ended from here."""
+
+import contextlib
+import importlib.util
+import json
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ctbench.errors import GeneratorError
+from ctbench.hosts.base import Host, Process
+from ctbench.traffic.trex import client_worker
+
+#: Seconds that the process gets to start, and to end.
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = client_worker.FAREWELL_S + 2.0
+#: Seconds between two looks at whether it has ended while it starts.
+POLL_S = 0.2
+
+
+class TrexRefused(GeneratorError):
+    """TRex or its client said no: one sentence, and why in a word."""
+
+    def __init__(self, sentence: str, kind: str, owners: Sequence[str] = ()) -> None:
+        """`kind`: connect, version, busy, mode, client or trex; `owners`: who holds the ports of a busy server."""
+        super().__init__(sentence)
+        self.kind = kind
+        self.owners = tuple(owners)
+
+
+class TrexWorker:
+    """TRex' client at arm's length. Every failure is a `GeneratorError` of one sentence, in bounded time."""
+
+    def __init__(
+        self,
+        host: Host,
+        client_folder: str,
+        prefix: Sequence[str] = (),
+        python: str = sys.executable,
+        log: Path | None = None,
+    ) -> None:
+        """`host`: this machine or a sandbox on it; `client_folder`: …/automation/trex_control_plane/interactive;
+        `prefix`: what carries it elsewhere, such as `ip netns exec NAME`; `log`: where its complaints are kept."""
+        self._host = host
+        self._client_folder = client_folder
+        self._prefix = tuple(prefix)
+        self._python = python
+        self._log = log
+        #: What it printed, for reading.
+        self._printed: IO[str] | None = None
+        self._process: Process | None = None
+        self._socket: socket.socket | None = None
+        self._unread = b""
+        self._asked = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can be asked."""
+        return self._socket is not None
+
+    def start(self) -> None:
+        """Start the process, unless it runs. It loads TRex' client when it is asked to connect."""
+        if self._socket is not None:
+            return
+        also = ["--also", _where_cgi_is()] if self._python == sys.executable else []
+        script = [self._python, "-I", "-S", client_worker.__file__, "--client", self._client_folder, *also]
+        # The folder goes as soon as both ends hold what is in it: nothing is left however this process ends.
+        with (
+            tempfile.TemporaryDirectory(prefix="ctbench-trex-") as folder,
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening,
+        ):
+            path, log = Path(folder, "socket"), self._log or Path(folder, "log")
+            listening.bind(str(path))
+            listening.listen(1)
+            listening.settimeout(POLL_S)
+            log.touch()
+            self._printed = log.open(errors="replace")
+            try:
+                self._process = self._host.start([*self._prefix, *script, "--socket", str(path)], log=log)
+                self._socket = self._accept(listening)
+            except BaseException:
+                self.close()
+                raise
+
+    def call(self, do: str, timeout: float, **arguments: Any) -> Any:
+        """What the worker answers to the command. `TrexRefused` when it says no; after any other `GeneratorError`,
+        or when it did not answer in `timeout` seconds, the worker has ended: `start` it again."""
+        if self._socket is None:
+            raise GeneratorError("TRex' client is not running.")
+        self._asked += 1
+        request = {"id": self._asked, "do": do, **arguments}
+        try:
+            self._socket.settimeout(timeout)
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            reply = json.loads(self._line(timeout))
+        except TimeoutError:
+            self._kill()
+            raise GeneratorError(f"TRex' client did not answer to {do} within {timeout:g} s.") from None
+        except (OSError, ValueError):
+            said = self._complaint()
+            self._kill()
+            raise GeneratorError(f"TRex' client ended in the middle of {do}{said}.") from None
+        except BaseException:  # Ctrl-C: what is under way would be taken for the answer to the next question
+            self._kill()
+            raise
+        if "error" in reply:
+            raise TrexRefused(reply["error"], reply["kind"], reply.get("owners", ()))
+        return reply["result"]
+
+    def close(self) -> None:
+        """Stop the traffic, let go of TRex' ports, end. May be called twice."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            deadline = time.monotonic() + STOP_TIMEOUT_S
+            while self._process.is_running() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self._process.stop(timeout=1.0)
+            self._process = None
+        if self._printed is not None:
+            self._printed.close()
+            self._printed = None
+        self._unread = b""
+
+    def _accept(self, listening: socket.socket) -> socket.socket:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(TimeoutError):
+                return listening.accept()[0]
+            if self._process is not None and not self._process.is_running():
+                raise GeneratorError(f"TRex' client cannot be started with {self._python}{self._complaint()}.")
+        raise GeneratorError(f"TRex' client did not start within {START_TIMEOUT_S:g} s.")
+
+    def _line(self, timeout: float) -> bytes:
+        """The next line. `TimeoutError` when the time is up, `OSError` when there is nobody any more."""
+        assert self._socket is not None
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._unread:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            more = self._socket.recv(1 << 16)
+            if not more:
+                raise ConnectionResetError
+            self._unread += more
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def _complaint(self) -> str:
+        """The last line of what it printed, as the end of a sentence; empty when it printed nothing."""
+        lines = self._printed.read().strip().splitlines() if self._printed else []
+        return f": {lines[-1].strip().rstrip('.')}" if lines else ""
+
+    def _kill(self) -> None:
+        """End it without waiting for its farewell."""
+        if self._process is not None:
+            self._process.stop(timeout=1.0)
+        self.close()
+
+
+def _where_cgi_is() -> str:
+    """Folder of the module cgi, which Python 3.13 no longer has and legacy-cgi brings; empty when there is none."""
+    spec = importlib.util.find_spec("cgi")
+    return str(Path(spec.origin).parent) if spec and spec.origin else ""

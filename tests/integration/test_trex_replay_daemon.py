@@ -1,0 +1,133 @@
+"""How a run uses trex_daemon_server, against a replay of what a real one answered: no TRex is needed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.trex_replay_daemon import TrexReplayDaemon
+from integration.trex_replay_server import TrexReplayServer
+
+from ctbench.errors import GeneratorError
+from ctbench.generator_config import TrexGeneratorConfig, TrexPort
+from ctbench.hosts.local import LocalHost
+from ctbench.traffic.trex.daemon import DaemonServer
+from ctbench.traffic.trex.server import Endpoint, Outlook
+
+DATA = Path(__file__).parents[1] / "data/trex"
+#: A session of the recording -> the replay, and a server object that talks to it.
+Replay = Callable[..., tuple[TrexReplayDaemon, DaemonServer]]
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Iterator[Replay]:
+    with ExitStack() as stack:
+
+        def make(session: str, **settings: Any) -> tuple[TrexReplayDaemon, DaemonServer]:
+            daemon = stack.enter_context(TrexReplayDaemon(DATA / "daemon.json", session))
+            trex = stack.enter_context(TrexReplayServer(DATA / "rpc-astf.json"))
+            config = TrexGeneratorConfig(
+                type="trex", host="trex", server="daemon", daemon_port=daemon.port, software=True, low_end=True,
+                cpus=[1], client=TrexPort(interface="g0", mac="02:00:00:00:00:01", dest_mac="02:00:00:00:00:02"),
+                server_port=TrexPort(interface="g1", mac="02:00:00:00:00:02", dest_mac="02:00:00:00:00:01"),
+            ).model_copy(update=settings)  # fmt: skip
+            endpoint = Endpoint("127.0.0.1", trex.sync_port, trex.async_port)
+            return daemon, DaemonServer(config, Outlook(LocalHost(), (), endpoint), tmp_path)
+
+        yield make
+
+
+def test_it_reserves_starts_stops_and_lets_go(replay: Replay, tmp_path: Path) -> None:
+    daemon, server = replay("life")
+
+    server.start("astf")
+    server.start("astf")  # it runs already
+    assert server.is_running()
+    assert server.snapshot()["version"] == "v3.08"
+    assert daemon.pushed == server.snapshot()["trex_cfg.yaml"]
+    server.log_excerpt()
+    server.stop()
+    server.stop()
+
+    assert not daemon.unexpected
+    assert daemon.left == ["get_running_info"]
+    assert "zmq publisher at" in (tmp_path / "trex-1-astf.log").read_text()
+
+
+def test_after_a_normal_stop_the_daemon_calls_the_run_a_failure_and_nobody_believes_it(replay: Replay) -> None:
+    daemon, server = replay("life")
+    server.start("astf")
+    server.is_running()
+    server.log_excerpt()
+
+    server.stop()  # raises nothing
+
+    with pytest.raises(GeneratorError, match="TRex ended while it started"):
+        server._daemon.call("get_running_info")  # what the daemon would say
+    assert not daemon.unexpected
+
+
+def test_another_mode_is_another_run(replay: Replay) -> None:
+    daemon, server = replay("other mode")
+
+    server.start("astf")
+    server.start("stl")
+    server.stop()
+
+    assert not daemon.unexpected
+    assert not daemon.left
+
+
+def test_a_run_that_was_killed_is_ended_by_the_next(replay: Replay) -> None:
+    daemon, server = replay("abandoned")
+
+    server.start("astf")
+    server.stop()
+
+    assert not daemon.unexpected
+    assert not daemon.left
+
+
+def test_a_trex_that_was_killed_is_noticed(replay: Replay) -> None:
+    daemon, server = replay("killed")
+    server.start("astf")
+
+    assert not server.is_running()
+    assert "Killed" in server.log_excerpt()
+    server.stop()
+    assert not daemon.unexpected
+
+
+@pytest.mark.parametrize(
+    ("session", "settings", "said"),
+    [
+        (
+            "failed",
+            {"client": TrexPort(interface="gx", dest_mac="02:00:00:00:00:02")},
+            "Could not find Linux interface gx",
+        ),
+        ("late", {"start_timeout_s": 0.2}, "TRex was not ready in time: give it longer with start_timeout_s"),
+        ("reserved", {}, r"the request was denied: TRex is already reserved to another user \(somebody\)"),
+        ("in use", {}, "TRex runs for somebody else already: wait until that ends"),
+    ],
+)
+def test_a_fault_is_a_sentence_and_leaves_nothing_reserved(
+    replay: Replay, session: str, settings: dict[str, Any], said: str
+) -> None:
+    daemon, server = replay(session, **settings)
+
+    with pytest.raises(GeneratorError, match=said) as error:
+        server.start("astf")
+
+    assert "\n" not in str(error.value)
+    assert not daemon.unexpected
+    assert not daemon.left  # the recorded session ends with the reservation cancelled, where there was one
+    assert not server.is_running()
+
+
+def test_without_a_daemon_it_says_how_to_start_one(replay: Replay) -> None:
+    _, server = replay("life", daemon_port=1)
+
+    with pytest.raises(GeneratorError, match=r"answers at 127.0.0.1:1 \(Connection refused\): start it on the host"):
+        server.start("astf")

@@ -1,0 +1,258 @@
+"""The life of a real TRex server in a sandbox, on a veth cable. Needs TREX_HOME; no root, no NIC, no hugepages."""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.trex_record import WITHIN, cable_config, make_cable
+
+from ctbench.errors import GeneratorError, MissingResource
+from ctbench.generator_config import TrexPort
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.traffic.trex.footprint import Footprint
+from ctbench.traffic.trex.locate import find_client, tree_version
+from ctbench.traffic.trex.owner import Owner
+from ctbench.traffic.trex.server import Endpoint, Outlook, RunningServer, StartedServer
+
+#: Makes a server object; keywords change the configuration.
+New = Callable[..., StartedServer]
+#: What TRex' own scripts leave in the folder that the sandbox shares with the machine.
+TRACES = (Path("/tmp/trex-bird"), Path("/tmp/trex.txt"))
+#: A daemon's life: it is reached from within the namespace only.
+DAEMON_LIFE = """
+import sys, time
+from pathlib import Path
+from integration.trex_record import cable_config
+from ctbench.errors import GeneratorError
+from ctbench.hosts.local import LocalHost
+from ctbench.traffic.trex.daemon import DaemonServer
+from ctbench.traffic.trex.server import Endpoint, Outlook
+outlook = Outlook(LocalHost(), (), Endpoint("127.0.0.1", 4501, 4500))
+server = DaemonServer(cable_config(), outlook, Path(sys.argv[1]))
+while True:
+    try:
+        server.start("astf")
+        break
+    except GeneratorError as error:
+        if "Connection refused" not in str(error):
+            raise
+        time.sleep(0.1)
+print(server.is_running(), server.snapshot()["mode"])
+server.start("stl")
+print(server.is_running(), server.snapshot()["mode"])
+server.stop()
+print(server.is_running(), outlook.look()["found"])
+"""
+
+
+@pytest.fixture(scope="module")
+def home() -> str:
+    found = os.environ.get("TREX_HOME", "")
+    if not found:
+        pytest.skip("TREX_HOME is not set: TRex is on no registry.")
+    if not os.access(f"{found}/_t-rex-64", os.X_OK):
+        pytest.skip(f"TREX_HOME is {found}, which holds no _t-rex-64 that this user can run.")
+    return found
+
+
+@pytest.fixture(scope="module")
+def cabled(home: str) -> Iterator[Sandbox]:
+    try:
+        host = Sandbox()
+    except MissingResource as error:
+        pytest.skip(str(error))
+    with host:
+        make_cable(host)
+        yield host
+
+
+@pytest.fixture
+def new(cabled: Sandbox, tmp_path: Path) -> Iterator[New]:
+    """What it makes is stopped after the test, and has left nothing."""
+    made: list[StartedServer] = []
+    before = [path for path in TRACES if path.exists()]
+
+    def make(**more: Any) -> StartedServer:
+        config = cable_config(**more)
+        outlook = Outlook(cabled, WITHIN, Endpoint("127.0.0.1", config.sync_port, config.async_port))
+        made.append(StartedServer(cabled, config, outlook, tmp_path, WITHIN))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.stop()
+    assert servers(cabled) == []
+    assert cabled.run(["find", "/run", "-name", "*ctbench*"]).stdout == ""
+    assert [path for path in TRACES if path.exists()] == before
+
+
+def servers(host: Sandbox) -> list[str]:
+    return host.run(["pgrep", "_t-rex-64"], check=False).stdout.split()
+
+
+def running(host: Sandbox) -> RunningServer:
+    return RunningServer(Outlook(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500)))
+
+
+def test_it_starts_in_the_mode_that_is_needed_and_only_then(cabled: Sandbox, new: New, home: str) -> None:
+    server = new()
+
+    server.start("astf")
+    first = servers(cabled)
+    server.start("astf")
+    assert servers(cabled) == first
+    assert server.snapshot()["version"] == tree_version(LocalHost(), home)
+    assert find_client(home).difference(str(server.snapshot()["version"])) == ""
+
+    server.start("stl")
+    assert servers(cabled) != first
+    assert running(cabled).start("stl") == Endpoint("127.0.0.1", 4501, 4500)
+    with pytest.raises(GeneratorError, match="runs in STL mode, and ASTF is needed"):
+        running(cabled).start("astf")
+
+
+def test_more_connections_than_it_has_room_for_start_it_anew(cabled: Sandbox, new: New) -> None:
+    server = new()
+    server.start("astf", flows=100_000)
+    first = servers(cabled)
+
+    server.start("astf", flows=2_000_000)
+    second = servers(cabled)
+    server.start("astf", flows=1_000_000)
+
+    assert second != first
+    assert servers(cabled) == second
+    assert "dp_flows: 8388608" in str(server.snapshot()["trex_cfg.yaml"])
+
+
+def test_another_server_is_left_alone_and_other_ports_let_both_run(cabled: Sandbox, new: New) -> None:
+    new().start("astf")
+    (pid,) = servers(cabled)
+
+    with pytest.raises(GeneratorError, match=rf"a TRex server runs there \(process {pid}\) for another run"):
+        new().start("astf")
+    new(sync_port=4511, async_port=4510).start("stl")
+
+    assert pid in servers(cabled)
+    assert len(servers(cabled)) == 2
+
+
+def test_one_that_somebody_else_started_is_not_taken_for_ours(
+    cabled: Sandbox, new: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new().start("astf")
+    monkeypatch.setattr(Footprint, "end_abandoned", lambda self: None)  # it does not know of it
+
+    with pytest.raises(GeneratorError, match=r"A TRex server \(v\S+, ASTF\) runs on 127.0.0.1:4501 already"):
+        new().start("astf")
+
+
+def test_what_a_killed_run_left_is_ended_at_the_next_start(
+    cabled: Sandbox, new: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed_run = dataclasses.replace(Owner.myself(), pid="4000000")
+    with monkeypatch.context() as patch:
+        patch.setattr(Owner, "myself", lambda: killed_run)
+        abandoned = new()
+        abandoned.start("astf")
+    left = servers(cabled)
+
+    new().start("astf")
+
+    assert not set(left) & set(servers(cabled))
+    assert not abandoned.is_running()
+
+
+def test_a_server_that_is_killed_is_noticed_and_started_anew(cabled: Sandbox, new: New) -> None:
+    server = new()
+    server.start("astf")
+
+    cabled.run(["kill", "-KILL", *servers(cabled)])
+    while server.is_running():
+        pass
+    server.start("astf")
+
+    assert server.is_running()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"client": TrexPort(interface="gx", dest_mac="02:00:00:00:00:02")}, "there is no interface gx for TRex"),
+        (
+            {"client": TrexPort(interface="g0", ip="16.0.0.2", gateway="16.0.0.9")},
+            "TRex got no answer to ARP from gateway 16.0.0.9 of port 0: is the DUT up?",
+        ),
+        ({"memory": {"mbuf_9k": 1}, "cpus": [999]}, "TRex ended while it started: "),
+        ({"start_timeout_s": 0.1}, "TRex is not ready after 0.1 s"),
+    ],
+)
+def test_a_start_that_fails_says_why_and_leaves_nothing(new: New, settings: dict[str, Any], said: str) -> None:
+    server = new(**settings)
+
+    with pytest.raises(GeneratorError, match=said):
+        server.start("astf")
+
+    assert not server.is_running()
+
+
+def test_a_folder_without_trex_is_said(new: New, tmp_path: Path) -> None:
+    with pytest.raises(MissingResource, match=f"there is no TRex in {tmp_path}: give the folder of t-rex-64"):
+        new(trex_home=str(tmp_path)).start("astf")
+
+
+def test_a_port_that_something_else_holds_is_said(cabled: Sandbox, new: New) -> None:
+    holder = "import socket; s = socket.create_server(('127.0.0.1', 4501)); s.accept()[0].recv(9); s.accept()"
+    process = cabled.start([*WITHIN, sys.executable, "-c", holder])
+    try:
+        with pytest.raises(GeneratorError, match=r"127\.0\.0\.1:4501, where TRex is to listen, is taken"):
+            while True:  # until it listens
+                new().start("astf")
+    finally:
+        process.stop()
+
+
+def test_its_log_is_kept(new: New, tmp_path: Path) -> None:
+    server = new()
+    server.start("astf")
+    server.stop()
+    server.start("stl")
+
+    assert {path.name for path in tmp_path.iterdir()} == {"trex-1-astf.log", "trex-1-stl.log"}
+    assert "received signal SIGINT" in (tmp_path / "trex-1-astf.log").read_text()
+
+
+def test_the_daemon_starts_changes_and_ends_it(cabled: Sandbox, home: str, tmp_path: Path) -> None:
+    cabled.run(["mkdir", "-p", "/run/files"])
+    before = [path for path in TRACES if path.exists()]
+    start = ["sh", "-c", 'cd "$0" && exec ./trex_daemon_server start-live -f /run/files', home]
+    daemon = cabled.start([*WITHIN, *start], env={"TREX_DAEMON_LOG": "/run/daemon.log"}, log=tmp_path / "daemon.log")
+    try:
+        paths = os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)
+        life = [sys.executable, "-c", DAEMON_LIFE, str(tmp_path)]
+        done = cabled.run([*WITHIN, *life], timeout=120, env={"PYTHONPATH": paths})
+    finally:
+        daemon.stop()
+        for trace in set(TRACES) - set(before):  # t-rex-64 makes an empty folder, whatever it is asked for
+            if trace.exists():
+                trace.rmdir()
+
+    assert done.stdout.splitlines() == ["True ASTF", "True STL", "False nobody"]
+    assert "zmq publisher at" in (tmp_path / "trex-1-astf.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        test_it_starts_in_the_mode_that_is_needed_and_only_then.__name__,
+        test_a_server_that_is_killed_is_noticed_and_started_anew.__name__,
+        test_the_daemon_starts_changes_and_ends_it.__name__,
+    ],
+)
+def test_an_ordinary_user_can_do_it_too(as_ordinary_user: Callable[..., None], home: str, name: str) -> None:
+    as_ordinary_user(f"test_trex_server.py::{name}")

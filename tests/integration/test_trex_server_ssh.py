@@ -1,0 +1,80 @@
+"""A real TRex on a host across SSH: started there, its log and its client brought here. Needs TREX_HOME and root."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.sshd import Sshd
+from integration.trex_record import WITHIN, cable_config, make_cable
+
+from ctbench.errors import GeneratorError, MissingResource
+from ctbench.hosts.ssh import SshHost
+from ctbench.traffic.trex.locate import find_client
+from ctbench.traffic.trex.server import Endpoint, Outlook, StartedServer
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[SshHost]:
+    """Another mount namespace of this machine, with a cable in a network namespace that nobody else sees."""
+    if not os.environ.get("TREX_HOME"):
+        pytest.skip("TREX_HOME is not set: TRex is on no registry.")
+    if os.geteuid() != 0:
+        pytest.skip("TRex needs root, and an ordinary user's sshd lets nobody in as root.")
+    try:
+        sshd = Sshd(tmp_path)
+    except MissingResource as error:
+        pytest.skip(str(error))
+    with sshd:
+        ssh = SshHost("trex.lab", sshd.config())
+        try:
+            make_cable(ssh)
+            yield ssh
+            ssh.run(["ip", "netns", "delete", "generator"])
+        finally:
+            ssh.close()
+
+
+def new_server(host: SshHost, logs: Path) -> StartedServer:
+    return StartedServer(host, cable_config(), Outlook(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500)), logs, WITHIN)
+
+
+def test_it_is_started_and_ended_over_ssh(host: SshHost, tmp_path: Path) -> None:
+    server = new_server(host, tmp_path / "logs")
+
+    server.start("astf")
+    command = str(server.snapshot()["command"])
+    assert server.is_running()
+    assert server.snapshot()["host"] == "trex.lab"
+    with pytest.raises(GeneratorError, match=r"trex\.lab: a TRex server runs there \(process \d+\) for another run"):
+        new_server(host, tmp_path).start("astf")
+    server.stop()
+
+    assert not server.is_running()
+    assert host.run(["pgrep", "-f", command.replace("trex_cfg", "[t]rex_cfg")], check=False).stdout == ""
+    assert host.run(["find", "/run", "-name", "*ctbench-*"]).stdout == ""
+    assert "received signal SIGINT" in (tmp_path / "logs/trex-1-astf.log").read_text()
+
+
+def test_what_trex_said_before_it_ended_comes_across(host: SshHost, tmp_path: Path) -> None:
+    config = cable_config(cpus=[999])
+    outlook = Outlook(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500))
+
+    with pytest.raises(GeneratorError, match=r"trex\.lab: TRex ended while it started: \S+"):
+        StartedServer(host, config, outlook, tmp_path / "logs", WITHIN).start("astf")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_its_client_is_copied_here(host: SshHost, tmp_path: Path, known: bool) -> None:
+    home = os.environ["TREX_HOME"]
+    if not known:  # then it is asked of the server that runs there
+        server = new_server(host, tmp_path)
+        server.start("stl")
+
+    client = find_client(home if known else "", host, environment={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+
+    if not known:
+        server.stop()
+    assert client.origin == "copied from trex.lab"
+    assert client.folder.is_relative_to(tmp_path / "cache/ctbench/trex" / client.version)
+    assert client.apis == find_client(home).apis

@@ -1,0 +1,195 @@
+"""Records what a real TRex server answers, when the client's calls change, or with a new TRex.
+
+`TREX_HOME=… PYTHONPATH=libraries:tests python tests/integration/trex_record.py` writes tests/data/trex/rpc-*.json anew.
+"""
+
+import json
+import os
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import zmq
+from integration.trex_replay_server import OWN_SESSION, is_poll, key, unpack
+
+from ctbench.generator_config import TrexGeneratorConfig, TrexPort
+from ctbench.hosts.base import Host
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.trex.astf_spec import astf_spec
+from ctbench.traffic.trex.locate import find_client, python_for
+from ctbench.traffic.trex.server import Endpoint, Mode, Outlook, StartedServer
+from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
+
+DATA = Path(__file__).parents[1] / "data/trex"
+#: Network namespace of the recorded server; the real server's ports; how far above the recorder listens.
+WITHIN, PORTS, ABOVE = ("ip", "netns", "exec", "generator"), (4501, 4500), 1000
+CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+
+
+def make_cable(host: Host) -> None:
+    """A veth pair in the namespace `generator`, whose two ends are TRex' ports g0 and g1."""
+    host.run(["ip", "netns", "add", "generator"])
+    ends = ["g0", "address", CLIENT_MAC, "type", "veth", "peer", "name", "g1", "address", SERVER_MAC]
+    host.run([*WITHIN, "ip", "link", "add", *ends])
+    for interface in ("lo", "g0", "g1"):
+        host.run([*WITHIN, "ip", "link", "set", interface, "up"])
+
+
+def cable_config(**more: Any) -> TrexGeneratorConfig:
+    """The configuration of a TRex on that cable; TREX_HOME says where it is."""
+    settings: dict[str, Any] = {
+        "trex_home": os.environ["TREX_HOME"], "low_end": True, "software": True,
+        "cpus": [max(os.sched_getaffinity(0))],
+        "client": TrexPort(interface="g0", mac=CLIENT_MAC, dest_mac=SERVER_MAC),
+        "server_port": TrexPort(interface="g1", mac=SERVER_MAC, dest_mac=CLIENT_MAC),
+    }  # fmt: skip
+    return TrexGeneratorConfig(type="trex", host="sandbox", server="start", **{**settings, **more})
+
+
+@contextmanager
+def client(log: Path) -> Iterator[TrexWorker]:
+    """TRex' client of TREX_HOME."""
+    found = find_client()
+    with closing(TrexWorker(LocalHost(), str(found.folder), python=python_for(found), log=log)) as worker:
+        worker.start()
+        yield worker
+
+
+def connect(worker: TrexWorker, mode: str, sync_port: int, async_port: int, user: str = "ctbench") -> Any:
+    """Connect, and take both ports."""
+    where = {"server": "127.0.0.1", "sync_port": sync_port, "async_port": async_port}
+    return worker.call("connect", 20, mode=mode, ports=[0, 1], user=user, **where)
+
+
+def astf_session(worker: TrexWorker, pause_s: float = 0) -> list[dict[str, Any]]:
+    """Load, start, change the rate, stop; the client side's counters at three times, `pause_s` apart."""
+    profile = load_profile("short-lived")
+    assert isinstance(profile, ConnectionProfile)
+    counters = []
+    worker.call("astf_load", 20, spec=astf_spec(profile))
+    worker.call("astf_start", 20, mult=1.0, duration_s=60)
+    time.sleep(pause_s)
+    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
+    worker.call("astf_update", 20, mult=2.0)
+    time.sleep(pause_s)
+    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
+    worker.call("stop", 20)
+    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
+    return counters
+
+
+class TrexRecorder:
+    """Passes calls and events on between a client and a real server, and keeps what was said."""
+
+    def __init__(self, sync_port: int, async_port: int) -> None:
+        self._context = zmq.Context()
+        self._front, self._back = self._context.socket(zmq.REP), self._context.socket(zmq.REQ)
+        self._front.bind(f"tcp://127.0.0.1:{sync_port + ABOVE}")
+        self._back.connect(f"tcp://127.0.0.1:{sync_port}")
+        self._events, self._publisher = self._context.socket(zmq.SUB), self._context.socket(zmq.PUB)
+        self._events.connect(f"tcp://127.0.0.1:{async_port}")
+        self._events.subscribe(b"")
+        self._publisher.bind(f"tcp://127.0.0.1:{async_port + ABOVE}")
+        self._exchanges: list[dict[str, Any]] = []
+        self._end, self._ended = socket.socketpair()
+        self._thread = threading.Thread(target=self._pass_on)
+        self._thread.start()
+
+    def close(self) -> list[dict[str, Any]]:
+        """End, and return what was said."""
+        self._end.close()
+        self._thread.join()
+        self._ended.close()
+        self._context.destroy(linger=0)
+        return self._exchanges
+
+    def _pass_on(self) -> None:
+        poller = zmq.Poller()
+        for source in (self._front, self._events, self._ended):
+            poller.register(source, zmq.POLLIN)
+        while self._ended.fileno() not in (ready := dict(poller.poll())):
+            if self._front in ready:
+                request = self._front.recv()
+                self._back.send(request)
+                reply = self._back.recv()
+                self._keep(unpack(request)[0], unpack(reply)[0])
+                self._front.send(reply)
+            if self._events in ready:
+                self._publisher.send(self._events.recv())
+
+    def _keep(self, requests: Any, replies: Any) -> None:
+        pairs = zip(requests, replies, strict=True) if isinstance(requests, list) else [(requests, replies)]
+        for request, reply in pairs:
+            answer = {name: reply[name] for name in ("result", "error") if name in reply}
+            exchange = {"call": key(request["method"], request.get("params", {})), **answer}
+            if exchange["call"] == "get_system_info":  # nothing of this machine
+                exchange["result"] |= {"hostname": "trex", "core_type": "a CPU"}
+            if exchange["call"] == "get_async_events":
+                _mark_own(request["params"]["session_id"], exchange["result"]["data"])
+            silent = exchange["call"] == "publish_now" or answer.get("result") == {"data": []}
+            if not silent and not self._said_before(exchange):
+                self._exchanges.append(exchange)
+
+    def _said_before(self, exchange: dict[str, Any]) -> bool:
+        """Whether the same poll had the same answer since the last change."""
+        for earlier in reversed(self._exchanges):
+            if earlier["call"] == exchange["call"]:
+                return is_poll(exchange["call"]) and bool(earlier == exchange)
+            if not is_poll(earlier["call"]):
+                return False
+        return False
+
+
+def _mark_own(session: int, events: list[dict[str, Any]]) -> None:
+    for event in events:
+        if event["data"].get("session_id") == session:
+            event["data"]["session_id"] = OWN_SESSION
+
+
+def record(name: str, mode: str, target: str) -> None:
+    """Record one session; runs where the server can be reached, and hands the recording over as the file `target`."""
+    recorder = TrexRecorder(*PORTS)
+    try:
+        with tempfile.TemporaryDirectory() as folder, client(Path(folder, "other")) as other:
+            if name == "busy":
+                connect(other, mode, *PORTS, user="somebody")
+            with client(Path(folder, "log")) as worker, suppress(*[TrexRefused] * (name == "busy")):
+                connect(worker, mode, *(port + ABOVE for port in PORTS))
+                if name == "astf":
+                    astf_session(worker, pause_s=0.5)
+                worker.call("disconnect", 20)
+    finally:
+        exchanges = recorder.close()
+    lines = ",\n".join(json.dumps(exchange) for exchange in exchanges)
+    Path(target).write_text(f'{{"exchanges": [\n{lines}\n]}}\n')
+
+
+def main() -> None:
+    """Start a server in each mode, and record in its network namespace."""
+    sessions: list[tuple[str, Mode]] = [("astf", "astf"), ("busy", "astf"), ("stl", "stl")]
+    with tempfile.TemporaryDirectory() as logs, Sandbox() as host:
+        make_cable(host)
+        outlook = Outlook(host, WITHIN, Endpoint("127.0.0.1", *PORTS))
+        server = StartedServer(host, cable_config(), outlook, Path(logs), WITHIN)
+        for name, mode in sessions:
+            server.start(mode)
+            again = [sys.executable, str(Path(__file__).resolve()), name, mode, "/run/recording"]
+            paths = {"PYTHONPATH": os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)}
+            print(host.run([*WITHIN, *again], timeout=120, env=paths).stdout, end="")
+            host.get("/run/recording", DATA / f"rpc-{name}.json")
+        server.stop()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        record(*sys.argv[1:])
+    else:
+        main()

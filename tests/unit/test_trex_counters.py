@@ -1,0 +1,208 @@
+"""The arithmetic of a trial with TRex, on counters that the real one was seen to give."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from trex_recordings import Recording, ReplayedWorker
+
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.trex import astf_trial
+from ctbench.traffic.trex.counters import Reading, Span
+from ctbench.traffic.trex.faults import GENERATOR_FAULTS
+
+
+def grown(recording: Recording, name: str, by: int = 1) -> Recording:
+    """The recording with a counter that grew during the sustain phase, wherever TRex keeps that counter."""
+    changed = copy.deepcopy(recording)
+    for reading in (changed.end, changed.drained):
+        stats = reading["stats"]
+        place: dict[str, Any] = stats["traffic"]["server"]
+        if name in stats["global"]:
+            place = stats["global"]
+        elif name in stats["0"]:
+            place = stats["0"]
+        place[name] = place.get(name, 0) + by
+    return changed
+
+
+@pytest.fixture
+def light() -> Recording:
+    return Recording("light")
+
+
+@pytest.mark.parametrize("name", ["light", "tcp-no-data"])
+def test_a_light_load_completes_and_nothing_limits_it(name: str) -> None:
+    recording = Recording(name)
+    trial = recording.trial()
+    assert trial.intended == trial.attempted == trial.established == trial.completed
+    assert trial.completed == pytest.approx(recording.load * recording.duration_s, rel=0.02)
+    assert trial.failed == trial.unexpected == {}
+    assert trial.generator_limited == ""
+    assert trial.loss_ratio == 0
+
+
+def test_packets_are_those_between_the_readings_and_in_all(light: Recording) -> None:
+    trial = light.trial()
+    # One per cent of the connections are UDP (2 packets), the others TCP (4 from the client, 3 from the server).
+    assert trial.tx_packets["client"] == pytest.approx(3.97 * trial.attempted, rel=0.01)
+    assert trial.tx_packets["server"] == pytest.approx(2.98 * trial.attempted, rel=0.01)
+    assert trial.rx_packets["server"] == pytest.approx(trial.tx_packets["client"], rel=0.01)
+    assert trial.total_tx_packets["client"] == trial.total_rx_packets["server"] > trial.tx_packets["client"]
+
+
+def test_the_timeline_follows_the_connections(light: Recording) -> None:
+    trial = light.trial()
+    assert len(trial.timeline_active) == len(trial.timeline_completed) == len(light.samples) + 1
+    assert sum(trial.timeline_completed) == pytest.approx(trial.completed, rel=0.05)
+    # TRex remembers a connection for half a second.
+    assert trial.active_mean == pytest.approx(light.load * 0.5, rel=0.05)
+    assert trial.active_max >= trial.active_mean
+
+
+def test_trex_that_sends_less_than_asked_is_the_limit() -> None:
+    recording = Recording("overload")
+    trial = recording.trial()
+    assert "TRex began only" in trial.generator_limited
+    assert trial.attempted < 0.9 * trial.intended
+    assert trial.intended == pytest.approx(recording.load * recording.duration_s, rel=0.02)
+    # It sees no error itself: this is why it has to be judged by what it began.
+    assert recording.drained["stats"]["global"]["queue_full"] == 0
+
+
+def test_clients_without_a_free_port_are_the_generators_fault() -> None:
+    limited = Recording("no-ports").trial().generator_limited
+    assert limited.startswith("TRex began only")
+    assert "client ports that were still taken: the profile needs more client_ips" in limited
+
+
+@pytest.mark.parametrize("name", list(GENERATOR_FAULTS))
+def test_each_generator_fault_spoils_the_trial(light: Recording, name: str) -> None:
+    trial = grown(light, name).trial()
+    assert GENERATOR_FAULTS[name] in trial.generator_limited
+    assert f"({name} 1)" in trial.generator_limited
+    assert trial.completed == trial.attempted
+
+
+def test_a_fault_of_an_earlier_trial_does_not_count(light: Recording) -> None:
+    for reading in (light.zero, light.begin, *light.samples):
+        reading["stats"]["global"]["queue_full"] = 7
+    assert grown(light, "queue_full", 7).trial().generator_limited == ""
+
+
+def test_connections_of_lost_packets_have_failed_although_tcp_repaired_them() -> None:
+    recording = Recording("loss")
+    trial = recording.trial()
+    assert recording.lost_packets > 0
+    assert 0 < sum(trial.failed.values()) <= 2 * recording.lost_packets
+    assert trial.completed == trial.attempted - sum(trial.failed.values())
+    # TCP itself calls all of them complete.
+    client = recording.drained["stats"]["traffic"]["client"]
+    assert client["tcps_closed"] == client["tcps_connattempt"] == client["tcps_connects"]
+    assert trial.generator_limited == ""
+
+
+def test_a_loss_at_the_end_is_not_missed_although_it_shows_only_in_the_drain() -> None:
+    recording = Recording("late-loss")
+    shown = Span(Reading.of(recording.begin), Reading.of(recording.end))
+    again = ("tcps_rexmttimeo", "tcps_rexmttimeo_syn", "tcps_sndrexmitpack")
+    assert shown.traffic("client", *again) == shown.traffic("server", *again) == 0
+    assert recording.trial().failed
+
+
+def test_a_lost_reply_is_one_failed_connection_although_both_sides_send_again() -> None:
+    recording = Recording("reply-loss")
+    failed = recording.trial().failed
+    assert set(failed) == {"retransmitted"}
+    assert failed["retransmitted"] <= recording.lost_packets
+
+
+def test_an_acknowledgement_that_nobody_missed_shows_as_well() -> None:
+    recording = Recording("ack-loss")
+    failed = recording.trial().failed
+    assert set(failed) == {"lost_ack"}
+    assert failed["lost_ack"] == recording.lost_packets > 0
+
+
+def test_udp_without_a_reply_has_failed() -> None:
+    recording = Recording("udp-loss")
+    trial = recording.trial()
+    assert set(trial.failed) <= {"no_reply", "unfinished"}
+    assert 0 < sum(trial.failed.values()) <= recording.lost_packets
+
+
+def test_connections_that_were_reset_are_said_to_be() -> None:
+    trial = Recording("reset").trial()
+    assert set(trial.failed) == {"reset"}
+    # One client in 128 is refused.
+    assert trial.failed["reset"] == pytest.approx(trial.attempted / 128, rel=0.25)
+
+
+def test_connections_into_a_black_hole_have_failed() -> None:
+    trial = Recording("hole").trial()
+    assert trial.failed.get("unfinished", 0) + trial.failed.get("timed_out", 0) > 0
+    assert sum(trial.failed.values()) >= trial.attempted / 128 * 0.75
+    assert trial.completed > 0
+
+
+def test_no_more_fail_than_were_begun() -> None:
+    recording = grown(Recording("light"), "tcps_rexmttimeo", 1_000_000)
+    trial = recording.trial()
+    assert trial.completed == 0
+    assert sum(trial.failed.values()) == trial.attempted
+
+
+def test_what_is_not_accepted_is_not_complete(light: Recording) -> None:
+    trial = grown(light, "tcps_accepts", -10).trial()
+    assert trial.completed == trial.attempted - 10
+    assert trial.established < trial.attempted
+
+
+def at_load(recording: Recording, factor: float) -> Trial:
+    recording.load *= factor
+    return recording.trial()
+
+
+@pytest.mark.parametrize(("factor", "limited"), [(0.999, False), (1.001, False), (1.009, False), (1.03, True)])
+def test_a_schedule_that_is_kept_within_what_can_be_told_counts_as_kept(
+    light: Recording, factor: float, limited: bool
+) -> None:
+    """Against a load that was a little different, a trial that kept its pace looks as one that did not."""
+    assert bool(at_load(light, factor).generator_limited) is limited
+
+
+def test_a_shortfall_is_told_from_an_imprecise_look(light: Recording) -> None:
+    light.load *= 20  # 5 % of what is asked for
+    light.begin["within_s"] = light.end["within_s"] = 0.001
+    assert light.trial().intended == pytest.approx(light.load * light.duration_s, rel=0.02)
+
+
+def run(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> tuple[Trial, ReplayedWorker, list[float]]:
+    monkeypatch.setattr(astf_trial, "DRAIN_S", 0.0)
+    slept: list[float] = []
+    worker = ReplayedWorker(recording)
+    sleep: Callable[[float], None] = slept.append
+    trial = astf_trial.run_trial(
+        worker, recording.ports, recording.profile, recording.load, recording.duration_s, sleep
+    )
+    return trial, worker, slept
+
+
+def test_a_trial_ends_its_traffic_before_it_stops_trex(light: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial, worker, slept = run(light, monkeypatch)
+    asked = [do for do, _ in worker.asked]
+    assert asked[:3] == ["astf_start", "stats", "stats"]
+    assert asked[-3:] == ["astf_update", "stats", "stop"]
+    start, update = worker.asked[0][1], dict(worker.asked)["astf_update"]
+    assert start["mult"] == light.load / 100
+    assert update["mult"] < 1e-6
+    assert start["duration_s"] > light.duration_s + astf_trial.RAMP_UP_S
+    assert slept[0] == astf_trial.RAMP_UP_S == trial.ramp_up_s
+    assert trial.completed == light.trial().completed
+
+
+def test_long_lives_make_a_long_ramp_up(light: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    light.profile = light.profile.model_copy(update={"messages": 40, "server_wait_ms": 50.0})
+    trial, _, slept = run(light, monkeypatch)
+    assert slept[0] == trial.ramp_up_s == astf_trial.RAMP_UP_S + 2

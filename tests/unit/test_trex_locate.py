@@ -1,0 +1,170 @@
+"""The TRex client is found in the order that the documentation gives, and is not imported to be asked its version."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.hosts.local import LocalHost
+from ctbench.traffic.trex import locate
+from ctbench.traffic.trex.locate import CLIENT, EXTERNAL, MARK, TrexClient, find_client, python_for
+
+
+class OtherMachine(LocalHost):
+    """This machine, behaving as if it were across the network."""
+
+    @property
+    def name(self) -> str:
+        return "trex.lab"
+
+    def local_path(self, remote: str) -> None:
+        return None
+
+
+def make_home(parent: Path, version: str) -> Path:
+    """Folders as TRex has them; importing the package would fail."""
+    home = parent / "scripts"
+    for name, minor in (("astf", 3), ("stl", 1)):
+        path = home / CLIENT / f"trex/{name}/trex_{name}_client.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"        api_ver = {{'name': '{name.upper()}', 'major': 2, 'minor': {minor}}}\n")
+    (home / CLIENT / "trex/__init__.py").write_text("raise ImportError('must not be imported')\n")
+    (home / EXTERNAL).mkdir()
+    (home / EXTERNAL / "some.py").touch()
+    (parent / "VERSION").write_text(f"{version}\n\n\n")
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "tree").mkdir()
+    return make_home(tmp_path / "tree", "v3.08")
+
+
+def test_the_testbed_file_comes_first(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = make_home(tmp_path / "other", "v3.06")
+
+    client = find_client(str(home), LocalHost(), environment={"TREX_HOME": str(other)})
+
+    assert (client.folder, client.origin, client.version) == (home / CLIENT, "trex_home", "v3.08")
+    assert client.apis == {"ASTF": (2, 3), "STL": (2, 1)}
+
+
+def test_trex_home_of_another_machine_is_not_looked_for_on_this_one(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = make_home(tmp_path / "other", "v3.06")
+
+    client = find_client(str(home), OtherMachine(), environment={"TREX_HOME": str(other)})
+
+    assert (client.origin, client.version) == ("TREX_HOME", "v3.06")
+
+
+def test_an_installed_client_is_found_and_not_imported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(home / CLIENT))
+
+    client = find_client(environment={})
+
+    assert (client.folder, client.origin) == (home / CLIENT, "installed")
+    assert "trex" not in sys.modules
+
+
+def test_another_package_of_that_name_is_not_taken_for_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trex").mkdir()
+    (tmp_path / "trex/__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with pytest.raises(MissingResource, match="There is no TRex client"):
+        find_client(environment={})
+
+
+@pytest.mark.parametrize("name", ["trex_home", "TREX_HOME"])
+def test_a_named_folder_without_a_client_is_an_error(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: {tmp_path} holds no TRex client"):
+        if name == "trex_home":
+            find_client(str(tmp_path), LocalHost(), environment={})
+        else:
+            find_client(environment={"TREX_HOME": str(tmp_path)})
+
+
+def test_where_there_is_none_the_four_places_are_named() -> None:
+    with pytest.raises(MissingResource) as error:
+        find_client("", LocalHost(), environment={})
+
+    for place in ("trex_home", "TREX_HOME", "packages", "the generator's host"):
+        assert place in str(error.value)
+
+
+def test_it_is_copied_from_the_generators_host_once_for_each_version(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    host = OtherMachine()
+
+    client = find_client(str(home), host, environment=cache)
+    (home / CLIENT / MARK).unlink()
+    again = find_client(str(home), host, environment=cache)
+
+    assert client.folder == tmp_path / "cache/ctbench/trex/v3.08" / CLIENT
+    assert (client.origin, client.version) == ("copied from trex.lab", "v3.08")
+    assert (client.folder.parents[2] / EXTERNAL / "some.py").exists()
+    assert again == client
+    assert [path.name for path in (tmp_path / "cache/ctbench/trex").iterdir()] == ["v3.08"]
+
+
+def test_a_copy_that_breaks_off_is_not_taken_for_the_client(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks_off(remote: str, local: Path) -> None:
+        local.write_bytes(Path(remote).read_bytes()[:100])
+
+    host = OtherMachine()
+    monkeypatch.setattr(host, "get", breaks_off)
+
+    with pytest.raises(TestbedError, match=r"client\.tar\.gz` failed"):
+        find_client(str(home), host, environment={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert list((tmp_path / "cache/ctbench/trex").iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_said(home: Path) -> None:
+    with pytest.raises(TestbedError, match=r"cannot be kept in /proc/ctbench/trex: .* set XDG_CACHE_HOME"):
+        find_client(str(home), OtherMachine(), environment={"XDG_CACHE_HOME": "/proc"})
+
+
+def test_a_folder_of_no_version_is_not_copied(tmp_path: Path) -> None:
+    with pytest.raises(MissingResource, match=f"trex.lab: cannot tell which version of TRex {tmp_path} holds"):
+        find_client(str(tmp_path), OtherMachine(), environment={"XDG_CACHE_HOME": str(tmp_path)})
+
+
+def test_a_server_of_another_version_is_said_and_used() -> None:
+    client = TrexClient(Path("/opt/trex"), "TREX_HOME", "v3.06")
+
+    assert client.difference("v3.06") == ""
+    assert client.difference("v3.08") == "The TRex client is v3.06 (TREX_HOME) and the server v3.08."
+    assert TrexClient(Path("/opt/trex"), "installed").difference("v3.08") == ""
+
+
+@pytest.mark.parametrize(
+    ("python", "has_cgi", "client", "said"),
+    [
+        ((3, 11), True, "v3.06", ""),
+        ((3, 12), True, "v3.08", ""),
+        ((3, 12), True, "v3.06", "TRex client v3.06 does not work with Python 3.12: use Python 3.11 or older"),
+        ((3, 13), False, "v3.08", "Python 3.13 has no module cgi, .*: `pip install legacy-cgi`"),
+        ((3, 13), True, "v3.08", ""),
+    ],
+)
+def test_a_python_that_cannot_run_the_client_is_named(
+    monkeypatch: pytest.MonkeyPatch, python: tuple[int, int], has_cgi: bool, client: str, said: str
+) -> None:
+    monkeypatch.setattr(locate.sys, "version_info", (*python, 0))
+    monkeypatch.setattr(locate.importlib.util, "find_spec", lambda name: object() if has_cgi else None)
+
+    if said:
+        with pytest.raises(MissingResource, match=said):
+            python_for(TrexClient(Path("/opt/trex"), "TREX_HOME", client))
+    else:
+        assert python_for(TrexClient(Path("/opt/trex"), "TREX_HOME", client)) == sys.executable

@@ -1,0 +1,164 @@
+"""What the testbed file says becomes the trex_cfg.yaml that TRex reads."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from ctbench.errors import ConfigError, MissingResource
+from ctbench.generator_config import TrexGeneratorConfig, TrexPort
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.trex.server_config import LEAST_FLOWS, concurrent_flows, dp_flows, trex_cfg
+
+CLIENT_MAC, SERVER_MAC = "04:3f:72:f2:8f:32", "04:3f:72:f2:8f:33"
+VETH = {
+    "client": TrexPort(interface="g0", dest_mac=SERVER_MAC),
+    "server_port": TrexPort(interface="g1", dest_mac=CLIENT_MAC),
+}
+
+
+def config(**more: Any) -> TrexGeneratorConfig:
+    settings: dict[str, Any] = {"type": "trex", "host": "sandbox", "server": "start", "trex_home": "/opt/trex"}
+    return TrexGeneratorConfig.model_validate({**settings, **VETH, **more})
+
+
+def read(text: str) -> dict[str, Any]:
+    (content,) = yaml.safe_load(text)
+    return dict(content)
+
+
+def test_the_lab_of_the_2022_article_can_be_expressed() -> None:
+    threads = [*range(1, 12), *range(13, 24)]
+    lab = config(
+        host="local",
+        client=TrexPort(interface="18:00.2", mac=CLIENT_MAC, dest_mac=SERVER_MAC),
+        server_port=TrexPort(interface="18:00.3", mac=SERVER_MAC, dest_mac=CLIENT_MAC),
+        rx_descriptors=4096,
+        tx_descriptors=4096,
+        cores=22,
+        cpus=[0, 12, *threads],
+        memory={"mbuf_64": 30000, "mbuf_128": 500000, "mbuf_256": 30717, "mbuf_512": 30720, "mbuf_1024": 30720}
+        | {"mbuf_2048": 4096},
+    )
+    published = """
+    - version: 2
+      interfaces:
+        - "18:00.2"
+        - "18:00.3"
+      rx_desc: 4096
+      tx_desc: 4096
+      port_info:
+        - dest_mac: "04:3f:72:f2:8f:33"
+          src_mac:  "04:3f:72:f2:8f:32"
+        - dest_mac: "04:3f:72:f2:8f:32"
+          src_mac:  "04:3f:72:f2:8f:33"
+      c: 22
+      memory:
+        mbuf_64: 30000
+        mbuf_128: 500000
+        mbuf_256: 30717
+        mbuf_512: 30720
+        mbuf_1024: 30720
+        mbuf_2048: 4096
+      platform:
+        master_thread_id: 0
+        latency_thread_id: 12
+        dual_if:
+          - socket: 0
+            threads: [
+               1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11,
+              13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+            ]
+    """
+    ours = read(trex_cfg(lab, LEAST_FLOWS))
+    added = {key: ours.pop(key) for key in ("zmq_pub_port", "zmq_rpc_port")}
+
+    assert added == {"zmq_pub_port": 4500, "zmq_rpc_port": 4501}  # TRex' defaults
+    assert ours["memory"].pop("dp_flows") == LEAST_FLOWS
+    assert ours == read(published)
+
+
+def test_on_veth_all_threads_share_one_cpu() -> None:
+    ours = read(trex_cfg(config(low_end=True, cpus=[1], software=True)))
+
+    assert (ours["low_end"], ours["low_end_core"]) == (True, 1)
+    assert "platform" not in ours
+    assert ours["interfaces"] == ["g0", "g1"]
+
+
+def test_flow_objects_are_for_connections_only() -> None:
+    lab = config(memory={"mbuf_64": 30000, "dp_flows": 4 << 20})
+
+    assert read(trex_cfg(lab))["memory"] == {"mbuf_64": 30000}  # STL would make stream nodes of them
+    assert read(trex_cfg(lab, LEAST_FLOWS))["memory"]["dp_flows"] == 4 << 20
+    assert read(trex_cfg(lab, 16 << 20))["memory"]["dp_flows"] == 16 << 20
+
+
+def test_without_cpus_trex_chooses_them() -> None:
+    assert not {"platform", "low_end", "low_end_core"} & read(trex_cfg(config())).keys()
+
+
+def test_a_port_with_a_gateway_resolves_it() -> None:
+    port = TrexPort(interface="g0", ip="16.0.255.254", gateway="16.0.255.253")
+
+    assert read(trex_cfg(config(client=port)))["port_info"][0] == {"ip": "16.0.255.254", "default_gw": "16.0.255.253"}
+
+
+def test_a_mac_address_that_looks_like_a_number_stays_one() -> None:
+    port = TrexPort(interface="g0", mac="12:34:56:10:20:30", dest_mac="12:34:56:10:20:31")  # of base 60, in YAML 1.1
+
+    assert read(trex_cfg(config(client=port)))["port_info"][0] == {"dest_mac": port.dest_mac, "src_mac": port.mac}
+
+
+def test_two_servers_on_a_host_do_not_share_a_name() -> None:
+    first, second = (read(trex_cfg(config(sync_port=port))) for port in (4501, 4511))
+
+    assert first["prefix"] != second["prefix"]
+    assert second["zmq_rpc_port"] == 4511
+
+
+def test_the_only_server_on_cards_gets_all_hugepages() -> None:
+    card = {"client": TrexPort(interface="18:00.2", dest_mac=SERVER_MAC), "host": "local"}
+    card["server_port"] = TrexPort(interface="18:00.3", dest_mac=CLIENT_MAC)
+
+    assert "prefix" not in read(trex_cfg(config(**card)))  # with one, TRex takes 1 GB
+    assert "prefix" in read(trex_cfg(config(**card, sync_port=4511)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"client": TrexPort(dest_mac=SERVER_MAC)}, "generator.client.interface: is missing"),
+        ({"server_port": TrexPort(interface="g1")}, "generator.server_port: says not where its frames go"),
+        ({"client": TrexPort(interface="g0", gateway="16.0.0.1")}, "generator.client: says not where its frames go"),
+        ({"cpus": [0, 1, 2], "cores": 2}, r"generator.cpus: \[0, 1, 2\] are too few for cores: 2.\n  Expected 4"),
+        ({"ports": [2, 3]}, r"generator.ports: \[2, 3\] does not go with server: start"),
+    ],
+)
+def test_what_is_missing_is_said_in_a_sentence(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        trex_cfg(config(**settings))
+
+
+def test_short_lived_connections_need_no_more_than_every_server_has() -> None:
+    profile = load_profile("short-lived")
+    assert isinstance(profile, ConnectionProfile)
+
+    assert dp_flows(concurrent_flows(profile, 100_000), cores=1) == LEAST_FLOWS
+
+
+@pytest.mark.parametrize(("load", "cores"), [(1_000, 1), (60_000, 1), (60_000, 22), (200_000, 8)])
+def test_long_lived_connections_find_room_for_half_as_many_again(load: int, cores: int) -> None:
+    profile = load_profile("long-lived")
+    assert isinstance(profile, ConnectionProfile)
+    flows = concurrent_flows(profile, load)
+
+    assert flows > 25 * load
+    # A thread's share, half of it for the client ends of connections.
+    assert dp_flows(flows, cores) / cores / 2 * cores >= 1.5 * flows
+
+
+def test_more_connections_than_trex_holds_are_refused() -> None:
+    with pytest.raises(MissingResource, match="give the generator more cores"):
+        dp_flows(20_000_000, cores=1)
+    assert dp_flows(20_000_000, cores=8)

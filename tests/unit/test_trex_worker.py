@@ -1,0 +1,176 @@
+"""The process that holds TRex' client: what happens when there is no client, no server, or no process any more.
+
+TRex itself is not needed: a folder without it, or with one that hangs, is all that these ask for.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ctbench.errors import GeneratorError
+from ctbench.hosts.local import LocalHost
+from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
+
+#: Seconds within which processes come and go; it only matters when a test fails.
+PATIENCE_S = 20.0
+CONNECT = {"mode": "astf", "server": "127.0.0.1", "sync_port": 1, "async_port": 2, "ports": [0, 1], "user": "test"}
+
+
+def until(happened: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def workers_of(folder: Path) -> list[int]:
+    """Processes that were given this client folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            argv = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if bytes(folder) in argv and b"--socket" in argv:
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[TrexWorker]:
+    """A worker with a folder in which there is no client."""
+    worker = TrexWorker(LocalHost(), str(tmp_path))
+    worker.start()
+    yield worker
+    worker.close()
+
+
+def client_that(tmp_path: Path, does: str) -> None:
+    """Put a module where the client would be that does this when it is loaded."""
+    package = tmp_path / "trex" / "astf"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").touch()
+    (package / "api.py").write_text(does)
+
+
+def test_it_answers_and_is_asked_again(worker: TrexWorker) -> None:
+    assert worker.call("ping", PATIENCE_S) == {"connected": False}
+    assert worker.call("ping", PATIENCE_S) == {"connected": False}
+
+
+def test_a_folder_without_the_client_is_named(worker: TrexWorker, tmp_path: Path) -> None:
+    with pytest.raises(TrexRefused, match="there is no module trex") as refused:
+        worker.call("connect", PATIENCE_S, **CONNECT)
+    assert str(tmp_path) in str(refused.value)
+    assert refused.value.kind == "client"
+    assert worker.call("ping", PATIENCE_S)
+
+
+def test_python_without_cgi_is_told_what_to_do(worker: TrexWorker, tmp_path: Path) -> None:
+    client_that(tmp_path, "raise ModuleNotFoundError(\"No module named 'cgi'\", name='cgi')")
+    with pytest.raises(TrexRefused, match=r"pip install legacy-cgi, or use Python 3\.12 or older"):
+        worker.call("connect", PATIENCE_S, **CONNECT)
+
+
+def test_a_client_that_cannot_be_loaded_says_why(worker: TrexWorker, tmp_path: Path) -> None:
+    client_that(tmp_path, "raise RuntimeError('external_libs\\n are missing')")
+    with pytest.raises(TrexRefused, match=r"cannot be loaded: external_libs are missing\.$"):
+        worker.call("connect", PATIENCE_S, **CONNECT)
+
+
+def test_a_command_before_connect_is_refused(worker: TrexWorker) -> None:
+    with pytest.raises(TrexRefused, match="TRex is not connected"):
+        worker.call("stats", PATIENCE_S)
+
+
+def test_an_unknown_command_is_refused(worker: TrexWorker) -> None:
+    for name in ("dance", "astf_dance", "stl_dance"):
+        with pytest.raises(TrexRefused, match=f"does not know the command {name}"):
+            worker.call(name, PATIENCE_S)
+
+
+def test_a_client_that_hangs_ends_with_its_time(worker: TrexWorker, tmp_path: Path) -> None:
+    client_that(tmp_path, "import time; time.sleep(3600)")
+    with pytest.raises(GeneratorError, match=r"did not answer to connect within 0\.5 s"):
+        worker.call("connect", 0.5, **CONNECT)
+    assert not worker.is_running
+    until(lambda: not workers_of(tmp_path), "it is still there")
+    worker.start()
+    assert worker.call("ping", PATIENCE_S)
+
+
+def test_a_client_that_ends_the_process_is_an_error_with_its_last_words(worker: TrexWorker, tmp_path: Path) -> None:
+    client_that(tmp_path, "import os, sys; print('thread has crashed', file=sys.stderr, flush=True); os._exit(3)")
+    with pytest.raises(GeneratorError, match="ended in the middle of connect: thread has crashed"):
+        worker.call("connect", PATIENCE_S, **CONNECT)
+    assert not worker.is_running
+
+
+def test_what_the_client_prints_does_not_get_into_the_answers(worker: TrexWorker, tmp_path: Path) -> None:
+    client_that(tmp_path, "print('{\"id\": 1}')\nraise RuntimeError('no')")
+    with pytest.raises(TrexRefused, match="no"):
+        worker.call("connect", PATIENCE_S, **CONNECT)
+
+
+def test_the_client_does_not_see_our_libraries(worker: TrexWorker, tmp_path: Path) -> None:
+    client_that(tmp_path, "import pydantic")
+    with pytest.raises(TrexRefused, match="there is no module pydantic"):
+        worker.call("connect", PATIENCE_S, **CONNECT)
+
+
+def test_a_worker_that_was_killed_is_an_error_and_can_be_started_again(worker: TrexWorker, tmp_path: Path) -> None:
+    for pid in workers_of(tmp_path):
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(GeneratorError, match="ended in the middle of ping"):
+        worker.call("ping", PATIENCE_S)
+    with pytest.raises(GeneratorError, match="is not running"):
+        worker.call("ping", PATIENCE_S)
+    worker.start()
+    assert worker.call("ping", PATIENCE_S)
+
+
+def test_a_python_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    worker = TrexWorker(LocalHost(), str(tmp_path), python=str(tmp_path / "python"))
+    with pytest.raises(Exception, match="cannot be started"):
+        worker.start()
+    worker.close()
+
+
+def test_a_prefix_that_fails_is_an_error_with_its_words(tmp_path: Path) -> None:
+    worker = TrexWorker(LocalHost(), str(tmp_path), prefix=["sh", "-c", "echo no such namespace >&2; exit 1"])
+    with pytest.raises(GeneratorError, match=r"cannot be started with .*: no such namespace"):
+        worker.start()
+
+
+def test_close_leaves_nothing_and_may_be_repeated(tmp_path: Path) -> None:
+    worker = TrexWorker(LocalHost(), str(tmp_path))
+    worker.start()
+    assert workers_of(tmp_path)
+    worker.close()
+    worker.close()
+    assert not workers_of(tmp_path)
+
+
+def test_it_ends_with_a_parent_that_was_killed_even_while_it_hangs(tmp_path: Path) -> None:
+    client_that(tmp_path, "import time; time.sleep(3600)")
+    script = (
+        "import sys; from ctbench.hosts.local import LocalHost; from ctbench.traffic.trex.worker import TrexWorker\n"
+        f"worker = TrexWorker(LocalHost(), {str(tmp_path)!r}); worker.start(); print('up', flush=True)\n"
+        f"worker.call('connect', 3600, **{CONNECT!r})"
+    )
+    libraries = str(Path(__file__).parents[2] / "libraries")
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": libraries}, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdout
+        assert parent.stdout.readline() == b"up\n"
+        assert workers_of(tmp_path)
+        parent.kill()
+    until(lambda: not workers_of(tmp_path), "it has outlived its parent")

@@ -175,6 +175,14 @@ def test_a_router_that_loses_packets_of_one_direction_is_found_out(
     assert trial.generator_limited == ""
 
 
+def test_servers_answer_what_a_stateful_firewall_has_seen(routed: Lab, forwarding: Callable[[str], None]) -> None:
+    """It lets nothing pass from the servers' side that no client has begun."""
+    forwarding('iifname "r1" ct state != established drop')
+    trial = routed.trial(shipped("udp-64-10k-both"), FEW)
+
+    assert trial.directions["server"].loss_ratio == trial.directions["client"].loss_ratio == 0
+
+
 def test_a_router_that_drops_all_has_no_latency(routed: Lab, forwarding: Callable[[str], None]) -> None:
     forwarding("drop")
     trial = routed.trial(shipped("udp-64-10k"), FEW)

@@ -126,6 +126,11 @@ class SimulatedDut:
     overload: float = 1.0
     #: Offered load from which the generator cannot keep the pace.
     generator_limit: float = float("inf")
+    #: Share of the capacity that is missing at first, and comes within so many seconds of traffic (slow start).
+    cold: float = 0.0
+    warm_after_s: float = 60.0
+    #: Share of the capacity that a trial lacks after an overloaded one: connections that nobody flushed.
+    carried_over: float = 0.0
     seed: int = 0
     #: Whether it is offered packets instead of connections.
     packets: bool = False
@@ -136,13 +141,17 @@ class SimulatedDut:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
+        self._overloaded = False
 
     def __call__(self, load: float, duration: float) -> Observation:
+        warm = min(1.0, sum(self.durations) / self.warm_after_s)
         self.loads.append(load)
         self.durations.append(duration)
         if self.before:
             self.before(len(self.loads))
-        capacity = self.capacity * self.random.gauss(1, self.noise)
+        capacity = self.capacity * self.random.gauss(1, self.noise) * (1 - self.cold * (1 - warm))
+        capacity *= 1 - self.carried_over * self._overloaded
+        self._overloaded = load > capacity
         loss = 0.0 if load <= capacity else 1 - capacity * self.overload / load
         if self.random.random() < self.disturbed:
             loss = max(loss, 0.01)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from ctbench.errors import ConfigError
-from ctbench.measure.campaign import Campaign
+from ctbench.measure.campaign import Campaign, Mlr
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 BISECTION = {"trial_duration": "1s", "max_iterations": 8, "relative_width": "5%", "final_duration": "2s"}
@@ -14,6 +14,8 @@ BISECTION = {"trial_duration": "1s", "max_iterations": 8, "relative_width": "5%"
 
 SHORT, SLOW = ConnectionProfile(name="short-lived"), ConnectionProfile(name="slow")
 JUMBO, SMALL = (PacketProfile(name=name, kind="packets") for name in ("jumbo", "small"))
+
+MLR = {"trial_duration": "2s", "final_duration": "5s", "relative_width": "1%"}
 
 
 def campaign(**keys: Any) -> Campaign:
@@ -30,8 +32,8 @@ def campaign(**keys: Any) -> Campaign:
 
 
 def test_a_profile_has_the_settings_of_the_campaign_and_its_own_on_top() -> None:
-    assert campaign().bisection_for(SHORT).trial_duration == 1
-    slow = campaign().bisection_for(SLOW)
+    assert campaign().search_for(SHORT).trial_duration == 1
+    slow = campaign().search_for(SLOW)
     assert (slow.trial_duration, slow.final_duration, slow.relative_width) == (9, 2, 0.05)
 
 
@@ -55,7 +57,7 @@ def test_a_profile_that_is_not_named_has_what_its_kind_has() -> None:
     }
     ours = campaign(loads=loads)
     assert (ours.load_range(SMALL).max, ours.load_range(JUMBO).max) == (3_000_000, 500_000)
-    assert (ours.bisection_for(SMALL).trial_duration, ours.bisection_for(JUMBO).trial_duration) == (0.5, 1)
+    assert (ours.search_for(SMALL).trial_duration, ours.search_for(JUMBO).trial_duration) == (0.5, 1)
     assert (ours.ceiling_for(SMALL).start, ours.ceiling_for(JUMBO).start) == ("max", "middle")
     with pytest.raises(ConfigError, match=r"loads\.short-lived: is missing.*\n.*here or under connections"):
         ours.load_range(SHORT)
@@ -66,8 +68,11 @@ def test_settings_of_the_other_kind_are_not_made_up() -> None:
         campaign().gate_settings()
     gate = campaign(search="gate", bisection=None, gate={"trial_duration": "5s", "headroom": "1%"})
     assert gate.gate_settings().max_trials == 5
-    with pytest.raises(ConfigError, match="bisection: is missing"):
-        gate.bisection_for(SHORT)
+
+
+def test_a_gate_searches_what_it_compares_with_like_the_ceiling() -> None:
+    gate = campaign(search="gate", bisection=None, gate={"trial_duration": "5s", "headroom": "1%"})
+    assert gate.search_for(SHORT) == gate.ceiling_for(SHORT)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,13 @@ def test_settings_of_the_other_kind_are_not_made_up() -> None:
         ({"bisection": BISECTION | {"trial_duration": "0s"}}, '"0s" is no time at all'),
         ({"bisection": BISECTION | {"relative_width": "0%"}}, '"0%" is no width'),
         ({"loss_ratio": 0.02}, "0.02 is not a percentage"),
+        ({"max_spread": "10%"}, "max_spread: 10% is for several repetitions"),
+        ({"search": "mlr"}, "mlr: is missing"),
+        (
+            {"search": "mlr", "mlr": MLR | {"final_duration": "1s"}},
+            "trial_duration: 2 s is longer than final_duration: 1 s",
+        ),
+        ({"search": "mlr", "mlr": MLR}, "loads.slow.trial_duration: 9 s is longer than final_duration: 5 s"),
     ],
 )
 def test_a_setting_that_cannot_be_meant_is_refused(keys: dict[str, Any], said: str) -> None:
@@ -88,3 +100,20 @@ def test_a_setting_that_cannot_be_meant_is_refused(keys: dict[str, Any], said: s
         campaign(**keys)
     assert said in str(error.value)
     assert "Expected" in str(error.value)
+
+
+def test_a_campaign_with_mlr_has_its_settings_with_those_of_the_profile_on_top() -> None:
+    loads = {"short-lived": {"min": "1k", "max": "100k", "relative_width": "3%"}}
+    ours = campaign(search="mlr", mlr=MLR, loads=loads).search_for(SHORT)
+    assert isinstance(ours, Mlr)
+    assert (ours.relative_width, ours.final_duration) == (0.03, 5)
+
+
+def test_a_slow_generator_ends_the_ranges_of_its_kind_of_profile() -> None:
+    loads = {"connections": {"min": "1k", "max": "1M"}, "packets": {"min": "20k", "max": "3M"}}
+    usual, slow = campaign(loads=loads), campaign(loads=loads, most={"connections": "500"})
+
+    assert slow.load_range(SHORT).max == 500
+    assert 0 < slow.load_range(SHORT).min < 500
+    assert slow.load_range(SMALL) == usual.load_range(SMALL)
+    assert campaign(loads=loads, most={"connections": "1G"}).load_range(SHORT) == usual.load_range(SHORT)

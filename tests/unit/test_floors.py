@@ -219,3 +219,14 @@ def test_a_shortened_profile_keeps_what_is_promised_relative_to_another_topology
     floor = floors(long=entry).find(TOPOLOGY, SHORTENED, lookup)
     assert floor.rate.limit > 1_200
     assert floor.relative == Relative(OTHER, parse(">= 60%", "share"))
+
+
+def test_a_share_per_cpu_is_one_of_the_rate_per_cpu() -> None:
+    eight = "ovs-dpdk/conntrack/8cpu-8rxq"
+    entry = {"cps": ">= 48k", "relative": {"to": KEY, "rate": ">= 80%", "per": "cpu"}}
+    scaling = Floors.model_validate(HEAD | {eight: {"short": entry}})
+    floor = scaling.find(Topology(pmd_cpus=8, rx_queues=8), SHORT)
+    assert floor.relative is not None
+    assert floor.relative.rate.limit == pytest.approx(6.4)
+    assert floor.as_record().relative == ">= 80% per CPU"
+    assert floor.needed(100_000) == pytest.approx(640_000)

@@ -221,11 +221,34 @@ def test_an_empty_range_is_a_mistake_of_the_caller() -> None:
 
 def test_repetitions_give_the_median_and_all_trials() -> None:
     duts = iter([SimulatedDut(300_000), SimulatedDut(100_000), SimulatedDut(200_000)])
-    result = repeat(3, lambda: search(next(duts), LO, HI, how()))
+    result = repeat(3, lambda _last: search(next(duts), LO, HI, how()))
     assert 200_000 / (1 + WIDTH) <= result.capacity <= 200_000
     assert len(result.capacities) == 3
     assert [step.number for step in result.steps] == list(range(1, len(result.steps) + 1))
     assert phases(result).count("final") == 3
+
+
+def test_each_repetition_begins_where_the_one_before_ended() -> None:
+    dut, begun = SimulatedDut(300_000), []
+
+    def again(last: float | None) -> SearchResult:
+        begun.append(last)
+        return search(dut, LO, HI, how(), hint=last)
+
+    result = repeat(3, again)
+    assert begun == [None, *result.capacities[:2]]
+    assert result.spread is not None
+    assert result.spread <= WIDTH
+
+
+def test_a_search_that_was_made_once_has_no_spread() -> None:
+    assert repeat(1, lambda _last: search(SimulatedDut(300_000), LO, HI, how())).spread is None
+
+
+def test_packets_that_collapse_under_overload_are_not_crept_up_to() -> None:
+    dut = SimulatedDut(300_000, overload=0.1, packets=True)
+    result = search(dut, LO, HI, how(max_iterations=16), hint=310_000)
+    assert result.capacity >= 300_000 / (1 + WIDTH)
 
 
 def test_a_fault_ends_the_repetitions() -> None:
@@ -233,7 +256,7 @@ def test_a_fault_ends_the_repetitions() -> None:
         raise GeneratorError("gone")
 
     duts = iter([SimulatedDut(300_000), SimulatedDut(300_000, before=breaks)])
-    result = repeat(5, lambda: search(next(duts), LO, HI, how()))
+    result = repeat(5, lambda _last: search(next(duts), LO, HI, how()))
     assert (result.limited_by, len(result.capacities)) == ("fault", 2)
 
 

@@ -1,5 +1,7 @@
 """The verdict: green always means measured, and at or above the floor. Every way to fail is proved to fail."""
 
+from dataclasses import replace
+
 import pytest
 
 from ctbench.dut.base import Problem
@@ -277,3 +279,15 @@ def test_a_gate_tries_the_share_too() -> None:
         "Met: the floor of 247.2 k/s was held: 2 of 2 trials at 249.7 k/s held; 60.6 %"
     )
     assert gated_at(Baseline(key=FORWARDING, rate=600_000.0)).startswith("Missed: packets: 54.5 % of linux-router")
+
+
+def test_repetitions_that_do_not_agree_are_not_measured() -> None:
+    scattered = replace(found(381_000), capacities=(300_000.0, 381_000.0, 400_000.0))
+    verdict = judge(scattered, FLOOR, max_spread=0.2)
+    assert verdict.word == "not measured"
+    assert verdict.reason == (
+        "3 searches found 300.0 k/s to 400.0 k/s, a spread of 26.2 % where the campaign allows 20.0 %"
+    )
+    assert judge(scattered, FLOOR, max_spread=0.3).word == "met"
+    assert judge(scattered, FLOOR).word == "met"
+    assert judge(found(381_000), FLOOR, max_spread=0.01).word == "met"

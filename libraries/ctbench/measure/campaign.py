@@ -1,6 +1,6 @@
 """The campaign: how long and how often. Read from variables/campaigns/*.yaml."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -55,6 +55,23 @@ class Bisection(Settings):
     final_retries: int = Field(3, ge=0, le=10)
 
 
+class Mlr(Settings):
+    """How the capacity is searched with MLRsearch (RFC 9971)."""
+
+    #: Length of the trials that bring the search near the capacity.
+    trial_duration: Duration
+    #: Length of the trials that the bounds stand on in the end.
+    final_duration: Duration
+    #: Stop when the bounds are this near to each other, relative to the lower one.
+    relative_width: Width
+    #: Steps from the first bounds to the last ones, each with longer trials and half as wide.
+    preceding_targets: int = Field(1, ge=1, le=8)
+    #: Two trials have to fail before a load counts as too high, so that one disturbed trial does not decide the result.
+    recheck: bool = True
+    #: Trials at most until the bounds are believed to be near enough.
+    max_iterations: int = Field(64, ge=1, le=999)
+
+
 class GateSettings(Settings):
     """How the gate tries the floor. Two of three trials decide (research: 100 % right where one trial is 94 %)."""
 
@@ -85,6 +102,20 @@ class LoadRange(Settings):
             raise ValueError(f"min: {self.min:g} is not below max: {self.max:g}.\n  Expected min < max.")
         return self
 
+    def up_to(self, most: float | None) -> Self:
+        """This range, or what of it is not above `most`: at least a tenth of that is searched."""
+        if most is None or most >= self.max:
+            return self
+        return self.model_copy(update={"max": most, "min": min(self.min, most / 10)})
+
+
+Search = TypeVar("Search", bound=Settings)
+
+
+def _with(settings: Search, own: LoadRange) -> Search:
+    """The settings of a search, with what a range has of its own."""
+    return settings.model_copy(update=own.model_dump(include=set(type(settings).model_fields), exclude_none=True))
+
 
 class Campaign(Settings):
     """How long and how often a test measures."""
@@ -92,16 +123,20 @@ class Campaign(Settings):
     name: Name
     #: One sentence for the report, deviations from the RFCs included.
     description: str
-    #: `bisection` finds the capacity, `gate` only tries the floor.
-    search: Literal["bisection", "gate"]
+    #: `mlr` (MLRsearch) and `bisection` find the capacity, `gate` only tries the floor.
+    search: Literal["mlr", "bisection", "gate"]
     #: Loss ratio up to which a trial is good, for tests whose floor names none.
     loss_ratio: Ratio
     #: Pause between the flush of the DUT's state and a trial.
     settle: Seconds = 0.0
     #: How often the whole search is done; the median capacity is the result.
     repetitions: int = Field(1, ge=1, le=99)
+    #: How far the capacities of the repetitions may be apart, relative to their median: beyond it nothing was measured.
+    #: None: as far as they like.
+    max_spread: Width | None = None
     #: Profiles that stand in for others here: `{long-lived: long-lived-short}`.
     profiles: dict[str, str] = Field(default_factory=dict)
+    mlr: Mlr | None = None
     bisection: Bisection | None = None
     gate: GateSettings | None = None
     #: How the generator's ceiling is searched over the cable.
@@ -109,12 +144,35 @@ class Campaign(Settings):
     #: By the profile's name, or by its kind (`connections`, `packets`) for all that are not named.
     loads: dict[str, LoadRange]
 
+    #: No load above this, by kind of profile (`connections`, `packets`): a testbed whose generator is slow adds it.
+    most: dict[str, Load] = Field(default_factory=dict)
+
     @model_validator(mode="after")
     def _has_what_it_searches_with(self) -> Self:
         if getattr(self, self.search) is None:
             raise ValueError(f"{self.search}: is missing.\n  Expected it, because search is {self.search}.")
         if self.search == "gate" and self.repetitions > 1:
             raise ValueError(f"repetitions: {self.repetitions} is not for a gate.\n  Expected 1, or no such key.")
+        if self.max_spread is not None and self.repetitions == 1:
+            raise ValueError(
+                f"max_spread: {self.max_spread * 100:g}% is for several repetitions.\n"
+                "  Expected repetitions of 2 or more."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _trials_grow(self) -> Self:
+        if self.search != "mlr" or self.mlr is None:
+            return self
+        for key, settings in {
+            "": self.mlr,
+            **{f"loads.{name}.": _with(self.mlr, own) for name, own in self.loads.items()},
+        }.items():
+            if settings.final_duration < settings.trial_duration:
+                raise ValueError(
+                    f"{key}trial_duration: {settings.trial_duration:g} s is longer than final_duration: "
+                    f"{settings.final_duration:g} s.\n  Expected trials that grow, or two of the same length."
+                )
         return self
 
     @property
@@ -133,14 +191,15 @@ class Campaign(Settings):
                 f"{self._source}: loads.{profile.name}: is missing.\n  Expected the range to search, for example "
                 f"{{min: 1k, max: 100k}}, here or under {profile.kind}.{did_you_mean(profile.name, list(self.loads))}"
             )
-        return found
+        return found.up_to(self.most.get(profile.kind))
 
-    def bisection_for(self, profile: Profile) -> Bisection:
-        """Search settings for a profile: the campaign's, with what `loads` has for this profile."""
-        if self.bisection is None:
-            raise ConfigError(f"{self._source}: bisection: is missing.\n  Expected it here.")
-        own = self.load_range(profile).model_dump(exclude={"min", "max", "ceiling"}, exclude_none=True)
-        return self.bisection.model_copy(update=own)
+    def search_for(self, profile: Profile) -> Bisection | Mlr:
+        """Search settings for a profile: the campaign's, with what `loads` has for this profile. A gate has no search
+        of its own, so there those of the ceiling serve."""
+        settings = self.mlr if self.search == "mlr" else self.bisection
+        if settings is None:
+            return self.ceiling_for(profile)
+        return _with(settings, self.load_range(profile))
 
     def ceiling_for(self, profile: Profile) -> Bisection:
         """Search settings for the generator's ceiling with a profile."""

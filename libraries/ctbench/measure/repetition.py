@@ -6,14 +6,15 @@ from dataclasses import replace
 from ctbench.measure.search import SearchResult
 
 
-def repeat(times: int, search_once: Callable[[], SearchResult]) -> SearchResult:
+def repeat(times: int, search_once: Callable[[float | None], SearchResult]) -> SearchResult:
     """Search several times; the result is the one with the (lower) median capacity and has all trials.
 
-    A fault ends it at once. One repetition that the generator limited does not make the others worthless.
+    Each search is given what the one before found, to begin there; the first one None. A fault ends it at once. One
+    repetition that the generator limited does not make the others worthless.
     """
     results: list[SearchResult] = []
     for _ in range(times):
-        results.append(search_once())
+        results.append(search_once((results[-1].capacity or None) if results else None))
         if results[-1].limited_by == "fault":
             return _with_trials_of(results, results[-1])
     by_capacity = sorted(results, key=lambda result: result.capacity)

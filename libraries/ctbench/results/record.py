@@ -167,6 +167,8 @@ class Record(Part):
     limited_by: LimitedBy
     #: Capacity that each repetition of the search found.
     capacities: list[float]
+    #: How far they are apart: (largest - smallest) / median; None where there is one, or the median is 0.
+    spread: float | None = None
     #: The lowest load that did not hold, where one was found.
     upper_bound: float | None
     verdict: Word

@@ -20,6 +20,14 @@ class Broken:
     reason: str
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A record and the file that it stands in."""
+
+    path: Path
+    record: Record
+
+
 def write(record: Record, output: Path) -> Path:
     """Write a record to `<output>/records/<suite>.<test>.json` and return that path.
 
@@ -52,16 +60,22 @@ def write(record: Record, output: Path) -> Path:
 
 def read_all(output: Path) -> tuple[list[Record], list[Broken]]:
     """Read the records of a run, oldest first; files that are no records are named, not fatal."""
-    records: list[Record] = []
+    stored, broken = read_stored(output)
+    return [each.record for each in stored], broken
+
+
+def read_stored(output: Path) -> tuple[list[Stored], list[Broken]]:
+    """Like `read_all`, each record with its file."""
+    stored: list[Stored] = []
     broken: list[Broken] = []
     for path in sorted((output / "records").glob("*.json"), key=lambda path: path.stem):
         try:
-            records.append(from_json(path.read_text(encoding="utf-8"), str(path)))
+            stored.append(Stored(path, from_json(path.read_text(encoding="utf-8"), str(path))))
         except RecordError as error:
             broken.append(Broken(path, str(error)))
         except (OSError, UnicodeDecodeError) as error:
             broken.append(Broken(path, f"{path}: cannot be read ({error})."))
-    return sorted(records, key=lambda record: record.started), broken
+    return sorted(stored, key=lambda each: each.record.started), broken
 
 
 def slug(record: Record) -> str:

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -38,6 +39,8 @@ class RelativeEntry(Settings):
     to: str
     #: Share of its rate; more than 100% promises to be faster.
     rate: AtLeastShare
+    #: `cpu`: the share is of the rate per CPU, so 100% of one CPU's is eight times as much with eight.
+    per: Literal["cpu"] | None = None
 
     @model_validator(mode="after")
     def _is_a_topology(self) -> Self:
@@ -75,6 +78,8 @@ class Floors(Settings):
     source: str
     #: Holds for every floor that has no `loss_ratio` of its own.
     loss_ratio: AtMostRatio | None = None
+    #: Share of what a reference run measured (`-v REFERENCE:`), promised by every floor beside its own figure.
+    of_reference: AtLeastShare | None = None
     #: In the file these keys stand at the top, beside `name`.
     floors: dict[str, dict[str, FloorEntry]]
 
@@ -140,7 +145,7 @@ class Floors(Settings):
             cps=entry.cps,
             pps=entry.pps,
             bps=entry.bps,
-            relative=Relative(entry.relative.to, entry.relative.rate) if entry.relative else None,
+            relative=_relative(key, entry.relative) if entry.relative else None,
             loss_ratio=entry.loss_ratio or self.loss_ratio,
             setup_time_p99=entry.setup_time_p99,
             latency_p99=entry.latency_p99,
@@ -160,6 +165,20 @@ class Floors(Settings):
         rate = example.partition(":")[0]
         if getattr(entry, rate) is None:
             raise ConfigError(f"{where}.{rate}: is missing.\n  Expected a promised rate, for example {example}.")
+
+
+def _relative(key: str, entry: RelativeEntry) -> Relative:
+    """A promise per CPU becomes one of the whole rate, by the CPUs of both topologies."""
+    if entry.per is None:
+        return Relative(entry.to, entry.rate)
+    share = entry.rate.limit * _cpus(key) / _cpus(entry.to)
+    return Relative(entry.to, replace(entry.rate, limit=share, text=f"{entry.rate.text} per CPU"))
+
+
+def _cpus(key: str) -> int:
+    match = _KEY.fullmatch(key)
+    assert match is not None, key
+    return int(match[3])
 
 
 def topology_key(topology: Topology) -> str:

@@ -11,7 +11,7 @@ from ctbench.results.record import Baseline, Measured, ThresholdResult, Word
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import Threshold
 from ctbench.traffic.generator import LoadUnit
-from ctbench.units import format_margin, format_rate
+from ctbench.units import format_margin, format_rate, format_ratio
 
 #: A result below the floor that reaches this share of the generator's ceiling says nothing about the DUT.
 NEAR_CEILING = 0.9
@@ -70,15 +70,17 @@ def judge(
     baseline: Baseline | None = None,
     *,
     oversubscribed: bool = False,
+    max_spread: float | None = None,
 ) -> Verdict:
     """Judge a result by its floor.
 
     `ceiling` is the generator's capacity over the cable with the same profile, in its unit per second; None
     when there is none to compare with. `baseline` is what a relative floor compares with. On an oversubscribed
-    testbed nothing counts as measured.
+    testbed nothing counts as measured, nor do repetitions whose capacities are farther apart than `max_spread`.
     """
     case = _Case(result, floor, ceiling, baseline)
-    unusable, measured = _unusable(result, oversubscribed=oversubscribed), result.measured
+    unusable = _unusable(result, oversubscribed=oversubscribed) or _scattered(result, max_spread)
+    measured = result.measured
     if unusable or measured is None:
         return _not_measured(unusable, case)
     thresholds = _compare(measured, case)
@@ -105,6 +107,19 @@ def _unusable(result: SearchResult | GateResult, *, oversubscribed: bool) -> str
     if result.measured is None or all(seen.trial.attempted == 0 for seen in result.observations):
         return result.reason or "nothing was offered"
     return ""
+
+
+def _scattered(result: SearchResult | GateResult, max_spread: float | None) -> str:
+    """Why repetitions that do not agree say nothing; empty when they do."""
+    if max_spread is None or not isinstance(result, SearchResult) or result.spread is None:
+        return ""
+    if result.spread <= max_spread:
+        return ""
+    low, high = format_rate(min(result.capacities)), format_rate(max(result.capacities))
+    return (
+        f"{len(result.capacities)} searches found {low} to {high}, a spread of {format_ratio(result.spread)} where the "
+        f"campaign allows {format_ratio(max_spread)}"
+    )
 
 
 def _baseline_doubt(case: _Case) -> str:

@@ -1,0 +1,77 @@
+"""Two installations of Open vSwitch measured in turn on one testbed: the order of the runs, and their testbed files.
+
+A B B A: what drifts slowly (a machine that grows warm, a neighbour that wakes up) falls on both sides alike.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from ctbench.config import load
+from ctbench.errors import ConfigError
+from ctbench.testbed_config import TestbedConfig
+
+Role = Literal["base", "candidate"]
+_ROUND: tuple[Role, ...] = ("base", "candidate", "candidate", "base")
+#: In the folder of a run that came to its end: the exit status of ./run sla.
+STATUS_FILE = "exit-status"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One run of the suites."""
+
+    number: int
+    role: Role
+    folder: Path
+
+    @property
+    def done(self) -> bool:
+        """Whether this run came to its end before."""
+        return (self.folder / STATUS_FILE).exists()
+
+    def make_way(self) -> None:
+        """Set aside what a run left that was broken off. Its records go on counting."""
+        if self.folder.exists():
+            aside = len(list(self.folder.parent.glob(f"{self.folder.name}-broken-off*"))) + 1
+            self.folder.rename(self.folder.with_name(f"{self.folder.name}-broken-off-{aside}"))
+
+
+def turns(output: Path, rounds: int) -> Iterator[Turn]:
+    """All runs in their order: `<output>/base/01`, `<output>/candidate/02` and so on."""
+    for number, role in enumerate(_ROUND * rounds, 1):
+        yield Turn(number, role, output / role / f"{number:02d}")
+
+
+def installation(text: str) -> tuple[Role, str]:
+    """Take `base=distribution` apart; `ConfigError` where it is not such a pair."""
+    role, _, prefix = text.partition("=")
+    if role in ("base", "candidate") and (prefix == "distribution" or prefix.startswith("/")):
+        return ("base" if role == "base" else "candidate"), prefix
+    raise ConfigError(
+        f'--installations: "{text}" is no installation.\n  Expected base=PREFIX candidate=PREFIX, each with '
+        '"distribution" or the absolute path that the build was configured with, such as /opt/ovs-3.3.'
+    )
+
+
+def write_testbed(testbed: TestbedConfig, source: Path, prefix: str, target: Path) -> None:
+    """Write the testbed file `source` once more, with another Open vSwitch in it; `testbed` is what it says.
+
+    A file that is there already has to say the same: it belongs to the runs that are in its folder.
+    """
+    if not any(dut.type == "ovs-dpdk" for dut in testbed.duts):
+        raise ConfigError(f"{testbed.file}: duts: has no Open vSwitch.\n  Expected a DUT of type ovs-dpdk to compare.")
+    data = yaml.safe_load(source.read_text(encoding="utf-8"))
+    for dut in data["duts"]:
+        if dut["type"] == "ovs-dpdk":
+            dut["ovs"] |= {"prefix": prefix}
+    text = yaml.safe_dump(data, sort_keys=False)
+    if target.exists() and target.read_text(encoding="utf-8") != text:
+        raise ConfigError(
+            f"{target}: is of a comparison of something else.\n  Expected another --outputdir, or the same options."
+        )
+    target.write_text(text, encoding="utf-8")
+    load("testbeds", target, TestbedConfig)

@@ -1,0 +1,138 @@
+"""One side of a comparison: the runs that it is made of, and the samples of each test in them."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ctbench.dut.base import Topology
+from ctbench.dut.cable import CABLE
+from ctbench.errors import ConfigError
+from ctbench.results.comparison import Samples, Side
+from ctbench.results.record import Record
+from ctbench.results.statistics import spread
+from ctbench.results.store import Broken, Stored, read_stored
+
+#: A test is the same on either side when these are: the topology, and the name of the profile that was offered.
+TestKey = tuple[Topology, str]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The records of one side."""
+
+    #: As the user named it.
+    name: str
+    folders: tuple[Path, ...]
+    stored: tuple[Stored, ...]
+    broken: tuple[Broken, ...]
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """All records, those of the generator's ceiling too."""
+        return tuple(each.record for each in self.stored)
+
+    def tests(self) -> dict[TestKey, list[Stored]]:
+        """The records of each test, in the order of the first run; the generator without a DUT is no test of one."""
+        found: dict[TestKey, list[Stored]] = defaultdict(list)
+        for each in self.stored:
+            if each.record.topology.datapath != CABLE.datapath:
+                found[each.record.topology, each.record.profile.name].append(each)
+        return found
+
+    def as_side(self) -> Side:
+        """What a comparison says of this side."""
+        environments = [record.environment for record in self.records]
+        return Side(
+            name=self.name,
+            folders=[str(folder) for folder in self.folders],
+            records=len(self.stored),
+            versions=_each(_version(environment.dut) for environment in environments),
+            testbeds=_each(environment.testbed.get("name") for environment in environments),
+            machines=_each(environment.machine.get("cpu_model") for environment in environments),
+            kernels=_each(environment.machine.get("kernel") for environment in environments),
+            campaigns=_each(record.campaign.get("name") for record in self.records),
+            broken=[each.reason for each in self.broken],
+        )
+
+
+def read_runs(name: str) -> Runs:
+    """The runs that `name` stands for: folders separated by commas, each that of a run or one with runs in it.
+
+    Raises `ConfigError` where there is no record.
+    """
+    folders = [folder for part in name.split(",") for folder in _run_folders(Path(part))]
+    stored: list[Stored] = []
+    broken: list[Broken] = []
+    for folder in folders:
+        found, bad = read_stored(folder)
+        stored += found
+        broken += bad
+    if not stored:
+        raise ConfigError(
+            f"{name}: has no records.\n  Expected the folder of a run, such as results/latest, a folder with runs in "
+            "it, or several with commas between them."
+        )
+    stored.sort(key=lambda each: each.record.started)
+    return Runs(name, tuple(folders), tuple(stored), tuple(broken))
+
+
+def _run_folders(folder: Path) -> list[Path]:
+    if (folder / "records").is_dir():
+        return [folder]
+    return sorted(path.parent for path in folder.glob("*/records") if path.is_dir())
+
+
+def samples(stored: Sequence[Stored]) -> Samples | None:
+    """The samples of one test on one side; None where nothing was measured.
+
+    A sample is a run: searches of the same run resemble each other more than those of another one, in which the DUT
+    was started anew. Where there is one run only, its searches have to do.
+    """
+    valid = [each for each in stored if _has_capacity(each.record)]
+    if not valid:
+        return None
+    runs: dict[str, list[float]] = defaultdict(list)
+    for each in valid:
+        runs[each.record.run_id] += each.record.capacities
+    rates = [statistics.median(found) for found in runs.values()] if len(runs) > 1 else next(iter(runs.values()))
+    return Samples(
+        rates=rates,
+        median=statistics.median(rates),
+        minimum=min(rates),
+        maximum=max(rates),
+        spread=spread(rates),
+        at_least=any(each.record.limited_by == "range" for each in valid),
+        run_ids=list(runs),
+        records=[str(each.path) for each in valid],
+    )
+
+
+def without(stored: Sequence[Stored]) -> str:
+    """Why a test has no samples: what its last record says, in a sentence without its full stop."""
+    if not stored:
+        return "there is no record of it"
+    last = stored[-1].record
+    if last.verdict == "not measured":
+        return f"not measured: {last.verdict_reason.rstrip('.')}"
+    if last.limited_by == "generator":
+        return "the traffic generator was the limit, so how fast the DUT is remains unknown"
+    return f"campaign {last.campaign.get('name')} searches no capacity (search: {last.campaign.get('search')})"
+
+
+def _has_capacity(record: Record) -> bool:
+    return record.verdict != "not measured" and record.limited_by in ("dut", "range") and bool(record.capacities)
+
+
+def _version(dut: dict[str, Any]) -> str | None:
+    """What a DUT is, in a few words; None for the cable."""
+    if "version" in dut:
+        return f"Open vSwitch {dut['version']} (DPDK {dut.get('dpdk_version', 'unknown')})"
+    return f"Linux {dut['kernel']}" if "kernel" in dut else None
+
+
+def _each(values: Any) -> list[str]:
+    """Each value once, in order of appearance; what is not known is left out."""
+    return list(dict.fromkeys(str(value) for value in values if value))

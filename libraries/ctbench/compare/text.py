@@ -1,0 +1,98 @@
+"""A comparison as text: a table for the console, and compare.md for a merge request. Pure functions.
+
+Every line for the console fits 120 columns.
+"""
+
+from textwrap import wrap
+
+from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples, Side
+from ctbench.units import format_count, format_margin, format_rate, format_ratio
+
+WIDTH = 120
+_ROW = "{:<50.50}  {:>12}  {:>12}  {:>10}  {:>8}  {}"
+_HEAD = ("test", "base", "candidate", "difference", "p", "judgement")
+_WORDS: dict[Judgement, str] = {
+    "regressed": "REGRESSED", "not measurable": "NOT MEASURABLE", "improved": "IMPROVED", "no evidence": "no evidence",
+}  # fmt: skip
+
+
+def console(comparison: Comparison) -> str:
+    """What was compared, a row for each test with the reason where it is not plain, and the judgement."""
+    lines = [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]
+    lines += [f"NOT ALIKE: {text}" for text in comparison.differences]
+    lines += ["", _ROW.format(*_HEAD), "-" * WIDTH]
+    for test in comparison.tests:
+        lines.append(_ROW.format(test.test, *_cells(test), _WORDS[test.judgement]))
+        if test.judgement == "not measurable":
+            lines += wrap(test.reason, WIDTH, initial_indent="    ", subsequent_indent="    ")
+    lines += ["-" * WIDTH, comparison.sentence]
+    return "\n".join([*lines, *comparison.notes])
+
+
+def markdown(comparison: Comparison) -> str:
+    """The same as a page for a merge request, with the spread of each side and every reason."""
+    lines = [f"# {comparison.sentence}", ""]
+    if comparison.differences:
+        lines += ["> **These runs are not alike**, so a difference may not be the build's:", ">"]
+        lines += [f"> - {_escaped(text)}" for text in comparison.differences] + [""]
+    lines += [
+        "| test | topology, profile | base | candidate | difference | p | judgement |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for test in comparison.tests:
+        names = f"{_escaped(test.test)} | {test.topology}, {test.profile}"
+        rates = f"{_with_spread(test, test.base)} | {_with_spread(test, test.candidate)}"
+        _, _, difference, p = _cells(test)
+        lines.append(f"| {names} | {rates} | {difference} | {p} | **{test.judgement}**: {_escaped(test.reason)} |")
+    lines += [
+        "",
+        *(f"- {line}" for line in [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]),
+    ]
+    lines += [f"- {_escaped(text)}" for text in comparison.notes]
+    lines += ["", method(comparison)]
+    return "\n".join(lines) + "\n"
+
+
+def method(comparison: Comparison) -> str:
+    """How it was judged, for a reader who has nothing but the page."""
+    least = f"{comparison.least_difference * 100:g} %"
+    return (
+        "Medians of the samples; spread is (maximum - minimum) / median. *Regressed*: the median fell by more than "
+        f"{least} and by more than the search can tell, and the exact one-sided permutation test of the ranks, "
+        f"corrected for {comparison.family} tests (Holm), gives p < {comparison.alpha:g}. *Not measurable*: with so "
+        "few samples no p could be that small, or a side measured nothing."
+    )
+
+
+def _cells(test: ComparedTest) -> tuple[str, str, str, str]:
+    """Base, candidate, difference and the corrected p in the direction of the difference."""
+    down = (test.difference_pct or 0.0) < 0
+    p = test.p_regressed_corrected if down else test.p_improved_corrected
+    difference = "-" if test.difference_pct is None else format_margin(test.difference_pct)
+    return _rate(test, test.base), _rate(test, test.candidate), difference, "-" if p is None else f"{p:.2g}"
+
+
+def _rate(test: ComparedTest, side: Samples | None) -> str:
+    if side is None:
+        return "-"
+    text = format_rate(side.median) if test.unit == "connections" else f"{format_count(side.median)} pps"
+    return f">= {text}" if side.at_least else text
+
+
+def _with_spread(test: ComparedTest, side: Samples | None) -> str:
+    if side is None:
+        return "-"
+    spread = "" if side.spread is None else f" (spread {format_ratio(side.spread)}, {len(side.rates)} samples)"
+    return f"{_rate(test, side)}{spread}"
+
+
+def _side(role: str, side: Side) -> list[str]:
+    """What stands on one side; folders are as long as they are, everything else fits."""
+    facts = [", ".join(values) for values in (side.versions, side.machines, side.kernels, side.campaigns) if values]
+    runs = f"{len(side.folders)} run{'s' if len(side.folders) > 1 else ''}, {side.records} records"
+    return [f"{role}: {side.name} ({runs})", f"  {'; '.join(facts)}"]
+
+
+def _escaped(text: str) -> str:
+    """A text for a cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,78 @@
+"""The result of a search for the capacity, whichever way it was searched."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ctbench.measure.trial import Observation, Step
+from ctbench.results.record import Measured
+from ctbench.results.statistics import spread
+from ctbench.units import format_rate
+
+
+class SearchFault(Exception):
+    """The DUT or the generator broke during a search; the text says how."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What the search found."""
+
+    #: Highest offered load that held, in the profile's unit per second; 0 when none did.
+    capacity: float
+    #: Lowest load above it that did not hold; None when every load held.
+    upper: float | None
+    #: `dut`; `generator`: the load that did not hold was the generator's limit; `range`: every load held, so the
+    #: capacity is at least this; `fault`: the DUT or the generator broke and the search was given up.
+    limited_by: Literal["dut", "generator", "range", "fault"]
+    #: One sentence.
+    reason: str
+    #: The trial that the capacity stands on; None when none held.
+    proof: Observation | None
+    #: All trials in their order, each with the phase it was made in.
+    steps: tuple[Step, ...]
+    #: Capacity of each repetition; one entry when there was no other.
+    capacities: tuple[float, ...] = ()
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """All trials in their order."""
+        return tuple(step.observation for step in self.steps)
+
+    @property
+    def spread(self) -> float | None:
+        """How far the capacities of the repetitions are apart, relative to their median; None where there was one."""
+        return spread(self.capacities) if len(self.capacities) > 1 else None
+
+    @property
+    def measured(self) -> Measured | None:
+        """Figures at the capacity. Where nothing held: of the lowest load tried, with a capacity of 0."""
+        if self.proof:
+            return self.proof.measured(self.capacity)
+        tried = [seen for seen in self.observations if seen.state == "bad"]
+        return min(tried, key=lambda seen: seen.load).measured(0.0) if tried else None
+
+
+def conclude(
+    proof: Observation | None, above: Observation | None, steps: Sequence[Step], end: float, note: str = ""
+) -> SearchResult:
+    """The result of a search that came to its end: `proof` held, `above` did not; None where there is no such load.
+    The range was searched up to `end`; `note` is added to the reason."""
+    lower, upper = proof.load if proof else 0.0, above.load if above else None
+    limited_by: Literal["dut", "generator", "range"] = "dut"
+    if above is None:
+        limited_by = "range"
+        reason = f"every load up to {format_rate(lower or end)} held; the range of the campaign ends there{note}"
+    elif above.state == "invalid":
+        limited_by = "generator"
+        reason = f"at {format_rate(above.load)} the generator was the limit: {above.reason}{note}"
+    else:
+        held = f"{format_rate(lower)} held, {format_rate(above.load)} did not" if proof else ""
+        reason = f"{held or f'no load held, not even {format_rate(above.load)}'}: {above.reason}{note}"
+    return SearchResult(lower, upper, limited_by, reason, proof, tuple(steps), (lower,))
+
+
+def broken_off(proof: Observation | None, upper: float | None, steps: Sequence[Step], reason: str) -> SearchResult:
+    """The result of a search that a fault ended: what was known until then."""
+    lower = proof.load if proof else 0.0
+    return SearchResult(lower, upper, "fault", reason, proof, tuple(steps), (lower,))

@@ -1,0 +1,106 @@
+"""The comparison of two sides, base and candidate, test by test: what compare.json holds and every page of it shows.
+
+All rates are per second, ratios are ratios (0.03 is 3 %), a `_pct` is percent.
+"""
+
+from typing import Literal
+
+from ctbench.results.record import Part, Utc
+from ctbench.traffic.generator import LoadUnit
+
+#: Of one test, and of the whole comparison.
+Judgement = Literal["regressed", "no evidence", "improved", "not measurable"]
+#: The worst news first.
+JUDGEMENTS: tuple[Judgement, ...] = ("regressed", "not measurable", "improved", "no evidence")
+
+
+class Samples(Part):
+    """What one side measured of one test."""
+
+    #: The samples that are compared, oldest first: the median of each run, or the searches of the only run.
+    rates: list[float]
+    median: float
+    minimum: float
+    maximum: float
+    #: (maximum - minimum) / median; None with a median of 0.
+    spread: float | None
+    #: Whether a sample is "at least": the campaign's range ended there.
+    at_least: bool = False
+    #: Runs and files of the records that the samples are from.
+    run_ids: list[str]
+    records: list[str]
+
+
+class ComparedTest(Part):
+    """One test: a topology with a profile, matched by both."""
+
+    #: As the base has them, or the candidate where the base has none.
+    suite: str
+    test: str
+    #: For example `ovs-dpdk/conntrack/1cpu-1rxq`, and the name of the profile that was offered.
+    topology: str
+    profile: str
+    #: What the rates count.
+    unit: LoadUnit
+    #: None where a side measured nothing of it.
+    base: Samples | None
+    candidate: Samples | None
+    #: The candidate's median against the base's, percent of the base's; None where there is none.
+    difference_pct: float | None
+    #: How wide the search is: a smaller difference cannot be told (ratio).
+    resolution: float
+    #: Probability that chance alone makes the candidate as slow (as fast) as it was; None with nothing to compare.
+    p_regressed: float | None
+    p_improved: float | None
+    #: The same after Holm's correction for the number of tests, `Comparison.family`.
+    p_regressed_corrected: float | None
+    p_improved_corrected: float | None
+    judgement: Judgement
+    #: One sentence.
+    reason: str
+
+
+class Side(Part):
+    """What stands on one side."""
+
+    #: As it was given: folders, or the name of an installation.
+    name: str
+    #: Folders of its runs.
+    folders: list[str]
+    records: int
+    #: Versions of the DUTs, the testbed's name, the CPU's model, the kernel, the campaign: each value found, once.
+    versions: list[str]
+    testbeds: list[str]
+    machines: list[str]
+    kernels: list[str]
+    campaigns: list[str]
+    #: Files that are no records, with the reason; they are not counted.
+    broken: list[str]
+
+
+class Comparison(Part):
+    """Base and candidate, and what to think of each test."""
+
+    schema_version: Literal[1] = 1
+    tool_version: str
+    made: Utc
+    base: Side
+    candidate: Side
+    #: A median that fell by no more than this is no regression (ratio).
+    least_difference: float
+    #: The corrected p has to be below this.
+    alpha: float
+    #: Tests that p is corrected for: those with samples on both sides.
+    family: int
+    tests: list[ComparedTest]
+    #: What differs between the sides that ought not to, one sentence each; empty where like is compared with like.
+    differences: list[str]
+    #: Doubts that a reader has to know, one sentence each.
+    notes: list[str]
+    judgement: Judgement
+    #: The judgement in one sentence, with counts.
+    sentence: str
+
+    def count(self, judgement: Judgement) -> int:
+        """How many tests were judged so."""
+        return sum(test.judgement == judgement for test in self.tests)

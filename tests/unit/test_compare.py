@@ -1,0 +1,192 @@
+"""The judgement of two sides, on made-up records: what it says, and how often it is wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.compare import text
+from ctbench.compare.judge import compare
+from ctbench.compare.side import Runs, read_runs
+from ctbench.dut.base import Topology
+from ctbench.errors import ConfigError
+from ctbench.results import store
+from ctbench.results.comparison import ComparedTest, Comparison
+
+from .compared import TRUTH, around, environment, record, runs, side
+
+pytestmark = pytest.mark.unit
+
+
+def only_test(comparison: Comparison) -> ComparedTest:
+    assert len(comparison.tests) == 1
+    return comparison.tests[0]
+
+
+def test_a_build_that_is_a_tenth_slower_regressed() -> None:
+    judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH * 0.9, 5, 1)))
+    test = only_test(judged)
+    assert (judged.judgement, test.judgement) == ("regressed", "regressed")
+    assert test.difference_pct == pytest.approx(-10, abs=1.5)
+    assert test.p_regressed == test.p_regressed_corrected == pytest.approx(1 / 252)
+    assert test.base is not None
+    assert len(test.base.rates) == 5
+    assert test.base.minimum <= test.base.median <= test.base.maximum
+    assert judged.sentence == "The candidate regressed (1 regressed)."
+
+
+def test_a_build_that_is_faster_improved_and_one_that_is_alike_shows_no_evidence() -> None:
+    old = runs("old", around(TRUTH, 5))
+    assert only_test(compare(old, runs("new", around(TRUTH * 1.1, 5, 1)))).judgement == "improved"
+    alike = only_test(compare(old, runs("new", around(TRUTH, 5, 1))))
+    assert alike.judgement == "no evidence"
+    assert alike.reason.endswith("which is within 3.00 %.")
+
+
+def test_a_difference_that_chance_may_make_is_no_evidence() -> None:
+    test = only_test(compare(runs("old", around(TRUTH, 5, 3, 0.1)), runs("new", around(TRUTH * 0.93, 5, 4, 0.1))))
+    assert test.judgement == "no evidence"
+    assert "chance alone may do that (p = " in test.reason
+
+
+def test_a_small_difference_is_no_regression_however_sure_unless_the_user_says_so() -> None:
+    old, new = runs("old", around(TRUTH, 8, 0, 0.001)), runs("new", around(TRUTH * 0.98, 8, 1, 0.001))
+    assert only_test(compare(old, new)).judgement == "no evidence"
+    assert only_test(compare(old, new, least_difference=0.015)).judgement == "regressed"
+
+
+def test_what_is_within_the_width_of_the_search_is_no_regression() -> None:
+    wide = {"upper_bound": TRUTH * 1.15}
+    old, new = runs("old", around(TRUTH, 6), **wide), runs("new", around(TRUTH * 0.9, 6), **wide)
+    assert only_test(compare(old, new)).judgement == "no evidence"
+
+
+def test_too_few_samples_are_not_measurable_and_the_reason_says_how_many_are_needed() -> None:
+    test = only_test(compare(runs("old", around(TRUTH, 4)), runs("new", around(TRUTH / 2, 4))))
+    assert test.judgement == "not measurable"
+    assert test.reason == "4 against 4 samples cannot show p < 0.01 among 1 tests: 5 on either side are needed."
+
+
+def test_many_tests_need_more_samples() -> None:
+    def many(name: str, factor: float) -> Runs:
+        return side(
+            name,
+            [
+                record([TRUTH * factor + run + name.count("o")], f"{name}-{run}", test)
+                for test in range(20)
+                for run in range(5)
+            ],
+        )
+
+    judged = compare(many("old", 1.0), many("new", 0.8))
+    assert {test.judgement for test in judged.tests} == {"not measurable"}
+    assert "among 20 tests: 7 on either side" in judged.tests[0].reason
+    assert {test.judgement for test in compare(many("old", 1.0), many("new", 0.8), only=["test 3"]).tests} == {
+        "regressed"
+    }
+
+
+def test_the_searches_of_one_run_are_its_samples_and_it_is_said() -> None:
+    judged = compare(side("old", [record(around(TRUTH, 5))]), side("new", [record(around(TRUTH * 0.9, 5, 1), "other")]))
+    assert only_test(judged).judgement == "regressed"
+    assert judged.notes[0].startswith("old is one run: what differs from one start of the DUT to the next")
+
+
+def test_of_several_runs_the_medians_are_the_samples() -> None:
+    old = side("old", [record([TRUTH, TRUTH * 2, TRUTH * 3], f"old-{number}") for number in range(6)])
+    test = only_test(compare(old, runs("new", around(TRUTH, 6))))
+    assert test.base is not None
+    assert test.base.rates == [TRUTH * 2] * 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"verdict": "not measured", "verdict_reason": "the generator was the limit."},
+            "not measured: the generator was",
+        ),
+        (
+            {"capacities": [], "limited_by": "floor", "campaign": {"name": "gate", "search": "gate"}},
+            "campaign gate searches",
+        ),
+    ],
+)
+def test_what_measured_no_capacity_is_not_measurable(changes: dict[str, Any], said: str) -> None:
+    test = only_test(compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), **changes)))
+    assert test.judgement == "not measurable"
+    assert said in test.reason
+
+
+def test_a_test_that_only_one_side_has_is_named() -> None:
+    judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), rulesets=1))
+    assert [test.reason for test in judged.tests] == [
+        "Of the candidate: there is no record of it.", "Of the base: there is no record of it.",
+    ]  # fmt: skip
+
+
+def test_two_sides_that_both_reach_the_end_of_the_range_cannot_be_told_apart() -> None:
+    test = only_test(
+        compare(runs("old", [TRUTH] * 5, limited_by="range"), runs("new", [TRUTH] * 5, limited_by="range"))
+    )
+    assert test.judgement == "not measurable"
+    assert "raise loads.max" in test.reason
+
+
+def test_the_generator_by_itself_is_no_test_of_a_build() -> None:
+    cable = {"topology": Topology(datapath="cable", ruleset="none")}
+    judged = compare(runs("old", around(TRUTH, 5), **cable), runs("new", around(TRUTH / 2, 5), **cable))
+    assert (judged.tests, judged.judgement) == ([], "not measurable")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"environment": environment(machine={"kernel": "6.2"})}, 'kernel ("6.1" and "6.2")'),
+        ({"environment": environment(testbed={"name": "lab"})}, "The testbed file is not"),
+        ({"environment": environment(dut={"memory": {"kind": "hugepages"}})}, "The memory ovs-dpdk is not"),
+        ({"campaign": {"name": "quick", "search": "bisection"}}, "The campaign is not the same in all runs: name"),
+    ],
+)  # fmt: skip
+def test_sides_that_are_not_alike_are_named(changes: dict[str, Any], said: str) -> None:
+    judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), **changes))
+    assert len(judged.differences) == 1
+    assert said in judged.differences[0]
+    assert judged.differences[0] in text.markdown(judged).replace("\\", "")
+    assert "NOT ALIKE" in text.console(judged)
+
+
+def test_another_build_of_open_vswitch_and_what_is_free_are_no_difference() -> None:
+    dut = {"type": "ovs-dpdk", "ovs": {"prefix": "/opt/ovs-3.3"}, "memory_mb": 1024}
+    other = environment(
+        testbed={"duts": [dut]}, dut={"version": "3.3.0"},
+        machine={"hugepages": [{"size_kb": 2048, "total": 0, "free": 7}]},
+    )  # fmt: skip
+    judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), environment=other))
+    assert judged.differences == []
+    assert judged.candidate.versions == ["Open vSwitch 3.3.0 (DPDK 22.11)"]
+
+
+def test_the_comparison_survives_its_file() -> None:
+    judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5, 1)))
+    assert Comparison.model_validate_json(judged.model_dump_json()) == judged
+
+
+def test_the_table_fits_the_console_and_the_page_says_how_it_was_judged() -> None:
+    judged = compare(runs("old", around(TRUTH, 5), test="x" * 90), side("new", [record(around(TRUTH, 2))], broken=2))
+    assert max(len(line) for line in text.console(judged).split("\n")) <= 120
+    page = text.markdown(judged)
+    assert "exact one-sided permutation test" in page
+    assert "2 files of new are no records and were left out" in page
+    assert "(spread " in page
+
+
+def test_a_side_may_be_a_run_a_folder_of_runs_or_several(tmp_path: Path) -> None:
+    for number in range(3):
+        store.write(record([TRUTH], f"run-{number}"), tmp_path / "old" / f"{number}")
+    assert len(read_runs(str(tmp_path / "old")).records) == 3
+    assert len(read_runs(str(tmp_path / "old" / "1")).records) == 1
+    both = read_runs(f"{tmp_path}/old/0,{tmp_path}/old/2")
+    assert [each.run_id for each in both.records] == ["run-0", "run-2"]
+    with pytest.raises(ConfigError, match="has no records"):
+        read_runs(str(tmp_path / "new"))

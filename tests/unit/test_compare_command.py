@@ -1,0 +1,167 @@
+"""`./run compare`: its exit status, what it refuses, and two installations measured in turn by a made-up ./run sla."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+import compare
+from ctbench.compare.interleave import turns
+from ctbench.results import store
+from ctbench.results.comparison import Comparison
+
+from .compared import TRUTH, around, environment, record
+
+pytestmark = pytest.mark.unit
+
+
+def write_runs(folder: Path, rates: Sequence[float], **changes: object) -> str:
+    for number, rate in enumerate(rates):
+        store.write(record([rate], f"{folder.name}-{number}", **changes), folder / f"{number}")
+    return str(folder)
+
+
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.argv", ["compare.py", *arguments])
+    status = compare.main()
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+@pytest.mark.parametrize(("factor", "samples", "status"), [(1.0, 5, 0), (1.1, 5, 0), (0.9, 5, 7), (0.9, 3, 8)])
+def test_the_exit_status_says_what_came_of_it(
+    factor: float, samples: int, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    old = write_runs(tmp_path / "old", around(TRUTH, samples))
+    new = write_runs(tmp_path / "new", around(TRUTH * factor, samples, 1))
+    out = tmp_path / "out"
+    found, shown, _ = run(capsys, monkeypatch, old, new, "--outputdir", str(out))
+    assert found == status
+    written = Comparison.model_validate_json((out / "compare.json").read_text())
+    assert written.sentence in shown
+    assert written.sentence in (out / "compare.md").read_text()
+
+
+def test_runs_of_two_testbeds_are_refused_unless_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = write_runs(tmp_path / "old", around(TRUTH, 5))
+    other = environment(machine={"kernel": "6.2"})
+    new = write_runs(tmp_path / "new", around(TRUTH, 5, 1), environment=other)
+    where = ["--outputdir", str(tmp_path / "out")]
+    status, _, said = run(capsys, monkeypatch, old, new, *where)
+    assert status == 4
+    assert "kernel" in said
+    assert "--different" in said
+    status, shown, _ = run(capsys, monkeypatch, old, new, "--different", *where)
+    assert status == 0
+    assert "NOT ALIKE: The machine" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["one"], 2, "BASE and CANDIDATE are needed"),
+        (["one", "two", "--nope"], 2, "--nope is not known"),
+        (["one", "two"], 4, "one: has no records"),
+        (["one", "two", "--least-difference", "3"], 4, "--least-difference"),
+        (["--installations", "base=distribution", "candidate=here"], 4, "is no installation"),
+        (["--installations", "base=distribution", "base=/opt/ovs"], 4, "names one side twice"),
+        (["--installations", "base=distribution", "candidate=/opt/ovs", "-v", "SLA:mine"], 4, "Expected --sla mine"),
+        (["--installations", "base=distribution", "candidate=/opt/ovs", "--testbed", "locl"], 4, "Did you mean"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_a_sentence(
+    arguments: list[str], status: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    found, _, error = run(capsys, monkeypatch, *arguments, "--outputdir", str(tmp_path / "out"))
+    assert found == status
+    assert said in error
+
+
+class MadeUpSla:
+    """Stands in for ./run sla: notes how it was called and leaves the record of one test."""
+
+    def __init__(self, breaks_at: int = 0) -> None:
+        self.calls: list[list[str]] = []
+        self.breaks_at = breaks_at
+
+    def __call__(self, argv: Sequence[str]) -> int:
+        self.calls.append(list(argv[2:]))
+        folder = Path(argv[argv.index("--outputdir") + 1])
+        testbed = next(each for each in argv if each.startswith("TESTBED:")).partition(":")[2]
+        prefix = yaml.safe_load(Path(testbed).read_text())["duts"][0]["ovs"]["prefix"]
+        rate = TRUTH if prefix == "distribution" else TRUTH * 0.8
+        store.write(record([rate + len(self.calls)], f"run-{len(self.calls)}-{folder}"), folder)
+        return 130 if len(self.calls) == self.breaks_at else 1
+
+    @property
+    def order(self) -> list[str]:
+        return [call[call.index("--outputdir") + 1].split("/")[-2] for call in self.calls]
+
+
+COMMAND = ["--installations", "base=distribution", "candidate=/opt/ovs-3.3", "--rounds", "3"]
+
+
+def test_two_installations_are_measured_in_turn_and_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sla = MadeUpSla()
+    monkeypatch.setattr(compare, "_wait_for", sla)
+    status, shown, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"), "--include", "1cpu")
+    assert sla.order == ["base", "candidate", "candidate", "base"] * 3
+    assert status == 7
+    assert "REGRESSED" in shown
+    assert sla.calls[0][-2:] == ["--include", "1cpu"]
+    assert "CAMPAIGN:compare" in sla.calls[0]
+
+
+def test_without_tags_and_suites_only_open_vswitch_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sla = MadeUpSla()
+    monkeypatch.setattr(compare, "_wait_for", sla)
+    run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
+    assert sla.calls[0][-2:] == ["--include", "ovs-dpdk"]
+
+
+def test_what_was_stopped_goes_on_where_it_was_and_loses_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, stopped = tmp_path / "out", MadeUpSla(breaks_at=3)
+    monkeypatch.setattr(compare, "_wait_for", stopped)
+    status, shown, said = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    assert (status, len(stopped.calls)) == (130, 3)
+    assert f"--outputdir {out}" in said
+    assert "NOT MEASURABLE" in shown
+    again = MadeUpSla()
+    monkeypatch.setattr(compare, "_wait_for", again)
+    status, _, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    assert again.order == ["candidate", "base", *["base", "candidate", "candidate", "base"] * 2]
+    assert status == 7
+    made = json.loads((out / "compare.json").read_text())
+    assert (made["base"]["records"], made["candidate"]["records"]) == (6, 7)
+
+
+def test_runs_of_other_installations_are_not_mixed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "_wait_for", MadeUpSla(breaks_at=3))
+    run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
+    other = ["--installations", "base=distribution", "candidate=/opt/ovs-3.4", "--outputdir", str(tmp_path / "out")]
+    status, _, said = run(capsys, monkeypatch, *other)
+    assert status == 4
+    assert "is of a comparison of something else" in said
+
+
+def test_a_run_that_was_broken_off_makes_way_for_another(tmp_path: Path) -> None:
+    first, second = list(turns(tmp_path, 1))[:2]
+    (first.folder / "records").mkdir(parents=True)
+    first.make_way()
+    second.make_way()
+    assert [path.name for path in (tmp_path / "base").iterdir()] == ["01-broken-off-1"]

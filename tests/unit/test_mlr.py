@@ -1,0 +1,215 @@
+"""The search with MLRsearch on simulated DUTs: near the truth whatever the DUT does, and every ending told apart."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctbench.dut.base import Problem
+from ctbench.errors import GeneratorError
+from ctbench.measure.campaign import Mlr
+from ctbench.measure.mlr import MlrSearch
+from ctbench.measure.result import SearchResult
+from ctbench.measure.search import search
+from ctbench.measure.trial import Observation, Step
+
+from .simulated import SimulatedDut, seen
+
+pytestmark = pytest.mark.unit
+
+LO, HI, WIDTH = 1_000.0, 1_000_000.0, 0.02
+TRUTH = 381_000.0
+
+
+def how(**keys: Any) -> Mlr:
+    base = {"trial_duration": "1s", "final_duration": "4s", "relative_width": "2%"}
+    return Mlr.model_validate(base | keys)
+
+
+def phases(result: SearchResult) -> list[str]:
+    return [step.phase for step in result.steps]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.floats(min_value=LO * 1.2, max_value=HI / 1.2),
+    st.sampled_from([1.0, 0.7, 0.1]),
+    st.booleans(),
+    st.sampled_from([None, 0.3, 0.95, 1.0, 1.2, 4.0]),
+)
+def test_a_sharp_capacity_is_found_within_the_width_wherever_it_begins(
+    truth: float, overload: float, packets: bool, guess: float | None
+) -> None:
+    dut = SimulatedDut(truth, overload=overload, packets=packets)
+    result = search(dut, LO, HI, how(), hint=guess and truth * guess)
+    assert result.upper is not None
+    assert result.capacity <= truth * 1.0003
+    assert truth <= result.upper * 1.0003
+    assert result.upper <= result.capacity * (1 + WIDTH) * (1 + 1e-6)
+    assert result.limited_by == "dut"
+    assert result.proof is not None
+    assert result.proof.trial.duration_s == 4
+    assert result.measured is not None
+    assert result.measured.rate == result.capacity
+
+
+@pytest.mark.parametrize("overload", [1.0, 0.1])
+def test_one_disturbed_trial_in_twenty_does_not_move_the_result(overload: float) -> None:
+    good = 0
+    for seed in range(200):
+        dut = SimulatedDut(TRUTH, noise=0.005, disturbed=0.05, overload=overload, seed=seed)
+        result = search(dut, LO, HI, how(), hint=TRUTH * 0.8)
+        good += TRUTH / (1 + WIDTH) * 0.98 <= result.capacity <= TRUTH * 1.02
+    assert good >= 195
+
+
+def test_a_dut_that_warms_up_is_not_judged_by_its_first_trials() -> None:
+    result = search(SimulatedDut(TRUTH, cold=0.2, warm_after_s=10), LO, HI, how())
+    assert result.capacity >= TRUTH / (1 + WIDTH) * 0.99
+
+
+def test_short_trials_lead_there_and_long_ones_decide() -> None:
+    dut = SimulatedDut(TRUTH)
+    result = search(dut, LO, HI, how())
+    assert dut.durations[:3] == [1, 1, 1]
+    made = list(zip(dut.loads, dut.durations, strict=True))
+    assert (result.capacity, 4) in made
+    assert (result.upper, 4) in made
+
+
+def test_a_hint_saves_trials_and_a_bad_one_costs_no_truth() -> None:
+    plain, hinted = SimulatedDut(TRUTH, overload=0.1), SimulatedDut(TRUTH, overload=0.1)
+    search(plain, LO, HI, how())
+    search(hinted, LO, HI, how(), hint=380_000)
+    assert len(hinted.loads) < len(plain.loads)
+    assert max(hinted.loads) < 600_000
+
+
+def test_a_load_counts_as_too_high_after_two_trials_unless_the_campaign_says_one() -> None:
+    failing = {}
+    for recheck in (True, False):
+        dut = SimulatedDut(TRUTH)
+        result = search(dut, LO, HI, how(recheck=recheck))
+        failing[recheck] = dut.loads.count(result.upper or 0.0)
+    assert failing == {True: 2, False: 1}
+
+
+def test_a_disturbed_trial_near_the_hint_does_not_end_the_range_there() -> None:
+    disturbed: list[float] = []
+
+    def once(load: float, duration: float) -> Observation:
+        first = not disturbed
+        disturbed.append(load)
+        return seen(load=load, duration=duration, loss=0.01 if first or load > TRUTH else 0.0)
+
+    result = search(once, LO, HI, how(), hint=TRUTH / 2)
+    assert disturbed[0] < TRUTH
+    assert TRUTH / (1 + WIDTH) <= result.capacity <= TRUTH
+
+
+def test_a_dut_that_never_passes_has_no_capacity() -> None:
+    result = search(SimulatedDut(0.0), LO, HI, how())
+    assert (result.capacity, result.proof, result.limited_by) == (0, None, "dut")
+    assert result.reason.startswith("no load held, not even 1.0 k/s: 100.0 % of the connections were lost")
+
+
+def test_a_dut_that_always_passes_reaches_the_end_of_the_range() -> None:
+    result = search(SimulatedDut(10 * HI), LO, HI, how(), hint=500_000)
+    assert (result.limited_by, result.upper, result.capacity) == ("range", None, HI)
+
+
+def test_a_capacity_that_is_the_generators_says_so() -> None:
+    result = search(SimulatedDut(10 * HI, generator_limit=300_000), LO, HI, how())
+    assert result.limited_by == "generator"
+    assert 300_000 / (1 + WIDTH) <= result.capacity <= 300_000
+    assert "the generator was the limit" in result.reason
+
+
+def test_a_pause_of_the_generator_is_tried_again() -> None:
+    paused = [0]
+
+    def pauses(load: float, duration: float) -> Observation:
+        paused[0] += 1
+        limited = "late by 6 ms" if paused[0] in (3, 7) else ""
+        return seen(load=load, duration=duration, loss=0.5 if load > TRUTH else 0.0, generator_limited=limited)
+
+    result = search(pauses, LO, HI, how())
+    assert result.limited_by == "dut"
+    assert TRUTH / (1 + WIDTH) <= result.capacity <= TRUTH
+
+
+def test_a_generator_that_breaks_ends_it_as_a_fault_with_the_trials_so_far() -> None:
+    def breaks(count: int) -> None:
+        if count == 4:
+            raise GeneratorError("The generator lost its link.")
+
+    result = search(SimulatedDut(TRUTH, before=breaks), LO, HI, how())
+    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", "The generator lost its link.", 3)
+
+
+def test_a_dut_that_dies_ends_it_as_a_fault() -> None:
+    died = (Problem("fatal", "ovs-vswitchd is gone."),)
+    result = search(lambda load, duration: seen(died, load=load, duration=duration), LO, HI, how())
+    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", "ovs-vswitchd is gone.", 1)
+
+
+def test_out_of_trials_it_says_so_and_gives_what_it_knows() -> None:
+    result = search(SimulatedDut(TRUTH, overload=0.1), LO, HI, how(max_iterations=5))
+    assert len(result.steps) == 5
+    assert result.limited_by == "dut"
+    assert result.reason.endswith("(stopped after 5 trials)")
+    assert result.capacity <= TRUTH
+    assert result.upper is not None
+    assert result.upper > TRUTH
+
+
+def test_a_bug_in_a_trial_is_not_taken_for_an_end_of_the_search() -> None:
+    def bug(_load: float, _duration: float) -> Observation:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        search(bug, LO, HI, how())
+
+
+def test_a_contradiction_that_the_library_finds_costs_no_trial_that_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def contradiction(self: object, *_: object) -> None:
+        search_of_ours: MlrSearch = _[0]  # type: ignore[assignment]
+        search_of_ours.measure(1.0, 100_000.0)
+        search_of_ours.measure(1.0, 500_000.0)
+        raise RuntimeError("Load not worth: 1")
+
+    monkeypatch.setattr("ctbench.measure.mlr.MultipleLossRatioSearch.search", contradiction)
+    result = search(SimulatedDut(TRUTH), LO, HI, how())
+    assert (result.capacity, result.upper) == (100_000, 500_000)
+    assert result.reason.endswith("(MLRsearch gave up: Load not worth: 1)")
+
+
+@pytest.mark.parametrize(("truth", "held"), [(50_500.0, True), (49_700.0, False)])
+def test_a_floor_is_never_left_between_the_bounds(truth: float, held: bool) -> None:
+    result = search(SimulatedDut(truth), LO, HI, how(relative_width="20%"), landmark=50_000.0)
+    assert (result.capacity >= 50_000) == held
+    assert result.upper is not None
+    assert not result.capacity < 50_000 < result.upper
+
+
+def test_the_console_is_told_each_trial_and_what_is_left() -> None:
+    told: list[Step] = []
+    result = search(SimulatedDut(TRUTH), LO, HI, how(), told.append)
+    assert [step.number for step in told] == list(range(1, len(result.steps) + 1))
+    assert all(step.left_s > 0 for step in told[:-2])
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.floats(1.001, 3.0), st.floats(0.5, 4.0), st.floats(0.3, 4.0), st.floats(0.3, 4.0),
+    st.sampled_from(["0.5%", "5%", "50%"]), st.integers(0, 9999),
+)  # fmt: skip
+def test_a_narrow_range_and_noise_never_break_it(
+    ratio: float, truth: float, hint: float, landmark: float, width: str, seed: int
+) -> None:
+    dut = SimulatedDut(truth * LO, noise=0.1, disturbed=0.2, seed=seed)
+    wanted = how(relative_width=width, max_iterations=60)
+    result = search(dut, LO, LO * ratio, wanted, hint=hint * LO, landmark=landmark * LO)
+    assert LO <= min(dut.loads) <= max(dut.loads) <= LO * ratio * (1 + 1e-9)
+    assert result.capacity == 0 or result.proof is not None

@@ -1,0 +1,232 @@
+"""`./run compare`: holds two sides of runs against each other, or measures two installations in turn first."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from robot.errors import DataError
+
+from ctbench.compare import text
+from ctbench.compare.interleave import STATUS_FILE, Role, Turn, installation, turns, write_testbed
+from ctbench.compare.judge import ALPHA, LEAST_DIFFERENCE, compare
+from ctbench.compare.side import read_runs
+from ctbench.config import load
+from ctbench.errors import ConfigError, CtbenchError
+from ctbench.exit_status import ExitStatus
+from ctbench.report.comparison import PAGE, write_comparison
+from ctbench.results.comparison import Comparison
+from ctbench.results.statistics import needed_samples
+from ctbench.testbed_config import TestbedConfig
+from ctbench.units import parse_ratio, write_ratio
+from sla import ROOT, chosen_files, parse, results_root
+
+_EPILOG = """\
+BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them.
+Tests are matched by topology and profile. Each run is a sample; where a side is one run, each of its searches is.
+
+Measured in turn (base candidate candidate base, --rounds times), what is not listed here goes to Robot Framework;
+without a suite or --include that is --include ovs-dpdk:
+
+  ./run compare --installations base=distribution candidate=/opt/ovs-3.3 --rounds 4 --include 1cpuANDconntrack
+
+Ctrl-C loses nothing: the same command with the --outputdir that it names goes on where it stopped.
+
+Exit status: 0 no regression, 7 regressed, 8 something is not measurable and nothing regressed, 4 the sides are not
+alike or an option cannot be meant, 6 nothing to compare, 130 stopped; otherwise that of ./run sla.
+"""
+
+#: What ./run sla may end with so that it is worth going on.
+_GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="./run compare",
+        usage="./run compare [options] BASE CANDIDATE\n"
+        "       ./run compare --installations base=PREFIX candidate=PREFIX [options] [robot options] [suites...]",
+        description="Compare two builds test by test: regressed, no evidence, improved or not measurable. Writes"
+        " compare.html, compare.md and compare.json.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--least-difference", default=write_ratio(LEAST_DIFFERENCE), metavar="PERCENT",
+        help="a median that fell by no more than this is no regression (default: %(default)s)")  # fmt: skip
+    add("--only", action="append", default=[], metavar="TEXT",
+        help="compare only tests with this text in their name, topology or profile (may be repeated)")  # fmt: skip
+    add("--different", action="store_true", help="compare although testbeds, profiles or campaigns differ; it is said")
+    add("--outputdir", type=Path, metavar="DIR", help="where to write to (default: a new folder in results/)")
+    add("--installations", nargs=2, metavar="ROLE=PREFIX", help="measure these two in turn, then compare them")
+    add("--rounds", type=int, default=4, help="of four runs each (default: %(default)s)")
+    add("--testbed", default="local", help="name or path (default: %(default)s)")
+    add("--campaign", default="compare", help="name or path (default: %(default)s)")
+    add("--sla", default="local", help="name or path (default: %(default)s)")
+    return parser
+
+
+def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
+    """Compare, after measuring where that is asked for."""
+    try:
+        least = parse_ratio(options.least_difference)
+    except ValueError as error:
+        raise ConfigError(f"--least-difference: {error}") from None
+    output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
+    output = output.absolute()
+    stopped, sides = 0, list(rest)
+    if options.installations:
+        stopped = measure(options, rest, output)
+        sides = [str(output / role) for role in ("base", "candidate")]
+        if stopped and not all(Path(side).exists() for side in sides):
+            return stopped
+    else:
+        _check_sides(rest)
+    base, candidate = (read_runs(side) for side in sides)
+    found = compare(base, candidate, least_difference=least, only=options.only)
+    if found.differences and not options.different:
+        raise ConfigError(
+            "\n".join([*found.differences, "  Expected runs of one testbed that are alike, or --different."])
+        )
+    write(found, output)
+    print(text.console(found))
+    print(f"Comparison: {output / PAGE}")
+    return stopped or status(found)
+
+
+def write(found: Comparison, output: Path) -> None:
+    """Write compare.json, compare.md and compare.html."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        (output / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        (output / "compare.md").write_text(text.markdown(found), encoding="utf-8")
+        write_comparison(found, output)
+    except OSError as error:
+        raise ConfigError(
+            f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir."
+        ) from None
+
+
+def status(found: Comparison) -> ExitStatus:
+    """What a script learns."""
+    if not found.tests:
+        return ExitStatus.NOTHING_MEASURED
+    by_word = {"regressed": ExitStatus.REGRESSED, "not measurable": ExitStatus.NOT_MEASURABLE}
+    return by_word.get(found.judgement, ExitStatus.MET)
+
+
+def _check_sides(rest: Sequence[str]) -> None:
+    """Refuse anything but two sides."""
+    unknown = next((argument for argument in rest if argument.startswith("-")), None)
+    if unknown or len(rest) != 2:
+        raise DataError(
+            f"{unknown} is not known" if unknown else f"BASE and CANDIDATE are needed, not {len(rest)} folders"
+        )
+
+
+def measure(options: argparse.Namespace, rest: Sequence[str], output: Path) -> int:
+    """Measure the two installations in turn, without what is measured already. Returns why it stopped early, or 0."""
+    prefixes = dict(installation(each) for each in options.installations)
+    if len(prefixes) < 2:
+        raise ConfigError("--installations: names one side twice.\n  Expected base=PREFIX candidate=PREFIX.")
+    if options.rounds < 1:
+        raise ConfigError(f"--rounds: {options.rounds} is none.\n  Expected 1 or more.")
+    chosen = ["-v", f"CAMPAIGN:{options.campaign}", "-v", f"SLA:{options.sla}", *_for_robot(rest)]
+    files = _testbed_files(options.testbed, prefixes, output)
+    plan = list(turns(output, options.rounds))
+    for turn in plan:
+        if turn.done:
+            continue
+        print(f"compare: run {turn.number} of {len(plan)}: {turn.role}, {prefixes[turn.role]}", flush=True)
+        turn.make_way()
+        turn.folder.mkdir(parents=True)
+        ended = _wait_for(
+            [sys.executable, str(ROOT / "tools" / "sla.py"), "--outputdir", str(turn.folder),
+             "-v", f"TESTBED:{files[turn.role]}", *chosen]
+        )  # fmt: skip
+        if ended not in _GOES_ON:
+            print(
+                f"compare: run {turn.number} ended with status {ended}. To go on: the same command with",
+                file=sys.stderr,
+            )
+            print(f"  --outputdir {output}", file=sys.stderr)
+            return ended
+        (turn.folder / STATUS_FILE).write_text(f"{ended}\n", encoding="utf-8")
+        if turn.number == 1:
+            _say_what_is_needed(turn, options.rounds)
+    return 0
+
+
+def _for_robot(rest: Sequence[str]) -> list[str]:
+    """What goes to Robot Framework: without suites and tags, the tests of Open vSwitch."""
+    taken = chosen_files(parse(rest, ROOT / "suites").assignments)
+    if taken:
+        name = next(iter(taken))
+        raise ConfigError(f"-v {name.upper()}: is not for compare.\n  Expected --{name} {taken[name]}.")
+    given = parse(rest, ROOT / "suites").arguments == tuple(rest) or any(
+        each.startswith(("-i", "--include")) for each in rest
+    )
+    return list(rest) if given else [*rest, "--include", "ovs-dpdk"]
+
+
+def _testbed_files(name: str, prefixes: dict[Role, str], output: Path) -> dict[Role, Path]:
+    testbed = load("testbeds", name, TestbedConfig)
+    files = {role: output / f"{role}.yaml" for role in prefixes}
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for role, prefix in prefixes.items():
+            write_testbed(testbed, ROOT / testbed.file, prefix, files[role])
+    except OSError as error:
+        raise ConfigError(
+            f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir."
+        ) from None
+    return files
+
+
+def _wait_for(argv: Sequence[str]) -> int:
+    """Run to the end. Ctrl-C reaches the run as well, which then takes its testbed down: that is waited for."""
+    process = subprocess.Popen(argv)
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    try:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                continue
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _say_what_is_needed(first: Turn, rounds: int) -> None:
+    """After the first run the number of tests is known, and with it how many runs can say anything."""
+    tests = len(read_runs(str(first.folder)).tests())
+    needed, planned = needed_samples(ALPHA / max(1, tests)), 2 * rounds
+    if planned < needed:
+        print(
+            f"compare: {tests} tests need {needed} runs on either side, and {rounds} rounds are {planned}: "
+            f"use --rounds {(needed + 1) // 2}, or fewer tests."
+        )
+
+
+def main() -> int:
+    """The command line; returns the exit status."""
+    options, rest = arguments().parse_known_args()
+    try:
+        return run(options, rest)
+    except DataError as error:
+        print(f"compare: {str(error).rstrip('.')}. Try `./run compare --help`.", file=sys.stderr)
+        return ExitStatus.USAGE
+    except CtbenchError as error:
+        print(f"compare: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -53,8 +53,8 @@ def verdict_line(record: Record) -> str:
     floor = floor_text(record)
     margin = f"   margin {_margin(record)}" if record.margin_pct is not None else ""
     line = f"  {_capacity(record)}   floor {floor}{margin}   {word}"
-    below = relative_text(record) if record.verdict == "met" else record.verdict_reason
-    return f"{line}\n{_indented(below, 4)}" if below else line
+    below = [relative_text(record), _repetitions(record)] if record.verdict == "met" else [record.verdict_reason]
+    return "\n".join([line, *(_indented(text, 4) for text in below if text)])
 
 
 def summary(records: Sequence[Record]) -> str:
@@ -73,8 +73,30 @@ def summary(records: Sequence[Record]) -> str:
             lines.append(_indented(record.verdict_reason, 4))
     counts = {word: sum(record.verdict == word for record in records) for word in _WORDS}
     total = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    lines += ["-" * WIDTH, total or "no test measured anything"]
+    lines += ["-" * WIDTH, *_effort(records), total or "no test measured anything"]
     return "\n".join(lines)
+
+
+def _effort(records: Sequence[Record]) -> list[str]:
+    """Where the time of the trials went: traffic that counts, ramps before it, and what is neither."""
+    trials = [made.trial for record in records for made in record.trials]
+    if not trials:
+        return []
+    traffic, ramps = sum(trial.duration_s for trial in trials), sum(trial.ramp_up_s for trial in trials)
+    beside = sum(trial.wall_s for trial in trials) - traffic - ramps
+    each = f"{beside / len(trials):.2f} s a trial"
+    return [
+        f"{len(trials)} trials: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up, {beside:.0f} s beside ({each})"
+    ]
+
+
+def _repetitions(record: Record) -> str:
+    """What several searches found; empty for one."""
+    if record.spread is None:
+        return ""
+    rate = format_rate if record.profile.kind == "connections" else lambda value: f"{format_count(value)} pps"
+    found = f"{rate(min(record.capacities))} to {rate(max(record.capacities))}"
+    return f"{len(record.capacities)} searches found {found}, a spread of {format_ratio(record.spread)}"
 
 
 def _capacity(record: Record) -> str:

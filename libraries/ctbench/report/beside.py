@@ -1,0 +1,87 @@
+"""The published tables with a line of this run in each, as the 2022 article sets two releases beside each other."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ctbench.report import facts, words
+from ctbench.report.page import Link, PublishedRow, PublishedTable
+from ctbench.report.reference import Figure, References, against
+from ctbench.report.rows import href
+from ctbench.results.published import Published
+from ctbench.results.store import Stored
+from ctbench.sla.floors import topology_key
+from ctbench.units import format_bits, format_count
+
+NOTE = (
+    "The published figures are from other hardware: they say what others saw, and promise nothing about this machine. "
+    "Difference is that of connections per second against the line above it, as in the article; against this run, "
+    "where the campaign shortened the connections, that of packets per second."
+)
+
+
+def published_tables(newest: Sequence[Stored], references: References, output: Path) -> tuple[PublishedTable, ...]:
+    """A table for each published topology and profile, in the order of their source. A topology that this run did not
+    measure says so."""
+    tables: dict[tuple[str, str, int], list[Published]] = {}
+    for figure in references.published:
+        if figure.key:
+            tables.setdefault((figure.key, figure.profile, figure.number), []).append(figure)
+    ordered = sorted(tables.items(), key=lambda item: item[0][2])
+    return tuple(_table(figures, newest, output) for _, figures in ordered)
+
+
+def _table(figures: Sequence[Published], newest: Sequence[Stored], output: Path) -> PublishedTable:
+    one = figures[0]
+    made = one.topology
+    cpus = words.cpus_and_queues(made.pmd_cpus or 0, made.rx_queues or 0)
+    title = f"{one.source.place.capitalize()}: {words.ruleset(made.ruleset).lower()}, {cpus}, {one.profile}"
+    rows = [_published_row(figure) for figure in sorted(figures, key=lambda figure: figure.source.dut)]
+    last = sorted(figures, key=lambda figure: figure.source.dut)[-1]
+    own = [each for each in newest if _is_of(each, one)]
+    rows += [_own_row(each, last, output) for each in own]
+    if not own:
+        rows.append(
+            PublishedRow("this run: no figure", words.DASH, words.DASH, words.DASH, words.DASH, words.DASH, ours=True)
+        )
+    return PublishedTable(title, tuple(rows))
+
+
+def _is_of(each: Stored, figure: Published) -> bool:
+    """Whether a record is of the topology and profile of a figure, or of a profile that was shortened from it."""
+    record = each.record
+    names = [record.profile.name]
+    names += [record.profile.derived_from] if record.profile.kind == "connections" else []
+    return topology_key(record.topology) == figure.key and figure.profile in names and record.measured is not None
+
+
+def _published_row(figure: Published) -> PublishedRow:
+    found = figure.measured
+    return PublishedRow(
+        name=figure.source.dut,
+        cps=words.rate(found.rate, "connections") if found.unit == "connections" else words.DASH,
+        active=format_count(found.active_connections) if found.active_connections is not None else words.DASH,
+        throughput=format_bits(found.bps) if found.bps is not None else words.DASH,
+        pps=f"{format_count(found.pps)} pps" if found.pps is not None else words.DASH,
+        difference=words.margin(figure.difference_pct),
+        ours=False,
+    )
+
+
+def _own_row(each: Stored, last: Published, output: Path) -> PublishedRow:
+    record, found = each.record, each.record.measured
+    assert found is not None
+    theirs = last.measured
+    cps = theirs.rate if theirs.unit == "connections" else None
+    beside = against(record, Figure(last.label, last.profile, cps, theirs.pps))
+    short = "" if record.profile.name == last.profile else f", {record.profile.name}"
+    doubt = ", not measured" if record.verdict == "not measured" else ""
+    return PublishedRow(
+        name=f"this run: {facts.dut(record)}{short}{doubt}",
+        cps=words.rate(found.rate, "connections") if found.unit == "connections" else words.DASH,
+        active=format_count(found.active_connections),
+        throughput=format_bits(found.bps),
+        pps=f"{format_count(found.pps)} pps",
+        difference=f"{words.margin(beside.difference_pct)}{' (packets)' if short else ''}" if beside else words.DASH,
+        ours=True,
+        record=Link("record", href(each.path, output)),
+    )

@@ -1,0 +1,58 @@
+"""One test over several runs."""
+
+from collections.abc import Sequence
+
+from ctbench.report import words
+from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
+from ctbench.results.record import Record, Word
+from ctbench.units import format_margin, parse_number
+
+_MARKS: dict[Word, Mark] = {"met": "dot", "missed": "cross", "not measured": "ring"}
+_STYLES: dict[Word, str] = {"met": "run-met", "missed": "run-missed", "not measured": "run-unmeasured"}
+
+
+def history_charts(tests: Sequence[Sequence[Record]]) -> list[XyChart]:
+    """A chart for each test that was measured in several runs, its records oldest first."""
+    return [_chart([record for record in test if record.measured]) for test in tests if _runs(test) > 1]
+
+
+def _runs(test: Sequence[Record]) -> int:
+    return len([record for record in test if record.measured])
+
+
+def _chart(records: Sequence[Record]) -> XyChart:
+    newest, unit = records[-1], records[-1].profile.kind
+    rates = [record.measured.rate if record.measured else 0.0 for record in records]
+    points = [Point(float(place), rate, _hint(record, rate)) for place, (record, rate) in
+              enumerate(zip(records, rates, strict=True))]  # fmt: skip
+    marked, legend = [], []
+    for word, mark in _MARKS.items():
+        some = tuple(point for point, record in zip(points, records, strict=True) if record.verdict == word)
+        if some:
+            marked.append(Series(some, _STYLES[word], mark=mark))
+            legend.append(LegendItem(mark, _STYLES[word], word))
+    floor = newest.floors.cps if unit == "connections" else newest.floors.pps
+    guides = [_floor_guide(floor, newest)] if floor else []
+    change = f", {format_margin((rates[-1] / rates[0] - 1) * 100)} against the first" if rates[0] else ""
+    return XyChart(
+        title=newest.test,
+        caption=f"{words.plural(len(records), 'run')}; the newest has {words.rate(rates[-1], unit)}{change}.",
+        x=Axis("start of the test, UTC", words="label", labels=tuple(_label(record) for record in records)),
+        y=Axis(f"{unit} per second"),
+        legend=tuple(legend),
+        series=(Series(tuple(points), "run-line", joined=True), *marked),
+        guides=tuple(guides),
+    )
+
+
+def _floor_guide(floor: str, newest: Record) -> Guide:
+    value = parse_number(floor.removeprefix(">=").strip())
+    return Guide("y", value, f"floor {words.rate(value, newest.profile.kind)}", "floor")
+
+
+def _label(record: Record) -> str:
+    return f"{record.started:%m-%d %H:%M}"
+
+
+def _hint(record: Record, rate: float) -> str:
+    return f"{words.moment(record.started)}: {words.rate(rate, record.profile.kind)}, {record.verdict}"

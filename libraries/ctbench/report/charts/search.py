@@ -1,0 +1,109 @@
+"""The trials of one search: load against loss, and what a connection (or packet) waited at each load."""
+
+from ctbench.report import words
+from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
+from ctbench.report.charts.scale import loss_words
+from ctbench.results.record import Record, TrialRecord
+from ctbench.units import format_duration, format_ratio, parse_number, parse_ratio
+
+_MARKS: dict[str, Mark] = {"good": "dot", "bad": "cross", "invalid": "ring"}
+_MEANS = {
+    "good": "good: lost no more than the limit",
+    "bad": "bad: lost more, or too slow",
+    "invalid": "invalid: says nothing about the DUT",
+}
+
+
+def search_chart(record: Record) -> XyChart:
+    """Every trial of a record: what was offered, and what was lost of it."""
+    series, legend = [], []
+    for state, mark in _MARKS.items():
+        points = tuple(
+            Point(made.trial.load, made.trial.loss_ratio, _sentence(number, made))
+            for number, made in enumerate(record.trials, 1)
+            if made.state == state
+        )
+        if points:
+            series.append(Series(points, f"trial-{state}", mark=mark))
+            legend.append(LegendItem(mark, f"trial-{state}", _MEANS[state]))
+    limit = _loss_limit(record)
+    guides = [Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
+    floor = _floor_load(record)
+    if floor:
+        guides.append(Guide("x", floor, f"floor {words.rate(floor, record.profile.kind)}", "floor"))
+    if record.measured and record.measured.rate and any(made.state == "good" for made in record.trials):
+        name = "tried" if record.limited_by == "floor" else "capacity"
+        at = record.measured.rate
+        guides.append(Guide("x", at, f"{name} {words.rate(at, record.profile.kind)}", "capacity"))
+    counts = ", ".join(
+        f"{sum(made.state == state for made in record.trials)} {state}"
+        for state in _MARKS
+        if any(made.state == state for made in record.trials)
+    )
+    return XyChart(
+        title="Trials of the search: load against loss",
+        caption=f"{words.plural(len(record.trials), 'trial')}: {counts}.",
+        x=Axis(f"offered {record.profile.kind} per second", scale="log"),
+        y=Axis("lost", scale="loss", words="loss"),
+        legend=tuple(legend),
+        series=tuple(series),
+        guides=tuple(guides),
+    )
+
+
+def waiting_chart(record: Record) -> XyChart | None:
+    """Set-up time (connections) or one-way latency (packets) at each load that was tried; None where none was seen.
+    Invalid trials are left out: their times are the generator's."""
+    name = "set-up time" if record.profile.kind == "connections" else "latency"
+    valid = sorted((made for made in record.trials if made.state != "invalid"), key=lambda made: made.trial.load)
+    seen = [(made.trial.load, times) for made in valid if (times := _times(made))]
+    if len({load for load, _ in seen}) < 2:
+        return None
+    lines = []
+    for number, (style, quantile) in enumerate((("p50", "half of them"), ("p99", "99 of 100"), ("max", "the slowest"))):
+        points = tuple(
+            Point(load, times[number], f"{words.rate(load, record.profile.kind)}: {quantile} within "
+                  f"{format_duration(times[number] / 1e6)}")
+            for load, times in seen
+        )  # fmt: skip
+        lines.append(Series(points, f"wait-{style}", mark="dot", joined=True))
+    load, times = max(((load, times) for load, times in seen), key=lambda each: each[1][1])
+    return XyChart(
+        title=f"{name.capitalize()} at each load",
+        caption=f"At worst, 99 of 100 took at most {format_duration(times[1] / 1e6)}, at "
+        f"{words.rate(load, record.profile.kind)}.",
+        x=Axis(f"offered {record.profile.kind} per second", scale="log"),
+        y=Axis(name, scale="log", words="microseconds"),
+        legend=(
+            LegendItem("line", "wait-p50", "half of them (p50)"),
+            LegendItem("line", "wait-p99", "99 of 100 (p99)"),
+            LegendItem("line", "wait-max", "the slowest"),
+        ),
+        series=tuple(lines),
+    )
+
+
+def _times(made: TrialRecord) -> tuple[float, float, float] | None:
+    """Median, 99th percentile and maximum, microseconds."""
+    found = made.trial.setup_time_us or made.latency_us
+    return (found.p50, found.p99, found.max) if found and found.p50 > 0 else None
+
+
+def _sentence(number: int, made: TrialRecord) -> str:
+    trial = made.trial
+    what = f"trial {number}: {words.rate(trial.load, trial.unit)} offered, {loss_words(trial.loss_ratio)} lost"
+    return f"{what}, {made.state}{': ' + made.reason if made.reason else ''}"
+
+
+def _loss_limit(record: Record) -> float | None:
+    """The loss up to which a trial was good: the floor's own, else the campaign's."""
+    if record.floors.loss_ratio:
+        return parse_ratio(record.floors.loss_ratio.removeprefix("<=").strip())
+    limit = record.campaign.get("loss_ratio")
+    return float(limit) if isinstance(limit, int | float) else None
+
+
+def _floor_load(record: Record) -> float | None:
+    """The promised rate in the unit of the load."""
+    promised = record.floors.cps if record.profile.kind == "connections" else record.floors.pps
+    return parse_number(promised.removeprefix(">=").strip()) if promised else None

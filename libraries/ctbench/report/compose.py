@@ -1,0 +1,127 @@
+"""The page of a report from what was found in the folders of its runs. Reads nothing but that."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ctbench.report import facts, headline, method
+from ctbench.report.beside import NOTE, published_tables
+from ctbench.report.charts.cost import cost_charts
+from ctbench.report.charts.history import history_charts
+from ctbench.report.charts.scaling import scaling_charts
+from ctbench.report.material import Material
+from ctbench.report.page import Gallery, Link, Page, Reasons
+from ctbench.report.reference import NONE, References
+from ctbench.report.rows import INTO, group_rows, href, make_rows, searches, suite_name
+from ctbench.results.record import Record
+from ctbench.results.store import Broken
+from ctbench.results.without_record import WithoutRecord
+
+#: Files of a run beside its records, with what is in them.
+_FILES = (
+    ("log.html", "Robot Framework's log", "every keyword and trial as it ran"),
+    ("robot-report.html", "Robot Framework's report", "the tests by suite and tag"),
+    ("output.xml", "output.xml", "for Jenkins' Robot publisher, rebot and pabot"),
+    ("records", "records/", "one JSON file per test, with every trial"),
+    ("dut", "dut/", "logs of the device under test"),
+)
+
+
+def compose(material: Material, output: Path, references: References = NONE) -> Page:
+    """Everything that the page says; links are relative to `output`, the folder that it will stand in."""
+    newest, tally = material.newest, headline.Tally.of(material)
+    records = [each.record for each in newest]
+    rows = make_rows(newest, output, references)
+    run_ids = list(dict.fromkeys(each.record.run_id for each in material.stored))
+    return Page(
+        title=_title(records),
+        tone=tally.tone,
+        sentence=headline.sentence(tally),
+        details=headline.details(tally, records),
+        counts=headline.counts(tally),
+        facts=facts.first_screen(records, len(run_ids)),
+        problems=tuple(row for row in sorted(rows, key=lambda row: row.verdict) if row.verdict != "met"),
+        without_record=_reasons(material.without_record),
+        unreadable=tuple(_unreadable(broken, output) for broken in material.broken),
+        groups=group_rows(rows, newest),
+        reference=_reference_note(records, references),
+        galleries=tuple(gallery for gallery in _galleries(material, records, references) if gallery.charts),
+        published=published_tables(newest, references, output),
+        published_note=NOTE,
+        searches=searches(newest, rows),
+        environment=facts.environment(records, run_ids),
+        methodology=method.methodology(records),
+        deviations=method.deviations(records),
+        sources=method.floor_sources(records),
+        notes=method.notes(records),
+        links=_links(material.folders, output),
+        runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in material.folders),
+    )
+
+
+def _title(records: Sequence[Record]) -> str:
+    """What was tested: the versions of the devices under test."""
+    duts = list(dict.fromkeys(name for record in records if (name := facts.dut(record))))
+    return f"Performance SLA of {' and '.join(duts)}" if duts else "Performance SLA"
+
+
+def _galleries(material: Material, records: Sequence[Record], references: References) -> list[Gallery]:
+    tests = [[each.record for each in test] for test in material.by_test().values()]
+    return [
+        Gallery(
+            "scaling",
+            "Rate by CPUs and queues",
+            "How far a device under test gets with more CPUs and receive queues. Published figures are from other "
+            "hardware.",
+            tuple(scaling_charts(records, references)),
+        ),
+        Gallery(
+            "cost",
+            "What connection tracking and NAT cost",
+            "The rate that is left of plain forwarding, with the same profile on the same machine.",
+            tuple(cost_charts(records)),
+        ),
+        Gallery(
+            "history",
+            "History over the runs",
+            "Tests that were measured in more than one of the runs on this page.",
+            tuple(history_charts(tests)),
+        ),
+    ]
+
+
+def _reasons(tests: Sequence[WithoutRecord]) -> tuple[Reasons, ...]:
+    """Tests without a record by their outcome and reason; the failed ones first, then the commonest reasons."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for test in tests:
+        name = f"{suite_name(test.suite).rpartition(INTO)[2]}: {test.test}"
+        by_reason.setdefault((test.outcome, test.reason), []).append(name)
+    ordered = sorted(by_reason.items(), key=lambda item: (item[0][0], -len(item[1])))
+    return tuple(Reasons(outcome, reason, tuple(names)) for (outcome, reason), names in ordered)
+
+
+def _unreadable(broken: Broken, output: Path) -> str:
+    """Why a file is no record, with its name as the links have it."""
+    return broken.reason.replace(str(broken.path), href(broken.path, output))
+
+
+def _reference_note(records: Sequence[Record], references: References) -> str:
+    """What the column `against` holds the figures against."""
+    if references.series:
+        others = " Published figures are from other hardware." if references.published else ""
+        return f"Reference: {', '.join(references.series)}.{others}"
+    if any(record.floors.reference for record in records):
+        return "Reference: figures published elsewhere, as the SLA file has them beside its floors; other hardware."
+    return ""
+
+
+def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
+    """The files that are there, of each run."""
+    links = []
+    for folder in folders:
+        name = f"{folder.resolve().name}: " if len(folders) > 1 else ""
+        links += [
+            Link(f"{name}{text}", href(folder / file, output), about)
+            for file, text, about in _FILES
+            if (folder / file).exists()
+        ]
+    return tuple(links)

@@ -1,0 +1,137 @@
+"""What the figures depend on: versions, machines, generator, testbed. Each value once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ctbench.report import words
+from ctbench.report.page import Fact
+from ctbench.results.record import Record
+
+
+def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
+    """The few facts that everybody asks for."""
+    if not records:
+        return ()
+    first, last = min(record.started for record in records), max(record.ended for record in records)
+    traffic = sum(record.traffic_s for record in records)
+    when = f"{words.span(first, last)}, {words.length(traffic)} of it traffic"
+    found = [
+        _fact("Device under test", (dut(record) for record in records)),
+        _fact("Machine", (_short_machine(facts) for record in records for facts in _dut_machines(record))),
+        _fact("Testbed and campaign", (_where(record) for record in records)),
+        Fact("Measured", (when,)),
+        *([Fact("Runs", (f"{runs} runs; where one measured a test again, the newest counts",))] if runs > 1 else []),
+    ]
+    return tuple(fact for fact in found if fact.values)
+
+
+def environment(records: Sequence[Record], run_ids: Sequence[str]) -> tuple[Fact, ...]:
+    """Everything that a reader needs to compare figures. `run_ids` are those of older records too."""
+    found = [
+        _fact("Device under test", (_whole_dut(record) for record in records)),
+        _fact("Machine of the DUT", (machine(facts) for record in records for facts in _dut_machines(record))),
+        _fact("Memory of OVS", (_memory(record) for record in records)),
+        _fact("Hugepages", (_hugepages(facts) for record in records for facts in _dut_machines(record))),
+        _fact("Traffic generator", (_generator(record) for record in records)),
+        _fact("Machine of the generator", (machine(record.environment.machine) for record in records)),
+        _fact("CPUs", (_placement(record) for record in records)),
+        _fact("Testbed", (testbed(record) for record in records)),
+        _fact("Generator's ceiling", (_ceiling(record) for record in records)),
+        _fact("Suite version", (record.tool_version for record in records)),
+        _fact("Runs", run_ids),
+    ]
+    return tuple(fact for fact in found if fact.values)
+
+
+def dut(record: Record) -> str:
+    """`Open vSwitch 3.1.0`, `Linux 6.18.44`; empty for the cable."""
+    facts = record.environment.dut
+    if record.topology.datapath == "cable":
+        return ""
+    if facts.get("version"):
+        return f"Open vSwitch {facts['version']}"
+    return f"Linux {facts['kernel']}" if facts.get("kernel") else words.datapath(record.topology.datapath)
+
+
+def machine(facts: Mapping[str, Any]) -> str:
+    """`Intel Xeon …, 2 CPUs, KVM, Debian …, Linux …`; empty where nothing is known."""
+    if not facts.get("cpu_model"):
+        return ""
+    parts = [str(facts["cpu_model"]).replace("(R)", ""), words.plural(len(facts.get("usable_cpus") or ()), "CPU")]
+    virtual = str(facts.get("virtualisation", ""))
+    parts += [f"virtual machine ({virtual})"] if virtual and virtual != "none" else []
+    parts += [str(facts["distribution"])] if facts.get("distribution") else []
+    parts += [f"Linux {facts['kernel']}"] if facts.get("kernel") else []
+    return ", ".join(parts)
+
+
+def _short_machine(facts: Mapping[str, Any]) -> str:
+    return ", ".join(machine(facts).split(", ")[:3])
+
+
+def _where(record: Record) -> str:
+    return f"{record.environment.testbed.get('name', '?')}, {record.campaign.get('name', '?')}"
+
+
+def testbed(record: Record) -> str:
+    """The testbed's name with its description."""
+    facts = record.environment.testbed
+    about = str(facts.get("description", ""))
+    return f"{facts.get('name', '')}: {about}" if about else str(facts.get("name", ""))
+
+
+def _dut_machines(record: Record) -> list[Mapping[str, Any]]:
+    facts = record.environment.dut.get("machine") or record.environment.machine
+    return [facts] if isinstance(facts, dict) else []
+
+
+def _whole_dut(record: Record) -> str:
+    facts, name = record.environment.dut, dut(record)
+    if not name:
+        return ""
+    parts = [name]
+    parts += [f"DPDK {facts['dpdk_version']}"] if facts.get("dpdk_version") else []
+    parts += [f"{tool} {facts[tool]}" for tool in ("iptables", "nftables") if facts.get(tool)]
+    return f"{words.datapath(record.topology.datapath)}: {', '.join(parts)}"
+
+
+def _memory(record: Record) -> str:
+    facts = record.environment.dut.get("memory")
+    if not isinstance(facts, dict):
+        return ""
+    pages = "ordinary pages" if facts.get("kind") == "no-huge" else str(facts.get("kind", ""))
+    return f"{facts.get('megabytes', '?')} MB, {pages}"
+
+
+def _hugepages(facts: Mapping[str, Any]) -> str:
+    pages = facts.get("hugepages")
+    if not isinstance(pages, list):
+        return ""
+    reserved = [f"{page['total']} of {page['size_kb']} kB" for page in pages if page.get("total")]
+    return ", ".join(reserved) or "none reserved"
+
+
+def _generator(record: Record) -> str:
+    facts = record.environment.generator
+    parts = [str(facts[key]) for key in ("type", "version", "wiring") if facts.get(key)]
+    return ", ".join(parts)
+
+
+def _placement(record: Record) -> str:
+    facts = record.environment.dut.get("placement")
+    if not isinstance(facts, dict):
+        return ""
+    cpus = "; ".join(f"{name} {', '.join(map(str, facts[name]))}" for name in ("generator", "pmd", "housekeeping")
+                     if facts.get(name))  # fmt: skip
+    return f"{cpus} (threads share CPUs)" if facts.get("oversubscribed") else cpus
+
+
+def _ceiling(record: Record) -> str:
+    if record.ceiling is None:
+        return ""
+    return f"{record.profile.name}: {words.rate(record.ceiling, record.profile.kind)}"
+
+
+def _fact(name: str, values: Iterable[str]) -> Fact:
+    """Each value once, in the order of the records."""
+    return Fact(name, tuple(dict.fromkeys(value for value in values if value)))

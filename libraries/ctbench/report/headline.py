@@ -1,0 +1,114 @@
+"""The verdict of a whole run in one sentence, with counts."""
+
+from dataclasses import dataclass
+
+from ctbench.report import words
+from ctbench.report.material import Material
+from ctbench.report.page import Count, Tone
+from ctbench.results.record import Record
+from ctbench.units import format_margin
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many tests came to which end."""
+
+    met: int
+    missed: int
+    not_measured: int
+    skipped: int
+    failed: int
+    unreadable: int
+
+    @classmethod
+    def of(cls, material: Material) -> "Tally":
+        """Count what was found."""
+        verdicts = [each.record.verdict for each in material.newest]
+        outcomes = [test.outcome for test in material.without_record]
+        return cls(
+            met=verdicts.count("met"),
+            missed=verdicts.count("missed"),
+            not_measured=verdicts.count("not measured"),
+            skipped=outcomes.count("skipped"),
+            failed=outcomes.count("failed"),
+            unreadable=len(material.broken),
+        )
+
+    @property
+    def judged(self) -> int:
+        """Tests that left a record."""
+        return self.met + self.missed + self.not_measured
+
+    @property
+    def tone(self) -> Tone:
+        """The worst news decides. Green only where something was measured and nothing is in doubt."""
+        if self.missed:
+            return "missed"
+        if self.not_measured or self.failed or self.unreadable or not self.met:
+            return "unmeasured"
+        return "met"
+
+
+def sentence(tally: Tally) -> str:
+    """The verdict: what is missed comes first, then what is not known."""
+    slas = words.plural(tally.judged, "SLA")
+    if not tally.judged:
+        return "Nothing was measured."
+    met = [f"{words.thousands(tally.met)} {_are(tally.met)} met"] if tally.met else []
+    unknown = [f"{words.thousands(tally.not_measured)} could not be measured"] if tally.not_measured else []
+    if tally.missed:
+        which = f"{words.thousands(tally.missed)} of {slas} {_are(tally.missed)}"
+        rest = "".join(f"{mark} {text}" for mark, text in zip(";,", met + unknown, strict=False))
+        return f"{'The only SLA is' if tally.judged == 1 else which} missed{rest}."
+    if not tally.met:
+        return "The only SLA could not be measured." if tally.judged == 1 else f"None of {slas} could be measured."
+    if tally.not_measured:
+        return f"No SLA is missed, but {words.thousands(tally.not_measured)} of {slas} could not be measured; {met[0]}."
+    return "The SLA that was measured is met." if tally.met == 1 else f"All {slas} that were measured are met."
+
+
+def details(tally: Tally, newest: list[Record]) -> tuple[str, ...]:
+    """What has to be known beside the verdict."""
+    said = []
+    met = [record for record in newest if record.verdict == "met" and record.margin_pct is not None]
+    if met:
+        nearest = min(met, key=lambda record: record.margin_pct or 0.0)
+        margin = format_margin(nearest.margin_pct or 0.0)
+        said.append(f"Of those met, the nearest to its floor is {_named(nearest)} ({margin}).")
+    if tally.skipped:
+        said.append(f"{words.plural(tally.skipped, 'test')} {_was(tally.skipped)} skipped: this testbed lacks what "
+                    f"{'it needs' if tally.skipped == 1 else 'they need'}.")  # fmt: skip
+    if tally.failed:
+        said.append(f"{words.plural(tally.failed, 'test')} failed before anything was measured.")
+    if tally.unreadable:
+        what = "file is no record" if tally.unreadable == 1 else "files are no records"
+        said.append(f"{words.thousands(tally.unreadable)} {what} and {_are(tally.unreadable)} not counted.")
+    return tuple(said)
+
+
+def counts(tally: Tally) -> tuple[Count, ...]:
+    """The tiles below the sentence. The three verdicts always, the others where there are any."""
+    always = (
+        Count(tally.met, "met", words.SIGNS["met"], "met"),
+        Count(tally.missed, "missed", words.SIGNS["missed"], "missed"),
+        Count(tally.not_measured, "not measured", words.SIGNS["not measured"], "unmeasured"),
+    )
+    others = (
+        Count(tally.skipped, "skipped", words.DASH, "skipped"),
+        Count(tally.failed, "failed, no record", "!", "unmeasured"),
+        Count(tally.unreadable, "unreadable", "!", "unmeasured"),
+    )
+    return (*always, *(count for count in others if count.number))
+
+
+def _named(record: Record) -> str:
+    """A test with its suite: rows of two suites may have the same name."""
+    return f"“{record.test}” ({record.suite.rpartition('.')[2]})"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"

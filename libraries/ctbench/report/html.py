@@ -1,0 +1,43 @@
+"""Pages as HTML: one file and its style sheet, with nothing that Jenkins' default Content-Security-Policy forbids.
+
+That policy is `sandbox; default-src 'none'; img-src 'self'; style-src 'self';`: no script, no style element, no style
+attribute, no font or image from elsewhere. Charts are inline SVG with presentation attributes and classes.
+"""
+
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from ctbench.report import words
+from ctbench.report.charts import draw
+from ctbench.report.page import Page, Row
+
+TEMPLATES = Path(__file__).with_name("templates")
+STYLE_SHEET = TEMPLATES / "report.css"
+
+
+def report_html(page: Page) -> str:
+    """The page of a run, or of several."""
+    return environment().get_template("report.html.j2").render(page=page)
+
+
+@cache
+def environment() -> Environment:
+    """The templates, with the filters that draw. Everything that is not drawn here is escaped."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    # What these draw is marked as safe in the templates: it is made of escaped elements.
+    made.filters |= {"svg": draw.draw, "swatch": draw.swatch, "margin_bar": _margin_bar}
+    made.filters["thousands"] = words.thousands
+    return made
+
+
+def _margin_bar(row: Row) -> str:
+    return draw.margin_bar(row.margin_pct or 0.0, row.tone)

@@ -1,0 +1,78 @@
+"""junit.xml for Jenkins and GitLab: a case for each test, with Floor, Measured, Margin and Verdict as properties."""
+
+from collections.abc import Sequence
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from ctbench.report import words
+from ctbench.report.material import Material
+from ctbench.report.page import Row
+from ctbench.results.record import Record
+from ctbench.results.store import Stored
+
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+def junit_xml(material: Material, rows: Sequence[Row]) -> str:
+    """Missed is a failure, not measured an error: both are red, and told apart. Skipped stays skipped. `rows` are those
+    of the page, in the order of `material.newest`."""
+    suites: dict[str, list[ET.Element]] = {}
+    for each, row in zip(material.newest, rows, strict=True):
+        suites.setdefault(each.record.suite, []).append(_case(each, row))
+    for test in material.without_record:
+        case = ET.Element("testcase", classname=test.suite, name=test.test, time="0")
+        kind = "skipped" if test.outcome == "skipped" else "error"
+        ET.SubElement(case, kind, message=_clean(test.reason))
+        suites.setdefault(test.suite, []).append(case)
+    for broken in material.broken:
+        case = ET.Element("testcase", classname="records", name=broken.path.name, time="0")
+        ET.SubElement(case, "error", type="unreadable", message="is no record, see report.html")
+        suites.setdefault("records", []).append(case)
+    root = ET.Element("testsuites", name="conntrack performance SLA")
+    for name, cases in suites.items():
+        suite = ET.SubElement(root, "testsuite", name=name, **_counts(cases))
+        suite.extend(cases)
+    ET.indent(root, " ")
+    return _DECLARATION + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(each: Stored, row: Row) -> ET.Element:
+    record = each.record
+    case = ET.Element("testcase", classname=record.suite, name=record.test, time=f"{record.wall_s:.3f}")
+    properties = ET.SubElement(case, "properties")
+    for name, value in _properties(record, row).items():
+        ET.SubElement(properties, "property", name=name, value=_clean(value))
+    if record.verdict == "missed":
+        ET.SubElement(case, "failure", type="missed", message=_clean(f"Missed: {record.verdict_reason}"))
+    elif record.verdict == "not measured":
+        ET.SubElement(case, "error", type="not measured", message=_clean(f"Not measured: {record.verdict_reason}"))
+    return case
+
+
+def _properties(record: Record, row: Row) -> dict[str, str]:
+    """What Robot Framework's metadata of the test say too, and where the figures are from."""
+    return {
+        "Floor": row.floor,
+        "Measured": row.measured,
+        "Margin": row.margin,
+        "Verdict": row.verdict,
+        "Spread": f"{row.spread} {row.spread_of}".strip(),
+        "Topology": row.topology,
+        "Profile": row.profile,
+        "Campaign": str(record.campaign.get("name", "")),
+        "Started": words.moment(record.started),
+        "Record": row.record.href,
+    }
+
+
+def _counts(cases: Sequence[ET.Element]) -> dict[str, Any]:
+    """Attributes of a suite."""
+    found = {kind: str(sum(case.find(tag) is not None for case in cases)) for kind, tag in
+             (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))}  # fmt: skip
+    seconds = sum(float(case.get("time", "0")) for case in cases)
+    return {"tests": str(len(cases)), **found, "time": f"{seconds:.3f}"}
+
+
+def _clean(text: str) -> str:
+    """Without the control characters that XML cannot hold."""
+    return "".join(letter for letter in text if letter >= " " or letter in "\t\n")

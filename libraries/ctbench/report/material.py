@@ -1,0 +1,98 @@
+"""What a report is made from: the records of one or more runs, and what could not be read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctbench.errors import ConfigError
+from ctbench.results import without_record
+from ctbench.results.record import Record
+from ctbench.results.store import Broken, Stored, read_stored
+from ctbench.results.without_record import WithoutRecord
+from ctbench.sla.floors import topology_key
+
+#: Where pabot keeps the output folders of its processes, below its own.
+PABOT_RESULTS = "pabot_results"
+
+#: What makes two records of one test: suite, test, topology, profile, campaign, testbed.
+Identity = tuple[str, str, str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Material:
+    """Everything that was found in the folders of the runs."""
+
+    #: The folders as they were asked for, those of pabot's processes in their places.
+    folders: tuple[Path, ...]
+    #: Oldest first.
+    stored: tuple[Stored, ...]
+    broken: tuple[Broken, ...]
+    #: Tests that were skipped or failed before they measured anything.
+    without_record: tuple[WithoutRecord, ...]
+
+    @property
+    def newest(self) -> tuple[Stored, ...]:
+        """The record that counts for each test: the newest one. In the order in which the tests ran."""
+        return tuple(sorted((each[-1] for each in self.by_test().values()), key=lambda each: each.record.started))
+
+    def by_test(self) -> dict[Identity, list[Stored]]:
+        """All records of each test, oldest first."""
+        tests: dict[Identity, list[Stored]] = {}
+        for each in self.stored:
+            tests.setdefault(identity(each.record), []).append(each)
+        return tests
+
+
+def identity(record: Record) -> Identity:
+    """What a record has in common with those of the same test in other runs."""
+    return (
+        record.suite,
+        record.test,
+        topology_key(record.topology),
+        record.profile.name,
+        str(record.campaign.get("name", "")),
+        str(record.environment.testbed.get("name", "")),
+    )
+
+
+def read_material(folders: Sequence[Path]) -> Material:
+    """Read runs, each with the runs of pabot's processes below it. `ConfigError` names a folder that holds none."""
+    places = [place for folder in folders for place in _places(folder)]
+    stored: list[Stored] = []
+    broken: list[Broken] = []
+    without: list[WithoutRecord] = []
+    for place in places:
+        records, unreadable = read_stored(place)
+        tests, unreadable_list = without_record.read(place)
+        stored += records
+        broken += unreadable + unreadable_list
+        without += tests
+    measured = {(each.record.suite, each.record.test) for each in stored}
+    left = [each for each in dict.fromkeys(without) if (each.suite, each.test) not in measured]
+    return Material(
+        folders=tuple(places),
+        stored=tuple(sorted(stored, key=lambda each: each.record.started)),
+        broken=tuple(broken),
+        without_record=tuple(left),
+    )
+
+
+def _places(folder: Path) -> list[Path]:
+    """The folders with records in and below a run's folder."""
+    below = sorted((folder / PABOT_RESULTS).glob("*"), key=_by_number)
+    found = [place for place in [folder, *below] if _holds_a_run(place)]
+    if not found:
+        raise ConfigError(
+            f"{folder}: holds no run.\n  Expected a folder that ./run sla wrote, with records/ in it, "
+            "for example results/latest."
+        )
+    return found
+
+
+def _holds_a_run(place: Path) -> bool:
+    return (place / "records").is_dir() or (place / without_record.WITHOUT_RECORD_FILE).is_file()
+
+
+def _by_number(path: Path) -> tuple[int, str]:
+    """pabot numbers its processes: 10 comes after 9."""
+    return (int(path.name) if path.name.isdigit() else -1, path.name)

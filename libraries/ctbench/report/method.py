@@ -1,0 +1,93 @@
+"""How the figures were measured, and where that deviates from the standards."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ctbench.report import words
+from ctbench.report.page import Deviation, Note
+from ctbench.results.record import Record
+from ctbench.units import format_duration, format_ratio
+
+#: Sustain phases that are asked for, seconds, and the loss of RFC 9411.
+_RFC_9411_SUSTAIN_S = 300.0
+_RFC_2544_SUSTAIN_S = 60.0
+_RFC_9411_LOSS = 1e-5
+
+_VERDICTS = (
+    "Met: measured, and at or above every threshold of the floor. “At least” says that the generator or the "
+    "campaign's range ended before the DUT did.",
+    "Missed: measured, and below the floor.",
+    "Not measured: the generator or the testbed was the limit, or something broke. The figure says nothing about the "
+    "DUT and is never counted as met.",
+    "Measured is the capacity: the highest load whose loss stayed within the limit. Lost is everything that was "
+    "intended and not completed, also what was never sent. State is flushed before each trial.",
+    "Spread is the range of repeated searches relative to their median; of a single search, how far above the "
+    "capacity the next load was that did not hold.",
+)
+
+
+def methodology(records: Sequence[Record]) -> tuple[str, ...]:
+    """What the words on the page mean, and what the campaigns say of themselves."""
+    campaigns = dict.fromkeys(
+        f"Campaign {record.campaign.get('name', '')}: {str(record.campaign.get('description', '')).strip()}"
+        for record in records
+    )
+    return (*campaigns, *_VERDICTS)
+
+
+def deviations(records: Sequence[Record]) -> tuple[Deviation, ...]:
+    """Where the campaigns fall short of the standards, by what the trials of the records really were."""
+    found: list[Deviation] = []
+    connections = [record for record in records if record.profile.kind == "connections" and record.trials]
+    packets = [record for record in records if record.profile.kind == "packets" and record.trials]
+    if lengths := _short(connections, _RFC_9411_SUSTAIN_S):
+        found.append(Deviation("RFC 9411, 7.2", "a sustain phase of 300 s", lengths))
+    if lengths := _short(packets, _RFC_2544_SUSTAIN_S):
+        found.append(Deviation("RFC 2544, 24", "trials of at least 60 s", lengths))
+    limits = sorted({limit for record in connections if (limit := _loss_limit(record)) > _RFC_9411_LOSS})
+    if limits:
+        allowed = ", ".join(format_ratio(limit) for limit in limits)
+        found.append(Deviation("RFC 9411, 7.2", "fewer than 0.001 % failed transactions", f"at most {allowed} lost"))
+    if any(_loss_limit(record) > 0 for record in packets):
+        allowed = ", ".join(sorted({format_ratio(_loss_limit(record)) for record in packets}))
+        found.append(Deviation("RFC 2544, 26.1", "throughput without any loss", f"at most {allowed} lost"))
+    stand_ins = {(old, new) for record in records for old, new in _stand_ins(record) if record.profile.name == new}
+    found += [
+        Deviation("2022 article", f"the profile {old}", f"{new}, whose floor follows from the same packet rate")
+        for old, new in sorted(stand_ins)
+    ]
+    return tuple(found)
+
+
+def floor_sources(records: Sequence[Record]) -> tuple[Note, ...]:
+    """Where the promises come from."""
+    return _counted([record.floors.source for record in records])
+
+
+def notes(records: Sequence[Record]) -> tuple[Note, ...]:
+    """What the records say of themselves, each sentence once."""
+    return _counted([note for record in records for note in dict.fromkeys(record.notes)])
+
+
+def _counted(sentences: Sequence[str]) -> tuple[Note, ...]:
+    return tuple(Note(text, words.plural(count, "test")) for text, count in Counter(sentences).items())
+
+
+def _short(records: Sequence[Record], asked_s: float) -> str:
+    """The shortest and longest sustain phase of the trials that results rest on, where that is too short."""
+    longest = [max(made.trial.duration_s for made in record.trials) for record in records]
+    shortest = [min(made.trial.duration_s for made in record.trials) for record in records]
+    if not longest or min(longest) >= asked_s:
+        return ""
+    least, most = min(shortest), max(longest)
+    return format_duration(least) if least == most else f"{format_duration(least)} to {format_duration(most)}"
+
+
+def _loss_limit(record: Record) -> float:
+    limit = record.campaign.get("loss_ratio")
+    return float(limit) if isinstance(limit, int | float) else 0.0
+
+
+def _stand_ins(record: Record) -> list[tuple[str, str]]:
+    profiles = record.campaign.get("profiles")
+    return [(str(old), str(new)) for old, new in profiles.items()] if isinstance(profiles, dict) else []

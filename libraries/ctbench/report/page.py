@@ -1,0 +1,194 @@
+"""What stands on the page of a report, before it is HTML: sentences, rows, charts, facts. Texts are made here, for
+people; the templates only place them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ctbench.report.charts.model import Chart
+
+#: Classes of the style sheet for good news, bad news and what is not known.
+Tone = Literal["met", "missed", "unmeasured", "skipped"]
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many tests came to one end."""
+
+    number: int
+    #: `met`, `missed`, `not measured`, `skipped`, `failed`, `unreadable`.
+    word: str
+    sign: str
+    tone: Tone
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name with what is known of it: each value once."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A file beside the page."""
+
+    text: str
+    href: str
+    #: What is in it.
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One test: its record in a line."""
+
+    anchor: str
+    test: str
+    #: `ovs-dpdk/conntrack/1cpu-1rxq`, and what was offered to it.
+    topology: str
+    profile: str
+    verdict: str
+    sign: str
+    tone: Tone
+    floor: str
+    measured: str
+    margin: str
+    #: The same in percent, for its little bar; None where there is none.
+    margin_pct: float | None
+    #: `± 5.0 %` and `one search`, or `3.1 %` and `over 5 searches`.
+    spread: str
+    spread_of: str
+    #: Difference to the figure it is set beside, and what that is; empty where there is none.
+    against: str
+    against_what: str
+    reason: str
+    record: Link
+    #: When the test began, month to minute, UTC, where the page has several runs.
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of one suite."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Tests that left no record for the same reason."""
+
+    outcome: str
+    reason: str
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial of a search, in words."""
+
+    number: str
+    phase: str
+    offered: str
+    completed: str
+    loss: str
+    packets: str
+    waited: str
+    state: str
+    tone: Tone
+    reason: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """How one result came about."""
+
+    row: Row
+    charts: tuple[Chart, ...]
+    #: `set-up p99` or `latency p99`.
+    waited_name: str
+    trials: tuple[TrialRow, ...]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Charts that belong together."""
+
+    anchor: str
+    title: str
+    intro: str
+    charts: tuple[Chart, ...]
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One line of a published table, or of the run beside it."""
+
+    name: str
+    cps: str
+    active: str
+    throughput: str
+    pps: str
+    difference: str
+    #: Whether this is the run and not a published figure.
+    ours: bool
+    record: Link | None = None
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A published table with the run's own line."""
+
+    title: str
+    rows: tuple[PublishedRow, ...]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """What a standard asks for, and what this run did instead."""
+
+    standard: str
+    asks: str
+    did: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence of the records, and how many tests it is said of."""
+
+    text: str
+    tests: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything on the page, from top to bottom."""
+
+    title: str
+    tone: Tone
+    #: The verdict in one sentence, and what has to be known beside it.
+    sentence: str
+    details: tuple[str, ...]
+    counts: tuple[Count, ...]
+    facts: tuple[Fact, ...]
+    #: Tests that are missed or not measured.
+    problems: tuple[Row, ...]
+    without_record: tuple[Reasons, ...]
+    unreadable: tuple[str, ...]
+    groups: tuple[Group, ...]
+    #: What the rows are set beside; empty where nothing is.
+    reference: str
+    galleries: tuple[Gallery, ...]
+    published: tuple[PublishedTable, ...]
+    published_note: str
+    searches: tuple[Search, ...]
+    environment: tuple[Fact, ...]
+    methodology: tuple[str, ...]
+    deviations: tuple[Deviation, ...]
+    sources: tuple[Note, ...]
+    notes: tuple[Note, ...]
+    links: tuple[Link, ...]
+    #: The runs that the page was made from.
+    runs: tuple[Link, ...]

@@ -1,0 +1,123 @@
+"""One row for each test, and the details of the searches that deserve them."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ctbench.report import words
+from ctbench.report.charts.search import search_chart, waiting_chart
+from ctbench.report.charts.timeline import timeline_charts
+from ctbench.report.page import Group, Link, Row, Search, Tone, TrialRow
+from ctbench.report.reference import References, against
+from ctbench.results.record import Record, TrialRecord
+from ctbench.results.store import Stored
+from ctbench.sla.floors import topology_key
+from ctbench.units import format_count, format_duration, format_ratio
+
+_TONES: dict[str, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
+_STATES: dict[str, Tone] = {"good": "met", "bad": "missed", "invalid": "unmeasured"}
+#: Stands between a suite and the one below it: a single angle quotation mark.
+INTO = " \u203a "
+#: Searches shown in full, at most.
+_MOST_SEARCHES = 4
+
+
+def href(path: Path, output: Path) -> str:
+    """A relative link from the page to a file, as URLs are written."""
+    return Path(os.path.relpath(path.resolve(), output.resolve())).as_posix()
+
+
+def make_rows(newest: Sequence[Stored], output: Path, references: References) -> list[Row]:
+    """A row for each record, in their order. The run is named where there are several."""
+    several = len({each.record.run_id for each in newest}) > 1
+    start = words.common_start([each.record.suite for each in newest])
+    return [_row(f"test-{number}", each, output, references, several, start) for number, each in enumerate(newest, 1)]
+
+
+def group_rows(rows: Sequence[Row], newest: Sequence[Stored]) -> tuple[Group, ...]:
+    """The rows by suite, suites in the order in which they ran."""
+    start = words.common_start([each.record.suite for each in newest])
+    groups: dict[str, list[Row]] = {}
+    for row, each in zip(rows, newest, strict=True):
+        groups.setdefault(suite_name(each.record.suite, start), []).append(row)
+    return tuple(Group(name, tuple(some)) for name, some in groups.items())
+
+
+def suite_name(suite: str, start: str = "") -> str:
+    """The suite's long name without its start, with an arrow between its parts."""
+    return suite.removeprefix(start).replace(".", INTO)
+
+
+def searches(newest: Sequence[Stored], rows: Sequence[Row]) -> tuple[Search, ...]:
+    """The searches of tests that are missed or not measured, and of the one that is nearest to its floor."""
+    pairs = [(each.record, row) for each, row in zip(newest, rows, strict=True) if each.record.trials]
+    doubtful = [pair for pair in pairs if pair[0].verdict != "met"]
+    met = [pair for pair in pairs if pair[0].verdict == "met" and pair[0].margin_pct is not None]
+    nearest = min(met, key=lambda pair: pair[0].margin_pct or 0.0, default=None)
+    chosen = sorted(doubtful, key=lambda pair: pair[0].verdict)[: _MOST_SEARCHES - 1]
+    chosen += [nearest] if nearest else []
+    return tuple(_search(record, row) for record, row in chosen)
+
+
+def _row(anchor: str, each: Stored, output: Path, references: References, several: bool, start: str) -> Row:
+    record = each.record
+    beside = against(record, references.find(record))
+    spread, spread_of = words.spread_of(record)
+    what = ""
+    if beside:
+        where = "other hardware" if beside.other_hardware else "same CPU model"
+        theirs = words.rate(beside.theirs, "connections" if beside.unit == "connections" else "packets")
+        what = f"{theirs}, {beside.figure.label}; {where}"
+    return Row(
+        anchor=anchor,
+        test=record.test,
+        topology=topology_key(record.topology),
+        profile=record.profile.name,
+        verdict=record.verdict,
+        sign=words.SIGNS[record.verdict],
+        tone=_TONES[record.verdict],
+        floor=words.floor(record),
+        measured=words.measured(record),
+        margin=words.margin(record.margin_pct),
+        margin_pct=record.margin_pct,
+        spread=spread,
+        spread_of=spread_of,
+        against=words.margin(beside.difference_pct) if beside else words.DASH,
+        against_what=what,
+        reason=_reason(record),
+        record=Link("record", href(each.path, output), suite_name(record.suite, start)),
+        run=f"{record.started:%m-%d %H:%M}" if several else "",
+    )
+
+
+def _reason(record: Record) -> str:
+    """The verdict's reason as a sentence of its own."""
+    reason = record.verdict_reason.strip()
+    # Keys of topologies keep their spelling.
+    first = reason if "/" in reason.partition(" ")[0] else f"{reason[:1].upper()}{reason[1:]}"
+    return f"{first.rstrip('.')}." if reason else ""
+
+
+def _search(record: Record, row: Row) -> Search:
+    waiting = waiting_chart(record)
+    charts = (search_chart(record), *timeline_charts(record), *([waiting] if waiting else []))
+    waited = "set-up p99" if record.profile.kind == "connections" else "latency p99"
+    trials = tuple(_trial(number, made) for number, made in enumerate(record.trials, 1))
+    return Search(row, charts, waited, trials)
+
+
+def _trial(number: int, made: TrialRecord) -> TrialRow:
+    trial = made.trial
+    times = trial.setup_time_us or made.latency_us
+    return TrialRow(
+        number=str(number),
+        phase=made.phase,
+        offered=words.rate(trial.load, trial.unit),
+        completed=words.rate(trial.rate, trial.unit),
+        loss=format_ratio(max(0.0, trial.loss_ratio)),
+        packets=format_count(trial.pps),
+        waited=format_duration(times.p99 / 1e6) if times else words.DASH,
+        state=made.state,
+        tone=_STATES[made.state],
+        reason="; ".join(dict.fromkeys([made.reason, *(problem.text for problem in made.problems)])).strip("; "),
+    )

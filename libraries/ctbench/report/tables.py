@@ -1,0 +1,98 @@
+"""The figures of a report for other programs: summary.json and results.csv. Numbers are not rounded; rates are per
+second, `loss_ratio` is a ratio, what ends in `_pct` is percent."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ctbench.report import headline
+from ctbench.report.material import Material
+from ctbench.report.reference import References, against
+from ctbench.report.rows import href
+from ctbench.results.record import Record
+from ctbench.results.store import Stored
+from ctbench.sla.floors import topology_key
+
+#: Metrics of a floor that are a rate of the profile's unit.
+_RATES = {"connections": "cps", "packets": "pps"}
+
+
+def summary_json(material: Material, output: Path, references: References) -> str:
+    """The verdict with its counts, and every test."""
+    tally = headline.Tally.of(material)
+    document = {
+        "schema_version": 1,
+        "verdict": {"met": "met", "missed": "missed"}.get(tally.tone, "not measured"),
+        "sentence": headline.sentence(tally),
+        "counts": {
+            "met": tally.met,
+            "missed": tally.missed,
+            "not measured": tally.not_measured,
+            "skipped": tally.skipped,
+            "failed without record": tally.failed,
+            "unreadable": tally.unreadable,
+        },
+        "run_ids": list(dict.fromkeys(each.record.run_id for each in material.stored)),
+        "tests": [figures(each, output, references) for each in material.newest],
+        "without_record": [test.model_dump() for test in material.without_record],
+        "unreadable": [href(broken.path, output) for broken in material.broken],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def results_csv(newest: Sequence[Stored], output: Path, references: References) -> str:
+    """A line for each test (RFC 4180)."""
+    lines = [figures(each, output, references) for each in newest]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(lines[0]) if lines else ["suite", "test", "verdict"])
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+def figures(each: Stored, output: Path, references: References) -> dict[str, Any]:
+    """Everything that a row of the page shows, as numbers; None where there is none."""
+    record, found = each.record, each.record.measured
+    beside = against(record, references.find(record))
+    times = found.setup_time_us if found else None
+    latency = found.latency_us if found else None
+    return {
+        "suite": record.suite,
+        "test": record.test,
+        "topology": topology_key(record.topology),
+        "profile": record.profile.name,
+        "campaign": record.campaign.get("name"),
+        "testbed": record.environment.testbed.get("name"),
+        "verdict": record.verdict,
+        "unit": record.profile.kind,
+        "floor": _floor(record),
+        "measured": found.rate if found else None,
+        "margin_pct": record.margin_pct,
+        "limited_by": record.limited_by,
+        "searches": len(record.capacities),
+        "spread_pct": None if record.spread is None else record.spread * 100,
+        "upper_bound": record.upper_bound,
+        "pps": found.pps if found else None,
+        "bps": found.bps if found else None,
+        "active_connections": found.active_connections if found else None,
+        "loss_ratio": found.loss_ratio if found else None,
+        "setup_p99_us": times.p99 if times else None,
+        "latency_p99_us": latency.p99 if latency else None,
+        "reference": beside.figure.label if beside else None,
+        "reference_rate": beside.theirs if beside else None,
+        "reference_difference_pct": beside.difference_pct if beside else None,
+        "reference_other_hardware": beside.other_hardware if beside else None,
+        "reason": record.verdict_reason,
+        "started": record.started.isoformat(),
+        "run_id": record.run_id,
+        "record": href(each.path, output),
+    }
+
+
+def _floor(record: Record) -> float | None:
+    """The promised rate in the unit of the profile; None where nothing was compared."""
+    metric = _RATES[record.profile.kind]
+    return next((threshold.limit for threshold in record.thresholds if threshold.metric == metric), None)

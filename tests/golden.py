@@ -1,0 +1,27 @@
+"""Renders the report of the golden run anew, after a change of the page that is meant:
+
+PYTHONPATH=libraries .venv/bin/python tests/golden.py
+"""
+
+from pathlib import Path
+
+from ctbench.report.compose import compose
+from ctbench.report.material import read_material
+from ctbench.report.reference import read_references
+from ctbench.report.write import documents
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = ROOT / "tests" / "data" / "golden-run"
+REFERENCES = [ROOT / "results" / "reference" / name for name in ("ovs-3.0.0", "ovs-2.17.2")]
+
+
+def render() -> dict[str, str]:
+    """Text of each file of the report by its name."""
+    material, references = read_material([GOLDEN]), read_references(REFERENCES)
+    return documents(material, compose(material, GOLDEN, references), GOLDEN, references)
+
+
+if __name__ == "__main__":
+    for name, text in render().items():
+        (GOLDEN / name).write_text(text, encoding="utf-8", newline="")
+    print(f"{GOLDEN} rendered")

@@ -1,0 +1,119 @@
+"""Figures from elsewhere: what was published, labelled as other hardware, and other runs."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ctbench.config import load
+from ctbench.errors import ConfigError
+from ctbench.report.beside import published_tables
+from ctbench.report.compose import compose
+from ctbench.report.material import read_material
+from ctbench.report.reference import NONE, against, read_references
+from ctbench.results.published import read_published
+from ctbench.results.record import Reference
+from ctbench.results.store import Stored, write
+from ctbench.sla.floors import Floors
+from ctbench.traffic.profiles import ConnectionProfile
+
+from .simulated import found, made_up_floor, made_up_record
+
+pytestmark = pytest.mark.unit
+
+REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
+#: Stands where there is no figure: an en dash.
+DASH = "\u2013"
+OVS_3 = REFERENCE / "ovs-3.0.0"
+
+
+@pytest.mark.parametrize("name", ["ovs-2.17.2", "ovs-3.0.0", "ovs-2.7", "linux-5.0"])
+def test_published_figures_can_be_read_and_name_their_source(name: str) -> None:
+    figures = read_published(REFERENCE / name)
+    assert figures
+    assert all(figure.source.title and figure.source.machine and figure.measured.rate > 0 for figure in figures)
+
+
+def test_the_published_figures_are_those_that_the_sla_shows_beside_its_floors() -> None:
+    floors = load("sla", "local", Floors)
+    compared = 0
+    for figure in read_published(OVS_3):
+        beside = floors.floors[figure.key][figure.profile].reference
+        assert beside is not None
+        assert (beside.cps, beside.pps) == (figure.measured.rate, figure.measured.pps), figure.label
+        compared += 1
+    assert compared == 16
+
+
+def test_a_row_is_set_beside_the_published_figure_as_other_hardware() -> None:
+    record = made_up_record()
+    beside = against(record, read_references([OVS_3]).find(record))
+    assert beside is not None and beside.other_hardware
+    assert (beside.theirs, round(beside.difference_pct)) == (48_200, 690)
+
+
+def test_without_a_reference_the_figure_beside_the_floor_serves() -> None:
+    floor = made_up_floor().as_record().model_copy(update={"reference": Reference(cps=100_000, source="the article")})
+    record = made_up_record(floors=floor)
+    beside = against(record, NONE.find(record))
+    assert beside is not None and beside.other_hardware
+    assert beside.difference_pct == pytest.approx(281.0)
+    assert against(made_up_record(), NONE.find(made_up_record())) is None
+
+
+def test_shortened_connections_are_compared_by_their_packets() -> None:
+    short = ConnectionProfile(name="long-lived-short", derived_from="long-lived", udp_percent=1)
+    record = made_up_record(found(14_600.0), profile=short)
+    beside = against(record, read_references([OVS_3]).find(record))
+    assert beside is not None and record.measured is not None
+    assert (beside.unit, beside.theirs, beside.ours) == ("packets", 1_800_000, record.measured.pps)
+
+
+def test_another_run_of_the_same_machine_is_not_called_other_hardware(tmp_path: Path) -> None:
+    machines = {"old": "Xeon A", "new": "Xeon A", "elsewhere": "Xeon B"}
+    for name, model in machines.items():
+        record = made_up_record(found(100_000.0 if name == "old" else 110_000.0))
+        environment = record.environment.model_copy(update={"machine": {"cpu_model": model}})
+        write(record.model_copy(update={"environment": environment}), tmp_path / name)
+    references = read_references([tmp_path / "old"])
+    for name, other in (("new", False), ("elsewhere", True)):
+        record = read_material([tmp_path / name]).newest[0].record
+        beside = against(record, references.find(record))
+        assert beside is not None
+        assert (round(beside.difference_pct, 6), beside.other_hardware) == (10.0, other)
+
+
+def test_the_published_tables_have_a_line_of_this_run_and_the_articles_difference(tmp_path: Path) -> None:
+    references = read_references([OVS_3, REFERENCE / "ovs-2.17.2"])
+    tables = published_tables([Stored(tmp_path / "records/a.json", made_up_record())], references, tmp_path)
+    assert len(tables) == 16
+    fourth = tables[2]
+    assert fourth.title == "2022, table 4: connection tracking, 1 CPU, 1 queue, short-lived"
+    assert [(row.name, row.cps, row.difference) for row in fourth.rows] == [
+        ("Open vSwitch 2.17.2", "39.7 k/s", DASH),
+        ("Open vSwitch 3.0.0", "48.2 k/s", "+21.4 %"),
+        ("this run: Open vSwitch 3.1.0", "381.0 k/s", "+690 %"),
+    ]
+    assert fourth.rows[-1].record is not None
+    assert tables[0].rows[-1].name == "this run: no figure"
+
+
+def test_the_page_says_that_published_figures_are_from_other_hardware(tmp_path: Path) -> None:
+    write(made_up_record(), tmp_path)
+    page = compose(read_material([tmp_path]), tmp_path, read_references([OVS_3]))
+    assert page.groups[0].rows[0].against_what.endswith("other hardware")
+    assert "other hardware" in page.published_note
+
+
+def test_a_published_figure_that_is_broken_is_one_sentence(tmp_path: Path) -> None:
+    shutil.copytree(OVS_3, tmp_path / "copy")
+    file = tmp_path / "copy" / "figure-04.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"profil": "short-lived"}))
+    with pytest.raises(ConfigError, match=r"figure-04\.json: profil: Extra inputs.*\n  Expected a published figure"):
+        read_references([tmp_path / "copy"])
+
+
+def test_a_reference_that_holds_nothing_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds no run"):
+        read_references([tmp_path])

@@ -1,0 +1,142 @@
+"""Checks of a host's network cards: there, driven by whom, IOMMU, NUMA node, link, MAC address."""
+
+from collections.abc import Iterator, Mapping
+
+from ctbench.doctor.finding import Finding, bad, ok, unknown
+from ctbench.doctor.plan import Card
+from ctbench.doctor.remedy import kernel_arguments
+from ctbench.doctor.site import CMDLINE, NET, NOIOMMU, Facts, Site
+from ctbench.generator_config import TrexGeneratorConfig
+
+#: Drivers that hand a card to DPDK; those of Mellanox (NVIDIA) and of Azure stay the kernel's while DPDK uses the card.
+VFIO, UIO, SHARED = "vfio-pci", ("uio_pci_generic", "igb_uio"), ("mlx4_core", "mlx5_core", "mana")
+#: DUTs that pass a frame on as it is, to whomever it is for.
+BRIDGES = ("ovs-dpdk", "linux-bridge")
+
+
+def check(site: Site) -> Iterator[Finding]:
+    """All about the network cards that the testbed file names."""
+    facts = site.facts
+    for card in site.plan.cards:
+        yield _driver(facts, card)
+    cards = tuple(card for card in site.plan.cards if _is_there(facts, card))
+    if any(card.is_pci for card in cards):
+        yield _iommu(facts, cards)
+    for card in cards:
+        yield _node(site, card)
+    for card in cards:
+        yield _link(facts, card)
+
+
+def check_wiring(trex: TrexGeneratorConfig, macs: Mapping[Card, str]) -> Iterator[Finding]:
+    """Whether TRex' frames go where the DUT, or where it bridges TRex' other port, takes them. `macs`: what the
+    kernels of both hosts show, an empty text where they do not."""
+    known = {(card.owner, card.side): mac for card, mac in macs.items()}
+    ours = {"client": trex.client, "server": trex.server_port}
+    theirs = {"client": "server", "server": "client"}
+    sent = {side: port.mac or known.get(("generator", side), "") for side, port in ours.items()}
+    bridges = any(owner in BRIDGES for owner, _ in known)
+    duts = [mac for (owner, _), mac in known.items() if owner != "generator"]
+    for side, port in ours.items():
+        what, key = f"dest_mac, {side}", "server_port" if side == "server" else side
+        here = [mac for (owner, at), mac in known.items() if owner != "generator" and at == side]
+        right = dict.fromkeys(here, f"the DUT's {side} port")
+        if bridges:
+            right[sent[theirs[side]]] = "TRex' other port"
+        right.pop("", None)
+        if port.gateway:
+            yield unknown(what, f"resolved by TRex from its gateway {port.gateway}")
+        elif not port.dest_mac:
+            yield unknown(what, "not in the file: taken from the DUT")
+        elif port.dest_mac in right:
+            yield ok(what, f"{port.dest_mac}, {right[port.dest_mac]}")
+        elif port.dest_mac in {*duts, sent[side]} or (duts and all(duts) and all(sent.values())):
+            expected = " or ".join(f"{mac} ({name})" for mac, name in right.items())
+            yield bad(
+                what,
+                f"{port.dest_mac} is not where the frames have to go: {expected}",
+                f"set generator.{key}.dest_mac in the testbed file, or leave it out",
+            )
+        else:
+            yield unknown(what, f"{port.dest_mac}: the kernels do not show whose that is")
+
+
+def numa_node(facts: Facts, card: Card) -> int:
+    """NUMA node of a card, -1 where it is not known or there is but one."""
+    return int(facts.files.get(f"{facts.device(card)}/numa_node", -1))
+
+
+def _is_there(facts: Facts, card: Card) -> bool:
+    folder = f"{facts.device(card)}/" if card.is_pci else f"{NET}/{card.address}/"
+    return any(path.startswith(folder) for path in (*facts.files, *facts.links))
+
+
+def _driver(facts: Facts, card: Card) -> Finding:
+    what, role = f"card {card.address}", f"{card.owner}, {card.side}"
+    if not _is_there(facts, card):
+        find = "lspci -D | grep Ethernet" if card.is_pci else "ip -br link"
+        return bad(what, f"there is no such card ({role})", f"{find}  # and name one that is there")
+    driver = facts.links.get(f"{facts.device(card)}/driver", "")
+    if not card.is_pci:
+        return ok(what, f"{role}: the kernel's, {f'driver {driver}' if driver else 'a virtual interface'}")
+    if driver in (VFIO, *UIO, *SHARED):
+        return ok(what, f"{role}: DPDK's, driver {driver}")
+    tool = "driverctl set-override" if "driverctl" in facts.programs else "dpdk-devbind.py --bind=vfio-pci"
+    remedy = f"modprobe vfio-pci && {tool} {card.address}" + (f" {VFIO}" if "driverctl" in tool else "")
+    return bad(what, f"{role}: driver {driver or 'none'}, and DPDK needs {VFIO}", remedy)
+
+
+def _iommu(facts: Facts, cards: tuple[Card, ...]) -> Finding:
+    what = "IOMMU"
+    cards = tuple(card for card in cards if card.is_pci)
+    drivers = {facts.links.get(f"{facts.device(card)}/driver", "") for card in cards}
+    if drivers and drivers <= {*UIO, *SHARED}:
+        return unknown(what, f"not needed with {', '.join(sorted(drivers))}")
+    groups = [facts.links.get(f"{facts.device(card)}/iommu_group", "") for card in cards]
+    if all(groups):
+        return ok(what, f"on, the cards are in group {', '.join(sorted(set(groups)))}")
+    if facts.files.get(NOIOMMU, "").strip() == "Y":
+        return unknown(what, "off, and vfio goes without it (enable_unsafe_noiommu_mode): no protection, same speed")
+    vendor = "amd" if "AMD" in facts.machine.cpu_model else "intel"
+    asked = f"{vendor}_iommu=on" in facts.files.get(CMDLINE, "").split()
+    found = "asked for on the kernel's command line, but" if asked else "off:"
+    remedy = "switch VT-d (AMD: IOMMU) on in the firmware" if asked else ""
+    return bad(
+        what,
+        f"{found} the cards are in no IOMMU group",
+        remedy or kernel_arguments(facts, f"{vendor}_iommu=on iommu=pt"),
+    )
+
+
+def _node(site: Site, card: Card) -> Finding:
+    facts, plan = site.facts, site.plan
+    what, node = f"NUMA of {card.address}", numa_node(facts, card)
+    if node < 0 or len(facts.machine.numa) < 2:
+        return unknown(what, "the host has one node" if len(facts.machine.numa) < 2 else "the kernel does not say")
+    ours = card.owner == "generator"
+    cpus = plan.generating if ours else plan.forwarding
+    astray = [cpu for cpu in cpus if cpu not in facts.machine.numa.get(node, ())]
+    near = ",".join(map(str, facts.machine.numa.get(node, ())))
+    if astray:
+        key = "generator.cpus" if ours else "cpus.pmd"
+        far = ",".join(map(str, astray))
+        return bad(what, f"node {node}, and CPU {far} is on another", f"name CPUs of node {node} in {key}: {near}")
+    if ours and plan.trex and plan.trex.socket != node:
+        return bad(what, f"node {node}, and generator.socket is {plan.trex.socket}", f"set generator.socket: {node}")
+    return ok(what, f"node {node}" + (", as its CPUs" if cpus else ""))
+
+
+def _link(facts: Facts, card: Card) -> Finding:
+    what, interface = f"link of {card.address}", facts.interface(card)
+    carrier = facts.files.get(f"{NET}/{interface}/carrier") if interface else None
+    if not interface:
+        return unknown(what, "no interface of the kernel's: neither link nor MAC address can be seen")
+    mac = facts.mac(card)
+    if carrier is None:  # reading it fails while the interface is down
+        return unknown(what, f"{interface} is down, so the kernel does not tell; MAC {mac or 'unknown'}",
+                       f"ip link set {interface} up")  # fmt: skip
+    speed = facts.files.get(f"{NET}/{interface}/speed", "").strip()
+    shown = f", {int(speed) / 1000:g} Gbit/s" if speed.isdigit() else ""
+    if carrier.strip() != "1":
+        return bad(what, f"no link on {interface}; MAC {mac}", "see to the cable, and to the port at its other end")
+    return ok(what, f"up{shown}; MAC {mac}")

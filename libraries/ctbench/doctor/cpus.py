@@ -1,0 +1,163 @@
+"""Checks of a host's CPUs: there, isolated, at full speed, whose hyper-threads, and nobody else's."""
+
+from collections.abc import Iterator, Sequence
+
+from ctbench.cpu_plan import cpus_needed
+from ctbench.doctor.finding import Finding, bad, ok, unknown
+from ctbench.doctor.plan import HostPlan
+from ctbench.doctor.remedy import cpu_ranges, kernel_arguments
+from ctbench.doctor.site import CGROUP_ISOLATED, ISOLATED, NOHZ_FULL, ONLINE, STAT, TUNED, Facts, Site
+from ctbench.errors import MissingResource
+from ctbench.hosts.machine import parse_cpu_list, place
+
+#: The tuned profile of the 2022 article; it sets nohz_full, and lets systemd keep everything off those CPUs.
+TUNED_PROFILE = "cpu-partitioning"
+#: Columns of the first line of /proc/stat behind its name; proc(5).
+STEAL, GUEST = 7, 8
+
+
+def check(site: Site) -> Iterator[Finding]:
+    """All about the CPUs that the testbed file names, or of a plan that it leaves to us."""
+    plan, facts = site.plan, site.facts
+    yield _there(plan, facts)
+    yield _isolated(plan, facts)
+    yield _governor(plan, facts)
+    yield from _hyper_threads(plan, facts)
+    yield _virtual(facts)
+
+
+def cores(facts: Facts) -> list[tuple[int, ...]]:
+    """Hardware threads of each core. Isolated CPUs count, which `Machine.cores` may lack: a login cannot use them."""
+    files = facts.files.items()
+    return sorted({parse_cpu_list(text) for path, text in files if path.endswith("/thread_siblings_list")})
+
+
+def _online(facts: Facts) -> tuple[int, ...]:
+    return parse_cpu_list(facts.files.get(ONLINE, "")) or facts.machine.usable_cpus
+
+
+def _there(plan: HostPlan, facts: Facts) -> Finding:
+    online = _online(facts)
+    named = {*plan.forwarding, *plan.generating, *plan.others}
+    missing = sorted(named - set(online))
+    if missing:
+        return bad(
+            "CPUs",
+            f"the host has {cpu_ranges(online)}, and the testbed file names {cpu_ranges(missing)} as well",
+            "name CPUs that are there: cpus.pmd, cpus.housekeeping or generator.cpus of the testbed file",
+        )
+    shown = f"{facts.machine.cpu_model}, CPUs {cpu_ranges(online)}"
+    if named:
+        return ok("CPUs", shown)
+    usable = facts.machine.usable_cpus
+    generator = cpus_needed(plan.trex) if plan.trex else int(plan.software)
+    most = len(usable) - generator
+    if plan.duts and most < 1:
+        return bad(
+            "CPUs",
+            f"{shown}, of which {len(usable)} can be used; {generator + 1} are needed",
+            "give the machine more CPUs, or the generator fewer",
+        )
+    return ok("CPUs", f"{shown}: topologies with up to {most} PMD CPU(s)" if plan.duts else shown)
+
+
+def _isolated(plan: HostPlan, facts: Facts) -> Finding:
+    wanted = sorted({*(plan.forwarding if plan.ovs else ()), *plan.generating})
+    if not plan.is_lab:
+        return unknown("isolated CPUs", "not needed: a sandbox changes nothing of the machine")
+    if not plan.ovs and not plan.trex:
+        return unknown("isolated CPUs", "not needed: the kernel forwards where its interrupts are")
+    if not wanted:
+        return unknown(
+            "isolated CPUs", "the testbed file names no CPUs for polling threads (auto)", "name the isolated ones there"
+        )
+    tuned = facts.files.get(TUNED, "").strip()
+    isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(facts.files.get(path, ""))}
+    if tuned == TUNED_PROFILE:
+        isolated |= {cpu for cpu in _nohz(facts)}
+    left = [cpu for cpu in wanted if cpu not in isolated]
+    by = f" (tuned: {tuned})" if tuned else ""
+    if not left:
+        return ok("isolated CPUs", f"{cpu_ranges(sorted(isolated))}, which cover {cpu_ranges(wanted)}{by}")
+    cpus = cpu_ranges(wanted)
+    if "tuned-adm" in facts.programs:
+        remedy = (
+            f"printf 'isolated_cores={cpus}\\nno_balance_cores={cpus}\\n' > /etc/tuned/cpu-partitioning-variables.conf"
+            f" && tuned-adm profile {TUNED_PROFILE} && reboot"
+        )
+    else:
+        remedy = kernel_arguments(facts, f"isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}")
+    return bad("isolated CPUs", f"{cpu_ranges(sorted(isolated)) or 'none'}; {cpu_ranges(left)} should be{by}", remedy)
+
+
+def _nohz(facts: Facts) -> tuple[int, ...]:
+    text = facts.files.get(NOHZ_FULL, "").strip()
+    return () if text == "(null)" else parse_cpu_list(text)
+
+
+def _governor(plan: HostPlan, facts: Facts) -> Finding:
+    governors: dict[str, list[int]] = {}
+    wanted = {*plan.forwarding, *plan.generating} or set(_online(facts))
+    for path, name in facts.files.items():
+        if path.endswith("/scaling_governor"):
+            policy = path.rsplit("/", 1)[0]
+            for cpu in facts.files.get(f"{policy}/affected_cpus", "").split():
+                if int(cpu) in wanted:
+                    governors.setdefault(name, []).append(int(cpu))
+    if not governors:
+        return unknown("frequency governor", "none: the hypervisor or the firmware decides")
+    shown = ", ".join(f"{name} on CPU {cpu_ranges(cpus)}" for name, cpus in sorted(governors.items()))
+    slow = cpu_ranges([cpu for name, cpus in governors.items() for cpu in cpus if name != "performance"])
+    if not slow:
+        return ok("frequency governor", shown)
+    remedy = f"cpupower -c {slow} frequency-set -g performance"
+    return (bad if plan.is_lab else unknown)("frequency governor", shown, remedy)
+
+
+def _hyper_threads(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
+    """Which CPUs share a core: said, and judged only between generator and DUT (the article shares on purpose)."""
+    what, groups = "hyper-threads", cores(facts)
+    forwarding, generating, chosen = plan.forwarding, plan.generating, ""
+    if not plan.is_lab and not forwarding:
+        try:
+            placement = place(facts.machine, 1)
+        except MissingResource:
+            return  # the row of CPUs says it
+        forwarding, generating = placement.pmd, generating or placement.generator
+        chosen = f"generator on CPU {cpu_ranges(generating)}, DUT on CPU {cpu_ranges(forwarding)}: "
+    both = sorted(set(forwarding) & set(generating))
+    shared = [core for core in groups if set(core) & set(forwarding) and set(core) & set(generating)]
+    if both:
+        yield bad(
+            what, f"CPU {cpu_ranges(both)} is the generator's and the DUT's", "name different CPUs in the testbed file"
+        )
+    elif shared and len(groups) > 1:
+        yield bad(
+            what,
+            f"{chosen}generator and DUT share the core of CPUs {_cores(shared)}",
+            f"name CPUs of different cores in the testbed file; the cores are {_cores(groups)}",
+        )
+    elif shared:
+        yield unknown(
+            what, f"{chosen}they share the only core, and slow each other down", "give the machine a second core"
+        )
+    else:
+        pairs = [core for core in groups if len(set(core) & {*forwarding, *generating}) > 1]
+        yield unknown(
+            what, f"{chosen}{f'CPUs {_cores(pairs)} share a core' if pairs else 'no two of these share a core'}"
+        )
+
+
+def _cores(groups: Sequence[Sequence[int]]) -> str:
+    return ", ".join("+".join(map(str, core)) for core in groups)
+
+
+def _virtual(facts: Facts) -> Finding:
+    if facts.machine.virtualisation == "none":
+        return ok("virtualisation", "none")
+    ticks = [int(field) for field in facts.files.get(STAT, "").split("\n")[0].split()[1:]]
+    total = sum(ticks[:GUEST])
+    stolen = f", which took {100 * ticks[STEAL] / total:.1f} % of the CPUs' time since boot (steal)" if total else ""
+    return unknown(
+        "virtualisation", f"a guest of {facts.machine.virtualisation}{stolen}: rates vary with the neighbours"
+    )

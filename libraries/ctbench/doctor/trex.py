@@ -1,0 +1,99 @@
+"""Checks of TRex: the program and its version, the client on this machine, who listens already."""
+
+import os
+from collections.abc import Iterator
+
+from ctbench.doctor.finding import Finding, bad, ok, unknown
+from ctbench.doctor.site import Site
+from ctbench.errors import CtbenchError, MissingResource
+from ctbench.generator_config import TrexGeneratorConfig
+from ctbench.host_config import SANDBOX
+from ctbench.hosts.local import LocalHost
+from ctbench.traffic.trex.locate import CLIENT, MARK, find_client, python_for, tree_version
+from ctbench.traffic.trex.probe import ask
+
+BUILD = "cd ~/trex/linux_dpdk && ./b configure && ./b build, and set generator.trex_home to ~/trex/scripts"
+#: Seconds for each step of asking a server.
+PROBE_TIMEOUT_S = 3.0
+
+
+def check(site: Site) -> Iterator[Finding]:
+    """All about TRex, where it runs on this host."""
+    config = site.plan.trex
+    if config is None:
+        return
+    home = config.trex_home or (os.environ.get("TREX_HOME", "") if site.plan.ssh is None else "")
+    version = ""
+    if config.server == "start" or home:
+        found, version = _program(site, home)
+        yield found
+    yield _client(site, home, version)
+    yield _server(site, config, home)
+
+
+def _program(site: Site, home: str) -> tuple[Finding, str]:
+    what = "TRex"
+    if not home:
+        return bad(what, "the testbed file does not say where it is", "set generator.trex_home, or TREX_HOME"), ""
+    there = site.host.run(["ls", "-d", f"{home}/t-rex-64", f"{home}/_t-rex-64"], check=False).stdout.split()
+    if not there:
+        return bad(what, f"no t-rex-64 in {home}", BUILD), ""
+    if len(there) < 2:
+        return bad(what, f"the program _t-rex-64 is not in {home}: not built yet", BUILD), ""
+    version = tree_version(site.host, home)
+    return ok(what, f"{version or 'of an unknown version'} in {home}"), version
+
+
+def _client(site: Site, home: str, version: str) -> Finding:
+    """The client as a run would find it; one that would be copied from the host is only looked for."""
+    what = "TRex client"
+    try:
+        client = find_client(home if site.plan.ssh is None else "", LocalHost())
+    except MissingResource as error:
+        if home and site.host.run(["test", "-f", f"{home}/{CLIENT}/{MARK}"], check=False).exit_status == 0:
+            return ok(what, f"{version or 'of an unknown version'}, to be copied from {home} when a run begins")
+        return bad(what, str(error), "set generator.trex_home, or export TREX_HOME=/path/to/trex/scripts")
+    except (CtbenchError, OSError) as error:  # a folder that is not one of TRex, or not ours to read
+        return bad(what, str(error), "export TREX_HOME=/path/to/trex/scripts, or unset it")
+    try:
+        python_for(client)
+    except MissingResource as error:
+        return bad(what, str(error), "pip install legacy-cgi, or a Python of 3.12 or older")
+    if version and (difference := client.difference(version)):
+        return bad(what, difference, "unset TREX_HOME: then the client is taken from where the server is")
+    return ok(what, f"{client.version or 'of an unknown version'} ({client.origin}: {client.folder})")
+
+
+def _server(site: Site, config: TrexGeneratorConfig, home: str) -> Finding:
+    """Who listens: nobody may where a run starts its own server, somebody has to elsewhere."""
+    what, port = "TRex server", config.daemon_port if config.server == "daemon" else config.sync_port
+    listening = _listens(site, port)
+    start = f"cd {home or 'trex/scripts'} && "
+    if config.server == "start" and listening and config.host != SANDBOX:
+        return bad(what, f"somebody listens on port {port}", "end it, or set generator.server: running")
+    if config.server == "start":
+        return ok(what, "a run can start its own")
+    if not listening:
+        command = "./trex_daemon_server start" if config.server == "daemon" else "./t-rex-64 -i --astf"
+        return bad(what, f"nobody listens on port {port}", f"{start}{command}")
+    if config.server == "daemon":
+        return ok(what, f"its daemon listens on port {port}")
+    return _answer(site, config)
+
+
+def _listens(site: Site, port: int) -> bool:
+    """Whether somebody has a TCP port of the host; ss(8) shows the local address in the fourth column."""
+    rows = (line.split() for line in site.host.run(["ss", "-Htln"], check=False).stdout.splitlines())
+    return any(row[3].endswith(f":{port}") for row in rows if len(row) > 3)
+
+
+def _answer(site: Site, config: TrexGeneratorConfig) -> Finding:
+    """What a running server answers to this machine, where its client will be."""
+    what, port = "TRex server", config.sync_port
+    if site.plan.ssh is not None and site.plan.ssh.jump:
+        return unknown(what, f"listens on port {port}; whether it can be reached from here was not tried")
+    address = site.plan.ssh.address if site.plan.ssh else "127.0.0.1"
+    said = ask(address, port, PROBE_TIMEOUT_S)
+    if said["found"] == "trex":
+        return ok(what, f"{said['version']} in mode {said['mode']} answers on {address}:{port}")
+    return bad(what, f"{address}:{port}: {said['text']}", f"let ports {port} and {config.async_port} through firewalls")

@@ -1,0 +1,186 @@
+"""The doctor looks at real machines: this one, a sandbox in the place of a lab's host, and TRex where it is."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from integration.sshd import Sshd
+from integration.trex_replay_server import TrexReplayServer
+
+from ctbench.config import ROOT, load
+from ctbench.doctor.examine import Section, examine
+from ctbench.doctor.finding import Finding
+from ctbench.doctor.plan import HostPlan
+from ctbench.hosts.base import Host
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed_config import TestbedConfig
+
+#: A lab's router with cards `lab0` and `lab1`, and TRex that somebody started on the same host.
+ROUTER = {
+    "type": "linux-router",
+    "host": "dut",
+    "ports": {"kind": "interfaces", "client": "lab0", "server": "lab1"},
+}
+RUNNING = {"type": "trex", "host": "dut", "server": "running"}
+#: What a doctor must not change.
+STATE = (
+    ["ip", "-d", "address"],
+    ["ip", "route", "show", "table", "all"],
+    ["nft", "list", "ruleset"],
+    ["sysctl", "net.ipv4"],
+    ["find", "/run", "-printf", "%p %T@ %s\n"],
+)
+
+
+def lab(**keys: Any) -> TestbedConfig:
+    example = load("testbeds", "example-trex-xeon", TestbedConfig).model_dump()
+    return TestbedConfig.model_validate(example | {"duts": [ROUTER], "generator": RUNNING} | keys)
+
+
+def rows(sections: Iterator[Section]) -> dict[str, Finding]:
+    return {finding.what: finding for section in sections for finding in section.findings}
+
+
+class Kept(Sandbox):
+    """A sandbox that outlives the examination."""
+
+    def close(self) -> None:
+        pass
+
+    def really_close(self) -> None:
+        super().close()
+
+
+@pytest.fixture
+def pretended(sandbox: Sandbox) -> Iterator[Kept]:
+    """A lab's host: a sandbox with two pairs of veth for cards, of which only the first has a link."""
+    host = Kept()
+    for command in ("link add lab0 address 02:00:00:00:00:01 type veth peer name gen0", "link set lab0 up",
+                    "link set gen0 up", "link add lab1 address 02:00:00:00:00:02 type veth peer name gen1",
+                    "link set lab1 up"):  # fmt: skip
+        host.run(["ip", *command.split()])
+    yield host
+    host.really_close()
+
+
+def examined(host: Host, testbed: TestbedConfig) -> dict[str, Finding]:
+    def connect(_testbed: TestbedConfig, _plan: HostPlan) -> Host:
+        return host
+
+    return rows(examine(testbed, lambda _: None, connect))
+
+
+def doctor(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-B", str(ROOT / "tools" / "doctor.py"), *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_local_testbed_needs_nothing_on_a_machine_that_can_measure(able_machine: None) -> None:
+    done = doctor()
+    assert done.returncode == 0, done.stdout
+    assert "Open vSwitch" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("nothing is in the way of a run.")
+    assert "\x1b" not in done.stdout
+    assert done.stderr == "doctor: looking at this machine ...\n"
+
+
+def test_hosts_that_do_not_exist_are_rows_and_status_6() -> None:
+    done = doctor("example-trex-xeon")
+    assert done.returncode == 6, done.stderr
+    assert done.stdout.count("has to work without a question") == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_labs_host_is_seen_as_it_is(pretended: Kept) -> None:
+    found = examined(pretended, lab())
+    assert found["SSH"].state == "ok"
+    assert found["link of lab0"].found.startswith("up")
+    assert found["link of lab0"].found.endswith("MAC 02:00:00:00:00:01")
+    assert found["link of lab1"].state == "bad"  # its peer is down
+    assert found["rights"].found == "commands run as root"
+    assert found["clock"].state != "bad"
+    assert found["netfilter rules"].state == "ok"
+    assert (found["TRex server"].state, found["TRex server"].found) == ("bad", "nobody listens on port 4501")
+
+
+def test_rules_of_the_host_itself_are_seen(pretended: Kept) -> None:
+    pretended.run(["nft", "add", "table", "inet", "firewall"])
+    finding = examined(pretended, lab())["netfilter rules"]
+    assert (finding.state, "table inet firewall" in finding.found) == ("bad", True)
+
+
+def test_looking_changes_nothing(pretended: Kept) -> None:
+    before = [pretended.run(argv, check=False).stdout for argv in STATE]
+    examined(pretended, lab())
+    assert [pretended.run(argv, check=False).stdout for argv in STATE] == before
+
+
+def test_a_card_in_the_kernels_hands_is_seen_by_its_address(pretended: Kept) -> None:
+    cards = [path.parent.name for path in sorted(Path("/sys/bus/pci/devices").glob("*/driver"))]
+    if len(cards) < 2:
+        pytest.skip("This machine has fewer than two PCI devices with a driver.")
+    example = load("testbeds", "example-trex-xeon", TestbedConfig).model_dump()["duts"][0]
+    ports = {"kind": "pci", "client": cards[0], "server": cards[1]}
+    driver = Path(f"/sys/bus/pci/devices/{cards[0]}/driver").readlink().name
+    finding = examined(pretended, lab(duts=[example | {"ports": ports}]))[f"card {cards[0]}"]
+    assert f"driver {driver}" in finding.found
+    assert finding.state == ("ok" if driver == "vfio-pci" else "bad")
+
+
+def test_a_host_over_ssh_is_looked_at(sshd: Sshd, tmp_path: Path) -> None:
+    hosts = {"dut": sshd.config().model_dump(), "tgen": sshd.config(known_hosts=str(tmp_path / "none")).model_dump()}
+    content = lab(hosts=hosts, generator=RUNNING | {"host": "tgen"}).model_dump() | {"name": "mine"}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
+    done = doctor(str(tmp_path / "mine.yaml"))
+    assert done.returncode == 6, done.stderr
+    dut, tgen = done.stdout.split("\ntgen (")
+    assert "SSH                 " in dut
+    assert "there is no such card (linux-router, client)" in dut
+    assert "link of lab0" not in dut
+    assert "the key of 127.0.0.1" in tgen  # is not known
+    assert "isolated CPUs" not in tgen
+    assert "Traceback" not in done.stderr
+
+
+def server_row(port: int) -> Finding:
+    """What is found of a TRex that somebody started on this machine."""
+    local = {"duts": [ROUTER | {"host": "local"}], "generator": RUNNING | {"host": "local", "sync_port": port}}
+    return examined(LocalHost(), lab(**local))["TRex server"]
+
+
+def test_a_running_trex_is_asked_for_its_version_and_mode() -> None:
+    with TrexReplayServer(Path(__file__).parents[1] / "data/trex/rpc-astf.json") as replay:
+        finding = server_row(replay.sync_port)
+    assert (finding.state, finding.found.startswith("v3.08 in mode ASTF answers on 127.0.0.1:")) == ("ok", True)
+
+
+def test_what_listens_and_is_no_trex_is_seen() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        finding = server_row(listening.getsockname()[1])
+    assert (finding.state, "does not answer within" in finding.found) == ("bad", True)
+
+
+def test_a_trex_that_is_there_is_told_with_its_version(pretended: Kept) -> None:
+    home = os.environ.get("TREX_HOME")
+    if not home or not os.access(home, os.R_OK):
+        pytest.skip("TREX_HOME is not set, or may not be read.")
+    found = examined(pretended, lab(generator=RUNNING | {"trex_home": home}))
+    assert found["TRex"].found.startswith("v")
+    assert found["TRex client"].state == "ok"
+
+
+def test_an_ordinary_user_is_told_the_same(request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("as_ordinary_user")("test_doctor.py")

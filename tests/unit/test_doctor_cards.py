@@ -1,0 +1,125 @@
+"""The doctor judges network cards: driver, IOMMU, NUMA node, link, and where TRex' frames go."""
+
+import pytest
+
+from ctbench.doctor import cards
+from ctbench.doctor.finding import Finding
+from ctbench.doctor.plan import Card
+from ctbench.doctor.site import CMDLINE, NODE, NOIOMMU, PCI, Facts
+from ctbench.generator_config import TrexGeneratorConfig
+
+from .doctor_facts import CARDS, example, kernels_card, plans, site, vfio_links, xeon_facts
+
+pytestmark = pytest.mark.unit
+
+CLIENT, SERVER = "04:3f:72:f2:8f:32", "04:3f:72:f2:8f:33"
+DUT_CLIENT, DUT_SERVER = "3c:fd:fe:00:00:02", "3c:fd:fe:00:00:03"
+
+
+def rows(facts: Facts, host: str = "dut") -> dict[str, Finding]:
+    return {finding.what: finding for finding in cards.check(site(plans()[host], facts))}
+
+
+def wiring(*, dut: str = "ovs-dpdk", dut_macs: tuple[str, str] = ("", ""), **client: str) -> Finding:
+    """The row of the client's port."""
+    generator = example().generator.model_dump()
+    generator["client"] |= client
+    macs = {Card(dut, side, "0"): mac for side, mac in zip(("client", "server"), dut_macs, strict=True)}
+    macs |= {Card("generator", side, "1"): "" for side in ("client", "server")}
+    return next(iter(cards.check_wiring(TrexGeneratorConfig.model_validate(generator), macs)))
+
+
+def test_the_articles_cards_are_well() -> None:
+    found = rows(xeon_facts())
+    assert found["card 0000:18:00.2"].found == "ovs-dpdk, client: DPDK's, driver vfio-pci"
+    assert found["IOMMU"].found == "on, the cards are in group 40, 41"
+    assert not [finding for finding in found.values() if finding.state == "bad"]
+
+
+def test_what_vfio_hides_is_said() -> None:
+    finding = rows(xeon_facts())["link of 0000:18:00.2"]
+    assert (finding.state, "neither link nor MAC" in finding.found) == ("unknown", True)
+
+
+def test_a_card_in_the_kernels_hands_is_bound_to_vfio() -> None:
+    facts = kernels_card(xeon_facts(programs=frozenset({"driverctl"})), CARDS[0], "ens1f2", CLIENT)
+    finding = rows(facts)["card 0000:18:00.2"]
+    assert (finding.state, "driver i40e" in finding.found) == ("bad", True)
+    assert finding.remedy == "modprobe vfio-pci && driverctl set-override 0000:18:00.2 vfio-pci"
+    assert rows(facts)["link of 0000:18:00.2"].found == f"up, 10 Gbit/s; MAC {CLIENT}"
+
+
+def test_without_driverctl_dpdks_own_script_binds() -> None:
+    finding = rows(kernels_card(xeon_facts(), CARDS[0], "ens1f2", CLIENT))["card 0000:18:00.2"]
+    assert finding.remedy.endswith("dpdk-devbind.py --bind=vfio-pci 0000:18:00.2")
+
+
+def test_cards_that_dpdk_shares_with_the_kernel_need_neither_vfio_nor_iommu() -> None:
+    facts = xeon_facts(links={})
+    for number, card in enumerate(CARDS):
+        facts = kernels_card(facts, card, f"ens1f{number}", CLIENT, driver="mlx5_core")
+    found = rows(facts)
+    assert found["card 0000:18:00.2"].state == "ok"
+    assert found["IOMMU"].state == "unknown"
+
+
+def test_a_card_that_is_not_there_is_not_taken_for_one_without_a_driver() -> None:
+    files = {path: text for path, text in xeon_facts().files.items() if PCI not in path}
+    facts = Facts(xeon_facts().machine, files)
+    assert "there is no such card" in rows(facts)["card 0000:18:00.2"].found
+
+
+def test_a_link_that_is_down_is_bad() -> None:
+    facts = kernels_card(xeon_facts(), CARDS[0], "ens1f2", CLIENT, up=False)
+    assert rows(facts)["link of 0000:18:00.2"].state == "bad"
+
+
+def test_an_iommu_that_is_off_is_switched_on_by_the_kernels_arguments() -> None:
+    links = {path: target for path, target in vfio_links().items() if "iommu" not in path}
+    finding = rows(xeon_facts(files={CMDLINE: "quiet"}, links=links))["IOMMU"]
+    assert (finding.state, "intel_iommu=on iommu=pt" in finding.remedy) == ("bad", True)
+    asked = rows(xeon_facts(links=links))["IOMMU"]
+    assert "firmware" in asked.remedy
+    assert rows(xeon_facts(files={NOIOMMU: "Y"}, links=links))["IOMMU"].state == "unknown"
+
+
+def test_cpus_of_another_numa_node_are_named() -> None:
+    numa = {0: (0, 1, 2, 3), 1: tuple(range(4, 24))}
+    finding = rows(xeon_facts({"numa": numa}, {f"{NODE}/node1/x": ""}))["NUMA of 0000:18:00.2"]
+    assert (finding.state, finding.found) == ("bad", "node 0, and CPU 4,13,14,15,16 is on another")
+
+
+def test_trex_is_told_the_node_of_its_card() -> None:
+    everywhere = tuple(range(24))
+    facts = xeon_facts({"numa": {0: (), 1: everywhere}}, {f"{PCI}/{card}/numa_node": "1" for card in CARDS})
+    assert rows(facts, "tgen")["NUMA of 0000:18:00.2"].remedy == "set generator.socket: 1"
+
+
+def test_trex_names_cards_without_their_domain() -> None:
+    assert [card.address for card in plans()["tgen"].cards] == list(CARDS)
+
+
+def test_frames_through_a_bridge_go_to_trexs_other_port() -> None:
+    assert wiring().found == f"{SERVER}, TRex' other port"
+
+
+def test_frames_to_a_router_do_not_go_to_trexs_other_port() -> None:
+    assert wiring(dut="linux-router", dut_macs=(DUT_CLIENT, DUT_SERVER)).state == "bad"
+    well = wiring(dut="linux-router", dut_macs=(DUT_CLIENT, DUT_SERVER), dest_mac=DUT_CLIENT)
+    assert (well.state, well.found) == ("ok", f"{DUT_CLIENT}, the DUT's client port")
+
+
+def test_crossed_cables_are_seen() -> None:
+    finding = wiring(dut="linux-router", dut_macs=(DUT_CLIENT, DUT_SERVER), dest_mac=DUT_SERVER)
+    assert (finding.state, DUT_CLIENT in finding.found) == ("bad", True)
+    assert "generator.client.dest_mac" in finding.remedy
+
+
+def test_frames_to_oneself_are_wrong_whatever_the_kernels_show() -> None:
+    assert wiring(dest_mac=CLIENT).state == "bad"
+
+
+def test_a_mac_that_nobody_shows_is_not_judged() -> None:
+    assert wiring(dut="linux-router", dest_mac=DUT_CLIENT).state == "unknown"
+    assert wiring(dest_mac="").state == "unknown"
+    assert "gateway" in wiring(dest_mac="", gateway="1.1.1.1").found

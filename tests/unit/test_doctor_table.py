@@ -1,0 +1,149 @@
+"""The doctor's examination as a whole, and its table."""
+
+import re
+import subprocess
+from typing import Any
+
+import pytest
+
+import doctor
+from ctbench.config import ROOT, load
+from ctbench.doctor.examine import Section, examine
+from ctbench.doctor.finding import bad, ok, unknown
+from ctbench.doctor.plan import HostPlan
+from ctbench.doctor.table import MARKS, PLAIN_MARKS, closing_line, is_well, section_text
+from ctbench.errors import ConfigError, TestbedError
+from ctbench.hosts.base import Host
+from ctbench.hosts.local import LocalHost
+from ctbench.testbed_config import TestbedConfig
+
+from .doctor_facts import example, plans
+
+pytestmark = pytest.mark.unit
+
+LONG = 'grubby --update-kernel=ALL --args="intel_iommu=on iommu=pt hugepagesz=1G hugepages=32 isolcpus=1-11" && reboot'
+DASH = MARKS["unknown"]
+SECTION = Section(
+    "dut (root@dut.lab.example): ovs-dpdk",
+    (ok("SSH", "fine"), bad("IOMMU", "off: " + "the cards are in no group, " * 8, LONG), unknown("NUMA", "one node")),
+)
+
+
+class UnreachableHost(LocalHost):
+    """A host that nobody reaches."""
+
+    def run(self, *_: Any, **__: Any) -> Any:
+        raise TestbedError("dut: root@dut.lab.example: Name or service not known.")
+
+
+def unreachable(_testbed: TestbedConfig, _plan: HostPlan) -> Host:
+    return UnreachableHost()
+
+
+def without_a_password(_testbed: TestbedConfig, plan: HostPlan) -> Host:
+    raise ConfigError(f"{plan.name}: the environment has no DUT_PASSWORD.")
+
+
+def test_a_command_stands_whole_beneath_what_it_mends() -> None:
+    lines = section_text(SECTION).splitlines()
+    assert lines[0] == SECTION.title
+    assert f"{' ' * 25}> {LONG}" in lines
+    assert all(len(line) <= 120 for line in lines if LONG not in line)
+    marks = list(MARKS.values())
+    assert [line[2] for line in lines if line[2] in marks] == marks
+
+
+def test_colours_are_for_terminals_only() -> None:
+    assert "\x1b" not in section_text(SECTION)
+    assert "\x1b[31m✗\x1b[0m" in section_text(SECTION, colour=True)
+
+
+def test_a_terminal_without_such_signs_gets_plain_ones() -> None:
+    assert (section_text(SECTION, marks=PLAIN_MARKS) + closing_line([SECTION], PLAIN_MARKS)).isascii()
+
+
+def test_the_last_line_counts_and_says_what_follows() -> None:
+    assert closing_line([SECTION]) == f"1 ✓, 1 ✗, 1 {DASH}: mend what is ✗, then look again."
+    well = Section("dut", (ok("SSH", "fine"),))
+    assert closing_line([well]) == f"1 ✓, 0 ✗, 0 {DASH}: nothing is in the way of a run."
+    assert (is_well([well]), is_well([well, SECTION])) == (True, False)
+
+
+@pytest.mark.parametrize("connect", [unreachable, without_a_password])
+def test_a_host_that_cannot_be_reached_is_a_row_and_the_others_are_looked_at(connect: Any) -> None:
+    said: list[str] = []
+    dut, tgen, between = examine(example(), said.append, connect)
+    assert [dut.title, tgen.title] == ["dut (root@dut.lab.example): ovs-dpdk", "tgen (root@tgen.lab.example): TRex"]
+    (row,) = dut.findings
+    assert (row.state, row.what) == ("bad", "SSH")
+    assert row.remedy.startswith("ssh root@dut.lab.example true")
+    assert [finding.state for finding in between.findings] == ["ok", "ok"]  # the MAC addresses are all in the file
+    assert said == ["looking at dut (root@dut.lab.example)", "looking at tgen (root@tgen.lab.example)"]
+
+
+def test_the_way_to_a_host_is_the_one_of_the_file() -> None:
+    hosts = example().model_dump()["hosts"]
+    hosts["dut"] |= {"port": 2222, "key": "~/.ssh/lab", "jump": "tgen"}
+    dut = next(iter(examine(example(hosts=hosts), lambda _: None, unreachable)))
+    assert dut.findings[0].remedy.startswith(
+        "ssh -p 2222 -i ~/.ssh/lab -J root@tgen.lab.example:22 root@dut.lab.example true"
+    )
+
+
+def test_sandboxes_and_the_software_generator_are_this_machine() -> None:
+    (plan,) = plans(load("testbeds", "local", TestbedConfig)).values()
+    assert plan.roles == "ovs-dpdk, linux-router, linux-bridge, software generator"
+    assert not plan.is_lab
+
+
+def test_each_host_is_asked_for_its_own_cpus() -> None:
+    found = plans()
+    assert found["dut"].forwarding == (1, 2, 3, 4, 13, 14, 15, 16)
+    assert (found["dut"].generating, found["dut"].others) == ((), (0, 12))
+    assert found["tgen"].forwarding == ()
+    assert (len(found["tgen"].generating), found["tgen"].others) == (22, (0, 12))
+
+
+def test_the_example_has_the_articles_masks_and_trex_configuration() -> None:
+    testbed = example()
+    pmd = testbed.cpus.pmd
+    assert isinstance(pmd, dict)
+    masks = {count: hex(sum(1 << cpu for cpu in cpus)) for count, cpus in pmd.items()}
+    assert masks == {1: "0x4", 2: "0x2002", 4: "0x6006", 8: "0x1e01e"}
+    trex = testbed.generator
+    assert trex.type == "trex"
+    assert (trex.cores, len(trex.cpus), trex.rx_descriptors) == (22, 24, 4096)
+    assert (trex.client.mac, trex.client.dest_mac) == (trex.server_port.dest_mac, trex.server_port.mac)
+    assert trex.memory["mbuf_128"] == 500_000
+
+
+def test_every_key_of_the_example_has_a_comment() -> None:
+    lines = (ROOT / "variables/testbeds/example-trex-xeon.yaml").read_text().splitlines()
+    keys = [index for index, line in enumerate(lines) if re.match(r"\s*(- )?[a-z_0-9]+:", line)]
+    for index in keys:
+        above = next(line for line in reversed(lines[:index]) if not re.match(r"\s*(- )?(type|[a-z_]+):", line))
+        assert above.strip().startswith("#"), lines[index]
+
+
+@pytest.mark.parametrize(("testbed", "status"), [("no-such-testbed", 4), ("/dev/null", 4)])
+def test_a_mistake_in_the_file_is_one_sentence_and_status_4(
+    testbed: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["doctor", testbed])
+    assert doctor.main() == status
+    assert capsys.readouterr().err.startswith("doctor: ")
+
+
+def test_the_help_of_run_knows_the_doctor_and_its_exit_status() -> None:
+    done = subprocess.run([str(ROOT / "run"), "--help"], capture_output=True, text=True, timeout=60, check=True)
+    assert re.search(r"doctor \[TESTBED\] .*\n(.*\n)*Of ./run doctor: 0 .* 6 ", done.stdout)
+
+
+def test_something_to_mend_is_status_6(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["doctor", "example-trex-xeon"])
+    monkeypatch.setattr(doctor, "examine", lambda testbed, say: examine(testbed, say, unreachable))
+    assert doctor.main() == 6
+    printed = capsys.readouterr()
+    assert "\x1b" not in printed.out
+    assert printed.out.splitlines()[-1] == f"2 ✓, 2 ✗, 0 {DASH}: mend what is ✗, then look again."
+    assert "looking at" in printed.err

@@ -1,0 +1,216 @@
+"""What the files of a test make impossible, or bound, is said before its first trial."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench import feasibility
+from ctbench.config import load, names
+from ctbench.dut.base import Topology
+from ctbench.errors import ConfigError, MissingResource
+from ctbench.feasibility import Bound, Case, check, wire_bytes
+from ctbench.hosts.machine import Placement
+from ctbench.measure.campaign import Campaign
+from ctbench.sla.floor import Floor
+from ctbench.sla.floors import Floors, topology_of
+from ctbench.sla.threshold import parse
+from ctbench.testbed_config import TestbedConfig
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
+
+pytestmark = pytest.mark.unit
+
+APART = Placement((0,), (1,), (0,))
+OVS = Topology(datapath="ovs-dpdk", ruleset="conntrack")
+LINUX = Topology(datapath="linux-router", ruleset="nftables-stateful")
+FORWARD = Topology(datapath="linux-router", ruleset="forward")
+
+
+def a_testbed(name: str = "local", **keys: Any) -> TestbedConfig:
+    return TestbedConfig.model_validate(load("testbeds", name, TestbedConfig).model_dump() | keys)
+
+
+def lab(**generator: Any) -> TestbedConfig:
+    """The example with keys of TRex changed."""
+    example = a_testbed("example-trex-xeon")
+    return a_testbed("example-trex-xeon", generator=example.generator.model_dump() | generator)
+
+
+def campaign(most: str = "1M", seconds: str = "1s") -> Campaign:
+    base = {
+        "name": "mine",
+        "description": "",
+        "search": "bisection",
+        "loss_ratio": "0.02%",
+        "bisection": {"trial_duration": seconds, "max_iterations": 8},
+        "ceiling": {"trial_duration": seconds, "max_iterations": 8},
+        "loads": {"packets": {"min": "1k", "max": most}, "connections": {"min": "1k", "max": most}},
+    }
+    return Campaign.model_validate(base)
+
+
+def connections(**keys: Any) -> ConnectionProfile:
+    return ConnectionProfile(name="mine", **keys)
+
+
+def case(profile: Profile, rate: str = ">= 10k", topology: Topology = OVS, **keys: Any) -> Case:
+    kind = "cps" if profile.kind == "connections" else "pps"
+    floor = Floor(key="k", profile=profile.name, source="tests", **{kind: parse(rate, "rate")})
+    return Case(keys.pop("testbed", a_testbed()), keys.pop("campaign", campaign()), topology, profile, floor)
+
+
+def table(tmp_path: Path, entries: int) -> Path:
+    path = tmp_path / "nf_conntrack_max"
+    path.write_text(f"{entries}\n")
+    return path
+
+
+def one_sentence(error: pytest.ExceptionInfo[Exception]) -> str:
+    text = str(error.value)
+    assert text.count("\n") == text.count("\n  Expected")
+    return text
+
+
+@pytest.mark.parametrize("name", ["quick", "gate", "characterise", "published"])
+def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, tmp_path: Path) -> None:
+    chosen, floors = load("campaigns", name, Campaign), load("sla", "local", Floors)
+    judged = 0
+    for key, promises in floors.floors.items():
+        for asked in promises:
+            topology = topology_of(key, OVS)
+            profile = load_profile(chosen.profile_for(asked))
+            if topology.datapath == "cable":
+                continue
+            floor = floors.find(topology, profile)
+            bounds = check(Case(a_testbed(), chosen, topology, profile, floor), APART, table(tmp_path, 262_144))
+            # No bound is within twice the floor.
+            assert feasibility.notes(bounds, floor.rate.limit) == []
+            judged += 1
+    assert judged > 40
+
+
+def test_a_cpu_that_the_generator_and_a_pmd_thread_are_given_is_named() -> None:
+    with pytest.raises(ConfigError) as error:
+        check(case(connections()), Placement((1,), (1, 2), (0,)))
+    assert "testbed local: cpus.generator: CPU 1 is the generator's, and 2 PMD thread(s) run on CPU 1, 2." in str(
+        error.value
+    )
+    one_sentence(error)
+
+
+def test_threads_that_may_share_cpus_are_left_alone() -> None:
+    shared = a_testbed(oversubscribe=True)
+    check(case(connections(), testbed=shared), Placement((0,), (0,), (0,), oversubscribed=True))
+
+
+def test_the_same_cpu_numbers_of_two_hosts_are_no_clash() -> None:
+    assert check(case(connections(), testbed=lab()), Placement((1,), (1,), (0,))) == []
+
+
+def test_cpus_of_trex_on_the_duts_own_host_clash() -> None:
+    with pytest.raises(ConfigError, match=r"generator\.cpus: CPU 2 is the generator's"):
+        check(case(connections(), testbed=lab(host="dut", cpus=[0, 12, 2])), Placement((), (2,), (0,)))
+
+
+def test_one_client_is_short_of_ports_for_long_connections() -> None:
+    lonely = connections(client_ips=1, messages=40, server_wait_ms=50)
+    with pytest.raises(ConfigError) as error:
+        check(case(lonely, ">= 40k"), APART)
+    assert "64.5 k client addresses and ports of profile mine suffice for 21.5 k/s" in one_sentence(error)
+    (bound,) = check(case(lonely, ">= 10k"), APART)
+    assert bound.rate == pytest.approx(64_512 / 3)
+
+
+def test_ports_that_come_again_before_they_are_forgotten_bound_the_search_and_forbid_nothing() -> None:
+    (bound,) = check(case(connections(client_ips=1), ">= 100k"), APART)
+    assert bound.rate == pytest.approx(64_512)
+
+
+def test_a_machines_connection_table_that_is_too_small_for_the_floor_is_a_missing_resource(tmp_path: Path) -> None:
+    with pytest.raises(MissingResource) as error:
+        check(case(connections(), ">= 80k", LINUX), APART, table(tmp_path, 65_536))
+    said = one_sentence(error)
+    assert "The kernel's connection table holds 65536 entries, enough for 65.5 k/s" in said
+    assert said.endswith("sysctl net.netfilter.nf_conntrack_max=88000")
+
+
+def test_a_ruleset_that_tracks_nothing_needs_no_table(tmp_path: Path) -> None:
+    assert check(case(connections(), ">= 80k", FORWARD), APART, table(tmp_path, 100)) == []
+
+
+def test_a_table_that_is_not_there_yet_is_not_judged(tmp_path: Path) -> None:
+    assert check(case(connections(), ">= 80k", LINUX), APART, tmp_path / "none") == []
+
+
+def test_more_flows_than_the_table_has_entries_cannot_be_measured(tmp_path: Path) -> None:
+    million = load_profile("udp-64-1m")
+    with pytest.raises(MissingResource, match="holds 262144 entries, and profile udp-64-1m has 1000000 flows"):
+        check(case(million, topology=LINUX), APART, table(tmp_path, 262_144))
+    assert check(case(million), APART) == []  # five million in OVS
+
+
+def test_long_trials_fill_the_table_of_ovs() -> None:
+    udp = connections(udp_percent=100)
+    (bound,) = check(case(udp, campaign=campaign(seconds="60s")), APART)
+    assert bound.rate == pytest.approx(5_000_000 / 30)
+    assert check(case(udp, campaign=campaign(seconds="1s")), APART) == []
+
+
+def test_a_floor_above_the_line_rate_contradicts_the_testbed_file() -> None:
+    with pytest.raises(ConfigError) as error:
+        check(case(load_profile("udp-1518-10k"), ">= 900k", testbed=lab()), APART)
+    assert "links of 10 Gbit/s carry at most 812.7 k packets/s of profile udp-1518-10k" in one_sentence(error)
+
+
+def test_the_line_rate_bounds_the_search_where_the_speed_is_known() -> None:
+    packets = load_profile("udp-1518-10k")
+    (bound,) = check(case(packets, ">= 100k", testbed=lab()), APART)
+    assert bound.rate == pytest.approx(812_743.8, rel=1e-6)
+    assert check(case(packets, ">= 100k"), APART) == []  # memif has none
+
+
+@pytest.mark.parametrize(("frame", "rate"), [(64, 14_880_952), (1518, 812_744), ("imix", 3_273_680)])
+def test_line_rates_are_those_of_rfc_2544(frame: Any, rate: int) -> None:
+    profile = PacketProfile(name="mine", kind="packets", frame_bytes=frame)
+    assert 10e9 / 8 / wire_bytes(profile) == pytest.approx(rate, rel=1e-6)
+    both = PacketProfile(name="mine", kind="packets", frame_bytes=frame, directions="both")
+    assert wire_bytes(both) == wire_bytes(profile) / 2
+
+
+def test_a_connection_costs_the_wire_its_packets_in_the_busier_direction() -> None:
+    short = load_profile("short-lived")
+    assert isinstance(short, ConnectionProfile)
+    # SYN, ACK or FIN with 84 bytes, the request with 98; 1 % UDP of 86.
+    assert wire_bytes(short) == pytest.approx(0.99 * (3 * 84 + 98) + 0.01 * 86)
+
+
+def test_a_running_trex_has_the_flows_that_the_file_says() -> None:
+    few = lab(server="running", memory={"dp_flows": 40_000})
+    with pytest.raises(ConfigError, match=r"generator\.memory\.dp_flows: 40000 holds 20000 open connections, enough"):
+        check(case(connections(), ">= 50k", testbed=few), APART)
+    (bound,) = check(case(connections(), ">= 10k", testbed=few), APART)
+    assert bound.rate == 40_000
+    assert check(case(connections(), ">= 10k", testbed=lab(server="running")), APART) == []
+
+
+def test_a_trex_that_the_run_starts_has_as_many_flows_as_its_cores_can_hold() -> None:
+    lasting, plain = connections(server_wait_ms=10_000), Topology(ruleset="forward")
+    with pytest.raises(MissingResource, match=r"TRex on 1 core\(s\) holds 5592405 open connections"):
+        check(case(lasting, ">= 600k", plain, testbed=lab(cores=1)), APART)
+    assert check(case(lasting, ">= 600k", plain, testbed=lab()), APART) == []
+
+
+def test_only_bounds_that_may_have_had_a_say_are_noted() -> None:
+    bounds = [Bound(50_000, "Near"), Bound(500_000, "Far")]
+    assert feasibility.notes(bounds, 40_000) == ["Near."]
+    assert feasibility.notes(bounds, 300_000) == ["Near.", "Far."]
+    assert feasibility.notes(bounds, None) == []
+
+
+def test_a_datapath_that_the_testbed_lacks_is_left_to_the_testbed() -> None:
+    assert check(case(connections(), topology=LINUX, testbed=lab()), APART) == []
+
+
+@pytest.mark.parametrize("name", names("testbeds"))
+def test_every_testbed_that_ships_can_be_judged(name: str) -> None:
+    check(case(load_profile("short-lived"), testbed=a_testbed(name)), APART)

@@ -36,13 +36,14 @@ not_installed() {
     done
 }
 
-# The names of DPDK's two driver packages. Without mempool-ring OVS says "Failed to create mempool".
+# The names of DPDK's driver packages: memif, and af_packet for OVS over veth. Without mempool-ring OVS says "Failed to
+# create mempool".
 driver_packages() {
     local abi
     abi=$(dpdk_abi)
     # Without a known ABI: apt's own regular expressions, for a command that an administrator can type.
     [[ -n $abi ]] || abi='[0-9]+$'
-    printf '%s\n' "librte-net-memif$abi" "librte-mempool-ring$abi"
+    printf '%s\n' "librte-net-memif$abi" "librte-mempool-ring$abi" "librte-net-af-packet$abi"
 }
 
 # Runs "$@" as root. Fails when that cannot be had without asking a question nobody is there to answer.

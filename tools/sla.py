@@ -16,11 +16,16 @@ from robot.errors import DataError, Information
 from robot.run import RobotFramework, run_cli
 
 from ctbench import preflight
-from ctbench.acceptance import Settings
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.exit_status import MISTAKES_FILE, ExitStatus, exit_status, read_verdicts, record_stamps, sentence
+from ctbench.report.reference import read_references
+from ctbench.report.write import PAGE, write_reports
+from ctbench.results.without_record import WITHOUT_RECORD_FILE
+from ctbench.run_settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Robot Framework's own report, whose usual name is that of the SLA report.
+ROBOT_REPORT = "robot-report.html"
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,8 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
 
 
 def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
-    """What `-v TESTBED:…`, `-v CAMPAIGN:…` and `-v SLA:…` name; case, spaces and underscores do not count for Robot.
+    """What `-v TESTBED:…`, `-v CAMPAIGN:…`, `-v SLA:…` and `-v REFERENCE:…` name; case, spaces and underscores do not
+    count for Robot.
 
     A value that is itself a variable is known to Robot only, which reads the files again and is no less strict.
     """
@@ -67,7 +73,7 @@ def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
     for assignment in assignments:
         name, _, value = assignment.partition(":")
         name = name.replace("_", "").replace(" ", "").lower()
-        if name in ("testbed", "campaign", "sla") and "${" not in value:
+        if name in ("testbed", "campaign", "sla", "reference") and "${" not in value:
             chosen[name] = value
     return chosen
 
@@ -120,13 +126,15 @@ def run(command: CommandLine, folder: Path) -> int:
     records = folder / "records"
     before = record_stamps(records)
     mistakes = folder / MISTAKES_FILE
-    mistakes.unlink(missing_ok=True)  # those of an older run
+    for left in (mistakes, folder / WITHOUT_RECORD_FILE):  # those of an older run
+        left.unlink(missing_ok=True)
     heard, said = socket.socketpair()
     heard.setblocking(False)
     said.setblocking(False)
     # Robot handles signals itself and tells nobody; Python also notes the number of each signal here.
     signal.set_wakeup_fd(said.fileno(), warn_on_full_buffer=False)
-    robot_rc = run_cli(["--outputdir", str(folder), *command.arguments], exit=False)
+    # report.html is ours; an option of the user comes later and wins.
+    robot_rc = run_cli(["--outputdir", str(folder), "--report", ROBOT_REPORT, *command.arguments], exit=False)
     signal.set_wakeup_fd(-1)
     signals = _received(heard)
 
@@ -139,8 +147,22 @@ def run(command: CommandLine, folder: Path) -> int:
         print(f"Records: {records}")
     print(f"Results: {folder}")
     if not command.dry_run:
+        report(folder, chosen_files(command.assignments).get("reference"))
         print(sentence(status, verdicts))
     return 128 + signals[0] if signals else status
+
+
+def report(folder: Path, reference: str | None) -> None:
+    """Write the report of this run, beside an earlier one where that was named. What hinders it is said, and does not
+    change what the run found."""
+    if not (folder / "records").is_dir() and not (folder / WITHOUT_RECORD_FILE).is_file():
+        return
+    try:
+        write_reports([folder], folder, read_references([Path(reference)] if reference else []))
+    except CtbenchError as error:
+        print(f"run: {error}", file=sys.stderr)
+    else:
+        print(f"SLA report: {folder / PAGE}")
 
 
 def _received(heard: socket.socket) -> bytes:
@@ -156,9 +178,9 @@ def main(arguments: Sequence[str]) -> int:
     """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
     try:
         command = parse(arguments, ROOT / "suites")
-        Settings.load(**chosen_files(command.assignments))
+        settings = Settings.load(**chosen_files(command.assignments))
         if not command.dry_run:
-            preflight.check_machine()
+            preflight.check_machine(settings.testbed)
         return run(command, prepare(command))
     except Information as information:
         print(information)

@@ -7,15 +7,20 @@ from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
+from robot.result import TestCase as TestResult
+from robot.running import TestCase as RunningTest
 
 from ctbench import __version__, preflight
-from ctbench.acceptance import AcceptanceRun, Settings, TestName
+from ctbench.acceptance import AcceptanceRun, TestName
 from ctbench.dut.base import Topology
 from ctbench.dut.cable import CABLE
 from ctbench.errors import ConfigError, CtbenchError, MissingResource, TestbedError
 from ctbench.exit_status import note_mistake
 from ctbench.report import console
+from ctbench.results import without_record
 from ctbench.results.record import Record
+from ctbench.results.without_record import WithoutRecord
+from ctbench.run_settings import Settings
 from ctbench.traffic.generator import LoadUnit
 from ctbench.units import format_margin
 
@@ -75,12 +80,16 @@ class ConntrackSLA:
         self._run: AcceptanceRun | None = None
         self._topology: Topology | None = None
         self._record: Record | None = None
+        self._without_record: list[WithoutRecord] = []
 
     @keyword(tags=["testbed"])
-    def open_testbed(self, testbed: str = "local", campaign: str = "quick", sla: str = "local") -> None:
+    def open_testbed(
+        self, testbed: str = "local", campaign: str = "quick", sla: str = "local", reference: str = ""
+    ) -> None:
         """Reads the testbed, campaign and SLA files and checks that this machine can run them.
 
-        Each is a name below ``variables/`` or the path of a file. A mistake in one ends the whole run before any
+        Each is a name below ``variables/`` or the path of a file; ``reference`` is the folder of an earlier run, of
+        which the SLA promises a share (its key ``of_reference``). A mistake in one ends the whole run before any
         test, with a sentence that names the file, the key and what was expected. A testbed that is open stays so:
         every suite may open it. It is closed when the run is over.
 
@@ -91,13 +100,23 @@ class ConntrackSLA:
             return
         output = _output_folder()
         try:
-            settings = Settings.load(testbed, campaign, sla)
-            preflight.check_machine()
+            settings = Settings.load(testbed, campaign, sla, reference)
+            preflight.check_machine(settings.testbed)
         except CtbenchError as error:
             if isinstance(error, ConfigError):
                 note_mistake(output, str(error))
             raise FatalError(str(error)) from None
         self._run = AcceptanceRun(settings, output, _say)
+
+    def end_test(self, data: RunningTest, result: TestResult) -> None:
+        """Listener method: notes a test that was skipped, or failed, before it left a record, for the report."""
+        measured = {(record.suite, record.test) for record in self._run.records} if self._run else set()
+        suite = data.parent.full_name if data.parent else ""
+        if (result.skipped or result.failed) and (suite, data.name) not in measured:
+            outcome: Literal["skipped", "failed"] = "skipped" if result.skipped else "failed"
+            test = WithoutRecord(suite=suite, test=data.name, outcome=outcome, reason=result.message)
+            self._without_record.append(test)
+            without_record.note(self._without_record, _output_folder())
 
     def close(self) -> None:
         """Listener method, called when the run is over: takes the testbed down and shows the table of verdicts."""

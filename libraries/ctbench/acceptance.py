@@ -3,16 +3,14 @@
 import secrets
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ctbench import __version__
-from ctbench.config import load
+from ctbench import __version__, feasibility
 from ctbench.dut.base import Topology
 from ctbench.dut.cable import CABLE
 from ctbench.errors import MissingResource, TestbedError
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.gate import GateResult, gate
 from ctbench.measure.repetition import repeat
 from ctbench.measure.search import SearchResult, search
@@ -20,11 +18,11 @@ from ctbench.measure.trial import Limits, OnTrial, Step, TrialRunner
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.record import Baseline, Environment, LimitedBy, Record
+from ctbench.run_settings import Settings
 from ctbench.sla.floor import Floor
-from ctbench.sla.floors import Floors, topology_key, topology_of
+from ctbench.sla.floors import topology_key, topology_of
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.testbed import Testbed
-from ctbench.testbed_config import TestbedConfig
 from ctbench.traffic.profiles import Profile, load_profile
 
 #: A search tries the floor and this much more, never the bare floor.
@@ -34,24 +32,6 @@ TRIES = 2
 
 Say = Callable[[str], None]
 Result = SearchResult | GateResult
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run was asked for: the testbed, the campaign, the floors."""
-
-    testbed: TestbedConfig
-    campaign: Campaign
-    floors: Floors
-
-    @classmethod
-    def load(cls, testbed: str = "local", campaign: str = "quick", sla: str = "local") -> "Settings":
-        """Read the three files, by name below variables/ or by path. `ConfigError` says what is wrong with one."""
-        return cls(
-            load("testbeds", testbed, TestbedConfig),
-            load("campaigns", campaign, Campaign),
-            load("sla", sla, Floors),
-        )
 
 
 @dataclass(frozen=True)
@@ -77,6 +57,10 @@ class _Measurement:
     result: Result | None = None
     ceiling: float | None = None
     baseline: Baseline | None = None
+    #: What ends the range of the search early.
+    bounds: list[feasibility.Bound] = field(default_factory=list)
+    #: Why the ceiling is not known; empty where it is.
+    unknown_ceiling: str = ""
 
 
 class AcceptanceRun:
@@ -84,7 +68,8 @@ class AcceptanceRun:
 
     def __init__(self, settings: Settings, output: Path, say: Say = print) -> None:
         """Nothing is started yet. Records and logs go below `output`; `say` takes lines for the console."""
-        self.settings = settings
+        most = settings.campaign.most | settings.testbed.generator.most
+        self.settings = replace(settings, campaign=settings.campaign.model_copy(update={"most": most}))
         self.output = output
         self.testbed = Testbed(settings.testbed, output)
         self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
@@ -104,23 +89,31 @@ class AcceptanceRun:
     def measure(self, name: TestName, topology: Topology, profile_name: str) -> Record:
         """Set the DUT up, measure, judge, write the record.
 
-        `profile_name` may be replaced by the campaign's stand-in. Raises `ConfigError` for a missing floor or range,
-        `MissingResource` where the testbed lacks what the topology needs; then nothing was measured and no record is
-        written. A testbed that breaks is a record: *not measured*.
+        `profile_name` may be replaced by the campaign's stand-in. Raises `ConfigError` for a missing floor or range
+        and for files that contradict each other, `MissingResource` where the testbed lacks what the topology or its
+        floor needs; then nothing was measured and no record is written. A testbed that breaks is a record: *not
+        measured*.
         """
         profile = self.profile(profile_name)
-        now = _Measurement(name, topology, profile, self.settings.floors.find(topology, profile))
+        now = _Measurement(name, topology, profile, self.settings.floor(topology, profile))
         shared = self.settings.testbed.oversubscribe
+        if self.settings.reference:
+            self.settings.reference.check(self.settings.testbed.name, self.testbed.machine.as_record())
         try:
             if topology.datapath != CABLE.datapath:
-                now.ceiling = self._ceiling(profile, now.floor)
+                case = feasibility.Case(self.settings.testbed, self.settings.campaign, topology, profile, now.floor)
+                now.bounds = feasibility.check(case, self.testbed.placement(topology))
+                now.ceiling = self._ceiling_or_none(now)
                 now.baseline = None if shared else self._baseline(now)
             self.testbed.apply(topology, profile)
             self._say(console.heading(name.test, topology_key(topology), self._version()))
             self._say(console.trial_heading(now.floor.unit))
             now.result = self._search(now, self._tell)
             self._remember(now)
-            verdict = judge(now.result, now.floor, now.ceiling, now.baseline, oversubscribed=shared)
+            verdict = judge(
+                now.result, now.floor, now.ceiling, now.baseline, oversubscribed=shared,
+                max_spread=self.settings.campaign.max_spread,
+            )  # fmt: skip
         except TestbedError as error:
             verdict = Verdict("not measured", str(error), None, ())
         record = self._record(now, verdict)
@@ -149,14 +142,23 @@ class AcceptanceRun:
             settings = campaign.gate_settings()
             return gate(runner, floor.gate_load(profile, settings.headroom, base), settings, on_trial)
         span = campaign.load_range(profile)
-        bisection = campaign.ceiling_for(profile) if cable else campaign.bisection_for(profile)
+        how = campaign.ceiling_for(profile) if cable else campaign.search_for(profile)
         # A little above the floor, so that packets in flight at the end of a trial do not decide.
         floor_load = floor.gate_load(profile, FLOOR_HEADROOM, base)
         hint = None if cable else self._hint(now.topology, profile) or floor_load
         return repeat(
             1 if cable else campaign.repetitions,
-            lambda: search(runner, span.min, span.max, bisection, on_trial, hint=hint, landmark=floor_load),
+            lambda last: search(runner, span.min, span.max, how, on_trial, hint=last or hint, landmark=floor_load),
         )
+
+    def _ceiling_or_none(self, now: _Measurement) -> float | None:
+        """The ceiling; None where nothing joins the generator's ports to each other, as in a lab, and the record notes
+        that."""
+        try:
+            return self._ceiling(now.profile, now.floor)
+        except MissingResource as error:
+            now.unknown_ceiling = str(error)
+            return None
 
     def _ceiling(self, profile: Profile, floor: Floor) -> float:
         """The generator's capacity over the cable with this profile, measured once per run, and once more where it
@@ -197,7 +199,7 @@ class AcceptanceRun:
         """The capacity of another topology with the profile and the loss limit of this test. A gate has no search of
         its own, so there the settings of the ceiling serve."""
         campaign, profile, key = self.settings.campaign, now.profile, topology_key(other)
-        settings = campaign.bisection_for(profile) if campaign.bisection else campaign.ceiling_for(profile)
+        settings = campaign.search_for(profile)
         span = campaign.load_range(profile)
         try:
             self.testbed.apply(other, profile)
@@ -263,6 +265,7 @@ class AcceptanceRun:
             measured=now.result.measured if now.result else None,
             limited_by=limited_by,
             capacities=list(found.capacities) if found else [],
+            spread=found.spread if found else None,
             upper_bound=found.upper if found else None,
             verdict=verdict.word,
             verdict_reason=verdict.reason,
@@ -280,7 +283,10 @@ class AcceptanceRun:
             notes.append(f"{now.profile.description} Its floor follows {now.floor.derivation}.".strip())
         if self.settings.testbed.oversubscribe:
             notes.append("Threads share CPUs: what this test shows is that the topology works, not how fast it is.")
-        return notes
+        if now.unknown_ceiling:
+            notes.append(f"The generator's ceiling is not known: {now.unknown_ceiling}")
+        measured = now.result.measured if now.result else None
+        return notes + feasibility.notes(now.bounds, measured.rate if measured else None)
 
 
 def _alike(topology: Topology, profile: Profile) -> list[tuple[str, str, str]]:

@@ -78,6 +78,8 @@ class InterfacePorts(Settings):
     #: The interface towards the clients, and towards the servers.
     client: Interface
     server: Interface
+    #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
+    speed_gbit: float | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _are_two(self) -> Self:
@@ -94,6 +96,8 @@ class PciPorts(Settings):
     client: PciAddress
     server: PciAddress
     more: list[PciAddress] = Field(default_factory=list)
+    #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
+    speed_gbit: float | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _differ(self) -> Self:

@@ -27,7 +27,7 @@ Stamps = Mapping[Path, tuple[int, int]]
 
 
 class ExitStatus(IntEnum):
-    """What a script learns from `./run sla`. The numbers are a contract, see `./run --help`."""
+    """What a script learns from `./run`. The numbers are a contract, see `./run --help`."""
 
     MET = 0
     MISSED = 1
@@ -36,6 +36,9 @@ class ExitStatus(IntEnum):
     CONFIGURATION = 4
     TESTBED = 5
     NOTHING_MEASURED = 6
+    #: Of `./run compare`.
+    REGRESSED = 7
+    NOT_MEASURABLE = 8
     INTERRUPTED = 130
 
 

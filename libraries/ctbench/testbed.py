@@ -3,20 +3,28 @@
 from pathlib import Path
 from typing import Any
 
-from ctbench.dut.base import Dut, Ports, Topology
-from ctbench.dut.cable import Cable
+from ctbench.cpu_plan import cpus_needed, plan_cpus
+from ctbench.dut.base import Dut, Topology
+from ctbench.dut.cable import CABLE, Cable
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.ovs.dut import OvsDpdkDut
+from ctbench.dut.ovs.devices import Devices, MemifDevices, PciDevices, VethDevices
+from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
 from ctbench.dut.ovs.settings import OvsInstallation
-from ctbench.dut_config import LinuxConfig, MemifPorts, OvsDpdkConfig, VethPorts
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.dut.veth import CLIENT_MAC, SERVER_MAC
+from ctbench.dut.veth_cable import VethCable
+from ctbench.dut_config import DutConfig, LinuxConfig, MemifPorts, OvsDpdkConfig, PciPorts, VethPorts
+from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.generator_config import TrexGeneratorConfig
+from ctbench.host_config import LOCAL, SANDBOX
+from ctbench.host_pool import HostPool, machine_of
 from ctbench.hosts.base import Host
-from ctbench.hosts.local import LocalHost
-from ctbench.hosts.machine import Machine, Placement, place, read_machine
-from ctbench.hosts.sandbox import Sandbox
+from ctbench.hosts.machine import Machine, Placement
+from ctbench.joint import Joint, SoftwareJoint
 from ctbench.testbed_config import TestbedConfig
+from ctbench.traffic.generator import TrafficGenerator
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
+from ctbench.traffic.software.generator import largest_frame
+from ctbench.trex_joint import TrexJoint
 
 
 class Testbed:
@@ -25,31 +33,26 @@ class Testbed:
     __test__ = False  # not a pytest class
 
     def __init__(self, config: TestbedConfig, output: Path) -> None:
-        """Nothing is started before the first `apply`. Logs of the DUT go to `output`/dut."""
+        """Nothing is started before the first `apply`. Logs of DUT and generator go below `output`."""
         self.config = config
         self._output = output
-        self._machine: Machine | None = None
-        #: One for each DUT: what a bridge leaves in a network namespace would slow a router down.
-        self._hosts: list[Host] = []
-        self._duts: dict[str, Dut] = {}
-        self._generator: SoftwareTrafficGenerator | None = None
+        self._hosts = HostPool(config.hosts)
+        #: Each with the host that it is on.
+        self._duts: dict[str, tuple[Dut, Host]] = {}
+        self._generator: Joint | None = None
         self._joined: Dut | None = None
         #: The DUT that is set up, joined or not.
         self._standing: Dut | None = None
 
     @property
     def machine(self) -> Machine:
-        """The machine that generates the traffic: of the local testbed, the DUT's too."""
-        if self._machine is None:
-            self._machine = read_machine(LocalHost())
-        return self._machine
+        """The machine that generates the traffic: of a testbed without a lab, the DUT's too."""
+        return self._hosts.machine(self._generator_host)
 
     @property
-    def generator(self) -> SoftwareTrafficGenerator:
+    def generator(self) -> TrafficGenerator:
         """The traffic generator."""
-        if self._generator is None:
-            self._generator = SoftwareTrafficGenerator(self.placement(Topology()).generator)
-        return self._generator
+        return self._joint.generator
 
     @property
     def dut(self) -> Dut:
@@ -59,21 +62,16 @@ class Testbed:
         return self._joined
 
     def placement(self, topology: Topology) -> Placement:
-        """Who runs where: what the testbed file says, else what suits the machine. `MissingResource` when short."""
-        cpus, shared = self.config.cpus, self.config.oversubscribe
-        generator = None if cpus.generator == "auto" else tuple(cpus.generator)
-        wanted = cpus.pmd_for(topology.pmd_cpus)
-        if wanted == []:
-            raise MissingResource(
-                f"{topology.pmd_cpus} PMD CPUs are needed, and cpus.pmd of testbed {self.config.name} has no such list."
-            )
-        found = place(self.machine, topology.pmd_cpus, generator_cpus=len(generator or (0,)), oversubscribed=shared)
-        if shared:
-            return found
-        return Placement(
-            generator=generator or found.generator,
-            pmd=tuple(wanted or found.pmd),
-            housekeeping=found.housekeeping if cpus.housekeeping == "auto" else tuple(cpus.housekeeping),
+        """Who runs where on the DUT's machine: what the testbed file says, else what suits the machine.
+        `MissingResource` when short."""
+        host = self._generator_host if topology.datapath == CABLE.datapath else self._config_of(topology.datapath).host
+        beside = machine_of(host) == machine_of(self._generator_host)
+        return plan_cpus(
+            self.config.cpus,
+            self._hosts.machine(host),
+            topology.pmd_cpus,
+            generator_cpus=cpus_needed(self.config.generator) if beside else 0,
+            shared=self.config.oversubscribe,
         )
 
     def apply(self, topology: Topology, profile: ConnectionProfile | PacketProfile | None = None) -> None:
@@ -83,100 +81,131 @@ class Testbed:
         not become what was asked for.
         """
         self._joined = None
-        dut = self._dut(topology.datapath)
+        dut, host = self._dut(topology.datapath)
         if not isinstance(dut, Cable):  # which needs nothing that another DUT could take away
             self._make_way_for(dut)
+        placement = self.placement(topology)
+        self._joint.part()
         ports = dut.apply(topology)
-        self._join(ports, largest_frame(profile) if profile else 1514)
+        self._joint.join(ports, host, placement, largest_frame(profile) if profile else 1514)
         self._joined = dut
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What the figures depend on: testbed file, DUT, generator, machine."""
+        """What the figures depend on: testbed file, DUT (with its machine), generator, the generator's machine."""
         return {
             "testbed": self.config.model_dump(mode="json"),
             "dut": self._joined.snapshot() if self._joined else {},
-            "generator": dict(self.generator.snapshot()),
+            "generator": self._joint.facts(),
             "machine": self.machine.as_record(),
         }
 
     def close(self) -> None:
         """Let go of everything. May be called twice."""
-        if self._generator:
-            self._generator.close()
         try:
-            for dut in self._duts.values():
-                dut.restore()
+            if self._generator:
+                self._generator.close()
         finally:
-            self._duts.clear()
-            self._joined = self._standing = None
-            while self._hosts:
-                self._hosts.pop().close()
+            try:
+                for dut, _ in self._duts.values():
+                    dut.restore()
+            finally:
+                self._duts.clear()
+                self._joined = self._standing = None
+                self._hosts.close()
+
+    @property
+    def _generator_host(self) -> str:
+        generator = self.config.generator
+        return generator.host if isinstance(generator, TrexGeneratorConfig) else LOCAL
+
+    @property
+    def _joint(self) -> Joint:
+        if self._generator is None:
+            config = self.config.generator
+            if isinstance(config, TrexGeneratorConfig):
+                self._generator = TrexJoint(config, self.config.hosts, self._hosts, self._output / "generator")
+            else:
+                self._generator = SoftwareJoint(self.placement(CABLE).generator, self.config.name)
+        return self._generator
 
     def _make_way_for(self, dut: Dut) -> None:
         """Let another DUT go: its threads would take the CPUs that both are given."""
         if self._standing is not None and self._standing is not dut:
-            self.generator.disconnect()
+            self._joint.part()
             self._standing.restore()
         self._standing = dut
 
-    def _join(self, ports: Ports, frame_bytes: int) -> None:
-        if ports.kind == "cable":
-            self.generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes)
-            return
-        if ports.kind == "memif":
-            self.generator.connect(
-                Path(ports.client), Path(ports.server), rx_queues=ports.rx_queues, tx_queues=ports.tx_queues,
-                ring_size=ports.ring_size, frame_bytes=frame_bytes, more=ports.more,
-            )  # fmt: skip
-            return
-        if ports.kind != "interface" or ports.open_socket is None:
-            raise MissingResource(
-                f"Testbed {self.config.name} has network cards as ports; the software traffic generator reaches only "
-                "ports of kind memif and veth."
-            )
-        self.generator.connect_interfaces(
-            ports.client, ports.server, open_socket=ports.open_socket, rx_queues=ports.rx_queues,
-            rx_rings=ports.tx_queues, ring_size=ports.ring_size, frame_bytes=frame_bytes,
-            client_mac=ports.client_mac, server_mac=ports.server_mac,
-            client_next_hop=ports.client_next_hop, server_next_hop=ports.server_next_hop, cpus=ports.cpus,
-        )  # fmt: skip
-
-    def _dut(self, datapath: str) -> Dut:
+    def _dut(self, datapath: str) -> tuple[Dut, Host]:
         if datapath not in self._duts:
             self._duts[datapath] = self._new_dut(datapath)
         return self._duts[datapath]
 
-    def _new_dut(self, datapath: str) -> Dut:
-        if datapath == "cable":
-            return Cable()
+    def _new_dut(self, datapath: str) -> tuple[Dut, Host]:
+        if datapath == CABLE.datapath:
+            return self._cable()
+        config = self._config_of(datapath)
+        host = self._hosts.host(config.host)
+        return (self._linux(config, host) if isinstance(config, LinuxConfig) else self._ovs(config, host)), host
+
+    def _config_of(self, datapath: str) -> DutConfig:
         for config in self.config.duts:
             if config.type == datapath:
-                return self._linux(config) if isinstance(config, LinuxConfig) else self._ovs(config)
+                return config
         known = ", ".join(config.type for config in self.config.duts)
         raise MissingResource(f"A DUT with datapath {datapath} is needed; testbed {self.config.name} has {known}.")
 
-    def _new_host(self, kind: str) -> Host:
-        self._hosts.append(Sandbox() if kind == "sandbox" else LocalHost())
-        return self._hosts[-1]
+    def _cable(self) -> tuple[Dut, Host]:
+        if self.config.generator.type == "software":
+            return Cable(), self._hosts.host(LOCAL)
+        if self._generator_host != SANDBOX:
+            raise MissingResource(
+                f"The ports of TRex on {self._generator_host} are cabled to the DUT, and not to each other: what the"
+                " generator does without a DUT cannot be measured there."
+            )
+        host = self._hosts.sandbox()
+        return VethCable(host), host
 
-    def _ovs(self, config: OvsDpdkConfig) -> Dut:
+    def _ovs(self, config: OvsDpdkConfig, host: Host) -> Dut:
         prefix = config.ovs.prefix
-        if not isinstance(config.ports, MemifPorts):
-            raise MissingResource(f"OVS with ports of kind {config.ports.kind} is not there yet.")
         return OvsDpdkDut(
-            self._new_host(config.host),
-            self.machine,
+            host,
+            self._hosts.machine(config.host),
+            self.placement,
             installation=OvsInstallation() if prefix == "distribution" else OvsInstallation(prefix=prefix),
-            placement=self.placement,
+            devices=_devices(config.ports, host),
+            system=config.ovs.manage,
             log_folder=self._output / "dut",
-            memif_frames=config.ports.ring_size,
             memory_mb=config.memory_mb,
             hugepages=config.hugepages == "auto",
         )
 
-    def _linux(self, config: LinuxConfig) -> Dut:
+    def _linux(self, config: LinuxConfig, host: Host) -> Dut:
         new = LinuxRouterDut if config.type == "linux-router" else LinuxBridgeDut
-        host, ports = self._new_host(config.host), config.ports
+        machine, ports = self._hosts.machine(config.host), config.ports
         if isinstance(ports, VethPorts):
-            return new(host, self.machine, self.placement, frames=ports.ring_size)
-        return new(host, self.machine, self.placement, interfaces=(ports.client, ports.server))
+            trex = self.config.generator.type == "trex"
+            return new(host, machine, self.placement, frames=ports.ring_size, steer=trex)
+        client, server = self._macs()
+        interfaces = (ports.client, ports.server)
+        return new(host, machine, self.placement, interfaces=interfaces, client_mac=client, server_mac=server)
+
+    def _macs(self) -> tuple[str, str]:
+        """Ethernet addresses of the generator's ports in a lab: a Linux DUT does not ask for them."""
+        generator = self.config.generator
+        if not isinstance(generator, TrexGeneratorConfig):
+            return CLIENT_MAC, SERVER_MAC
+        macs = (generator.client.mac, generator.server_port.mac)
+        if not all(macs):
+            raise ConfigError(
+                f"testbed {self.config.name}: generator.client.mac and generator.server_port.mac are needed for a Linux"
+                " DUT.\n  Expected the MAC addresses that TRex' ports send from."
+            )
+        return macs
+
+
+def _devices(ports: MemifPorts | VethPorts | PciPorts, host: Host) -> Devices:
+    if isinstance(ports, PciPorts):
+        return PciDevices([ports.client, ports.server, *ports.more])
+    if isinstance(ports, VethPorts):
+        return VethDevices(host, ports.ring_size)
+    return MemifDevices(host, FOLDER, ports.ring_size)

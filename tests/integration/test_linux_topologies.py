@@ -9,8 +9,8 @@ from veth import Wire
 
 from ctbench.dut.base import Dut, Topology
 from ctbench.dut.linux import ConntrackSettings, LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.linux.links import GENERATOR
 from ctbench.dut.linux.netfilter import known_rulesets
+from ctbench.dut.veth import GENERATOR
 from ctbench.errors import ConfigError, MissingResource, TestbedError
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox

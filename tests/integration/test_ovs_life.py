@@ -8,7 +8,7 @@ import pytest
 
 from ctbench.dut.base import Topology
 from ctbench.dut.ovs import OvsDpdkDut, OvsInstallation
-from ctbench.dut.ovs.bridge import Bridge
+from ctbench.dut.ovs.devices import MemifDevices
 from ctbench.dut.ovs.dut import FOLDER
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.errors import MissingResource, TestbedError
@@ -112,7 +112,7 @@ def test_a_device_that_cannot_be_opened_says_which_package_may_be_missing(
     placed_dut: OvsDpdkDut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Bridge, "_new_device", lambda *_: "net_nosuchdriver0")
+        patch.setattr(MemifDevices, "devargs", lambda *_: "net_nosuchdriver0")
         with pytest.raises(TestbedError, match=r"OVS cannot open port0: .*librte-net-memif"):
             placed_dut.apply(Topology(rx_descriptors=1024))
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from ctbench.acceptance import AcceptanceRun, Settings, TestName
+from ctbench.acceptance import AcceptanceRun, TestName
 from ctbench.dut.base import Topology
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.results import store
 from ctbench.results.record import Record
+from ctbench.run_settings import Settings
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import pace, plan
 

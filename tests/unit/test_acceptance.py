@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from ctbench import acceptance
-from ctbench.acceptance import AcceptanceRun, Settings, TestName
+from ctbench.acceptance import AcceptanceRun, TestName
 from ctbench.config import load
 from ctbench.dut.base import CpuUse, Problem, Topology
 from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
 from ctbench.results.record import Record
+from ctbench.run_settings import Settings
 from ctbench.sla.floors import Floors, topology_key
 from ctbench.testbed_config import TestbedConfig
 from ctbench.traffic.generator import Trial
@@ -65,6 +67,9 @@ class SimulatedTestbed:
         return self
 
     generator = dut
+
+    def placement(self, topology: Topology) -> Placement:
+        return Placement((0,), (1,), (0,))
 
     def apply(self, topology: Topology, profile: Profile | None = None) -> None:
         self.applied.append(topology_key(topology))
@@ -278,3 +283,23 @@ def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(
     with pytest.raises(ConfigError, match=r"linux-router/notrack/1cpu-1rxq\.udp-64-10k: is missing"):
         started.measure(Topology(datapath="linux-router", ruleset="notrack"))
     assert started.run.records == []
+
+
+def test_where_nothing_joins_the_generators_ports_its_ceiling_is_not_known_and_the_record_says_why(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    simulated.errors["cable/none/1cpu-1rxq"] = MissingResource("There is no cable.")
+    record = Started(tmp_path, simulated).measure(FORWARD)
+    assert (record.verdict, record.ceiling) == ("met", None)
+    assert "The generator's ceiling is not known: There is no cable." in record.notes
+
+
+def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    trex = load("testbeds", "local-trex", TestbedConfig)
+    slow = trex.model_copy(update={"generator": trex.generator.model_copy(update={"max_pps": 300_000})})
+    run = AcceptanceRun(Settings(testbed=slow, campaign=campaign(), floors=floors()), tmp_path, lambda _: None)
+    record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k")
+    assert max(simulated.loads) <= 300_000
+    assert record.campaign["most"] == {"connections": 80_000, "packets": 300_000}

@@ -40,6 +40,15 @@ def test_the_local_testbed_can_be_read() -> None:
     assert not testbed.oversubscribe
 
 
+def test_trex_on_this_machine_needs_no_path_in_the_file() -> None:
+    testbed = load("testbeds", "local-trex", TestbedConfig)
+    assert {(dut.type, dut.host, dut.ports.kind) for dut in testbed.duts} == {
+        ("ovs-dpdk", "sandbox", "veth"), ("linux-router", "sandbox", "veth"), ("linux-bridge", "sandbox", "veth"),
+    }  # fmt: skip
+    assert testbed.generator.type == "trex" and testbed.generator.trex_home == ""
+    assert testbed.generator.most == {"connections": 80_000, "packets": 800_000}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -98,7 +107,7 @@ def test_a_labs_router_has_network_cards_on_the_machine_itself() -> None:
 
     (router,) = TestbedConfig.model_validate(lab).duts
 
-    assert router.ports.model_dump() == cards
+    assert router.ports.model_dump(exclude_none=True) == cards
 
 
 def test_shared_cpus_are_allowed_where_the_testbed_says_that_nothing_is_measured() -> None:

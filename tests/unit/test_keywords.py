@@ -12,6 +12,7 @@ from ConntrackSLA import ConntrackSLA, library
 from ctbench.dut.base import Topology
 from ctbench.errors import ConfigError, MissingResource
 from ctbench.exit_status import MISTAKES_FILE
+from ctbench.results import without_record
 from ctbench.results.record import Baseline, Record
 from ctbench.traffic.profiles import load_profile
 
@@ -24,6 +25,7 @@ class Asked:
     def __init__(self, answer: Record | Exception) -> None:
         self.answer = answer
         self.topologies: list[Topology] = []
+        self.records: list[Record] = []
         self.testbed = SimpleNamespace(placement=self.topologies.append)
 
     profile = staticmethod(load_profile)
@@ -140,3 +142,24 @@ def test_what_the_testbed_lacks_skips_the_test(metadata: dict[str, str], tmp_pat
     with pytest.raises(SkipExecution, match="bonding"):
         keywords.measure_packet_rate("udp-64-10k")
     assert not (tmp_path / MISTAKES_FILE).exists()
+
+
+def ended(*, test: str = "Test", status: str = "FAIL", message: str = "why") -> tuple[Any, Any]:
+    """A test that has ended, as Robot Framework tells its listeners."""
+    data = SimpleNamespace(name=test, parent=SimpleNamespace(full_name="Suite"))
+    return data, SimpleNamespace(skipped=status == "SKIP", failed=status == "FAIL", message=message)
+
+
+def test_tests_that_leave_no_record_are_noted_for_the_report(metadata: dict[str, str], tmp_path: Path) -> None:
+    keywords, run = opened(made_up_record())
+    run.records = [made_up_record(suite="Suite", test="Measured")]
+    for test, status in (("Measured", "FAIL"), ("Passed", "PASS"), ("Skipped", "SKIP"), ("Broken", "FAIL")):
+        keywords.end_test(*ended(test=test, status=status))
+    noted, broken = without_record.read(tmp_path)
+    assert [(test.test, test.outcome) for test in noted] == [("Skipped", "skipped"), ("Broken", "failed")]
+    assert broken == []
+
+
+def test_tests_that_fail_before_a_testbed_is_open_are_noted_too(metadata: dict[str, str], tmp_path: Path) -> None:
+    ConntrackSLA().end_test(*ended())
+    assert [test.reason for test in without_record.read(tmp_path)[0]] == ["why"]

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctbench.dut.base import queue_size
 from ctbench.dut.linux.cards import busy_cpus
 from ctbench.dut.linux.conntrack import findings, increase, parse_statistics
 from ctbench.dut.linux.health import Reading, link_problems, new_drops, placement_problem
-from ctbench.dut.linux.links import InterfaceCounters, parse_counters, queue_size
+from ctbench.dut.linux.links import InterfaceCounters, parse_counters
 from ctbench.dut.linux.softnet import SoftnetCounters, elsewhere, parse_softnet, received_since
 
 pytestmark = pytest.mark.unit

@@ -4,8 +4,8 @@ import pytest
 
 from ctbench.dut.base import Topology
 from ctbench.dut.ovs.counters import new_drops, since
-from ctbench.dut.ovs.daemons import ProcessIdentity
 from ctbench.dut.ovs.health import log_problems, process_problem
+from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.memory import choose_memory
 from ctbench.dut.ovs.parse import PortCounters
 from ctbench.dut.ovs.readback import differing_devices, differing_options, differing_queues
@@ -66,7 +66,7 @@ def test_an_option_that_was_not_asked_for_is_a_difference() -> None:
 
 
 def test_a_port_that_is_not_there_is_a_difference() -> None:
-    assert "configured_rx_queues of port0: asked 1, found None" in differing_devices({}, Topology())
+    assert "configured_rx_queues of port0: asked 1, found None" in differing_devices({}, Topology(), 2)
 
 
 def test_errors_are_fatal_and_stalls_are_warnings_and_the_rest_is_normal() -> None:

@@ -45,7 +45,7 @@ def stub(folder: Path, name: str, body: str) -> None:
 def test_help_lists_commands_and_exit_statuses(word: str) -> None:
     done = run(word)
     assert done.returncode == 0
-    for text in ("setup", "sla", "calibrate", "tests", "130"):
+    for text in ("setup", "sla", "report", "calibrate", "tests", "130"):
         assert text in done.stdout
 
 

@@ -29,7 +29,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in ("results", "suites", "variables/sla"):
         (tmp_path / folder).mkdir(parents=True)
     monkeypatch.setattr(sla, "ROOT", tmp_path)
-    monkeypatch.setattr(preflight, "check_machine", lambda: None)
+    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: None)
     return tmp_path
 
 
@@ -74,7 +74,7 @@ def test_help_is_robots_and_makes_no_folder(checkout: Path, capsys: pytest.Captu
 def test_a_missing_resource_ends_it_before_any_folder_is_made(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def missing() -> None:
+    def missing(_testbed: object) -> None:
         raise MissingResource("OVS-DPDK is not installed.")
 
     monkeypatch.setattr(preflight, "check_machine", missing)

@@ -134,7 +134,7 @@ def test_no_campaign_has_a_range_for_a_profile_that_does_not_exist() -> None:
 def test_the_published_campaign_is_the_procedure_of_2022() -> None:
     ours = campaign("published")
     for name, duration, lo, hi in (("short-lived", 30, 1_000, 100_000), ("long-lived", 120, 500, 2_000)):
-        search, where = ours.bisection_for(profile(name)), ours.load_range(profile(name))
+        search, where = ours.search_for(profile(name)), ours.load_range(profile(name))
         assert (search.trial_duration, search.max_iterations, search.middle) == (duration, 8, "arithmetic")
         assert (search.relative_width, search.final_duration, search.recheck) == (None, None, False)
         assert (where.min, where.max) == (lo, hi)
@@ -216,7 +216,7 @@ def test_what_a_router_is_compared_with_is_measured_before_it(name: str) -> None
 def planned_s(offered: Profile, *, ceiling: bool, hinted: bool) -> float:
     """Seconds that one search of the quick campaign probably takes, with 0.6 s a trial beside its traffic and ramps."""
     quick = campaign("quick")
-    settings = quick.ceiling_for(offered) if ceiling else quick.bisection_for(offered)
+    settings = quick.ceiling_for(offered) if ceiling else quick.search_for(offered)
     where = quick.load_range(offered)
     # A hint that is right within the width needs one load that holds and one that does not, a rough one a few more.
     trials = 3 if hinted else planned_trials(where.min, where.max, settings)

@@ -7,6 +7,9 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+#: Frames that a receive queue holds at least.
+LEAST_QUEUE = 64
+
 
 class Topology(BaseModel):
     """How the DUT is set up for one test."""
@@ -81,6 +84,12 @@ class Ports:
     #: Opens a socket, not bound, in the network namespace of the generator's interfaces (`interface`): a raw packet
     #: socket without a protocol, or one of AF_XDP.
     open_socket: Callable[[Literal["packet", "xdp"]], socket] | None = None
+
+
+def queue_size(frames: int, rx_queues: int) -> int:
+    """Frames that each of `rx_queues` queues holds of the `frames` of its link: a power of two. The queues share what a
+    link holds: a topology with more of them is not given more time to answer."""
+    return max(LEAST_QUEUE, frames >> (rx_queues - 1).bit_length())
 
 
 @dataclass

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from socket import socket
 from typing import Any
 
-from ctbench.dut.linux.iproute import IpRoute
+from ctbench.dut.iproute import IpRoute
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.base import SocketKind
 

@@ -2,7 +2,7 @@
 
 import time
 
-from ctbench.dut.linux.iproute import IpRoute
+from ctbench.dut.iproute import IpRoute
 from ctbench.errors import TestbedError
 
 #: Rulesets that name devices, and no rules.

@@ -6,17 +6,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, Topology
+from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, Topology, queue_size
+from ctbench.dut.iproute import IpRoute
 from ctbench.dut.linux.cards import CardLinks, busy_cpus
 from ctbench.dut.linux.conntrack import ConntrackTable, findings, increase
 from ctbench.dut.linux.devices import unstack
 from ctbench.dut.linux.health import Reading, link_problems, new_drops, placement_problem
-from ctbench.dut.linux.iproute import IpRoute
-from ctbench.dut.linux.links import CLIENT_MAC, SERVER_MAC, Links, VethLinks, describe, queue_size, read_counters
+from ctbench.dut.linux.links import Links, describe, read_counters
 from ctbench.dut.linux.netfilter import Netfilter
 from ctbench.dut.linux.settings import ConntrackSettings
 from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
 from ctbench.dut.linux.sysctl import Sysctls
+from ctbench.dut.veth import CLIENT_MAC, SERVER_MAC, VethLinks
 from ctbench.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement
@@ -50,13 +51,15 @@ class LinuxDut:
         conntrack: ConntrackSettings | None = None,
         interfaces: tuple[str, str] | None = None,
         frames: int = 16384,
+        steer: bool = False,
         client_mac: str = CLIENT_MAC,
         server_mac: str = SERVER_MAC,
         rulesets: Path = RULESETS,
     ) -> None:
         """`machine` is `read_machine(host)`. `placement` says which CPUs a topology uses, or raises `MissingResource`.
         `interfaces`: a lab's two network cards, client side first; None makes veth pairs, whose links hold `frames`
-        frames towards the DUT. `client_mac`, `server_mac`: Ethernet addresses of the generator's two ends."""
+        frames towards the DUT; `steer` for a generator that has no threads on the DUT's CPUs. `client_mac`,
+        `server_mac`: Ethernet addresses of the generator's two ends."""
         self._host = host
         self._machine = machine
         self.placement = placement
@@ -65,7 +68,7 @@ class LinuxDut:
         self._macs = client_mac, server_mac
         self._rulesets = rulesets
         self._ip = IpRoute(host)
-        self._links: Links = CardLinks(self._ip, interfaces) if interfaces else VethLinks(self._ip)
+        self._links: Links = CardLinks(self._ip, interfaces) if interfaces else VethLinks(self._ip, steer=steer)
         self._sysctls = Sysctls(host)
         self._netfilter = Netfilter(host)
         self._table = ConntrackTable(host)

@@ -1,21 +1,14 @@
-"""The DUT's two links: veth pairs whose other ends the software traffic generator has, or a lab's network cards."""
+"""A Linux DUT's two links, be they veth pairs or a lab's network cards, and what the kernel counts at them."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from socket import socket
 from typing import Any, Protocol
 
-from ctbench.dut.linux.iproute import IpRoute
+from ctbench.dut.iproute import IpRoute
+from ctbench.dut.veth import GENERATOR
 from ctbench.hosts.base import SocketKind
 
-#: Ethernet addresses of the traffic generator's two ends.
-CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-#: Network namespace of the generator's ends, named by ip-netns(8).
-GENERATOR = "generator"
-#: Side -> the DUT's interface and the generator's end of a veth pair.
-VETH = {"client": ("r0", "g0"), "server": ("r1", "g1")}
-#: Frames that a receive queue holds at least.
-LEAST_QUEUE = 64
 #: Counters of `ip -s link` that count lost packets.
 LOSSES = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "carrier_errors")
 
@@ -40,7 +33,7 @@ class Links(Protocol):
 
     @property
     def peers(self) -> tuple[str, str]:
-        """Names of the generator's ends in the namespace `GENERATOR`; empty where they are another machine's."""
+        """Names of the generator's ends in its namespace; empty where they are another machine's."""
 
     @property
     def open_socket(self) -> Callable[[SocketKind], socket] | None:
@@ -57,69 +50,6 @@ class Links(Protocol):
 
     def facts(self) -> dict[str, Any]:
         """For the record: kind of the links, and how the DUT's work is bound to CPUs."""
-
-
-class VethLinks:
-    """Two veth pairs, made anew each time.
-
-    No NAPI on them: the kernel then receives, forwards and delivers a frame on the CPU, and in the time, of the thread
-    that sends it. That thread is the generator's, on a CPU of the DUT.
-    """
-
-    def __init__(self, ip: IpRoute) -> None:
-        self._ip = ip
-        self._cpus: tuple[int, ...] = ()
-
-    @property
-    def interfaces(self) -> tuple[str, str]:
-        """See `Links.interfaces`."""
-        return VETH["client"][0], VETH["server"][0]
-
-    @property
-    def peers(self) -> tuple[str, str]:
-        """See `Links.peers`."""
-        return VETH["client"][1], VETH["server"][1]
-
-    @property
-    def open_socket(self) -> Callable[[SocketKind], socket]:
-        """See `Links.open_socket`."""
-        return lambda kind: self._ip.host.open_socket(kind, GENERATOR)
-
-    def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
-        """See `Links.make`. A receive queue is a ring of the generator's; a pair has one queue for each thread that
-        sends, as AF_XDP gives a transmit queue to one socket only."""
-        self._cpus = cpus
-        self.remove()
-        self._ip.host.run(["ip", "netns", "add", GENERATOR])
-        # The kernel is to send nothing of its own from the generator's ends, and to take nothing: their addresses are
-        # others than those that frames go to.
-        within = ["ip", "netns", "exec", GENERATOR]
-        self._ip.host.run([*within, "sysctl", "-q", "-e", "-w", "net.ipv6.conf.default.disable_ipv6=1"])
-        queues = f"mtu {mtu} numrxqueues {len(cpus)} numtxqueues {len(cpus)}"
-        self._ip.batch(
-            f"link add {name} {queues} type veth peer name {peer} {queues} netns {GENERATOR}"
-            for name, peer in VETH.values()
-        )
-        # No offloads: a frame passes as it was written, and none is held back to be merged with the next.
-        offloads = ["tso", "off", "gso", "off", "gro", "off"]
-        for name, peer in VETH.values():
-            self._ip.host.run(["ethtool", "-K", name, *offloads])
-            self._ip.host.run([*within, "ethtool", "-K", peer, *offloads])
-
-    def up(self) -> None:
-        """See `Links.up`."""
-        self._ip.batch(f"link set {name} up" for name in self.interfaces)
-        self._ip.batch((f"link set {peer} arp off up" for peer in self.peers), GENERATOR)
-
-    def remove(self) -> None:
-        """See `Links.remove`."""
-        self._ip.batch(f"link del {name}" for name in self.interfaces if self._ip.has(name))
-        if any(namespace["name"] == GENERATOR for namespace in self._ip.show("netns")):
-            self._ip.host.run(["ip", "netns", "del", GENERATOR])
-
-    def facts(self) -> dict[str, Any]:
-        """See `Links.facts`."""
-        return {"kind": "veth", "cpus": list(self._cpus), "binding": f"link threads pinned to CPUs {list(self._cpus)}"}
 
 
 def read_counters(ip: IpRoute, links: Links) -> dict[str, InterfaceCounters]:
@@ -152,9 +82,3 @@ def parse_counters(link: Mapping[str, Any]) -> InterfaceCounters:
     statistics = link["stats64"]
     drops = {f"{way}_{name}": int(statistics[way].get(name, 0)) for way in ("rx", "tx") for name in LOSSES}
     return InterfaceCounters(link["ifindex"], statistics["rx"]["packets"], statistics["tx"]["packets"], drops)
-
-
-def queue_size(frames: int, rx_queues: int) -> int:
-    """Frames that each of `rx_queues` queues holds of the `frames` of its link: a power of two. The queues share what a
-    link holds: a topology with more of them is not given more time to answer."""
-    return max(LEAST_QUEUE, frames >> (rx_queues - 1).bit_length())

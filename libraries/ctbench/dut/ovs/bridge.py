@@ -1,11 +1,11 @@
 """The bridge with its two ports: sets up what a topology asks for, and changes only what differs."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ctbench.dut.base import Topology
-from ctbench.dut.ovs.control import BRIDGE, OvsControl
+from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.devices import Devices
 from ctbench.dut.ovs.ruleset import NUMBERS, BridgePort, Ruleset, number_ports
 from ctbench.dut.ovs.settings import PACKAGES, ConntrackSettings
 from ctbench.errors import TestbedError
@@ -15,19 +15,15 @@ from ctbench.hosts.machine import Placement
 class Bridge:
     """One bridge of the userspace datapath, with a port towards the clients and one towards the servers."""
 
-    def __init__(
-        self, control: OvsControl, datapath_type: str, conntrack: ConntrackSettings, pci: Sequence[str] = ()
-    ) -> None:
-        """`datapath_type` is `netdev`, or `dummy` (the same datapath with a LOCAL port that needs no tap device);
-        `pci` are the interfaces' PCI addresses, client and server side in turn, empty for memif."""
+    def __init__(self, control: OvsControl, datapath_type: str, conntrack: ConntrackSettings, devices: Devices) -> None:
+        """`datapath_type` is `netdev`, or `dummy` (the same datapath with a LOCAL port that needs no tap device)."""
         self._control = control
         self.datapath_type = datapath_type
         self._conntrack = conntrack
-        self._pci = tuple(pci)
-        self._descriptors = 0
-        self._vdevs = 0
+        self.devices = devices
         self._ports: tuple[BridgePort, ...] = ()
-        self.memif_sockets: dict[str, str] = {}
+        #: What the ports were made for.
+        self._shape: object = None
 
     @property
     def flows(self) -> str:
@@ -38,12 +34,15 @@ class Bridge:
         """Make the bridge and the timeout policy of zone 0."""
         kind = self.datapath_type
         # fail_mode=secure: without rules nothing passes, so that no packet is handled before the ruleset is there.
-        bridge = ["set", "Bridge", BRIDGE, f"datapath_type={kind}", "fail_mode=secure"]
-        self._control.vsctl("add-br", BRIDGE, "--", *bridge)
+        name = self._control.bridge
+        bridge = ["set", "Bridge", name, f"datapath_type={kind}", "fail_mode=secure"]
+        self._control.vsctl("add-br", name, "--", *bridge)
         # A zone's policy hangs on the record of its datapath, which ovs-vswitchd does not make for userspace.
-        datapath = ["--id=@m", "create", "Datapath", "datapath_version=0"]
-        self._control.vsctl("--", *datapath, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m")
+        if kind not in self._control.columns("Open_vSwitch", ".", "datapaths")["datapaths"]:
+            datapath = ["--id=@m", "create", "Datapath", "datapath_version=0"]
+            self._control.vsctl("--", *datapath, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m")
         timeouts = [f"{name}={seconds}" for name, seconds in self._conntrack.timeouts.items()]
+        self._control.vsctl("--if-exists", "del-zone-tp", kind, "zone=0")
         self._control.vsctl("add-zone-tp", kind, "zone=0", *timeouts)
 
     def configure(self, topology: Topology, placement: Placement, ruleset: Ruleset) -> None:
@@ -51,7 +50,7 @@ class Bridge:
         self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={placement.pmd_mask}")
         self._set_option("emc-insert-inv-prob", topology.emc_insert_inv_prob)
         self._set_option("smc-enable", None if topology.smc is None else str(topology.smc).lower())
-        self._set_ports(topology, ruleset.ports)
+        self._set_ports(topology, placement, ruleset.ports)
         self._control.appctl("dpctl/ct-set-maxconns", str(self._conntrack.max_connections))
         self._load(ruleset.flows)
 
@@ -61,41 +60,43 @@ class Bridge:
         else:
             self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:{key}={value}")
 
-    def _set_ports(self, topology: Topology, ports: Sequence[BridgePort]) -> None:
+    def _set_ports(self, topology: Topology, placement: Placement, ports: tuple[BridgePort, BridgePort]) -> None:
         settings = [
             f"options:n_rxq={topology.rx_queues}",
             f"options:n_rxq_desc={topology.rx_descriptors}",
             f"options:n_txq_desc={topology.rx_descriptors}",
             f"mtu_request={topology.mtu}",
         ]
-        # A memif device has the size of its rings in its name, and a live port whose devargs change leaves the old
-        # socket busy. So the ports are made anew, under names that were not used before; other ports are so anyway.
-        anew = self._ports != tuple(ports) or (not self._pci and self._descriptors != topology.rx_descriptors)
-        for old in self._ports if anew else ():
-            self._control.vsctl("del-port", BRIDGE, old.name)
+        # Some of a device is in its name and cannot change while it is there: such ports are made anew, and all of them
+        # where the ruleset wants other ones.
+        shape = (ports, self.devices.shape(topology, placement))
+        anew = shape != self._shape
+        if anew:
+            self._shape = None
+            for old in self._ports:
+                self._control.vsctl("del-port", self._control.bridge, old.name)
+            self.devices.make(topology, placement)
         for port in ports:
-            command = _port_command(port, add=anew)
+            command = self._port_command(port, add=anew)
             for interface in port.interfaces:
                 command += ["--", "set", "Interface", interface, *settings]
                 if anew:
-                    devargs = self._new_device(interface, topology.rx_descriptors)
+                    devargs = self.devices.devargs(interface, topology)
                     number = f"ofport_request={NUMBERS[interface]}"
                     command += ["type=dpdk", f'options:dpdk-devargs="{devargs}"', number]
             self._control.vsctl(*command)
             for interface in port.interfaces:
                 self._check_interface(interface)
-        self._ports, self._descriptors = tuple(ports), topology.rx_descriptors
+        self._ports, self._shape = ports, shape
 
-    def _new_device(self, interface: str, descriptors: int) -> str:
-        """Device arguments of an interface; DPDK guide, memif poll mode driver. Its `rsize` is log2 of the ring's size.
-        A socket that is a file crosses network namespaces, an abstract one does not."""
-        if self._pci:
-            return self._pci[NUMBERS[interface] - 1]
-        self._vdevs += 1
-        self.memif_sockets[interface] = f"{self._control.folder}/{interface}.{self._vdevs}.sock"
-        ring = descriptors.bit_length() - 1
-        socket = f"socket={self.memif_sockets[interface]},socket-abstract=no"
-        return f"net_memif{self._vdevs},role=server,{socket},id=0,rsize={ring}"
+    def _port_command(self, port: BridgePort, *, add: bool) -> list[str]:
+        """The ovs-vsctl command that adds a port to the bridge, or sets the columns of one that is there."""
+        columns = [f"{column}={value}" for column, value in port.columns.items()]
+        if not add:
+            return ["--", "set", "Port", port.name, *columns] if columns else []
+        if port.is_bond:
+            return ["--", "add-bond", self._control.bridge, port.name, *port.interfaces, *columns]
+        return ["--", "add-port", self._control.bridge, port.name, *columns]
 
     def _check_interface(self, interface: str) -> None:
         error = self._control.columns("Interface", interface, "error")["error"]
@@ -107,15 +108,5 @@ class Bridge:
             numbered = Path(folder, "ruleset.flows")
             numbered.write_text(number_ports(flows))
             self._control.host.put(numbered, self.flows)
-        self._control.ofctl("del-flows", BRIDGE)
-        self._control.ofctl("add-flows", BRIDGE, self.flows)
-
-
-def _port_command(port: BridgePort, *, add: bool) -> list[str]:
-    """The ovs-vsctl command that adds a port to the bridge, or sets the columns of one that is there."""
-    columns = [f"{column}={value}" for column, value in port.columns.items()]
-    if not add:
-        return ["--", "set", "Port", port.name, *columns] if columns else []
-    if port.is_bond:
-        return ["--", "add-bond", BRIDGE, port.name, *port.interfaces, *columns]
-    return ["--", "add-port", BRIDGE, port.name, *columns]
+        self._control.ofctl("del-flows", self._control.bridge)
+        self._control.ofctl("add-flows", self._control.bridge, self.flows)

@@ -1,19 +1,21 @@
-"""OVS-DPDK as device under test: one private ovs-vswitchd that is brought from topology to topology and read back."""
+"""OVS-DPDK as device under test: one ovs-vswitchd that is brought from topology to topology and read back."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, Topology
 from ctbench.dut.ovs.bridge import Bridge
-from ctbench.dut.ovs.control import BRIDGE, OvsControl
+from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.counters import counters_since, new_drops
 from ctbench.dut.ovs.cpu import cpu_use
-from ctbench.dut.ovs.daemons import POLL_S, OvsDaemons, ProcessIdentity
+from ctbench.dut.ovs.daemons import OvsDaemons
+from ctbench.dut.ovs.devices import Devices, MemifDevices
 from ctbench.dut.ovs.health import TrialStart, log_problems, process_problem
-from ctbench.dut.ovs.installation import read_versions, refuse_unequal_rings, require_installation, transmit_queues
+from ctbench.dut.ovs.installation import read_versions, require_installation
+from ctbench.dut.ovs.instance import POLL_S, Instance, ProcessIdentity, VswitchdLog
 from ctbench.dut.ovs.memory import Memory, choose_memory
 from ctbench.dut.ovs.parse import (
     PortCounters,
@@ -26,26 +28,26 @@ from ctbench.dut.ovs.parse import (
 from ctbench.dut.ovs.readback import differences, differing_threads
 from ctbench.dut.ovs.ruleset import Ruleset, read_ruleset
 from ctbench.dut.ovs.settings import ConntrackSettings, OvsInstallation
+from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
 
-#: Folder of the instance on its host.
-FOLDER = "/run/ctbench/ovs"
+#: Folder on the host of an instance of our own, and of what we have beside the system's.
+FOLDER, BESIDE_SYSTEM = "/run/ctbench/ovs", "/run/ctbench/ovs-system"
 #: The ruleset files that ship with the suite.
 RULESETS = Path(__file__).parents[4] / "resources" / "rulesets" / "ovs"
 #: Device that the LOCAL port of a `netdev` bridge needs; only root can open it on some distributions.
 TUN = "/dev/net/tun"
-#: Frames that a memif ring holds at least.
-LEAST_MEMIF_RING = 64
 #: Seconds that OVS gets to take over a topology, and conntrack to empty its table.
 SETTLE_TIMEOUT_S = 15.0
 FLUSH_TIMEOUT_S = 30.0
 
 
 class OvsDpdkDut:
-    """Implements `ctbench.dut.base.Dut`. Everything it starts and writes is in `FOLDER` of the host."""
+    """Implements `ctbench.dut.base.Dut`. Everything that an instance of our own starts and writes is in `FOLDER` of the
+    host; the system's is touched only where `system` says so."""
 
     def __init__(
         self,
@@ -55,33 +57,36 @@ class OvsDpdkDut:
         *,
         installation: OvsInstallation | None = None,
         conntrack: ConntrackSettings | None = None,
-        pci: Sequence[str] = (),
-        memif_frames: int = 2048,
+        devices: Devices | None = None,
+        system: bool = False,
         rulesets: Path = RULESETS,
         log_folder: Path | None = None,
         memory_mb: int = 1024,
         hugepages: bool = True,
     ) -> None:
         """`machine` is `read_machine(host)`, read before anybody pins threads. `placement` says which CPUs a topology
-        uses, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `pci`: addresses of
-        the two ports, client side first; none for memif, whose links hold `memif_frames` frames towards OVS.
+        uses, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `devices`: what its
+        ports are; memif where none are given. `system`: set up the instance that runs on the host, and put it back.
         ovs-vswitchd's log is copied to `log_folder`."""
         self._host = host
         self._machine = machine
         self._installation = installation or OvsInstallation()
         self._conntrack = conntrack or ConntrackSettings()
-        self._pci = tuple(pci)
-        self._memif_frames = memif_frames
+        self._devices: Devices = devices or MemifDevices(host, FOLDER)
+        self._system = system
         self._rulesets = rulesets
         self._log_folder = log_folder
         self._memory_mb = memory_mb
         self._hugepages = hugepages
         self.placement = placement
-        self.control = OvsControl(host, self._installation, FOLDER)
-        self._daemons = OvsDaemons(self.control)
+        own = OvsControl(host, self._installation, FOLDER)
+        self.control = system_control(host, self._installation, BESIDE_SYSTEM) if system else own
+        cards = self._devices.kind == "pci"
+        self._instance: Instance = SystemOvs(self.control, cards=cards) if system else OvsDaemons(own)
+        self._log = VswitchdLog(host, self._instance)
         self._bridge: Bridge | None = None
         self._started_for = ("", 0)
-        self._memory = Memory(memory_mb, hugepages=False)
+        self._memory: Memory | None = None
         self._version: dict[str, str] = {}
         self._applied: tuple[Topology, Ruleset, Placement] | None = None
         self._trial: TrialStart | None = None
@@ -91,16 +96,14 @@ class OvsDpdkDut:
         """See `Dut.apply`. ovs-vswitchd keeps running from topology to topology, unless the MTU is another one."""
         placement = self.placement(topology)
         ruleset = read_ruleset(self._rulesets, topology.ruleset)
-        self._require_cards(ruleset)
+        self._require(topology, ruleset)
         numa = pretended_numa(topology.pmd_cpus) if placement.oversubscribed else ""
         # An MTU has buffers of its own, and in memory that another one's have left full of holes OVS may fail to make
         # them ("Failed to create memory pool"). A fresh one also makes as many of them every time.
         fixed = (numa, topology.mtu)
-        if self._bridge is None or fixed != self._started_for or self._daemons.vswitchd() is None:
+        if self._bridge is None or fixed != self._started_for or self._instance.vswitchd() is None:
             self._bridge = self._start(placement, numa)
             self._started_for = fixed
-        if not self._pci:
-            refuse_unequal_rings(self._version["dpdk_version"], topology)
         try:
             self._bridge.configure(topology, placement, ruleset)
             keep_off_pmd_cpus(self._host, self._running().pid, placement)
@@ -112,19 +115,16 @@ class OvsDpdkDut:
             self._save_log()
             self._bridge = None  # whatever state it is in: the next topology gets a fresh one
             raise
-        return self._ports(topology)
+        return self._devices.ports(topology, ruleset, placement)
 
     def links(self) -> list[tuple[str, str]]:
-        """How the generator reaches the links of the applied topology, client side first: a memif socket or a PCI
-        address for each end. Rulesets with bonds have two links, all others one."""
-        if self._bridge is None or self._applied is None:
+        """How the generator reaches the links of the applied topology, client side first: a memif socket, an interface
+        or a PCI address for each end. Rulesets with bonds have two links, all others one."""
+        if self._applied is None:
             raise TestbedError("No topology is applied.")
-        interfaces = self._applied[1].interfaces
-        if self._pci:
-            ends = list(self._pci[: len(interfaces)])
-        else:
-            ends = [str(self._host.local_path(self._bridge.memif_sockets[name])) for name in interfaces]
-        return list(zip(ends[::2], ends[1::2], strict=True))
+        topology, ruleset, placement = self._applied
+        ports = self._devices.ports(topology, ruleset, placement)
+        return [(ports.client, ports.server), *ports.more]
 
     def verify(self) -> None:
         """Read back the applied topology; `TestbedError` names each difference, asked and found."""
@@ -155,9 +155,9 @@ class OvsDpdkDut:
         """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself."""
         if self._trial is None:
             return [Problem("fatal", "ovs-vswitchd is not set up.")]
-        problem = process_problem(self._trial.process, self._daemons.vswitchd())
+        problem = process_problem(self._trial.process, self._instance.vswitchd())
         problems = [problem] if problem else []
-        problems += log_problems(self._daemons.log_since(self._trial.log_size))
+        problems += log_problems(self._log.since(self._trial.log_size))
         if problem:
             self._save_log()
             return problems
@@ -170,7 +170,7 @@ class OvsDpdkDut:
 
     def cpu_use(self) -> CpuUse | None:
         """See `Dut.cpu_use`; none of a dead OVS. The time after a trial counts as idle: to be asked at its end."""
-        if self._daemons.vswitchd() is None:
+        if self._instance.vswitchd() is None:
             return None
         statistics = parse_pmd_statistics(self.control.appctl("dpif-netdev/pmd-stats-show"))
         return cpu_use(statistics.values(), parse_cycle_rate(self.control.appctl("dpif-netdev/pmd-perf-show")))
@@ -180,9 +180,11 @@ class OvsDpdkDut:
         facts: dict[str, Any] = {
             "kind": "ovs-dpdk",
             **self._version,
-            "vswitchd": self._installation.vswitchd_path,
+            "vswitchd": self._instance.binary,
+            "system": self._system,
             "machine": self._machine.as_record(),
-            "memory": self._memory.as_record(),
+            "memory": self._memory.as_record() if self._memory else {"kind": "as OVS had it"},
+            "devices": self._devices.facts(),
         }
         if self._bridge is None or self._applied is None:
             return facts
@@ -193,7 +195,7 @@ class OvsDpdkDut:
             "placement": asdict(placement),
             "conntrack": self._conntrack.model_dump(),
         }
-        process = self._daemons.vswitchd()
+        process = self._instance.vswitchd()
         if process:
             facts |= {"pid": process.pid, **self._running_facts()}
         return facts
@@ -202,36 +204,40 @@ class OvsDpdkDut:
         """See `Dut.restore`: the daemons end, their folder goes, their log is kept."""
         self._save_log()
         self._bridge = self._applied = self._trial = None
-        self._daemons.stop()
+        self._instance.stop()
+        self._devices.remove()
+
+    def _require(self, topology: Topology, ruleset: Ruleset) -> None:
+        if not self._version:
+            require_installation(self._host, self._installation)
+            self._version = read_versions(self._host, self._instance.binary)
+        self._devices.require(topology, ruleset, self._version["dpdk_version"])
 
     def _start(self, placement: Placement, numa: str) -> Bridge:
-        require_installation(self._host, self._installation)
+        if self._system and numa:
+            raise MissingResource("CPUs can be shared (oversubscribe) only by an OVS of the run's own: manage: false.")
         self._save_log()
         self._bridge = self._applied = self._trial = None
-        self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
-        if self._pci and not self._memory.hugepages:
-            raise MissingResource(f"A network card needs hugepages for DPDK: {self._memory.advice}")
-        bus = "" if self._pci else "--no-pci "
-        other_config = {
-            "dpdk-init": "true",
-            "dpdk-extra": f"{bus}{self._memory.eal_options}",
-            "pmd-cpu-mask": placement.pmd_mask,
-            **self._memory.other_config,
-        }
-        kind = "netdev" if self._can_open(TUN) else "dummy"
+        kind = "netdev" if self._system or self._can_open(TUN) else "dummy"
         options = ["--enable-dummy"] if kind == "dummy" else []
         options += [f"--dummy-numa={numa}"] if numa else []
-        self._daemons.start(other_config, options, placement.housekeeping)
-        self._version = read_versions(self._host, self._installation)
-        bridge = Bridge(self.control, kind, self._conntrack, self._pci)
+        other_config = {"pmd-cpu-mask": placement.pmd_mask, **self._dpdk_options()}
+        self._instance.start(other_config, options, placement.housekeeping)
+        bridge = Bridge(self.control, kind, self._conntrack, self._devices)
         bridge.create()
         return bridge
 
-    def _require_cards(self, ruleset: Ruleset) -> None:
-        if self._pci and len(self._pci) < len(ruleset.interfaces):
-            raise MissingResource(
-                f"The ruleset needs {len(ruleset.interfaces)} network ports; OVS has {len(self._pci)} on this testbed."
-            )
+    def _dpdk_options(self) -> dict[str, str]:
+        """Options of the Open_vSwitch table that DPDK needs to come up; none where it is up already and stays so."""
+        self._memory = None
+        if self._instance.keeps_dpdk():
+            return {}
+        self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
+        cards = self._devices.kind == "pci"
+        if cards and not self._memory.hugepages:
+            raise MissingResource(f"A network card needs hugepages for DPDK: {self._memory.advice}")
+        extra = self._memory.eal_options if cards else f"--no-pci {self._memory.eal_options}"
+        return {"dpdk-init": "true", "dpdk-extra": extra, **self._memory.other_config}
 
     def _can_open(self, device: str) -> bool:
         # Permission bits do not tell: a sandbox's root is nobody to the host's devices. Copying nothing opens it.
@@ -266,25 +272,18 @@ class OvsDpdkDut:
         return sorted(name for bond in members for name, used in bond.items() if not used)
 
     def _start_of_trial(self) -> TrialStart:
-        start = TrialStart(self._running(), self._daemons.log_size(), self._read_ports())
+        start = TrialStart(self._running(), self._log.size(), self._read_ports())
         self.control.appctl("dpif-netdev/pmd-stats-clear")
         return start
 
     def _running(self) -> ProcessIdentity:
-        process = self._daemons.vswitchd()
+        process = self._instance.vswitchd()
         if process is None:
-            raise TestbedError(f"ovs-vswitchd died: {self._daemons.log_excerpt()}.")
+            raise TestbedError(f"ovs-vswitchd died: {self._log.excerpt()}.")
         return process
 
-    def _ports(self, topology: Topology) -> Ports:
-        kind: Literal["memif", "pci"] = "pci" if self._pci else "memif"
-        (client, server), *more = self.links()
-        # The queues share what a link holds: a topology with more of them is not given more time to answer.
-        ring = max(LEAST_MEMIF_RING, self._memif_frames >> (topology.rx_queues - 1).bit_length())
-        return Ports(kind, client, server, topology.rx_queues, transmit_queues(topology), ring, tuple(more))
-
     def _read_ports(self) -> dict[int, PortCounters]:
-        return parse_ports(self.control.ofctl("-O", "OpenFlow14", "dump-ports", BRIDGE))
+        return parse_ports(self.control.ofctl("-O", "OpenFlow14", "dump-ports", self.control.bridge))
 
     def _running_facts(self) -> dict[str, Any]:
         queues = parse_rxq_map(self.control.appctl("dpif-netdev/pmd-rxq-show"))
@@ -297,4 +296,4 @@ class OvsDpdkDut:
 
     def _save_log(self) -> None:
         if self._log_folder:
-            self._daemons.save_log(self._log_folder)
+            self._instance.save_log(self._log_folder)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ctbench.dut.base import Problem
-from ctbench.dut.ovs.daemons import ProcessIdentity
+from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.parse import LogLine, PortCounters, parse_log_line
 
 #: Severities after which nothing that OVS did can be trusted.

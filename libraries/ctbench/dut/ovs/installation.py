@@ -18,9 +18,9 @@ def require_installation(host: Host, installation: OvsInstallation) -> None:
         raise MissingResource(f"OVS-DPDK is not on {host.name}: {', '.join(missing)} not found. Install {PACKAGES}.")
 
 
-def read_versions(host: Host, installation: OvsInstallation) -> dict[str, str]:
-    """`version` of Open vSwitch and `dpdk_version`, `none` for a build without DPDK."""
-    lines = host.run([installation.vswitchd_path, "--version"]).stdout.splitlines()
+def read_versions(host: Host, binary: str) -> dict[str, str]:
+    """`version` of Open vSwitch and `dpdk_version`, `none` for a build without DPDK, of an ovs-vswitchd."""
+    lines = host.run([binary, "--version"]).stdout.splitlines()
     dpdk = [line.split()[-1] for line in lines if line.startswith("DPDK ")]
     return {"version": lines[0].split()[-1], "dpdk_version": dpdk[0] if dpdk else "none"}
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from ctbench.dut.base import Topology
 from ctbench.dut.ovs.bridge import Bridge
-from ctbench.dut.ovs.control import BRIDGE, OvsControl
-from ctbench.dut.ovs.installation import transmit_queues
+from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.parse import parse_port_options, parse_rxq_map, parse_zone_timeouts
 from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, Ruleset
 from ctbench.dut.ovs.settings import ConntrackSettings
@@ -33,7 +32,8 @@ def differences(
     interfaces = ruleset.interfaces
     queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
     found += differing_queues(queues, topology, placement, interfaces)
-    found += differing_devices(parse_port_options(control.appctl("dpif/show")), topology, interfaces)
+    transmit = bridge.devices.transmit_queues(topology)
+    found += differing_devices(parse_port_options(control.appctl("dpif/show")), topology, transmit, interfaces)
     for interface in interfaces:
         columns = control.columns("Interface", interface, "ofport", "mtu")
         _compare(found, f"OpenFlow number of {interface}", NUMBERS[interface], columns["ofport"])
@@ -45,7 +45,7 @@ def differences(
     _compare(found, "conntrack timeouts of zone 0", conntrack.timeouts, zones.get(0, {}))
     flows = control.flow_differences(bridge.flows)
     if flows:
-        found.append(f"flows of {BRIDGE}: `-` asked, `+` found: {'; '.join(flows)}")
+        found.append(f"flows of {control.bridge}: `-` asked, `+` found: {'; '.join(flows)}")
     return found
 
 
@@ -76,14 +76,14 @@ def differing_queues(
 
 
 def differing_devices(
-    options: Mapping[str, Mapping[str, str]], topology: Topology, interfaces: Sequence[str] = LINKS[0]
+    options: Mapping[str, Mapping[str, str]], topology: Topology, transmit: int, interfaces: Sequence[str] = LINKS[0]
 ) -> list[str]:
-    """Differences in what the interfaces' devices are configured to."""
+    """Differences in what the interfaces' devices are configured to; `transmit`: queues that they send on."""
     wanted = {
         "configured_rx_queues": topology.rx_queues,
         "configured_rxq_descriptors": topology.rx_descriptors,
         "configured_txq_descriptors": topology.rx_descriptors,
-        "configured_tx_queues": transmit_queues(topology),
+        "configured_tx_queues": transmit,
     }
     found: list[str] = []
     for interface in interfaces:

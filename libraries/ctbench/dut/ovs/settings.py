@@ -5,7 +5,10 @@ from pydantic import BaseModel, ConfigDict, Field
 #: Where Debian and Ubuntu put the DPDK build (package openvswitch-switch-dpdk).
 DISTRIBUTION_VSWITCHD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 #: What Debian and Ubuntu users install when a binary is missing.
-PACKAGES = "openvswitch-switch-dpdk, and librte-net-memif* with librte-mempool-ring* of the same DPDK"
+PACKAGES = (
+    "openvswitch-switch-dpdk, and librte-net-memif* (for veth: librte-net-af-packet*) with librte-mempool-ring* of the"
+    " same DPDK"
+)
 
 
 class OvsInstallation(BaseModel):
@@ -34,6 +37,12 @@ class OvsInstallation(BaseModel):
     def database_schema(self) -> str:
         """Schema of the configuration database, ovs-vswitchd.conf.db(5)."""
         return f"{self.prefix}/share/openvswitch/vswitch.ovsschema"
+
+    @property
+    def state_prefix(self) -> str:
+        """What stands before /var and /etc in the paths of one that was started as usual: nothing for a
+        distribution's, whose prefix is /usr."""
+        return "" if self.prefix == "/usr" else self.prefix
 
     def tool(self, name: str) -> str:
         """One of ovs-vsctl, ovs-ofctl, ovs-appctl, ovsdb-tool."""

@@ -1,0 +1,233 @@
+"""The Open vSwitch that runs on the host already, the system's: set up for a run, and put back as it was.
+
+What it had is written to a file on the host before anything is changed. A run that was killed leaves that file behind,
+and the next one puts everything back from it before it begins.
+"""
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.instance import (
+    POLL_S,
+    ProcessIdentity,
+    VswitchdLog,
+    dpdk_is_up,
+    identify,
+    other_config_settings,
+)
+from ctbench.dut.ovs.parse import parse_zone_timeouts
+from ctbench.dut.ovs.ruleset import NUMBERS
+from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.dut.ovs.threads import read_threads
+from ctbench.errors import MissingResource, TestbedError
+from ctbench.hosts.base import Host
+from ctbench.hosts.machine import format_cpu_list
+
+#: The bridge that is ours; all others stay as they are.
+BRIDGE = "br-ctbench"
+#: The datapath that our bridge has; its connection table and its PMD threads are those of all bridges that have it.
+DATAPATH = "netdev"
+#: Folder on the host of what the system's had; it is there after a restart of the host, as its database is.
+STATE_FOLDER = "/var/lib/ctbench"
+STATE_FILE = "ovs-before.json"
+#: Seconds that a restart takes at most, and that DPDK gets to come up.
+RESTART_TIMEOUT_S = 120.0
+DPDK_TIMEOUT_S = 30.0
+#: Settings that DPDK reads once, when it comes up.
+ONCE = ("dpdk-init", "dpdk-extra", "dpdk-socket-mem", "dpdk-lcore-mask", "dpdk-hugepage-dir")
+
+
+class SystemOvs:
+    """Implements `Instance`. Restarts ovs-vswitchd only where DPDK has to come up or go in another way."""
+
+    def __init__(self, control: OvsControl, *, state_folder: str = STATE_FOLDER, cards: bool = True) -> None:
+        """`control` is that of the system's sockets, with the bridge `BRIDGE`. `cards`: whether ports are network
+        cards, which DPDK has to look for."""
+        self.control = control
+        self._host: Host = control.host
+        self._folder = state_folder
+        self._state = f"{state_folder}/{STATE_FILE}"
+        self._cards = cards
+        self._log_begins = 0
+
+    @property
+    def binary(self) -> str:
+        """See `Instance.binary`: what runs, whichever it is."""
+        process = self.vswitchd()
+        if process is None:
+            return self.control.installation.vswitchd_path
+        return self._host.run(["readlink", f"/proc/{process.pid}/exe"]).stdout.strip().removesuffix(" (deleted)")
+
+    @property
+    def log(self) -> str:
+        """See `Instance.log`."""
+        return f"{self.control.installation.state_prefix}/var/log/openvswitch/ovs-vswitchd.log"
+
+    def keeps_dpdk(self) -> bool:
+        """See `Instance.keeps_dpdk`. A DPDK that was told not to look for cards is of no use to them."""
+        self._recover()
+        self._require_running()
+        extra = self._other_config().get("dpdk-extra", "")
+        return dpdk_is_up(self.control) and not (self._cards and "--no-pci" in extra)
+
+    def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
+        """See `Instance.start`; `vswitchd_options` are for one that we start, its threads are placed later."""
+        self._recover()
+        self._require_running()
+        self._require_no_other()
+        self._save()
+        self._log_begins = VswitchdLog(self._host, self).size()
+        self._host.run(["mkdir", "-p", self.control.folder])
+        before = self._other_config()
+        self.control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *other_config_settings(other_config))
+        again = any(other_config[key] != before.get(key) for key in ONCE if key in other_config)
+        if again and dpdk_is_up(self.control):
+            self._restart()
+        self._wait_for_dpdk()
+
+    def stop(self) -> None:
+        """See `Instance.stop`."""
+        self._recover()
+
+    def vswitchd(self) -> ProcessIdentity | None:
+        """See `Instance.vswitchd`."""
+        return identify(self._host, self.control.pidfile, "ovs-vswitchd")
+
+    def save_log(self, folder: Path) -> None:
+        """See `Instance.save_log`: the lines since this run began."""
+        lines = VswitchdLog(self._host, self).since(self._log_begins) if self._log_begins else []
+        if lines:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "ovs-vswitchd.system.log").write_text("\n".join(lines) + "\n")
+
+    def _require_running(self) -> None:
+        if self.vswitchd() is None:
+            raise MissingResource(
+                f"{self._host.name}: no Open vSwitch runs there ({self.control.pidfile}), and the testbed file says"
+                " ovs.manage: true. Start it, or say manage: false for an instance of the run's own."
+            )
+
+    def _require_no_other(self) -> None:
+        """Our bridge is not there, and no other one shares what we flush and measure."""
+        bridges = self.control.vsctl("list-br").split()
+        if BRIDGE in bridges:
+            raise TestbedError(
+                f"{self._host.name} has a bridge {BRIDGE}, and nothing is known of the run that made it: remove it"
+                f" (ovs-vsctl del-br {BRIDGE})."
+            )
+        kinds = {name: self.control.columns("Bridge", name, "datapath_type")["datapath_type"] for name in bridges}
+        shared = sorted(name for name, kind in kinds.items() if kind == DATAPATH)
+        if shared:
+            raise TestbedError(
+                f"{self._host.name}: bridge {', '.join(shared)} has the userspace datapath too, with one connection"
+                " table and the same PMD threads for all: remove it for the run, or say ovs.manage: false."
+            )
+        names = json.loads(self.control.vsctl("--format=json", "--columns=name", "list", "Interface"))["data"]
+        taken = sorted({name for (name,) in names} & set(NUMBERS))
+        if taken:
+            raise TestbedError(f"{self._host.name}: OVS has an interface {', '.join(taken)} already: rename it.")
+
+    def _other_config(self) -> dict[str, str]:
+        found: dict[str, str] = self.control.columns("Open_vSwitch", ".", "other_config")["other_config"]
+        return found
+
+    def _save(self) -> None:
+        """Write down what there is. A file that is there already would say more than we know now."""
+        process = self.vswitchd()
+        datapaths = self.control.columns("Open_vSwitch", ".", "datapaths")["datapaths"]
+        zones = parse_zone_timeouts(self.control.vsctl("list-zone-tp", DATAPATH)) if DATAPATH in datapaths else {}
+        state = {
+            "other_config": self._other_config(),
+            "dpdk_up": dpdk_is_up(self.control),
+            "datapath": DATAPATH in datapaths,
+            "timeouts": zones.get(0),
+            "pid": process.pid if process else 0,
+            "start_ticks": process.start_ticks if process else 0,
+            "threads": {
+                str(thread.tid): format_cpu_list(thread.cpus)
+                for thread in (read_threads(self._host, process.pid) if process else [])
+            },
+        }
+        self._host.run(["mkdir", "-p", self._folder])
+        self._host.run(["tee", f"{self._state}.new"], stdin=json.dumps(state, indent=1) + "\n")
+        self._host.run(["mv", f"{self._state}.new", self._state])
+
+    def _recover(self) -> None:
+        """Put back what was written down, and forget it; nothing where nothing is."""
+        text = self._host.run(["cat", self._state], check=False).stdout
+        if not text:
+            return
+        state: dict[str, Any] = json.loads(text)
+        if self.vswitchd() is None:  # it ran when the run began
+            self._restart()
+        self.control.vsctl("--if-exists", "del-br", BRIDGE)
+        self._put_back_timeouts(state)
+        was: dict[str, str] = state["other_config"]
+        now = self._other_config()
+        if now != was:
+            settings = ["--", "set", "Open_vSwitch", ".", *other_config_settings(was)] if was else []
+            self.control.vsctl("clear", "Open_vSwitch", ".", "other_config", *settings)
+        # DPDK does not go down again by itself, and reads its settings once.
+        other = dpdk_is_up(self.control) and any(now.get(key) != was.get(key) for key in ONCE)
+        if dpdk_is_up(self.control) != state["dpdk_up"] or other:
+            self._restart()
+        self._put_back_threads(state)
+        folder = self.control.folder
+        self._host.run(["rm", "-rf", folder])
+        self._host.run(["rm", "-f", self._state])
+        # The folders above go with the last of their kind.
+        self._host.run(["rmdir", folder.rpartition("/")[0], self._folder], check=False)
+
+    def _put_back_timeouts(self, state: dict[str, Any]) -> None:
+        """The timeout policy of zone 0, or none, and the record of the datapath that it hangs on."""
+        there = DATAPATH in self.control.columns("Open_vSwitch", ".", "datapaths")["datapaths"]
+        if there:
+            self.control.vsctl("--if-exists", "del-zone-tp", DATAPATH, "zone=0")
+        if there and not state["datapath"]:
+            self.control.vsctl("remove", "Open_vSwitch", ".", "datapaths", DATAPATH)
+        elif there and state["timeouts"] is not None:
+            timeouts = [f"{name}={seconds}" for name, seconds in state["timeouts"].items()]
+            self.control.vsctl("add-zone-tp", DATAPATH, "zone=0", *timeouts)
+
+    def _put_back_threads(self, state: dict[str, Any]) -> None:
+        """The CPUs of the threads that were there; those of a process that was started since have theirs."""
+        process = self.vswitchd()
+        if process is None or (process.pid, process.start_ticks) != (state["pid"], state["start_ticks"]):
+            return
+        main = state["threads"].get(str(process.pid))
+        for thread in read_threads(self._host, process.pid):
+            cpus = state["threads"].get(str(thread.tid), main)
+            if cpus and format_cpu_list(thread.cpus) != cpus:
+                self._host.run(["taskset", "-p", "-c", cpus, str(thread.tid)], check=False)
+
+    def _restart(self) -> None:
+        """Restart ovs-vswitchd, and it alone, as whoever started it does: its unit of systemd, else ovs-ctl(8), which
+        keeps the flows of all bridges."""
+        process = self.vswitchd()
+        group = self._host.run(["cat", f"/proc/{process.pid}/cgroup"], check=False).stdout if process else ""
+        unit = re.search(r"/([\w@.-]*(?:ovs-vswitchd|openvswitch)[\w@.-]*\.service)", group)
+        if unit:
+            argv = ["systemctl", "restart", unit[1]]
+        else:
+            script = f"{self.control.installation.prefix}/share/openvswitch/scripts/ovs-ctl"
+            argv = [script, "--no-ovsdb-server", "restart"]
+        self._host.run(argv, RESTART_TIMEOUT_S, env=self.control.environment)
+        self._require_running()
+
+    def _wait_for_dpdk(self) -> None:
+        deadline = time.monotonic() + DPDK_TIMEOUT_S
+        while not dpdk_is_up(self.control):
+            if time.monotonic() > deadline or self.vswitchd() is None:
+                excerpt = VswitchdLog(self._host, self).excerpt()
+                raise TestbedError(f"{self._host.name}: ovs-vswitchd could not initialise DPDK: {excerpt}")
+            time.sleep(POLL_S)
+
+
+def system_control(host: Host, installation: OvsInstallation, folder: str) -> OvsControl:
+    """Tools for the system's Open vSwitch of an installation; `folder` is ours."""
+    rundir = f"{installation.state_prefix}/var/run/openvswitch"
+    return OvsControl(host, installation, folder, rundir=rundir, bridge=BRIDGE)

@@ -1,0 +1,118 @@
+"""OVS over veth pairs, read through DPDK's af_packet: set up, read back, forwarding, and nothing left."""
+
+import struct
+from collections.abc import Iterator
+
+import pytest
+from packets import udp
+from veth import Wire
+
+from ctbench.dut.base import Topology
+from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.ovs.devices import VethDevices
+from ctbench.errors import MissingResource, TestbedError
+from ctbench.hosts.machine import place, read_machine
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
+PACKETS = PacketProfile(name="packets", kind="packets", flows=500, client_ips=50, directions="both")
+CONNECTIONS = ConnectionProfile(name="mixed", messages=2, udp_percent=10, client_ips=100, server_ips=10)
+#: Packets (connections) per second, and seconds: few enough for a busy machine.
+LOAD, SECONDS = 3000, 0.5
+#: Tag of VLAN 100.
+TAG = struct.pack("!HH", 0x8100, 100)
+
+
+@pytest.fixture(scope="module")
+def ovs(sandbox: Sandbox) -> Iterator[OvsDpdkDut]:
+    machine = read_machine(sandbox)
+    instance = OvsDpdkDut(
+        sandbox, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True),
+        devices=VethDevices(sandbox, 1024),
+    )  # fmt: skip
+    try:
+        instance.apply(Topology())
+    except MissingResource as error:
+        pytest.skip(str(error))
+    except TestbedError as error:
+        if "cannot open port0" in str(error):
+            pytest.skip(f"DPDK's driver af_packet is missing: {error}")
+        raise
+    yield instance
+    instance.restore()
+
+
+@pytest.fixture(scope="module")
+def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
+    instance = SoftwareTrafficGenerator()
+    yield instance
+    instance.close()
+
+
+@pytest.mark.parametrize(("pmd_cpus", "rx_queues"), [(1, 1), (1, 2), (1, 4), (2, 2), (4, 2)])
+def test_a_topology_is_what_ovs_then_says(ovs: OvsDpdkDut, pmd_cpus: int, rx_queues: int) -> None:
+    ports = ovs.apply(Topology(pmd_cpus=pmd_cpus, rx_queues=rx_queues))
+
+    ovs.verify()
+    assert (ports.kind, ports.client, ports.server, ports.rx_queues) == ("interface", "g0", "g1", rx_queues)
+    assert sum(len(queues) for queues in ovs.snapshot()["rxq_map"].values()) == 2 * rx_queues
+
+
+@pytest.mark.parametrize("rx_queues", [1, 4])
+@pytest.mark.parametrize("profile", [PACKETS, CONNECTIONS], ids=["packets", "connections"])
+def test_every_packet_passes_over_every_queue(
+    ovs: OvsDpdkDut, generator: SoftwareTrafficGenerator, rx_queues: int, profile: ConnectionProfile | PacketProfile
+) -> None:
+    ports = ovs.apply(Topology(rx_queues=rx_queues))
+    assert ports.open_socket
+    generator.connect_interfaces(
+        ports.client, ports.server, open_socket=ports.open_socket, rx_queues=ports.rx_queues,
+        rx_rings=ports.tx_queues, ring_size=ports.ring_size,
+    )  # fmt: skip
+    before = ovs.counters()
+
+    trial = generator.run_trial(profile, LOAD, SECONDS)
+
+    counted = ovs.counters()
+    assert trial.completed == trial.intended
+    assert {side: counted.rx_packets[side] - before.rx_packets[side] for side in counted.rx_packets} == (
+        trial.total_tx_packets
+    )
+    generator.disconnect()
+
+
+def test_a_vlan_tag_that_the_kernel_takes_out_is_put_back(ovs: OvsDpdkDut) -> None:
+    wire = Wire(ovs.apply(Topology(ruleset="vlan")), CLIENT, SERVER)
+    for payload, tag in ((b"tagged", TAG), (b"untagged", b""), (b"last", TAG)):
+        plain = udp(CLIENT, SERVER, payload)
+        wire.client.send(plain[:12] + tag + plain[12:])
+
+    arrived = wire.server.packets_until(b"last")
+
+    assert [packet.payload for packet in arrived] == [b"tagged", b"last"]
+    wire.close()
+
+
+def test_bonds_are_a_missing_resource(ovs: OvsDpdkDut) -> None:
+    with pytest.raises(MissingResource, match="bonds need memif"):
+        ovs.apply(Topology(ruleset="bond"))
+
+
+def test_nothing_is_left_of_the_links(sandbox: Sandbox) -> None:
+    machine = read_machine(sandbox)
+    with Sandbox() as host:
+        dut = OvsDpdkDut(
+            host, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True),
+            devices=VethDevices(host, 64), memory_mb=512,
+        )  # fmt: skip
+        try:
+            dut.apply(Topology())
+        except (MissingResource, TestbedError) as error:
+            pytest.skip(str(error))
+        dut.restore()
+        dut.restore()
+
+        assert host.run(["ls", "/sys/class/net"]).stdout.split() == ["lo"]
+        assert host.run(["ip", "netns"]).stdout == ""

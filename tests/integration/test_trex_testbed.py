@@ -1,0 +1,103 @@
+"""TRex joined to the DUTs of local-trex.yaml, with the real TRex: set TREX_HOME to the folder of t-rex-64."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctbench.config import load
+from ctbench.dut.base import Topology
+from ctbench.dut.cable import CABLE
+from ctbench.errors import MissingResource
+from ctbench.hosts.local import LocalHost
+from ctbench.measure.trial import Limits, Observation, TrialRunner
+from ctbench.testbed import Testbed
+from ctbench.testbed_config import TestbedConfig
+from ctbench.traffic.profiles import load_profile
+
+pytestmark = pytest.mark.skipif("TREX_HOME" not in os.environ, reason="TREX_HOME is not set: TRex is not here.")
+
+OVS = Topology(ruleset="conntrack")
+ROUTER = Topology(datapath="linux-router", ruleset="nftables-stateful")
+BRIDGE = Topology(datapath="linux-bridge", ruleset="forward")
+#: Connections and packets per second: few enough for a busy machine.
+FEW, FEW_PACKETS = 1000, 5000
+
+
+@pytest.fixture
+def testbed(able_machine: None, tmp_path: Path) -> Iterator[Testbed]:
+    instance = Testbed(load("testbeds", "local-trex", TestbedConfig), tmp_path)
+    yield instance
+    instance.close()
+
+
+def observed(testbed: Testbed, topology: Topology, profile_name: str, load_: float) -> Observation:
+    """One trial on a fresh topology."""
+    profile = load_profile(profile_name)
+    try:
+        testbed.apply(topology, profile)
+    except MissingResource as error:
+        pytest.skip(str(error))
+    return TrialRunner(testbed.dut, testbed.generator, profile, Limits(0.02))(load_, 1.0)
+
+
+@pytest.mark.parametrize("topology", [CABLE, OVS, ROUTER, BRIDGE], ids=lambda topology: topology.datapath)
+def test_connections_complete_over_every_dut(testbed: Testbed, topology: Topology) -> None:
+    seen = observed(testbed, topology, "short-lived", FEW)
+
+    assert seen.trial.attempted >= 0.9 * FEW
+    assert seen.trial.completed == seen.trial.attempted
+    facts = json.loads(json.dumps(testbed.facts(), default=str))
+    assert facts["generator"]["type"] == "trex"
+    assert facts["generator"]["version"].startswith("v")
+    assert facts["machine"]["usable_cpus"]
+
+
+@pytest.mark.parametrize("topology", [CABLE, OVS, ROUTER], ids=lambda topology: topology.datapath)
+def test_packets_come_out_of_every_dut(testbed: Testbed, topology: Topology) -> None:
+    forward = topology if topology is CABLE else topology.model_copy(update={"ruleset": "forward"})
+
+    seen = observed(testbed, forward, "udp-64-10k", FEW_PACKETS)
+
+    assert seen.trial.unit == "packets"
+    assert seen.trial.completed >= 0.9 * FEW_PACKETS
+
+
+def test_every_dut_gives_way_to_the_next_and_its_trex_with_it(testbed: Testbed) -> None:
+    for topology in (OVS, ROUTER, OVS):
+        assert observed(testbed, topology, "short-lived", FEW).trial.completed > 0.5 * FEW
+
+
+def test_nothing_is_left_on_the_machine(able_machine: None, tmp_path: Path) -> None:
+    here = LocalHost()
+    commands = (["ip", "-o", "link"], ["ip", "netns"], ["pgrep", "-c", "_t-rex-64"])
+    before = [here.run(argv, check=False).stdout for argv in commands]
+    testbed = Testbed(load("testbeds", "local-trex", TestbedConfig), tmp_path)
+
+    observed(testbed, OVS, "short-lived", FEW)
+    testbed.close()
+    testbed.close()
+
+    assert [here.run(argv, check=False).stdout for argv in commands] == before
+
+
+def test_the_work_of_a_linux_dut_is_where_its_cpus_are(testbed: Testbed) -> None:
+    seen = observed(testbed, ROUTER, "short-lived", FEW)
+
+    assert [problem.text for problem in seen.problems if problem.severity == "invalid"] == []
+    received = testbed.dut.snapshot()["received_on"]
+    own = {str(cpu) for cpu in testbed.placement(ROUTER).pmd}
+    assert sum(count for cpu, count in received.items() if cpu in own) > 10 * FEW
+
+
+def test_without_steering_the_work_is_seen_to_be_trexs_cpus(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ctbench.dut import veth
+
+    monkeypatch.setattr(veth, "steer", lambda *_: None)
+
+    seen = observed(testbed, ROUTER, "short-lived", FEW)
+
+    assert seen.state == "invalid"
+    assert any("which is not the DUT's" in problem.text for problem in seen.problems)

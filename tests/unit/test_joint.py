@@ -1,0 +1,84 @@
+"""What of a DUT's ports a generator can be joined to, and what it says of the others."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.dut.base import Ports
+from ctbench.errors import MissingResource, TestbedError
+from ctbench.generator_config import TrexGeneratorConfig
+from ctbench.host_config import SshConfig
+from ctbench.host_pool import HostPool, machine_of
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import Placement
+from ctbench.joint import SoftwareJoint
+from ctbench.trex_joint import TrexJoint
+
+pytestmark = pytest.mark.unit
+
+APART, TOGETHER = Placement((0,), (1,), (2,)), Placement((0,), (1,), (0,))
+CARDS = Ports("pci", "0000:18:00.2", "0000:18:00.3", 1, 2)
+MEMIF = Ports("memif", "/run/x/port0.sock", "/run/x/port1.sock", 1, 2)
+HERE = LocalHost()
+
+
+class NoSocketError(Exception):
+    """The software generator got as far as asking for a socket."""
+
+
+def refuse_socket(_kind: str) -> Any:
+    raise NoSocketError
+
+
+def veth(cpus: tuple[int, ...]) -> Ports:
+    return Ports("interface", "g0", "g1", 1, 1, cpus=cpus, open_socket=refuse_socket)
+
+
+def trex(folder: Path, **keys: Any) -> TrexJoint:
+    config = TrexGeneratorConfig.model_validate({"type": "trex", "host": "sandbox", "server": "start", **keys})
+    return TrexJoint(config, {}, HostPool({}), folder)
+
+
+def test_the_software_generator_has_no_cards() -> None:
+    with pytest.raises(MissingResource, match=r"Testbed lab has network cards .* only ports of kind memif and veth"):
+        SoftwareJoint((0,), "lab").join(CARDS, HERE, APART, 1514)
+
+
+def test_the_software_generator_needs_a_cpu_more_for_ovs_over_veth() -> None:
+    with pytest.raises(MissingResource, match="a CPU more is needed, or ports of kind memif"):
+        SoftwareJoint((0,), "lab").join(veth(TOGETHER.housekeeping), HERE, TOGETHER, 1514)
+    with pytest.raises(NoSocketError):
+        SoftwareJoint((0,), "lab").join(veth(APART.housekeeping), HERE, APART, 1514)
+
+
+def test_a_linux_duts_cpus_are_never_the_software_generators() -> None:
+    with pytest.raises(NoSocketError):
+        SoftwareJoint((0,), "lab").join(veth(TOGETHER.pmd), HERE, TOGETHER, 1514)
+
+
+def test_trex_in_the_sandbox_reaches_no_memif(tmp_path: Path) -> None:
+    with pytest.raises(MissingResource, match="TRex in the sandbox reaches ports of kind veth; the DUT's are memif"):
+        trex(tmp_path).join(MEMIF, HERE, APART, 1514)
+
+
+def test_trex_that_is_joined_to_nothing_says_so_and_starts_nothing(tmp_path: Path) -> None:
+    joint = trex(tmp_path / "generator")
+
+    assert joint.facts() == {"type": "trex", "wiring": "not connected"}
+    with pytest.raises(TestbedError, match="TRex is joined to no DUT"):
+        _ = joint.generator
+    joint.part()
+    joint.close()
+    assert not (tmp_path / "generator").exists()
+
+
+def test_a_host_is_connected_to_once_and_a_sandbox_is_on_this_machine() -> None:
+    pool = HostPool({"far": SshConfig(address="192.0.2.1", user="root")})
+
+    assert pool.host("local") is pool.host("local")
+    assert pool.machine("sandbox") is pool.machine("local")
+    assert pool.host("far") is pool.host("far")  # connects when it is asked for something
+    assert (machine_of("sandbox"), machine_of("far")) == ("local", "far")
+    pool.close()
+    pool.close()

@@ -1,0 +1,128 @@
+"""What OVS' interfaces stand on: device arguments, what each kind can do, and what it says it cannot."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.dut.base import Topology
+from ctbench.dut.ovs.devices import MemifDevices, PciDevices, VethDevices, locked_memory
+from ctbench.dut.ovs.dut import RULESETS
+from ctbench.dut.ovs.ruleset import read_ruleset
+from ctbench.errors import MissingResource
+from ctbench.hosts.base import Completed
+from ctbench.hosts.machine import Placement
+
+pytestmark = pytest.mark.unit
+
+PLACEMENT = Placement((0,), (1,), (2,))
+PLAIN, BOND = read_ruleset(RULESETS, "conntrack"), read_ruleset(RULESETS, "bond")
+CARDS = ["0000:18:00.2", "0000:18:00.3", "0000:3b:00.0", "0000:3b:00.1"]
+LIMITS = "Limit                     Soft Limit           Hard Limit           Units     \n{}\nMax processes 1 1 p\n"
+
+
+class FakeHost:
+    """Answers `cat /proc/self/limits` and nothing else."""
+
+    name = "fake"
+
+    def __init__(self, memlock: str = "unlimited") -> None:
+        self.memlock = memlock
+
+    def run(self, argv: list[str], *_: Any, **__: Any) -> Completed:
+        assert argv == ["cat", "/proc/self/limits"]
+        line = f"Max locked memory         {self.memlock}            {self.memlock}            bytes"
+        return Completed(tuple(argv), 0, LIMITS.format(line), "")
+
+    def local_path(self, remote: str) -> Path | None:
+        return None
+
+
+def veth(frames: int = 1024, memlock: str = "unlimited") -> VethDevices:
+    return VethDevices(FakeHost(memlock), frames)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("said", "bytes_"), [("8388608", 8 << 20), ("unlimited", None)])
+def test_locked_memory_is_read_from_the_limits_of_a_process(said: str, bytes_: int | None) -> None:
+    assert locked_memory(FakeHost(said).run(["cat", "/proc/self/limits"]).stdout) == bytes_
+
+
+def test_rings_that_may_not_be_locked_are_refused_with_the_size_that_may() -> None:
+    veth(1024, memlock=str(8 << 20)).require(Topology(), PLAIN, "22.11.1")
+
+    with pytest.raises(MissingResource) as refusal:
+        veth(4096, memlock=str(8 << 20)).require(Topology(), PLAIN, "22.11.1")
+    assert "need 32 MiB of locked memory (ports.ring_size 4096, MTU 1500), and 8 MiB are allowed" in str(refusal.value)
+    assert "take ring_size 1024" in str(refusal.value)
+
+
+def test_frames_of_a_larger_mtu_take_larger_places() -> None:
+    with pytest.raises(MissingResource, match=r"need 64 MiB .* MTU 9000"):
+        veth(1024, memlock=str(8 << 20)).require(Topology(mtu=9000), PLAIN, "22.11.1")
+    assert ",framesz=16384,framecnt=1024,blocksz=16384" in veth().devargs("port0", Topology(mtu=9000))
+
+
+@pytest.mark.parametrize(("queues", "frames"), [(1, 1024), (2, 512), (3, 256), (4, 256)])
+def test_the_queues_of_a_veth_link_share_its_frames(queues: int, frames: int) -> None:
+    argument = veth().devargs("port1", Topology(rx_queues=queues))
+
+    assert argument == f"net_af_packet1,iface=r1,qpairs={queues},framesz=2048,framecnt={frames},blocksz=4096"
+
+
+def test_no_device_name_comes_twice() -> None:
+    devices = veth()
+
+    assert devices.devargs("port0", Topology()).split(",")[0] != devices.devargs("port0", Topology()).split(",")[0]
+
+
+@pytest.mark.parametrize(("pmds", "queues", "transmit"), [(1, 1, 1), (1, 2, 2), (1, 4, 2), (4, 2, 2), (4, 8, 5)])
+def test_af_packet_has_no_more_transmit_queues_than_receive_queues(pmds: int, queues: int, transmit: int) -> None:
+    assert veth().transmit_queues(Topology(pmd_cpus=pmds, rx_queues=queues)) == transmit
+
+
+def test_a_veth_link_is_handed_frames_beside_the_pmd_threads() -> None:
+    ports = veth().ports(Topology(rx_queues=2), PLAIN, PLACEMENT)
+
+    assert (ports.kind, ports.client, ports.server, ports.cpus) == ("interface", "g0", "g1", (2,))
+    assert (ports.rx_queues, ports.ring_size) == (2, 512)
+
+
+def test_bonds_need_more_links_than_veth_has() -> None:
+    with pytest.raises(MissingResource, match="4 network ports; over veth OVS has two: bonds need memif"):
+        veth().require(Topology(), BOND, "22.11.1")
+
+
+def test_cards_are_client_and_server_side_in_turn() -> None:
+    devices = PciDevices(CARDS)
+
+    assert [devices.devargs(f"port{number}", Topology()) for number in range(4)] == CARDS
+    ports = devices.ports(Topology(pmd_cpus=2), BOND, PLACEMENT)
+    assert (ports.kind, ports.client, ports.server, ports.more) == ("pci", *CARDS[:2], (tuple(CARDS[2:]),))
+    assert devices.ports(Topology(), PLAIN, PLACEMENT).more == ()
+    assert json.dumps(devices.facts())
+
+
+def test_two_cards_are_too_few_for_bonds() -> None:
+    PciDevices(CARDS[:2]).require(Topology(), PLAIN, "22.11.1")
+
+    with pytest.raises(MissingResource, match=r"needs 4 network ports; OVS has 2 on this testbed"):
+        PciDevices(CARDS[:2]).require(Topology(), BOND, "22.11.1")
+
+
+def test_ports_are_made_anew_only_for_what_a_device_cannot_change() -> None:
+    one, two = Topology(), Topology(rx_queues=2)
+    other_rings = Topology(rx_descriptors=512)
+    memif, cards = MemifDevices(FakeHost(), "/run/x"), PciDevices(CARDS)  # type: ignore[arg-type]
+
+    assert memif.shape(one, PLACEMENT) == memif.shape(two, PLACEMENT) != memif.shape(other_rings, PLACEMENT)
+    assert cards.shape(one, PLACEMENT) == cards.shape(other_rings, PLACEMENT)
+    assert veth().shape(one, PLACEMENT) == veth().shape(other_rings, PLACEMENT) != veth().shape(two, PLACEMENT)
+
+
+def test_memif_on_a_host_across_the_network_names_that_hosts_sockets() -> None:
+    devices = MemifDevices(FakeHost(), "/run/x")  # type: ignore[arg-type]
+    for interface in PLAIN.interfaces:
+        devices.devargs(interface, Topology())
+
+    assert devices.ports(Topology(), PLAIN, PLACEMENT).client == "/run/x/port0.1.sock"

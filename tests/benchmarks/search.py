@@ -76,7 +76,7 @@ COMPARE = (
 def table(
     contestants: Sequence[Contestant], runs: int, draw: Callable[[random.Random], float], *, floored: bool
 ) -> None:
-    """Print a row for each DUT and a column for each search: traffic in the mean, trials, size of the error in the mean,
+    """Print a row for each DUT, a column for each search: traffic in the mean, trials, size of the error in the mean,
     and the worst error. Without a hint a search begins, where `floored`, at a floor that the truth is two to five times
     above."""
     print(f"| DUT | {' | '.join(each.name for each in contestants)} |\n|{'---|' * (len(contestants) + 1)}")

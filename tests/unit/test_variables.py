@@ -72,7 +72,7 @@ def test_packets_have_one_flow_or_many_and_go_one_way_or_both() -> None:
 
 
 def test_the_defaults_and_the_profiles_that_the_issue_names_are_there() -> None:
-    assert {"quick", "gate", "characterise", "published"} <= set(names("campaigns"))
+    assert {"quick", "gate", "compare", "characterise", "published"} <= set(names("campaigns"))
     assert {"short-lived", "long-lived", "long-lived-short", "http-600", "http-800", "tcp-no-data", "udp-800"} <= set(
         names("profiles")
     )
@@ -119,7 +119,7 @@ def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
         assert floors.find(topology, shortened).derivation.startswith("from long-lived's ")
 
 
-@pytest.mark.parametrize("name", ["quick", "gate", "characterise", "published"])
+@pytest.mark.parametrize("name", ["quick", "gate", "compare", "characterise", "published"])
 def test_every_campaign_can_search_the_ceiling_of_both_kinds_of_connection(name: str) -> None:
     ours = campaign(name)
     for asked in ("short-lived", "long-lived"):

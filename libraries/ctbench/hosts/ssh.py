@@ -59,8 +59,10 @@ class SshHost:
         """Run `argv` and wait; see `ctbench.hosts.base.Host.run`. The working directory is that of the login. What it
         prints beyond 16 MiB is an error that names a file of this machine with all of it."""
         command, given = " ".join(argv), stdin.encode()
-        with Conversation(self._connection, call("run", self._ready(), len(given), *argv), env, given) as said:
-            job = self._started_job(said, command)[1]
+        session, nonce = self._ready(), new_nonce()
+        line, job = call("run", session, len(given), *argv), _job(session, nonce)
+        with Conversation(self._connection, line, env, given, nonce) as said:
+            self._started_job(said, command, job)
             try:
                 _, status, *sizes = said.reply(timeout)
                 out, err = (said.output(int(size)) for size in sizes)
@@ -93,9 +95,9 @@ class SshHost:
         session, nonce = self._ready(), new_nonce()
         output = "/dev/null" if log is None else "$1/out"
         job_script = script(nonce, f'background "$1" "{output}" {shlex.join(argv)}', env)
-        line = call("start", session, len(job_script), *argv)
+        line, job = call("start", session, len(job_script), *argv), _job(session, nonce)
         with Conversation(self._connection, line, stdin=job_script, nonce=nonce) as said:
-            pid, job = self._started_job(said, " ".join(argv))
+            pid = self._started_job(said, " ".join(argv), job)
         process = SshProcess(self._talk, pid, job, log)
         self._started.append(process)
         return process
@@ -188,12 +190,16 @@ class SshHost:
         self._ready()
         return Conversation(self._connection, line)
 
-    def _started_job(self, said: Conversation, command: str) -> tuple[int, str]:
-        """Process ID and folder of a job that begins."""
-        words = said.reply()
+    def _started_job(self, said: Conversation, command: str, job: str) -> int:
+        """Process ID of a job that begins."""
+        try:
+            words = said.reply()
+        except ConnectionLost:  # whether it began is not known
+            self._unfinished.append(job)
+            raise
         if words[0] == "absent":
             raise TestbedError(f"{self.name}: `{command}` cannot be started: No such file or directory.")
-        return int(words[1]), words[2]
+        return int(words[1])
 
     def _end(self, job: str) -> None:
         """Kill a job, with all of its process group; when the host does not answer, as soon as it does."""
@@ -203,6 +209,11 @@ class SshHost:
         except (ConnectionLost, TimeoutError) as error:
             self._unfinished.append(job)
             raise self._connection.lost(error) from None
+
+
+def _job(session: str, nonce: str) -> str:
+    """Folder of the job that a call begins, as new_job of ssh_remote.sh names it."""
+    return f"{session}/job.{nonce}"
 
 
 def _text(printed: bytes | Path) -> str:

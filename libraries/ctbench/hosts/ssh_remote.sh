@@ -102,9 +102,11 @@ end_sessions() {
 
 # --- jobs -----------------------------------------------------------------------------------------------------------
 
-# new_job SESSION BYTES ARGV...: sets job; its input is what stands in stdin.
+# new_job SESSION BYTES ARGV...: sets job, which the client knows by the nonce even if no reply arrives; its input is
+# what stands in stdin.
 new_job() {
-    job=$(mktemp -d "$1/job.XXXXXX") || exit
+    job=$1/job.$nonce
+    mkdir -m 700 "$job" || exit
     bytes=$2
     shift 2
     printf '%s\n' "$@" >"$job/argv"
@@ -118,7 +120,7 @@ new_job() {
 
 # What a job's own shell does before it becomes the command.
 become='cut -d " " -f 1,22 "/proc/$$/stat" >"$1/command"
-if command -v "$3" >/dev/null; then echo "$2 started $$ $1"; else echo "$2 absent"; fi >&3
+if command -v "$3" >/dev/null; then echo "$2 started $$"; else echo "$2 absent"; fi >&3
 shift 2
 exec "$@" 3>&-'
 

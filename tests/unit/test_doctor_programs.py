@@ -23,7 +23,7 @@ LOCAL_OVS = OvsInstallation(prefix="/usr/local")
 VERSION = "ovs-vswitchd (Open vSwitch) 3.1.0\nDPDK 22.11.1\n"
 INSTALLED = {"ls -d /usr/local/sbin/ovs-vswitchd": "\n".join(LOCAL_OVS.files)}
 RUNNING = {"pgrep -l ovs-vswitchd": "812 ovs-vswitchd\n"}
-HOME = "/root/trex/scripts"
+HOME = "/opt/trex/scripts"
 BUILT = {f"ls -d {HOME}/t-rex-64": f"{HOME}/t-rex-64\n{HOME}/_t-rex-64\n"}
 #: ss of iproute2 6.1.
 LISTENING = {"ss -Htln": "LISTEN 0 100 0.0.0.0:4501 0.0.0.0:*\nLISTEN 0 100 0.0.0.0:4500 0.0.0.0:*\n"}

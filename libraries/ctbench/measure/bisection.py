@@ -60,7 +60,7 @@ class BisectionSearch:
             if landmark is not None:
                 self._settle(landmark)
             self._recheck()
-            self._confirm()
+            self._confirm(landmark)
         except SearchFault as fault:
             return broken_off(self._proof(), self._upper(), self.steps, str(fault))
         upper = self._upper()
@@ -179,8 +179,9 @@ class BisectionSearch:
                 return
             self._climb(upper)
 
-    def _confirm(self) -> None:
-        """Hold the result once more, for longer; once again if that fails, then a width lower each time."""
+    def _confirm(self, landmark: float | None) -> None:
+        """Hold the result once more, for longer; once again if that fails, then a width lower each time. Where nothing
+        is left that held, the landmark at last: it is not missed before it was tried."""
         if self.settings.final_duration is None:
             return
         load = self._lower() or self.lo
@@ -194,6 +195,10 @@ class BisectionSearch:
             if self._try(load, "final"):
                 self.confirmed = load
                 return
+        untried = landmark is not None and self.lo < landmark < load and not self._lower()
+        if landmark is not None and untried and self._try(landmark, "final"):
+            self.confirmed = landmark
+            return
         if self._lower():
             self.note = " (this load held in the search, no longer trial confirmed it)"
 

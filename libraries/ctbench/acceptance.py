@@ -29,6 +29,8 @@ from ctbench.traffic.profiles import Profile, load_profile
 FLOOR_HEADROOM = 0.01
 #: How often a ceiling or a baseline is measured at most in one run: a pause of the machine may spoil one.
 TRIES = 2
+#: Rulesets under which no connection is tracked.
+UNTRACKED = frozenset({"forward", "notrack"})
 
 Say = Callable[[str], None]
 Result = SearchResult | GateResult
@@ -227,9 +229,8 @@ class AcceptanceRun:
             self._baselines[now.topology, now.profile.name] = Baseline(key=key, rate=found.capacity)
 
     def _learn(self, topology: Topology, profile: Profile, found: SearchResult) -> None:
-        """Let later searches begin here, unless the generator says more in it than the DUT."""
-        if found.limited_by != "generator":
-            self._hints |= dict.fromkeys(_alike(topology, profile), found.capacity)
+        """Let later searches begin here. Where the generator was the limit, the DUT holds at least this."""
+        self._hints |= dict.fromkeys(_alike(topology, profile), found.capacity)
 
     def _hint(self, topology: Topology, profile: Profile) -> float | None:
         """The capacity of the topology found so far that is most like this one."""
@@ -290,7 +291,9 @@ class AcceptanceRun:
 
 
 def _alike(topology: Topology, profile: Profile) -> list[tuple[str, str, str]]:
-    """What a capacity is likely to be found again with, the likelier first: the same work, then, of packets, another
-    ruleset. What another ruleset or profile makes of connections is so far off that the floor says more."""
+    """What a capacity is likely to be found again with, the likelier first: the same work, then another ruleset. Of
+    connections, one that tracks them if this one does: what tracking makes of them is so far off that the floor says
+    more."""
+    tracks = profile.kind == "packets" or topology.ruleset not in UNTRACKED
     same = (topology.datapath, topology.ruleset, profile.name)
-    return [same, (topology.datapath, "*", profile.name)] if profile.kind == "packets" else [same]
+    return [same, (topology.datapath, "*", profile.name)] if tracks else [same]

@@ -93,6 +93,8 @@ class LoadRange(Settings):
     final_duration: Duration | None = None
     relative_width: Width | None = None
     max_iterations: int | None = Field(None, ge=1, le=64)
+    #: false: no trial of the bisection confirms the result, whose trials are long enough here.
+    confirm: bool = True
     #: How the generator's ceiling is searched with this profile.
     ceiling: Bisection | None = None
 
@@ -114,7 +116,8 @@ Search = TypeVar("Search", bound=Settings)
 
 def _with(settings: Search, own: LoadRange) -> Search:
     """The settings of a search, with what a range has of its own."""
-    return settings.model_copy(update=own.model_dump(include=set(type(settings).model_fields), exclude_none=True))
+    update = own.model_dump(include=set(type(settings).model_fields), exclude_none=True)
+    return settings.model_copy(update=update if own.confirm else update | {"final_duration": None})
 
 
 class Campaign(Settings):
@@ -172,6 +175,16 @@ class Campaign(Settings):
                 raise ValueError(
                     f"{key}trial_duration: {settings.trial_duration:g} s is longer than final_duration: "
                     f"{settings.final_duration:g} s.\n  Expected trials that grow, or two of the same length."
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _confirms_where_it_must(self) -> Self:
+        for name, own in self.loads.items():
+            if not own.confirm and self.search != "bisection":
+                raise ValueError(
+                    f"loads.{name}.confirm: false is for the bisection, and search is {self.search}.\n"
+                    "  Expected no such key."
                 )
         return self
 

@@ -1,12 +1,14 @@
 """An OVS that dies is noticed and replaced, its threads keep to their CPUs, and it leaves nothing behind."""
 
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ctbench.dut.base import Topology
+from ctbench.dut.base import Problem, Topology
 from ctbench.dut.ovs import OvsDpdkDut, OvsInstallation
 from ctbench.dut.ovs.devices import MemifDevices
 from ctbench.dut.ovs.dut import FOLDER
@@ -53,10 +55,28 @@ def kill(sandbox: Sandbox, dut: OvsDpdkDut) -> int:
     return pid
 
 
+def undisturbed(dut: OvsDpdkDut) -> list[Problem]:
+    """Problems of its own: these tests may themselves have run on its CPU."""
+    return [problem for problem in dut.health() if problem.severity != "disturbed"]
+
+
 def test_a_quiet_ovs_is_healthy(placed_dut: OvsDpdkDut) -> None:
     placed_dut.begin_trial()
 
-    assert placed_dut.health() == []
+    assert undisturbed(placed_dut) == []
+
+
+def test_a_process_that_takes_the_pmds_cpu_is_noticed(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
+    (pmd_cpu,) = placed_dut.placement(Topology()).pmd
+    taker = sandbox.start(["taskset", "-c", str(pmd_cpu), sys.executable, "-S", "-c", "while True: pass"])
+    try:
+        placed_dut.begin_trial()
+        while not (taken := [problem for problem in placed_dut.health() if problem.severity == "disturbed"]):
+            assert taker.is_running()
+    finally:
+        taker.stop()
+
+    assert re.fullmatch(r"Other processes took \d+\.\d % of a PMD CPU of the DUT\.", taken[0].text)
 
 
 def test_a_killed_ovs_is_fatal_and_the_next_topology_gets_a_fresh_one(
@@ -73,7 +93,7 @@ def test_a_killed_ovs_is_fatal_and_the_next_topology_gets_a_fresh_one(
     placed_dut.apply(Topology(rx_queues=2))
 
     placed_dut.verify()
-    assert placed_dut.health() == []
+    assert undisturbed(placed_dut) == []
     assert placed_dut.snapshot()["pid"] != pid
 
 

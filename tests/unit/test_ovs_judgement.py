@@ -11,6 +11,7 @@ from ctbench.dut.ovs.parse import PortCounters
 from ctbench.dut.ovs.readback import differing_devices, differing_options, differing_queues
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
+from ctbench.dut.ovs.starvation import starvation_problem
 from ctbench.hosts.machine import Hugepages, Placement
 
 pytestmark = pytest.mark.unit
@@ -142,3 +143,15 @@ def test_a_build_of_ones_own_is_found_below_its_prefix() -> None:
     assert OvsInstallation(prefix="/opt/x").vswitchd_path == "/opt/x/sbin/ovs-vswitchd"
     assert OvsInstallation(vswitchd="/build/ovs-vswitchd").vswitchd_path == "/build/ovs-vswitchd"
     assert all(path.startswith("/opt/x/") for path in OvsInstallation(prefix="/opt/x").files)
+
+
+def test_a_pmd_thread_that_waited_for_its_cpu_is_a_disturbance_with_its_share() -> None:
+    problem = starvation_problem({7: 1_000, 8: 5_000}, {7: 1_000, 8: 40_005_000, 9: 10**12}, seconds=2)
+
+    assert problem and problem.severity == "disturbed"
+    assert problem.text == "Other processes took 2.0 % of a PMD CPU of the DUT."
+
+
+def test_a_pmd_thread_that_hardly_waited_is_fine_and_so_is_a_kernel_that_does_not_say() -> None:
+    assert starvation_problem({7: 0}, {7: 19_000_000}, seconds=2) is None
+    assert starvation_problem({}, {}, seconds=2) is None

@@ -6,7 +6,7 @@ import pytest
 
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.errors import GeneratorError, TestbedError
-from ctbench.measure.trial import Limits, Step, TrialRunner
+from ctbench.measure.trial import Limits, Observation, Step, TrialRunner
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
@@ -173,6 +173,25 @@ def test_a_dut_that_worked_elsewhere_spoils_one_trial_and_not_the_search() -> No
     elsewhere = Problem("invalid", "3.0 % of the DUT's packets were processed on CPU 0")
     assert (seen((elsewhere,)).state, seen((elsewhere,)).fault) == ("invalid", "")
     assert seen((elsewhere,)).reason == elsewhere.text
+
+
+def test_a_loss_while_others_had_the_duts_cpu_says_nothing_and_what_held_all_the_same_counts() -> None:
+    taken = (Problem("disturbed", "Other processes took 3.0 % of a PMD CPU of the DUT."),)
+    lossy = seen(taken, loss=0.1)
+    assert (lossy.state, lossy.reason) == ("invalid", taken[0].text)
+    assert seen(taken, limits=Limits(0.0002, setup_time_p99_s=0.0001)).state == "invalid"
+    assert seen(taken).good
+
+
+def test_threads_that_carry_the_frames_are_the_duts_cpus_too() -> None:
+    testbed = RecordingTestbed()
+    link = LinkWork(busy_cpus=0.9, packets=1000, refused=0, ns_per_packet=900.0, waiting=0.02)
+    lossy = Observation(made_up_trial(loss=0.1).model_copy(update={"link": link}), LIMITS)
+    assert (lossy.state, lossy.reason) == ("invalid", "other processes took 2.0 % of a CPU of the DUT")
+    rested = lossy.trial.model_copy(update={"link": link.model_copy(update={"waiting": 0.001})})
+    assert Observation(rested, LIMITS).state == "bad"
+    testbed.link = link
+    assert testbed.runner()(1000, 10).good
 
 
 def test_the_record_of_a_trial_has_its_counts_its_state_and_its_problems() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.base import MOST_WAITING, CpuUse, Problem
 from ctbench.errors import GeneratorError, TestbedError
 from ctbench.results.record import Measured, TrialRecord
 from ctbench.traffic.generator import Latency, LinkWork, Trial
@@ -82,7 +82,16 @@ class Observation:
         if self._over_loss and (trial.intended - trial.attempted) / trial.intended > self.limits.loss_ratio:
             sent = trial.attempted / trial.duration_s
             return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
-        return ""
+        return self._disturbance if self._over_loss or self._over_setup_time or self._over_latency else ""
+
+    @property
+    def _disturbance(self) -> str:
+        """What took the DUT's CPUs away, which makes a good trial bad and never a bad one good."""
+        disturbed = next((problem.text for problem in self.problems if problem.severity == "disturbed"), "")
+        waiting = self.trial.link.waiting if self.trial.link else 0.0
+        if not disturbed and waiting > MOST_WAITING:
+            return f"other processes took {waiting * 100:.1f} % of a CPU of the DUT"
+        return disturbed
 
     @property
     def state(self) -> State:

@@ -12,7 +12,9 @@ LoadUnit = Literal["connections", "packets"]
 
 
 class SetupTime(BaseModel):
-    """Time from SYN to SYN-ACK in microseconds, of TCP connections begun in the sustain phase."""
+    """Time from SYN to SYN-ACK in microseconds, of TCP connections begun in the sustain phase: the connection
+    establishment time of RFC 2647 section 3.9 as the client sees it. RFC 9411's time to first byte is longer: it waits
+    for the server's data."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,6 +70,8 @@ class LinkWork(BaseModel):
     refused: int
     #: Time for one frame, with the hand-over itself.
     ns_per_packet: float
+    #: Share of the trial in which a thread waited for its CPU, which others had; the most of any thread.
+    waiting: float = 0.0
 
 
 class Trial(BaseModel):
@@ -118,6 +122,10 @@ class Trial(BaseModel):
     timeline_step_s: float = 0
     timeline_active: list[int] = Field(default_factory=list)
     timeline_completed: list[int] = Field(default_factory=list)
+    #: Set-up time in the step up to each point, microseconds, in the mean and at most, of the connections that
+    #: `setup_time_us` is about; None where none was set up. Empty where the generator does not tell.
+    timeline_setup_mean_us: list[float | None] = Field(default_factory=list)
+    timeline_setup_max_us: list[float | None] = Field(default_factory=list)
     setup_time_us: SetupTime | None = None
     #: Packet profiles: each direction by the generator's port that sends, `client` or `server`.
     directions: Mapping[str, Direction] = Field(default_factory=dict)

@@ -28,6 +28,7 @@ from ctbench.dut.ovs.parse import (
 from ctbench.dut.ovs.readback import differences, differing_threads
 from ctbench.dut.ovs.ruleset import Ruleset, read_ruleset
 from ctbench.dut.ovs.settings import ConntrackSettings, OvsInstallation
+from ctbench.dut.ovs.starvation import read_waited, starvation_problem
 from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus
 from ctbench.errors import MissingResource, TestbedError
@@ -161,6 +162,7 @@ class OvsDpdkDut:
         if problem:
             self._save_log()
             return problems
+        problems += self._starvation(self._trial)
         lost = new_drops(self._trial.ports, self._read_ports())
         return problems + [Problem("warning", f"OVS lost {count} packets: {name}.") for name, count in lost.items()]
 
@@ -272,9 +274,18 @@ class OvsDpdkDut:
         return sorted(name for bond in members for name, used in bond.items() if not used)
 
     def _start_of_trial(self) -> TrialStart:
-        start = TrialStart(self._running(), self._log.size(), self._read_ports())
+        running = self._running()
+        waited = read_waited(self._host, running.pid)
+        start = TrialStart(running, self._log.size(), self._read_ports(), waited, time.monotonic())
         self.control.appctl("dpif-netdev/pmd-stats-clear")
         return start
+
+    def _starvation(self, start: TrialStart) -> list[Problem]:
+        if self._applied is None or self._applied[2].oversubscribed:  # then nothing is measured anyway
+            return []
+        waited = read_waited(self._host, start.process.pid)
+        problem = starvation_problem(start.waited, waited, time.monotonic() - start.at_s)
+        return [problem] if problem else []
 
     def _running(self) -> ProcessIdentity:
         process = self._instance.vswitchd()

@@ -24,6 +24,9 @@ class TrialStart:
     log_size: int
     #: OpenFlow port -> counters.
     ports: Mapping[int, PortCounters]
+    #: `read_waited`, and when that was, in seconds of a clock that never steps back.
+    waited: Mapping[int, int]
+    at_s: float
 
 
 def process_problem(before: ProcessIdentity, now: ProcessIdentity | None) -> Problem | None:

@@ -10,7 +10,9 @@ system call, see docs/methodology.md).
 import os
 import socket
 import threading
+import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numba import njit, types
@@ -154,6 +156,12 @@ def _row(ring: "np.ndarray[tuple[int], np.dtype[np.int64]]", sender: Sender) -> 
     return int(ring.ctypes.data), sender.fileno(), *xdp
 
 
+def _waited_ns() -> int:
+    """How long this thread was ready to run and did not: the second field of schedstat (Linux,
+    Documentation/scheduler/sched-stats.rst)."""
+    return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1])
+
+
 class LinkThreads:
     """A thread per CPU of the DUT, while a trial runs. Queue q of either port is served by thread q modulo threads."""
 
@@ -178,6 +186,8 @@ class LinkThreads:
         self._threads: list[threading.Thread] = []
         self._ended: list[threading.Event] = []
         self._failures: list[BaseException] = []
+        #: Per thread, once it stopped: the share of its time in which it waited for its CPU.
+        self.waiting = [0.0] * count
 
     @staticmethod
     def compile() -> None:
@@ -221,7 +231,9 @@ class LinkThreads:
             if self.cpus:
                 os.sched_setaffinity(0, {self.cpus[number]})  # of this thread only
             row = self.counters[number]
+            begun, waited = time.monotonic_ns(), _waited_ns()
             carry(self._queues[number], int(self._scratch[number].ctypes.data), int(row.ctypes.data))
+            self.waiting[number] = (_waited_ns() - waited) / (time.monotonic_ns() - begun)
         except BaseException as error:
             self._failures.append(error)
         finally:

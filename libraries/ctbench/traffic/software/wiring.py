@@ -84,6 +84,7 @@ class Wiring:
             packets=frames,
             refused=refused,
             ns_per_packet=busy_s * 1e9 / frames if frames else 0.0,
+            waiting=max(self.link.waiting),
         )
 
     def close(self) -> None:

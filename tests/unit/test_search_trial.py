@@ -185,10 +185,10 @@ def test_a_loss_while_others_had_the_duts_cpu_says_nothing_and_what_held_all_the
 
 def test_threads_that_carry_the_frames_are_the_duts_cpus_too() -> None:
     testbed = RecordingTestbed()
-    link = LinkWork(busy_cpus=0.9, packets=1000, refused=0, ns_per_packet=900.0, waiting=0.02)
+    link = LinkWork(busy_cpus=0.9, packets=1000, refused=0, ns_per_packet=900.0, waiting=0.2)
     lossy = Observation(made_up_trial(loss=0.1).model_copy(update={"link": link}), LIMITS)
-    assert (lossy.state, lossy.reason) == ("invalid", "other processes took 2.0 % of a CPU of the DUT")
-    rested = lossy.trial.model_copy(update={"link": link.model_copy(update={"waiting": 0.001})})
+    assert (lossy.state, lossy.reason) == ("invalid", "other processes took 20.0 % of a CPU of the DUT")
+    rested = lossy.trial.model_copy(update={"link": link.model_copy(update={"waiting": 0.04})})
     assert Observation(rested, LIMITS).state == "bad"
     testbed.link = link
     assert testbed.runner()(1000, 10).good

@@ -41,8 +41,8 @@ class Topology(BaseModel):
         return f"{self.pmd_cpus}cpu-{self.rx_queues}rxq"
 
 
-#: Share of a trial that a thread of the DUT may wait for its CPU. PMD threads that had theirs for themselves were seen
-#: to wait 0.01 to 0.03 % (a virtual machine with two CPUs).
+#: Share of a trial that a PMD thread may wait for its CPU. Those that had theirs for themselves were seen to wait 0.01
+#: to 0.03 % (a virtual machine with two CPUs).
 MOST_WAITING = 0.01
 
 

@@ -153,15 +153,18 @@ class BisectionSearch:
         return math.sqrt(lower * upper) if self.settings.middle == "geometric" else (lower + upper) / 2
 
     def _settle(self, landmark: float) -> None:
-        """Try the landmark if it is between the bounds, and once more if it is what failed: neither a width nor one
-        disturbed trial is a reason to call a floor missed."""
+        """Try the landmark if it is between the bounds, and what failed there or below it once more: neither a width
+        nor one disturbed trial is a reason to call a floor missed."""
         if self.settings.relative_width is None:
             return
-        lower, upper = self._bounds()
-        if lower < landmark < upper:
-            self._try(landmark, "search")
-        if self._upper() == landmark and self._try(landmark, "recheck"):
-            self._climb(landmark)
+        for _ in range(_MAX_RECHECKS):
+            lower, upper = self._bounds()
+            if lower < landmark < upper:
+                self._try(landmark, "search")
+            decides = self._upper()
+            if decides is None or decides > landmark or not self._try(decides, "recheck"):
+                return
+            self._climb(decides)
 
     def _climb(self, load: float) -> None:
         """A load that had failed holds after all: go on above it."""
@@ -196,7 +199,8 @@ class BisectionSearch:
                 self.confirmed = load
                 return
         untried = landmark is not None and self.lo < landmark < load and not self._lower()
-        if landmark is not None and untried and self._try(landmark, "final"):
+        # Twice, as in `_settle`.
+        if landmark is not None and untried and (self._try(landmark, "final") or self._try(landmark, "final")):
             self.confirmed = landmark
             return
         if self._lower():

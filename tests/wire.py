@@ -13,7 +13,8 @@ from pathlib import Path
 
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.memif import MemifPort, MemifServer
+from ctbench.traffic.software.memif import MemifPort
+from ctbench.traffic.software.memif_server import MemifServer
 
 #: Gets a frame and where it came from (`client` or `server`); says what comes out at the other end.
 Handler = Callable[[bytes, str], list[bytes]]

@@ -13,7 +13,8 @@ from ctbench.traffic.software import connection, histogram, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
-from ctbench.traffic.software.memif import RingPlan, zeroed_memory
+from ctbench.traffic.software.memif import RingPlan
+from ctbench.traffic.software.shared_memory import zeroed_memory
 
 pytestmark = pytest.mark.unit
 

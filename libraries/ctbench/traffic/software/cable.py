@@ -5,7 +5,8 @@ import threading
 from pathlib import Path
 
 from ctbench.errors import GeneratorError
-from ctbench.traffic.software.memif import MemifPort, MemifServer, RingPlan, connect
+from ctbench.traffic.software.memif import MemifPort, RingPlan, connect
+from ctbench.traffic.software.memif_server import MemifServer
 
 
 def cable(plan: RingPlan) -> tuple[MemifPort, MemifPort]:

@@ -13,8 +13,8 @@ from ctbench.traffic.software import connection, histogram, kernel, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.drive import Counts, Watcher, drive
-from ctbench.traffic.software.memif import zeroed_memory
 from ctbench.traffic.software.pace import Pace, limited_by
+from ctbench.traffic.software.shared_memory import zeroed_memory
 from ctbench.traffic.software.wiring import Wiring
 
 

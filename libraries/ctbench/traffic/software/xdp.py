@@ -12,7 +12,7 @@ import socket
 import struct
 from typing import Final
 
-from ctbench.traffic.software.memif import zeroed_memory
+from ctbench.traffic.software.shared_memory import zeroed_memory
 
 # linux/if_xdp.h
 AF_XDP: Final = 44

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +77,18 @@ Subsystem sftp internal-sftp
 class Sshd:
     """Listens from when it is made to `close`."""
 
-    def __init__(self, folder: Path, *, password: str = "", sudoers: str = "", own_network: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        password: str = "",
+        sudoers: str = "",
+        own_network: bool = False,
+        more_namespaces: Sequence[str] = (),
+    ) -> None:
         """`folder`: an empty one, for its files and its log. With `password` it also lets the users in that know it.
-        With `own_network` what logs in is in network and PID namespaces too, and ends with them.
+        With `own_network` what logs in is in network and PID namespaces too, and ends with them. `more_namespaces`:
+        further options of unshare(1).
         `MissingResource` where it cannot run."""
         if SSHD is None:
             raise MissingResource("sshd is not installed (package openssh-server).")
@@ -105,6 +114,7 @@ class Sshd:
             self.user = TESTER
         if own_network:
             namespaces += ["--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        namespaces += more_namespaces
         descriptor = str(self._listening.fileno())
         inetd = [sys.executable, "-I", "-S", "-c", INETD, descriptor, SSHD, "-i", "-e", "-f", f"{folder}/sshd_config"]
         within = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *namespaces, "--"]
@@ -149,6 +159,11 @@ class Sshd:
     def know(self, known_hosts: Path, public_key: str) -> None:
         """Write that this is the host's key."""
         known_hosts.write_text(f"[127.0.0.1]:{self.port} {public_key}")
+
+    @property
+    def pid(self) -> int:
+        """The process in whose namespaces whoever logs in is; without `own_network`."""
+        return self._process.pid
 
     def sessions(self) -> list[int]:
         """Processes of sshd that serve connections now."""

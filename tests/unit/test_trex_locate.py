@@ -1,5 +1,6 @@
 """The TRex client is found in the order that the documentation gives, and is not imported to be asked its version."""
 
+import errno
 import sys
 from pathlib import Path
 
@@ -79,6 +80,18 @@ def test_another_package_of_that_name_is_not_taken_for_the_client(
 
     with pytest.raises(MissingResource, match="There is no TRex client"):
         find_client(environment={})
+
+
+def test_a_folder_that_may_not_be_read_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refused)  # root may read everything
+
+    with pytest.raises(ConfigError, match=rf"^TREX_HOME: {tmp_path}\S+ may not be read \(Permission denied\)"):
+        find_client(environment={"TREX_HOME": str(tmp_path)})
 
 
 @pytest.mark.parametrize("name", ["trex_home", "TREX_HOME"])

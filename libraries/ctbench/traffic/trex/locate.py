@@ -65,7 +65,14 @@ def find_client(
     here = host is None or host.local_path("/") is not None
     for name, home in (("trex_home", trex_home if here else ""), ("TREX_HOME", environment.get("TREX_HOME", ""))):
         if home:
-            if not (Path(home) / CLIENT / MARK).is_file():
+            try:
+                there = (Path(home) / CLIENT / MARK).is_file()
+            except PermissionError as error:
+                raise ConfigError(
+                    f"{name}: {error.filename} may not be read ({error.strerror}).\n"
+                    "  Expected a folder of TRex that this user may read."
+                ) from None
+            if not there:
                 raise ConfigError(f"{name}: {home} holds no TRex client.\n  Expected {CLIENT}/{MARK} in it.")
             return _client(Path(home) / CLIENT, name, tree_version(LocalHost(), home))
     installed = _installed()

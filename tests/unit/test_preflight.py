@@ -64,7 +64,7 @@ def test_both_drivers_are_enough(tmp_path: Path) -> None:
     preflight.check_drivers([f"{tmp_path}/pmds-*"])
 
 
-def testbed(**changes: object) -> TestbedConfig:
+def local_with(**changes: object) -> TestbedConfig:
     """The local testbed, with only its OVS, and `changes` to that."""
     local = load("testbeds", "local", TestbedConfig).model_dump()
     local["duts"] = [{**local["duts"][0], **changes}]
@@ -77,8 +77,8 @@ def test_a_lab_asks_nothing_of_this_machine_but_its_generator(monkeypatch: pytes
         monkeypatch.setattr(preflight, check, lambda check=check: asked.append(check))
     preflight.check_machine(load("testbeds", "example-trex-xeon", TestbedConfig))
     assert not asked
-    preflight.check_machine(testbed(ovs={"prefix": "/opt/ovs"}))
+    preflight.check_machine(local_with(ovs={"prefix": "/opt/ovs"}))
     assert asked == ["check_cpu", "check_namespaces"]
     asked.clear()
-    preflight.check_machine(testbed())
+    preflight.check_machine(local_with())
     assert asked == ["check_cpu", "check_ovs", "check_drivers", "check_namespaces"]

@@ -14,14 +14,19 @@ from pathlib import Path
 
 from robot.errors import DataError, Information
 from robot.run import RobotFramework, run_cli
+from robot.utils.argumentparser import ArgFileParser
 
 from ctbench import preflight
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.exit_status import MISTAKES_FILE, ExitStatus, exit_status, read_verdicts, record_stamps, sentence
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import read_machine
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
 from ctbench.results.without_record import WITHOUT_RECORD_FILE
 from ctbench.run_settings import Settings
+from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed_pool import Member, make_pool, split_names
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Robot Framework's own report, whose usual name is that of the SLA report.
@@ -36,21 +41,28 @@ class CommandLine:
     outputdir: str | None
     assignments: tuple[str, ...]
     dry_run: bool
+    #: false: it is about all suites, because none was named.
+    names_suites: bool
+    #: Where several testbeds are to measure side by side: their names.
+    testbeds: tuple[str, ...] = ()
 
 
 def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     """Split options from suites with Robot Framework's parser; without suites, `default_suite` is added.
 
-    Raises DataError (wrong usage) and Information (`--help`, `--version`), as the parser does.
+    Argument files are replaced by what they say: they may hold `--testbeds`, which is ours and not Robot's. Raises
+    DataError (wrong usage) and Information (`--help`, `--version`), as the parser does; `ConfigError` for a pool that
+    is none.
     """
-    complete = list(arguments)
-    parser = RobotFramework()
+    complete, testbeds = _take_testbeds(ArgFileParser(["--argumentfile", "-A"]).process(list(arguments)))
+    parser, names_suites = RobotFramework(), True
     try:
         options, suites = parser.parse_arguments(complete)
     except DataError as error:
         if "at least 1 argument" not in str(error):
             raise
         complete.append(str(default_suite))
+        names_suites = False
         options, suites = parser.parse_arguments(complete)
     late = next((suite for suite in suites if suite.startswith("-") and not Path(suite).exists()), None)
     if late:
@@ -60,7 +72,22 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
         outputdir=options.get("outputdir"),
         assignments=tuple(options.get("variable", ())),
         dry_run=bool(options.get("dryrun")),
+        names_suites=names_suites,
+        testbeds=tuple(split_names(testbeds)) if testbeds is not None else (),
     )
+
+
+def _take_testbeds(arguments: list[str]) -> tuple[list[str], str | None]:
+    """The arguments without `--testbeds a,b`, and what it names; the last one counts, as with Robot's options."""
+    rest, found = [], None
+    waiting = iter(arguments)
+    for argument in waiting:
+        name, assigned, value = argument.partition("=")
+        if name != "--testbeds":
+            rest.append(argument)
+        elif (found := value if assigned else next(waiting, None)) is None:
+            raise DataError("option --testbeds requires argument")
+    return rest, found
 
 
 def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
@@ -76,6 +103,22 @@ def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
         if name in ("testbed", "campaign", "sla", "reference") and "${" not in value:
             chosen[name] = value
     return chosen
+
+
+def read_testbeds(command: CommandLine) -> list[tuple[str, TestbedConfig]]:
+    """The testbeds of the run with their names, after all files that were chosen were read. `ConfigError` says what is
+    wrong with one."""
+    chosen = chosen_files(command.assignments)
+    if command.testbeds and "testbed" in chosen:
+        raise ConfigError("--testbeds and -v TESTBED:… are both given.\n  Expected one of them.")
+    if not command.testbeds:
+        return [(chosen.get("testbed", "local"), Settings.load(**chosen).testbed)]
+    return [(name, Settings.load(testbed=name, **chosen).testbed) for name in command.testbeds]
+
+
+def usable_cores() -> Sequence[Sequence[int]]:
+    """The CPUs that this process may use, by core."""
+    return read_machine(LocalHost()).cores
 
 
 def results_root() -> Path:
@@ -121,8 +164,9 @@ def prepare(command: CommandLine) -> Path:
     return folder
 
 
-def run(command: CommandLine, folder: Path) -> int:
-    """Run Robot Framework and say what came of it. A signal that stopped it is this run's exit status."""
+def run(command: CommandLine, folder: Path, members: Sequence[Member] = ()) -> int:
+    """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it. A signal that stopped it
+    is this run's exit status."""
     records = folder / "records"
     before = record_stamps(records)
     mistakes = folder / MISTAKES_FILE
@@ -134,7 +178,8 @@ def run(command: CommandLine, folder: Path) -> int:
     # Robot handles signals itself and tells nobody; Python also notes the number of each signal here.
     signal.set_wakeup_fd(said.fileno(), warn_on_full_buffer=False)
     # report.html is ours; an option of the user comes later and wins.
-    robot_rc = run_cli(["--outputdir", str(folder), "--report", ROBOT_REPORT, *command.arguments], exit=False)
+    arguments = ["--outputdir", str(folder), "--report", ROBOT_REPORT, *command.arguments]
+    robot_rc = _run_pool(members, folder, arguments) if members else run_cli(arguments, exit=False)
     signal.set_wakeup_fd(-1)
     signals = _received(heard)
 
@@ -150,6 +195,13 @@ def run(command: CommandLine, folder: Path) -> int:
         report(folder, chosen_files(command.assignments).get("reference"))
         print(sentence(status, verdicts))
     return 128 + signals[0] if signals else status
+
+
+def _run_pool(members: Sequence[Member], folder: Path, arguments: Sequence[str]) -> int:
+    # It brings pabot, which few runs need.
+    import pool  # noqa: PLC0415
+
+    return pool.run(members, folder, arguments)
 
 
 def report(folder: Path, reference: str | None) -> None:
@@ -178,10 +230,13 @@ def main(arguments: Sequence[str]) -> int:
     """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
     try:
         command = parse(arguments, ROOT / "suites")
-        settings = Settings.load(**chosen_files(command.assignments))
+        testbeds = read_testbeds(command)
+        # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
         if not command.dry_run:
-            preflight.check_machine(settings.testbed)
-        return run(command, prepare(command))
+            for _, testbed in testbeds:
+                preflight.check_machine(testbed)
+        members = make_pool(testbeds, usable_cores()) if command.testbeds else []
+        return run(command, prepare(command), members if not command.dry_run else [])
     except Information as information:
         print(information)
         return 0

@@ -10,6 +10,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.result import TestCase as TestResult
 from robot.running import TestCase as RunningTest
 
+from ConntrackSLA import pool
 from ctbench import __version__, preflight
 from ctbench.acceptance import AcceptanceRun, TestName
 from ctbench.dut.base import Topology
@@ -93,6 +94,9 @@ class ConntrackSLA:
         test, with a sentence that names the file, the key and what was expected. A testbed that is open stays so:
         every suite may open it. It is closed when the run is over.
 
+        In a run on several testbeds (``./run sla --testbeds``) each process opens the one that it was given, and
+        ``testbed`` is not used.
+
         Example:
         | Open Testbed    local    campaign=gate    sla=/srv/sla/release-3.yaml
         """
@@ -100,13 +104,15 @@ class ConntrackSLA:
             return
         output = _output_folder()
         try:
+            share = pool.take()
+            testbed = share.testbed if share else testbed
             settings = Settings.load(testbed, campaign, sla, reference)
             preflight.check_machine(settings.testbed)
         except CtbenchError as error:
             if isinstance(error, ConfigError):
                 note_mistake(output, str(error))
             raise FatalError(str(error)) from None
-        self._run = AcceptanceRun(settings, output, _say)
+        self._run = AcceptanceRun(settings, output, _say, share.run if share else None)
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
         """Listener method: notes a test that was skipped, or failed, before it left a record, for the report."""

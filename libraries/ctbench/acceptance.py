@@ -1,6 +1,5 @@
 """The acceptance run: measures one test after another on a testbed, judges each by its floor and writes its record."""
 
-import secrets
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from ctbench.measure.gate import GateResult, gate
 from ctbench.measure.repetition import repeat
 from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Limits, OnTrial, Step, TrialRunner
+from ctbench.pool_run import PoolRun, new_run_id
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.record import Baseline, Environment, LimitedBy, Record
@@ -68,13 +68,13 @@ class _Measurement:
 class AcceptanceRun:
     """Keeps what belongs to one run: the testbed, the ceilings of the generator, the baselines, the records."""
 
-    def __init__(self, settings: Settings, output: Path, say: Say = print) -> None:
-        """Nothing is started yet. Records and logs go below `output`; `say` takes lines for the console."""
+    def __init__(self, settings: Settings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
+        """Nothing is started yet. `output` gets logs, and records unless `pool` does; `say` takes lines to show."""
         most = settings.campaign.most | settings.testbed.generator.most
         self.settings = replace(settings, campaign=settings.campaign.model_copy(update={"most": most}))
-        self.output = output
+        self.output, self.run_id = (pool.output, pool.run_id) if pool else (output, new_run_id())
         self.testbed = Testbed(settings.testbed, output)
-        self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+        self._member = pool.member if pool else None
         self.records: list[Record] = []
         self._say = say
         self._ceilings: dict[str, float] = {}
@@ -275,6 +275,7 @@ class AcceptanceRun:
             baseline=now.baseline,
             trials=[step.as_record() for step in steps],
             environment=Environment(**self.testbed.facts()),
+            pool=self._member,
             notes=self._notes(now),
         )
 

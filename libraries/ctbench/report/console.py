@@ -57,6 +57,13 @@ def verdict_line(record: Record) -> str:
     return "\n".join([line, *(_indented(text, 4) for text in below if text)])
 
 
+def pool_line(record: Record) -> str:
+    """A line for a test that a testbed of a pool has measured; why it is not met is in the table at the end."""
+    member = record.pool.name if record.pool else ""
+    cells = (_cut(record.test, 56), measured_text(record), _margin(record), _WORDS[record.verdict])
+    return f"{_cut(member, 14):<14}  " + "{:<56}  {:>20}  {:>10}  {}".format(*cells)
+
+
 def summary(records: Sequence[Record]) -> str:
     """The table at the end of a run, and a line that counts the verdicts."""
     lines = [_ROW.format("test", "floor", "measured", "margin", "verdict"), "-" * WIDTH]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from ctbench.errors import ConfigError
@@ -32,15 +33,16 @@ class Material:
 
     @property
     def newest(self) -> tuple[Stored, ...]:
-        """The record that counts for each test: the newest one. In the order in which the tests ran."""
-        return tuple(sorted((each[-1] for each in self.by_test().values()), key=lambda each: each.record.started))
+        """The record that counts for each test: the newest one. In the order of `by_test`."""
+        return tuple(each[-1] for each in self.by_test().values())
 
     def by_test(self) -> dict[Identity, list[Stored]]:
-        """All records of each test, oldest first."""
+        """All records of each test, oldest first. Tests in the order in which they ran; those of a pool in the order in
+        which one testbed would have run them."""
         tests: dict[Identity, list[Stored]] = {}
         for each in self.stored:
             tests.setdefault(identity(each.record), []).append(each)
-        return tests
+        return dict(sorted(tests.items(), key=lambda test: _turn(test[1][-1].record)))
 
 
 def identity(record: Record) -> Identity:
@@ -53,6 +55,11 @@ def identity(record: Record) -> Identity:
         str(record.campaign.get("name", "")),
         str(record.environment.testbed.get("name", "")),
     )
+
+
+def _turn(record: Record) -> tuple[int, datetime]:
+    """What tests are ordered by."""
+    return (record.pool.suite if record.pool else 0, record.started)
 
 
 def read_material(folders: Sequence[Path]) -> Material:

@@ -142,6 +142,17 @@ class Environment(Part):
     machine: dict[str, Any]
 
 
+class PoolMember(Part):
+    """Which testbed of a pool measured, where several measured side by side."""
+
+    #: For example `local#2`.
+    name: str
+    #: CPUs of the machine that ran the pool that this testbed had for itself.
+    cpus: list[int]
+    #: Place of the test's suite among the suites of the run: which one is measured first is chance.
+    suite: int
+
+
 class Record(Part):
     """One test's measurement. A number in a report can be traced to its trials here."""
 
@@ -180,6 +191,8 @@ class Record(Part):
     baseline: Baseline | None = None
     trials: list[TrialRecord]
     environment: Environment
+    #: None where one testbed measured everything.
+    pool: PoolMember | None = None
     #: Doubts and deviations that a reader has to know, one sentence each.
     notes: list[str] = Field(default_factory=list)
 

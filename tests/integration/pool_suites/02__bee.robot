@@ -1,0 +1,22 @@
+*** Settings ***
+Documentation    A test that is skipped, one that is not, and one of which a trial can be made endless.
+
+Resource         ../../../resources/ovs_dpdk.resource
+
+Suite Setup      Use The Testbed
+
+Name             Bee
+
+
+*** Test Cases ***
+What This Testbed Lacks
+    [Tags]    lacking
+    Skip    2 NICs are needed, and there are none.
+
+1 CPU, 1 Queue, Once More
+    [Tags]    more
+    Connection Rate Of OVS-DPDK Should Meet SLA    conntrack    1    1    short-lived
+
+1 CPU, 1 Queue, Long-Lived Connections
+    [Tags]    endless
+    Connection Rate Of OVS-DPDK Should Meet SLA    conntrack    1    1    long-lived

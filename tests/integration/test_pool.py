@@ -1,0 +1,221 @@
+"""Whole runs on a pool of testbeds: two local ones, oversubscribed, so that two CPUs are enough for both."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pages
+import pytest
+from integration.test_suites_runs import Run, assert_nothing_is_left, traces
+from robot.api import ExecutionResult
+
+from ctbench.results.record import Record
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SUITES = HERE / "pool_suites"
+GATE = ("-v", f"CAMPAIGN:{SUITES / 'once.yaml'}", "--exclude", "endless")
+#: With this campaign a trial of a test with the tag `endless` takes an hour.
+SEARCH = ("-v", f"CAMPAIGN:{HERE / 'search.yaml'}", "--include", "short", "--include", "endless")
+Start = Callable[..., Run]
+
+
+def starter(folder: Path) -> tuple[Start, list[Run]]:
+    """Starts tools/sla.py on the suites of the pool, in a folder of its own for each run."""
+    runs: list[Run] = []
+    testbed = folder / "local.yaml"
+    shipped = (ROOT / "variables" / "testbeds" / "local.yaml").read_text()
+    testbed.write_text(shipped.replace("\noversubscribe: false", "\noversubscribe: true"))
+
+    def start(*options: str, testbeds: int = 2) -> Run:
+        place = folder / str(len(runs))
+        (place / "tools").mkdir(parents=True)
+        for name in ("sla.py", "pool.py"):  # results/latest of their checkout is the developer's
+            shutil.copy(ROOT / "tools" / name, place / "tools")
+        chosen = ["--testbeds", ",".join([str(testbed)] * testbeds)] if testbeds else ["-v", f"TESTBED:{testbed}"]
+        where = ["--outputdir", str(place / "output"), "-v", f"SLA:{HERE / 'floors.yaml'}", *chosen]
+        runs.append(Run([sys.executable, str(place / "tools" / "sla.py"), *where, *options, str(SUITES)], place))
+        return runs[-1]
+
+    return start, runs
+
+
+@pytest.fixture
+def start(able_machine: None, tmp_path: Path) -> Iterator[Start]:
+    """Starts a run; ends it when the test is over."""
+    begin, runs = starter(tmp_path)
+    yield begin
+    for run in runs:
+        run.end()
+
+
+@pytest.fixture(scope="module")
+def both(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run, Run]]:
+    """A run on one testbed, and the same on two."""
+    begin, runs = starter(tmp_path_factory.mktemp("pool"))
+    alone = begin(*GATE, testbeds=0)
+    alone.wait()
+    pool = begin(*GATE)
+    pool.wait()
+    yield alone, pool
+    for run in runs:
+        run.end()
+
+
+def test_the_exit_status_is_that_of_a_run_on_one_testbed(both: tuple[Run, Run]) -> None:
+    alone, pool = both
+    assert (alone.wait(), pool.wait()) == (3, 3), alone.said + pool.said
+
+
+def test_the_records_are_those_of_one_testbed_but_for_what_was_measured(both: tuple[Run, Run]) -> None:
+    alone, pool = (list(map(promised, run.records())) for run in both)
+    assert len(alone) == 3
+    assert sorted(alone, key=str) == sorted(pool, key=str)
+    assert names(both[0].output / "records") == names(both[1].output / "records")
+    assert len({record.run_id for record in both[1].records()}) == 1
+
+
+def promised(record: Record) -> dict[str, Any]:
+    """What a record says beside what was measured, when, and on which CPUs."""
+    kept = {"suite", "test", "tags", "topology", "profile", "campaign", "floors", "verdict", "notes"}
+    return record.model_dump(include=kept) | {"testbed": record.environment.testbed}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_reports_are_those_of_one_testbed_but_for_what_was_measured(both: tuple[Run, Run]) -> None:
+    alone, pool = (reported(run.output) for run in both)
+    assert [each["test"] for each in alone["rows"]] == [
+        "1 CPU, 1 Queue, Short-Lived Connections",
+        "1 CPU, 1 Queue, Once More",
+        "Stateful iptables, Short-Lived",
+    ]
+    assert alone == pool
+
+
+def reported(output: Path) -> dict[str, Any]:
+    """The pages and files of a run without what was measured: figures, times, reasons, and a floor where it decides."""
+    page = pages.read_page((output / "report.html").read_text())
+    rows = pages.rows_of(page)
+    summary = json.loads((output / "summary.json").read_text())
+    fixed = ("suite", "test", "verdict", "topology", "profile", "record")
+    cases = [
+        (case.get("classname"), case.get("name"), [child.tag for child in case])
+        for case in ET.parse(output / "junit.xml").iter("testcase")
+    ]
+    return {
+        "title": page.one("title").text,
+        "headings": [heading.text for heading in page.all("h1")],
+        "links": sorted({link.attributes["href"] for link in page.all("a")} - anchors(page)),
+        "rows": [{key: row[key] for key in ("test", "topology", "profile", "record", "id")} for row in rows],
+        "sentence": summary["sentence"],
+        "counts": summary["counts"],
+        "tests": [{key: test.get(key) for key in fixed} for test in summary["tests"]],
+        "without record": summary["without_record"],
+        "cases": cases,
+        "files": [name for name in names(output) if name != "console"],
+        "robot": [(test.full_name, test.status, sorted(test.metadata)) for test in result(output).all_tests],
+        "markdown": (output / "report.md").read_text().splitlines()[0],
+    }
+
+
+def anchors(page: pages.Element) -> set[str]:
+    """Links within the page."""
+    return {link.attributes["href"] for link in page.all("a") if link.attributes["href"].startswith("#")}
+
+
+def result(output: Path) -> Any:
+    return ExecutionResult(str(output / "output.xml")).suite
+
+
+def test_no_testbed_is_used_by_two_processes_at_once(both: tuple[Run, Run]) -> None:
+    records = both[1].records()
+    members = {record.pool.name: record.pool.cpus for record in records if record.pool}
+    assert len(records) == 3 and set(members) == {"local#1", "local#2"}
+    assert not set(members["local#1"]) & set(members["local#2"])
+    for name, cpus in members.items():
+        own = [record for record in records if record.pool and record.pool.name == name]
+        assert all(list(record.environment.machine["usable_cpus"]) == cpus for record in own)
+        assert all(one.ended <= other.started for one, other in pairwise(own))
+
+
+def test_a_line_tells_of_each_record_as_it_comes_and_the_rest_is_in_files(both: tuple[Run, Run]) -> None:
+    _, pool = both
+    for record in pool.records():
+        assert record.pool
+        assert re.search(rf"^{record.pool.name} +{re.escape(record.test)} .*NOT MEASURED$", pool.said, re.MULTILINE)
+    assert "3 not measured" in pool.said
+    console = [path.read_text() for path in sorted((pool.output / "console").iterdir())]
+    assert [name in text for name, text in zip(("Zebra", "Bee", "Ant"), console, strict=True)] == [True] * 3
+    assert len(list((pool.output / "dut").glob("*/ovs-vswitchd*.log"))) == 2
+
+
+def test_pabot_leaves_nothing_in_the_current_folder(both: tuple[Run, Run]) -> None:
+    _, pool = both
+    assert names(pool.folder) == ["complaints", "console", "output", "results", "temporary", "tools"]
+    assert names(pool.temporary) == []
+    assert not any(name.startswith((".", "pabot")) for name in names(pool.output))
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)],
+    ids=["Ctrl-C", "kill", "kill -9"],
+)
+def test_a_pool_that_is_ended_leaves_its_records_and_nothing_else(
+    start: Start, number: signal.Signals, status: int
+) -> None:
+    before = traces()
+    run = start(*SEARCH)
+    measuring(run)
+    namespaces = run.namespaces()
+
+    if number == signal.SIGINT:
+        os.killpg(run.popen.pid, number)  # what a terminal does when Ctrl-C is typed
+    else:
+        run.popen.send_signal(number)
+
+    assert run.wait() == status, run.said
+    (record,) = run.records()
+    assert record.suite.endswith("Zebra")
+    if number != signal.SIGKILL:
+        found = {test.full_name.partition(".")[2]: test.message for test in result(run.output).all_tests}
+        assert found["Zebra.1 CPU, 1 Queue, Short-Lived Connections"].startswith("Not measured: ")
+        assert "Stopped before the end (" in run.said
+    assert_nothing_is_left(run, before, namespaces)
+
+
+def measuring(run: Run) -> list[int]:
+    """Wait until both testbeds are in a trial without end; returns their processes."""
+    run.wait_until(lambda: consoles(run).count("long-lived") + consoles(run).count("Long-Lived") >= 2
+                   and len(list((run.output / "records").glob("*.json"))) == 1)  # fmt: skip
+    run.wait_until(lambda: consoles(run).count("set-up p99") >= 3)
+    return [pid for pid, command in run.processes().items() if "robot_argfile.txt" in command]
+
+
+def consoles(run: Run) -> str:
+    return "".join(path.read_text() for path in run.output.glob("pabot_results/*/robot_stdout.out"))
+
+
+def test_the_testbed_of_a_process_that_was_killed_goes_to_the_next_suite(start: Start) -> None:
+    before = traces()
+    run = start(*SEARCH)
+    for pid in measuring(run):
+        os.kill(pid, signal.SIGKILL)
+
+    assert run.wait() == 3, run.said  # no verdict about any DUT, and that of Ant is "not measured"
+    assert [record.suite.rpartition(".")[2] for record in run.records()] == ["Zebra", "Ant"]
+    assert run.said.count("The process of this suite was killed.") == 2
+    failed = json.loads((run.output / "summary.json").read_text())["without_record"]
+    assert {test["suite"] for test in failed} == {"Pool Suites.Zebra", "Pool Suites.Bee"}
+    assert_nothing_is_left(run, before, set())

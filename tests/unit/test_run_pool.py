@@ -1,0 +1,143 @@
+"""`./run sla --testbeds a,b`: what is understood or refused before anything starts, and where results are gathered."""
+
+from pathlib import Path
+
+import pytest
+
+import pool
+import sla
+from ctbench import preflight
+from ctbench.errors import ConfigError
+from ctbench.exit_status import MISTAKES_FILE
+from ctbench.report.material import PABOT_RESULTS, read_material
+from ctbench.results import without_record
+from ctbench.results.record import PoolMember
+from ctbench.results.store import write
+from ctbench.results.without_record import WithoutRecord
+from ctbench.testbed_pool import Member
+
+from .simulated import made_up_record
+from .test_testbed_pool import a_testbed
+
+pytestmark = pytest.mark.unit
+
+DEFAULT = Path("/checkout/suites")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("given", [["--testbeds", "lab-a,lab-b"], ["--testbeds=lab-a,lab-b"]])
+def test_the_pool_is_taken_from_the_options_and_robot_does_not_see_it(given: list[str]) -> None:
+    command = sla.parse([*given, "--include", "nat", "suites"], DEFAULT)
+    assert command.testbeds == ("lab-a", "lab-b")
+    assert command.arguments == ("--include", "nat", "suites")
+
+
+def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -> None:
+    file = tmp_path / "night.args"
+    file.write_text("# two labs\n--testbeds lab-a,lab-b\n--variable CAMPAIGN:gate\n")
+    command = sla.parse(["--argumentfile", str(file), "-v", "SLA:mine"], DEFAULT)
+    assert command.testbeds == ("lab-a", "lab-b")
+    assert sla.chosen_files(command.assignments) == {"campaign": "gate", "sla": "mine"}
+    assert not command.names_suites
+
+
+def test_testbeds_without_a_value_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sla.main(["--testbeds"]) == 2
+    assert capsys.readouterr().err == "run: option --testbeds requires argument. Try `./run --help`.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--testbeds", "local"], 4, "is no pool"),
+        (["--testbeds", "local,locl"], 4, "variables/testbeds/locl.yaml: no such file"),
+        (["--testbeds", "local,local", "-v", "TESTBED:local"], 4, "are both given"),
+        (["--testbeds", "local,local"], 6, "local would have"),
+    ],
+)
+def test_a_pool_that_cannot_be_is_one_sentence_and_leaves_no_folder(
+    arguments: list[str],
+    status: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(sla, "usable_cores", lambda: [(0, 1)])
+    assert sla.main([*arguments, "--outputdir", str(tmp_path / "out")]) == status
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_suites_are_selected_as_robot_would_run_them() -> None:
+    selection = pool.select(["--include", "ceiling", "--include", "forward", str(ROOT / "suites")])
+    assert selection.name == ""
+    # Traffic Generator comes last in the alphabet.
+    assert [name.split(".", 1)[1] for name in selection.suites] == [
+        "Traffic Generator.Ceiling",
+        "OVS-DPDK.Without Conntrack",
+    ]
+
+
+def test_several_folders_keep_the_name_that_robot_gives_them() -> None:
+    folders = [str(ROOT / "suites" / name) for name in ("02__ovs_dpdk", "04__bridge")]
+    assert pool.select(folders).name == "OVS-DPDK & Bridges"
+
+
+def test_no_two_processes_have_one_testbed_and_a_dead_one_gives_its_own_back(tmp_path: Path) -> None:
+    members = [Member(f"local#{number}", "local", a_testbed(), (number,)) for number in (1, 2)]
+    sets = pool.ValueSets(members, tmp_path, "run-1")
+    first, second = sets.acquire_value_set("a"), sets.acquire_value_set("b")
+    assert [first[1]["name"], second[1]["name"]] == ["local#1", "local#2"]
+    assert (first[1]["cpus"], first[1]["output"], first[1]["run_id"]) == ([1], str(tmp_path), "run-1")
+    assert sets.acquire_value_set("c") == (None, None)
+    assert sets.is_ignored_execution("a") is False  # what pabot asks when a process is gone
+    assert sets.acquire_value_set("c")[1]["name"] == "local#1"
+
+
+def test_what_the_processes_left_is_put_where_a_single_one_leaves_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suites = {f"S{number}": ["T", "U"] for number in range(4)}
+    for number in range(3):
+        part = tmp_path / PABOT_RESULTS / str(number)
+        (part / "dut").mkdir(parents=True)
+        (part / "dut" / "ovs-vswitchd.log").write_text(f"log {number}")
+        (part / "robot_stdout.out").write_text(f"table {number}\n")
+        without_record.note([WithoutRecord(suite=f"S{number}", test="T", outcome="skipped", reason="2 CPUs")], part)
+        (part / "output.xml").write_text("<robot></robot>\n")
+    (part / "output.xml").write_text("<robot><suite>")  # that of a process that was killed
+    (part / MISTAKES_FILE).write_text("mine.yaml: x: is missing.\n")
+    (tmp_path / "dut" / "0").mkdir(parents=True)  # of an older run in the same folder
+    (tmp_path / "dut" / "0" / "old.log").touch()
+
+    assert pool.gather(tmp_path, pool.Selection("", suites)) == 2
+
+    said = capsys.readouterr().err
+    assert "mine.yaml: x: is missing.\n" in said
+    assert "S2: The process of this suite was killed. table 2\n" in said
+    assert "S3: The run was stopped before.\n" in said
+    assert (tmp_path / "console" / "1.txt").read_text() == "table 1\n"
+    assert [path.name for path in (tmp_path / "dut" / "0").iterdir()] == ["ovs-vswitchd.log"]
+    assert (tmp_path / MISTAKES_FILE).read_text() == "mine.yaml: x: is missing.\n"
+    noted = [(test.suite, test.test, test.outcome) for test in without_record.read(tmp_path)[0]]
+    assert noted[:3] == [(f"S{number}", "T", "skipped") for number in range(3)]
+    assert noted[3:] == [("S2", "U", "failed"), ("S3", "T", "failed"), ("S3", "U", "failed")]
+    assert not (tmp_path / PABOT_RESULTS).exists()
+
+
+def test_the_order_on_the_page_is_that_of_the_suites_and_not_that_of_the_clock(tmp_path: Path) -> None:
+    moment = made_up_record().started
+    for place, minute in ((2, 1), (0, 2), (1, 3)):
+        began = moment.replace(minute=minute)
+        member = PoolMember(name="local#1", cpus=[0, 1], suite=place)
+        write(made_up_record(suite=f"S{place}", started=began, ended=began, pool=member), tmp_path)
+    material = read_material([tmp_path])
+    assert [each.record.suite for each in material.newest] == ["S0", "S1", "S2"]
+
+
+def test_split_names_and_settings_are_read_for_each_testbed() -> None:
+    command = sla.parse(["--testbeds", "local,local-trex", "-v", "CAMPAIGN:quik"], DEFAULT)
+    with pytest.raises(ConfigError, match="quik"):
+        sla.read_testbeds(command)

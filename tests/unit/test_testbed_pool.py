@@ -1,0 +1,139 @@
+"""Which testbeds may measure side by side, and which CPUs of this machine each of them gets."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ctbench.errors import ConfigError, MissingResource
+from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed_pool import Member, least_cpus, make_pool, split_names
+
+pytestmark = pytest.mark.unit
+
+TESTBEDS = Path(__file__).parents[2] / "variables" / "testbeds"
+
+
+def a_testbed(name: str = "local", file: str = "local", **changes: Any) -> TestbedConfig:
+    document = yaml.safe_load((TESTBEDS / f"{file}.yaml").read_text())
+    return TestbedConfig.model_validate(document | {"name": name} | changes)
+
+
+def lab(name: str, address: str = "") -> TestbedConfig:
+    """The example lab with its hosts at other addresses."""
+    document = yaml.safe_load((TESTBEDS / "example-trex-xeon.yaml").read_text())
+    for host, keys in document["hosts"].items():
+        keys["address"] = f"{host}.{address or name}.example"
+    return TestbedConfig.model_validate(document | {"name": name})
+
+
+def plan(generator: Any, pmd: Any, housekeeping: Any = "auto") -> dict[str, Any]:
+    return {"cpus": {"generator": generator, "pmd": pmd, "housekeeping": housekeeping}}
+
+
+def single(cpus: int) -> list[tuple[int, ...]]:
+    return [(cpu,) for cpu in range(cpus)]
+
+
+def shares(members: list[Member]) -> dict[str, tuple[int, ...]]:
+    return {member.name: member.cpus for member in members}
+
+
+def test_names_are_separated_by_commas() -> None:
+    assert split_names("lab-a, lab-b,") == ["lab-a", "lab-b"]
+
+
+@pytest.mark.parametrize("text", ["", "local", ",local"])
+def test_a_pool_of_one_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="at least two testbeds"):
+        split_names(text)
+
+
+def test_the_local_testbed_twice_gets_half_of_the_cpus_each() -> None:
+    members = make_pool([("local", a_testbed()), ("local", a_testbed())], single(4))
+    assert shares(members) == {"local#1": (0, 1), "local#2": (2, 3)}
+    assert {member.testbed for member in members} == {"local"}
+
+
+def test_two_hyper_threads_of_a_core_are_not_given_to_two_testbeds() -> None:
+    cores = [(0, 4), (1, 5), (2, 6), (3, 7)]
+    members = make_pool([("local", a_testbed())] * 2, cores)
+    assert shares(members) == {"local#1": (0, 1, 4, 5), "local#2": (2, 3, 6, 7)}
+
+
+def test_cpus_that_nobody_may_use_are_not_given_away() -> None:
+    members = make_pool([("local", a_testbed())] * 2, [(4,), (5,), (8,), (9,), (11,)])
+    assert shares(members) == {"local#1": (4, 5), "local#2": (8, 9, 11)}
+
+
+def test_a_share_that_is_too_small_is_refused_with_both_numbers() -> None:
+    with pytest.raises(
+        MissingResource, match=r"local would have 1 of this machine's 2 CPU\(s\) and needs 2"
+    ) as refused:
+        make_pool([("local", a_testbed())] * 2, single(2))
+    assert refused.value.exit_status == 6
+
+
+def test_oversubscribed_testbeds_need_one_cpu_each() -> None:
+    config = a_testbed(oversubscribe=True)
+    assert shares(make_pool([("x", config)] * 2, [(0, 1)])) == {"local#1": (0,), "local#2": (1,)}
+    with pytest.raises(MissingResource):
+        make_pool([("x", config)] * 3, [(0, 1)])
+
+
+def test_cpus_that_a_file_names_stay_its_own_and_the_other_gets_the_rest() -> None:
+    named = a_testbed("named", **plan([0], [2], [0]))
+    members = make_pool([("named", named), ("local", a_testbed())], single(5))
+    assert shares(members) == {"named": (0, 2), "local": (1, 3, 4)}
+
+
+def test_a_file_that_leaves_some_to_us_gets_them_beside_those_it_names() -> None:
+    half = a_testbed("half", **plan([3], "auto"))
+    members = make_pool([("half", half), ("local", a_testbed())], single(6))
+    assert shares(members) == {"half": (0, 1, 3), "local": (2, 4, 5)}
+
+
+def test_a_cpu_that_two_files_name_is_refused() -> None:
+    one, two = a_testbed("one", **plan([0], [1], [0])), a_testbed("two", **plan([2], {1: [3], 2: [3, 1]}, [2]))
+    with pytest.raises(ConfigError, match="CPU 1 is named by two testbeds") as refused:
+        make_pool([("one", one), ("two", two)], single(4))
+    assert refused.value.exit_status == 4
+
+
+def test_two_labs_use_no_cpu_of_this_machine() -> None:
+    assert shares(make_pool([("lab-a", lab("lab-a")), ("lab-b", lab("lab-b"))], single(1))) == {
+        "lab-a": (),
+        "lab-b": (),
+    }
+
+
+def test_a_lab_leaves_this_machine_to_the_local_testbed() -> None:
+    assert shares(make_pool([("lab-a", lab("lab-a")), ("local", a_testbed())], single(2))) == {
+        "lab-a": (),
+        "local": (0, 1),
+    }
+
+
+@pytest.mark.parametrize("second", [lab("lab-a"), lab("lab-b", address="lab-a")])
+def test_a_lab_that_would_be_shared_is_refused(second: TestbedConfig) -> None:
+    with pytest.raises(ConfigError, match=r"would share host \S+\.lab-a\.example"):
+        make_pool([("lab-a", lab("lab-a")), ("second", second)], single(8))
+
+
+def test_this_machines_own_network_cannot_be_shared() -> None:
+    ports = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
+    own = a_testbed(duts=[{"type": "linux-router", "host": "local", "ports": ports}])
+    with pytest.raises(ConfigError, match="this machine's own network"):
+        make_pool([("own", own)] * 2, single(8))
+
+
+def test_two_files_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="two files have the name local"):
+        make_pool([("a.yaml", a_testbed()), ("b.yaml", a_testbed())], single(4))
+
+
+def test_what_a_testbed_needs_of_this_machine() -> None:
+    assert least_cpus(a_testbed()) == 2
+    assert least_cpus(a_testbed(file="local-trex")) >= 2
+    assert least_cpus(lab("lab-a")) == 0

@@ -168,9 +168,7 @@ def _for_robot(rest: Sequence[str]) -> list[str]:
     if taken:
         name = next(iter(taken))
         raise ConfigError(f"-v {name.upper()}: is not for compare.\n  Expected --{name} {taken[name]}.")
-    given = parse(rest, ROOT / "suites").arguments == tuple(rest) or any(
-        each.startswith(("-i", "--include")) for each in rest
-    )
+    given = parse(rest, ROOT / "suites").names_suites or any(each.startswith(("-i", "--include")) for each in rest)
     return list(rest) if given else [*rest, "--include", "ovs-dpdk"]
 
 

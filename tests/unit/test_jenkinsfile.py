@@ -1,0 +1,89 @@
+"""The Jenkinsfile calls commands that exist, and knows every status that they end with. Jenkins itself is not here."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import compare
+import report
+import sla
+from ctbench.exit_status import ExitStatus
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "Jenkinsfile").read_text()
+#: What the shell variables of the pipeline stand for in a build.
+VARIABLES = {
+    "TEST_LIST": "gate", "OUT": "results/gate", "SLA": "local", "TESTBED": "local", "HISTORY": "results/history/gate",
+    "previous": "12", "BUILD_NUMBER": "13", "@": "--include nat",
+}  # fmt: skip
+COMPARE_ENDS_WITH = {ExitStatus.MET, ExitStatus.REGRESSED, ExitStatus.NOT_MEASURABLE, ExitStatus.CONFIGURATION}
+
+
+def calls(command: str) -> list[list[str]]:
+    """The arguments of each call of ./run COMMAND, with the variables replaced."""
+    lines = [line.strip() for line in TEXT.splitlines() if line.strip().startswith(f"./run {command} ")]
+    filled = [re.sub(r'"?\$(@|\w+)"?', lambda name: VARIABLES[name[1]], line.replace('"', "")) for line in lines]
+    return [shlex.split(line)[2:] for line in filled]
+
+
+def body(function: str) -> str:
+    return TEXT.split(f"def {function}(")[1].split("\n}\n")[0]
+
+
+def handled(function: str) -> set[int]:
+    return {int(number) for number in re.findall(r"case (\d+):", body(function))}
+
+
+def test_the_measurement_is_a_command_line_that_sla_understands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (call,) = calls("sla")
+    command = sla.parse(call, ROOT / "suites")
+    assert command.outputdir == "results/gate"
+    assert sla.chosen_files(command.assignments) == {"campaign": "gate", "sla": "local"}
+
+
+def test_the_comparison_and_the_history_are_command_lines_too() -> None:
+    (call,) = calls("compare")
+    _, sides = compare.arguments().parse_known_args(call)
+    assert sides == ["results/history/gate/12", "results/gate"]
+    (call,) = calls("report")
+    assert report.parse(call).outputdir == Path("results/builds")
+
+
+def test_every_exit_status_of_a_run_has_a_result() -> None:
+    of_compare = {ExitStatus.REGRESSED, ExitStatus.NOT_MEASURABLE}
+    assert handled("judge") == {int(status) for status in set(ExitStatus) - of_compare} | {143}
+    assert handled("compared") == {int(status) for status in COMPARE_ENDS_WITH}
+
+
+def test_only_a_run_that_met_everything_is_green() -> None:
+    cases = re.split(r"case (?=\d)", body("judge"))[1:]
+    green = [case for case in cases if "fail(" not in case and "unstable(" not in case]
+    assert [case.split(":")[0] for case in green if "break" in case] == ["0"]
+    (undecided,) = [case for case in cases if "unstable(" in case]
+    assert undecided.startswith("3:")
+
+
+def test_every_list_that_a_build_offers_exists_and_so_does_the_one_of_the_night() -> None:
+    offered = re.findall(r"'(\w+)'", re.search(r"choices: \[(.*?)\]", TEXT)[1])  # type: ignore[index]
+    assert offered == ["gate", "nightly", "published"]
+    night = re.search(r"%TEST_LIST=(\w+)", TEXT)
+    assert night and night[1] in offered
+    assert all((ROOT / "test_lists" / f"{name}.args").is_file() for name in offered)
+
+
+def test_the_publisher_wants_every_test_to_pass_and_finds_our_file_names() -> None:
+    publisher = TEXT.split("robot(outputPath:")[1]
+    assert "passThreshold: 100.0" in publisher and ": 100.0, disableArchiveOutput" in publisher
+    assert f"reportFileName: '{sla.ROBOT_REPORT}'" in publisher
+
+
+def test_what_people_type_into_a_parameter_reaches_the_shell_as_one_word() -> None:
+    for script in re.findall(r"'''(.*?)'''", TEXT, re.DOTALL):
+        assert "${params" not in script
+        used = re.findall(r".?\$(?:TESTBED|SLA|POOL)\b", script)
+        assert all(each[0] in '":' for each in used), used

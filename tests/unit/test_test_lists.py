@@ -1,0 +1,56 @@
+"""Each list of test_lists/ is understood by ./run sla, names files that exist, and selects what it promises."""
+
+from pathlib import Path
+
+import pytest
+from robot.running import TestSuiteBuilder
+
+import pool
+import sla
+from ctbench.run_settings import Settings
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+LISTS = sorted((ROOT / "test_lists").glob("*.args"))
+SUITES = ROOT / "suites"
+
+
+def command(name: str) -> sla.CommandLine:
+    return sla.parse(["--argumentfile", str(ROOT / "test_lists" / f"{name}.args")], SUITES)
+
+
+def selected(name: str) -> list[str]:
+    """Long names of the tests that a list selects."""
+    return [test.full_name for test in pool.selected_suite(command(name).arguments).all_tests]
+
+
+def test_there_is_a_list_for_the_gate_the_night_and_the_comparison_with_2022() -> None:
+    assert [path.stem for path in LISTS] == ["gate", "nightly", "published"]
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_a_list_names_a_campaign_and_an_sla_that_exist_and_each_choice_has_a_comment(path: Path) -> None:
+    chosen = sla.chosen_files(command(path.stem).assignments)
+    assert {"campaign", "sla"} <= set(chosen)
+    Settings.load(**chosen)
+    blocks = path.read_text().strip().split("\n\n")
+    assert all(block.startswith("#") for block in blocks if "--metadata" not in block)
+
+
+@pytest.mark.parametrize("name", ["gate", "nightly"])
+def test_the_gate_and_the_night_leave_nothing_out(name: str) -> None:
+    everything = [test.full_name for test in TestSuiteBuilder().build(SUITES).all_tests]
+    assert selected(name) == everything
+
+
+def test_published_is_tables_2_to_17() -> None:
+    names = selected("published")
+    assert len(names) == 16
+    assert all(".OVS-DPDK." in name for name in names)
+    assert sum("No Conntrack" in name for name in names) == 2
+
+
+def test_what_is_said_after_the_list_wins() -> None:
+    given = sla.parse(["--argumentfile", str(LISTS[0]), "-v", "SLA:mine", "-v", "CAMPAIGN:quick"], SUITES)
+    assert sla.chosen_files(given.assignments) == {"campaign": "quick", "sla": "mine"}

@@ -8,7 +8,7 @@ from ctbench.dut.base import Topology
 from ctbench.report.charts import draw
 from ctbench.report.charts.cost import cost_charts
 from ctbench.report.charts.history import history_charts
-from ctbench.report.charts.model import Axis, LegendItem
+from ctbench.report.charts.model import Axis, LegendItem, Panels, XyChart
 from ctbench.report.charts.scale import fit, nice_step, short_count
 from ctbench.report.charts.scaling import scaling_charts
 from ctbench.report.charts.search import search_chart, waiting_chart
@@ -131,14 +131,48 @@ def test_waiting_times_need_two_loads_and_leave_invalid_trials_out() -> None:
     assert waiting_chart(record.model_copy(update={"trials": invalid})) is None
 
 
+def with_timeline(record: Record, **series: object) -> Record:
+    """The record with points for every half second in its trials."""
+    trials = [
+        made.model_copy(update={"trial": made.trial.model_copy(update={"timeline_step_s": 0.5, **series})})
+        for made in record.trials
+    ]
+    return record.model_copy(update={"trials": trials})
+
+
 def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
     record = made_up_record()
     assert timeline_charts(record) == []
-    steps = {"timeline_step_s": 0.5, "timeline_active": [10, 12], "timeline_completed": [100, 110]}
-    trials = [made.model_copy(update={"trial": made.trial.model_copy(update=steps)}) for made in record.trials]
-    active, completed = timeline_charts(record.model_copy(update={"trials": trials}))
+    active, completed = timeline_charts(with_timeline(record, timeline_active=[10, 12], timeline_completed=[100, 110]))
     assert "trial 2" in active.title
+    assert isinstance(completed, XyChart)
     assert [(point.x, point.y) for point in completed.series[0].points] == [(0.5, 200.0), (1.0, 220.0)]
+
+
+def test_a_record_without_set_up_times_over_the_trial_shows_the_connections_alone() -> None:
+    (active,) = timeline_charts(with_timeline(made_up_record(), timeline_active=[10, 12]))
+    assert isinstance(active, XyChart)
+    assert [item.style for item in active.legend] == ["line-active"]
+
+
+def test_open_connections_and_their_set_up_time_share_the_time_axis() -> None:
+    series = {
+        "timeline_active": [10, 12, 11, 9],
+        "timeline_setup_mean_us": [20.0, 30.0, None, 25.0],
+        "timeline_setup_max_us": [40.0, 900.0, None, 25.0],
+    }
+    (chart,) = timeline_charts(with_timeline(made_up_record(), **series))
+    assert isinstance(chart, Panels)
+    assert [item.style for item in chart.legend] == ["line-active", "wait-mean", "wait-max"]
+    above, below = (ET.fromstring(f"{svg}</svg>") for svg in draw.draw(chart).split("</svg>")[:-1])
+    (line,) = [each for each in above.iter("polyline") if each.get("class") == "line-active"]
+    (mean,) = [each for each in below.iter("polyline") if each.get("class") == "wait-mean"]
+    (alone,) = [each for each in below.iter("circle") if each.get("class") == "wait-mean dot"]
+    times = [place.split(",")[0] for place in line.attrib["points"].split()]
+    assert [place.split(",")[0] for place in mean.attrib["points"].split()] == times[:2]
+    assert alone.get("cx") == times[3], "a step without a connection has no point, and no line goes across it"
+    ticks = [[each.get("x1") for each in svg.iter("line") if each.get("class") == "axis"] for svg in (above, below)]
+    assert ticks[0] == ticks[1]
 
 
 def test_history_has_a_chart_for_each_test_of_several_runs() -> None:
@@ -167,6 +201,13 @@ def test_a_logarithmic_axis_shows_all_its_values_and_few_ticks() -> None:
     assert 0 < axis.place(5_000) < axis.place(1_500_000) < 1
     assert 2 <= len(axis.ticks()) <= 6
     assert short_count(1_500_000) == "1.5 M"
+
+
+def test_a_logarithmic_axis_of_times_that_are_near_each_other_has_ticks_too() -> None:
+    axis = Axis("set-up time", scale="log", words="microseconds")
+    assert [words for _, words in fit(axis, [2.9, 3.5]).ticks()] == ["3 us", "4 us"]
+    assert [words for _, words in fit(axis, [0.4, 1500]).ticks()][:2] == ["1 us", "10 us"]
+    assert [words for _, words in fit(axis, [0.25, 4]).ticks()] == ["200 ns", "500 ns", "1 us", "2 us", "5 us"]
 
 
 def test_drawings_have_neither_styles_nor_scripts_and_escape_names() -> None:

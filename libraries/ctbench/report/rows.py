@@ -100,7 +100,7 @@ def _reason(record: Record) -> str:
 
 def _search(record: Record, row: Row) -> Search:
     waiting = waiting_chart(record)
-    charts = (search_chart(record), *timeline_charts(record), *([waiting] if waiting else []))
+    charts = (search_chart(record), *([waiting] if waiting else []), *timeline_charts(record))
     waited = "set-up p99" if record.profile.kind == "connections" else "latency p99"
     trials = tuple(_trial(number, made) for number, made in enumerate(record.trials, 1))
     return Search(row, charts, waited, trials)

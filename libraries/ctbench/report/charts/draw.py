@@ -11,6 +11,7 @@ from ctbench.report.charts.model import (
     Chart,
     Guide,
     LegendItem,
+    Panels,
     ShareChart,
     XyChart,
 )
@@ -25,14 +26,18 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 12.0, 22.0, 44.0
 _WORD = 115.0
 #: Height of a horizontal bar with its label, and where the bars begin.
 _ROW, _BAR_LEFT = 40.0, 4.0
+#: Height of a panel without its x axis' words, and the room below it.
+_PANEL, _PANEL_BOTTOM = 135.0, 10.0
 
 
 def draw(chart: Chart) -> str:
-    """The SVG of a chart."""
+    """The SVG of a chart; of panels, one after the other."""
     if isinstance(chart, BarChart):
         return _bars(chart)
     if isinstance(chart, ShareChart):
         return _shares(chart)
+    if isinstance(chart, Panels):
+        return _panels(chart)
     return _xy(chart)
 
 
@@ -79,7 +84,7 @@ def _bars(chart: BarChart) -> str:
     values = [value for category in chart.categories for value in _values_of(category)]
     axis = fit(Axis(chart.axis), values)
     bottom, height = _HEIGHT - _BOTTOM, _HEIGHT - _TOP - _BOTTOM
-    _grid(drawing, axis)
+    _grid(drawing, axis, bottom)
     step = (WIDTH - _LEFT - _RIGHT) / len(chart.categories)
     ideals: list[tuple[float, float]] = []
     figures: list[tuple[float, float, str]] = []
@@ -133,16 +138,24 @@ def _shares(chart: ShareChart) -> str:
     return drawing.markup()
 
 
-def _xy(chart: XyChart) -> str:
-    drawing = Drawing(WIDTH, _HEIGHT, f"{chart.title}. {chart.caption}")
-    points = [point for series in chart.series for point in series.points]
-    x = fit(chart.x, [*(point.x for point in points), *_guided(chart, "x")])
-    y = fit(chart.y, [*(point.y for point in points), *_guided(chart, "y")])
+def _panels(chart: Panels) -> str:
+    """A drawing for each panel; the words of the x axis stand below the last."""
+    x = fit(chart.charts[0].x, [value for panel in chart.charts for value in _across(panel)])
+    upper = [_xy(panel, x, _PANEL, _PANEL_BOTTOM) for panel in chart.charts[:-1]]
+    return "".join([*upper, _xy(chart.charts[-1], x, _PANEL - _PANEL_BOTTOM + _BOTTOM)])
+
+
+def _xy(chart: XyChart, x: Placed | None = None, tall: float = _HEIGHT, below: float = _BOTTOM) -> str:
+    """`x`: the axis that it shares with others; `tall`: its height with everything, `below`: of that, the room below
+    the chart, in which the x axis has its words if they fit."""
+    drawing = Drawing(WIDTH, tall, f"{chart.title}. {chart.caption}")
+    x = x or fit(chart.x, _across(chart))
+    y = fit(chart.y, [*(point.y for series in chart.series for point in series.points), *_guided(chart, "y")])
     uprights = _uprights(chart, x)
     top = _TOP + 13.0 * max((upright.row + 1 for upright in uprights), default=0)
-    bottom, height, width = _HEIGHT - _BOTTOM, _HEIGHT - top - _BOTTOM, WIDTH - _LEFT - _RIGHT
-    _grid(drawing, y, top)
-    _below(drawing, x)
+    bottom, height, width = tall - below, tall - below - top, WIDTH - _LEFT - _RIGHT
+    _grid(drawing, y, bottom, top)
+    _below(drawing, x, bottom, words=below >= _BOTTOM)
     drawing.line(_LEFT, bottom, WIDTH - _RIGHT, bottom, "axis")
     for upright in uprights:
         drawing.line(upright.at, top - 13 * upright.row, upright.at, bottom, upright.guide.style)
@@ -162,13 +175,18 @@ def _xy(chart: XyChart) -> str:
     return drawing.markup()
 
 
+def _across(chart: XyChart) -> list[float]:
+    """Everything that has to fit along the x axis."""
+    return [*(point.x for series in chart.series for point in series.points), *_guided(chart, "x")]
+
+
 def _guided(chart: XyChart, along: str) -> list[float]:
     return [guide.value for guide in chart.guides if guide.along == along]
 
 
-def _grid(drawing: Drawing, axis: Placed, top: float = _TOP) -> None:
+def _grid(drawing: Drawing, axis: Placed, bottom: float, top: float = _TOP) -> None:
     """Horizontal lines with their values, and the axis' name above them."""
-    bottom, height = _HEIGHT - _BOTTOM, _HEIGHT - top - _BOTTOM
+    height = bottom - top
     for value, words in axis.ticks():
         y = bottom - height * axis.place(value)
         drawing.line(_LEFT, y, WIDTH - _RIGHT, y, "grid")
@@ -176,15 +194,17 @@ def _grid(drawing: Drawing, axis: Placed, top: float = _TOP) -> None:
     drawing.text(2, 11, axis.axis.name, "name")
 
 
-def _below(drawing: Drawing, axis: Placed) -> None:
-    """Values below the x axis as far as they do not touch, and its name."""
-    bottom, width = _HEIGHT - _BOTTOM, WIDTH - _LEFT - _RIGHT
+def _below(drawing: Drawing, axis: Placed, bottom: float, *, words: bool) -> None:
+    """Ticks below the x axis; with `words`, their values as far as they do not touch, and its name."""
+    width = WIDTH - _LEFT - _RIGHT
     ticks = axis.ticks()
-    for value, words in ticks[:: _every(len(ticks))]:
+    for value, text in ticks[:: _every(len(ticks))]:
         x = _LEFT + width * axis.place(value)
         drawing.line(x, bottom, x, bottom + 4, "axis")
-        drawing.text(x, bottom + 16, words, "tick", "middle")
-    drawing.text(WIDTH - _RIGHT, bottom + 34, axis.axis.name, "name", "end")
+        if words:
+            drawing.text(x, bottom + 16, text, "tick", "middle")
+    if words:
+        drawing.text(WIDTH - _RIGHT, bottom + 34, axis.axis.name, "name", "end")
 
 
 def _every(count: int, most: int = 7) -> int:

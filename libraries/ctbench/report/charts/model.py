@@ -134,4 +134,14 @@ class XyChart:
     guides: tuple[Guide, ...] = ()
 
 
-Chart = BarChart | ShareChart | XyChart
+@dataclass(frozen=True)
+class Panels:
+    """Charts above each other that share their x axis: what happened at the same time stands in one line."""
+
+    title: str
+    caption: str
+    legend: tuple[LegendItem, ...]
+    charts: tuple[XyChart, ...]
+
+
+Chart = BarChart | ShareChart | XyChart | Panels

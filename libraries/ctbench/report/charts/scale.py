@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctbench.report.charts.model import Axis
-from ctbench.units import format_count, format_duration, format_ratio
+from ctbench.units import format_count, format_ratio
 
 #: Of an axis of losses: the share of its length that stands for no loss at all, and the least loss after it.
 _NO_LOSS = 0.16
 _LEAST_LOSS = 1e-5
+#: Microseconds of each unit, the longest first.
+_UNITS = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,7 @@ class Placed:
         elif self.axis.scale == "log":
             values = _decades(self.low, self.high)
         else:
-            step = nice_step(self.high - self.low)
-            values = [step * number for number in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+            values = _steps(self.low, self.high)
         return [(value, self._words(value)) for value in values]
 
     def _words(self, value: float) -> str:
@@ -50,7 +51,7 @@ class Placed:
             case "seconds":
                 return f"{value:g} s"
             case "microseconds":
-                return format_duration(value / 1e6)
+                return _time(value)
             case "loss":
                 return "none" if value == 0 else f"{value * 100:g} %"
             case _:
@@ -106,12 +107,25 @@ def _place_loss(ratio: float) -> float:
     return _NO_LOSS + (1 - _NO_LOSS) * min(1.0, above)
 
 
+def _time(microseconds: float) -> str:
+    """A round time without needless zeros: `200 ns`, `50 us`, `2 ms`."""
+    unit, size = next((each for each in _UNITS if microseconds >= each[1] * 0.999), _UNITS[-1])
+    return f"{microseconds / size:g} {unit}"
+
+
+def _steps(low: float, high: float) -> list[float]:
+    """Round values within the ends, equally far from each other."""
+    step = nice_step(high - low)
+    return [step * number for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
 def _decades(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times the powers of ten within the ends, or fewer of them where they would be too many."""
+    """1, 2 and 5 times the powers of ten within the ends, or fewer of them where they would be too many; between ends
+    that are so near that one is left at most, equal steps."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1, 2, 5), (1, 3), (1,)):
         values = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
         within = [value for value in values if low <= value <= high]
         if len(within) <= 6:
-            return within
+            return within if len(within) > 1 else _steps(low, high)
     return within[:: math.ceil(len(within) / 6)]

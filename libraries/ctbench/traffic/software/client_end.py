@@ -33,7 +33,7 @@ def at_client(frame, kind, slot, now, tx, p, s, counts, histogram):  # type: ign
         if not load8(record + c.FLAGS) & c.ESTABLISHED:
             c.set_flag(record, c.ESTABLISHED)
             if load8(record + c.FLAGS) & c.COUNTED:
-                counts[lay.ESTABLISHED] += 1
+                counts[lay.UDP_ESTABLISHED] += 1
         left = load16(record + c.CLIENT_LEFT) - 1
         store16(record + c.CLIENT_LEFT, left)
         if left:

@@ -9,7 +9,7 @@ import numpy as np
 from ctbench.errors import ConfigError
 from ctbench.traffic.generator import SetupTime, Trial
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import connection, histogram, kernel, plan
+from ctbench.traffic.software import connection, histogram, kernel, plan, timeline
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.drive import Counts, Watcher, drive
@@ -65,7 +65,7 @@ def run_trial(
     counts = np.zeros(lay.COUNTERS, np.int64)
     marks = np.zeros((2, lay.COUNTERS), np.int64)
     times = np.zeros(histogram.BINS, np.int64)
-    timeline = np.zeros((int(duration_s / timing.timeline_step_s) + 1, 2), np.int64)
+    points = timeline.room(timing)
 
     def stop() -> None:
         s[lay.STOP] = 1
@@ -74,17 +74,17 @@ def run_trial(
         if watcher:
             watcher(elapsed, s, counts)
 
-    arguments = (p, np.array([hertz / load]), s, counts, marks, times, timeline)
+    arguments = (p, np.array([hertz / load]), s, counts, marks, times, points)
     drive(kernel.run, arguments, wiring, cpus, stop, timing.ramp_up_s + duration_s + timing.linger_s, watch)
     dropped = wiring.client.dropped() + wiring.server.dropped()
     wall_s = time.perf_counter() - started
-    return _trial(wiring, load, timing, hertz, s, counts, marks, times, timeline, dropped, wall_s)
+    return _trial(wiring, load, timing, hertz, s, counts, marks, times, points, dropped, wall_s)
 
 
 def _trial(
     wiring: Wiring, load: float, timing: plan.Timing, hertz: float, s: Counts, counts: Counts,
     marks: "np.ndarray[tuple[int, int], np.dtype[np.int64]]", times: Counts,
-    timeline: "np.ndarray[tuple[int, int], np.dtype[np.int64]]", dropped: int, wall_s: float,
+    points: timeline.Points, dropped: int, wall_s: float,
 ) -> Trial:  # fmt: skip
     sustain = marks[1] - marks[0]
 
@@ -93,12 +93,14 @@ def _trial(
 
     intended, attempted = int(s[lay.INTENDED]), int(counts[lay.ATTEMPTED])
     pace = Pace(intended, attempted, int(s[lay.LATE_COUNT]), 1000 * int(s[lay.LATE_MAX]) / hertz, dropped)
+    points = points[: int(s[lay.POINTS])]
     setup = None
-    if counts[lay.ESTABLISHED]:
+    if counts[lay.TCP_ESTABLISHED]:
         p50, p90, p99 = (histogram.percentile(times, share, hertz) for share in (0.5, 0.9, 0.99))
-        slowest = histogram.microseconds(int(counts[lay.SETUP_MAX]), hertz)
-        setup = SetupTime(p50=p50, p90=p90, p99=p99, max=slowest)
-    points = timeline[: int(s[lay.POINTS])]
+        # Some were set up after the last point.
+        slowest = max([int(counts[lay.SETUP_MAX]), *points[:, timeline.SETUP_MAX].tolist()])
+        setup = SetupTime(p50=p50, p90=p90, p99=p99, max=histogram.microseconds(slowest, hertz))
+    course = timeline.read(points, int(marks[0][lay.ALL_COMPLETED]), hertz)
     limited = limited_by(pace, "connections")
     if counts[lay.NO_RECORD]:
         limited = (
@@ -111,7 +113,7 @@ def _trial(
         wall_s=wall_s,
         intended=intended,
         attempted=attempted,
-        established=int(counts[lay.ESTABLISHED]),
+        established=int(counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]),
         completed=int(counts[lay.COMPLETED]),
         failed={cause: int(counts[lay.FAILED + i]) for i, cause in enumerate(lay.CAUSES) if counts[lay.FAILED + i]},
         tx_packets=pair(sustain, lay.TX_PACKETS),
@@ -133,8 +135,10 @@ def _trial(
         active_mean=float(s[lay.ACTIVE_SUM] / s[lay.ACTIVE_SAMPLES]) if s[lay.ACTIVE_SAMPLES] else 0.0,
         active_max=int(s[lay.ACTIVE_MAX]),
         timeline_step_s=timing.timeline_step_s,
-        timeline_active=[int(n) for n in points[:, 0]],
-        timeline_completed=[int(n) for n in np.diff(points[:, 1], prepend=marks[0][lay.ALL_COMPLETED])],
+        timeline_active=course.active,
+        timeline_completed=course.completed,
+        timeline_setup_mean_us=course.setup_mean_us,
+        timeline_setup_max_us=course.setup_max_us,
         setup_time_us=setup,
         link=wiring.work(
             int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), timing.sustain_s, hertz

@@ -9,7 +9,7 @@ Compiled by numba without Python objects and without the GIL. All state is in in
 
 from numba import njit
 
-from ctbench.traffic.software import arp
+from ctbench.traffic.software import arp, timeline
 from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
@@ -86,12 +86,12 @@ def _poll(rx, rings, tx, port, now, p, s, counts, histogram):  # type: ignore[no
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def run(p, intervals, s, counts, marks, histogram, timeline):  # type: ignore[no-untyped-def]
+def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-untyped-def]
     """Run a trial: ramp up, sustain, ramp down. Arguments: see `layout`. Returns when it is over or `STOP` is set.
 
     p: parameters · intervals[0]: cycles between connections (float64) · s: state · counts: counters, and
     marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histogram: set-up times ·
-    timeline[i]: connections open and completed by point i.
+    points: see `timeline`.
     """
     interval = intervals[0]
     client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
@@ -106,9 +106,8 @@ def run(p, intervals, s, counts, marks, histogram, timeline):  # type: ignore[no
     not_before = float(start)
     slack = interval * _BEGIN_BURST
     next_tick = start
-    next_point = sustain
+    next_point = sustain + p[lay.TIMELINE_STEP]
     tick = 1 << p[lay.TICK_SHIFT]
-    point = 0
     phase = 0
     previous = start
     while True:
@@ -126,6 +125,7 @@ def run(p, intervals, s, counts, marks, histogram, timeline):  # type: ignore[no
         if phase == 1 and now >= end:
             phase = 2
             marks[1, :] = counts
+            next_point = timeline.note(points, end, next_point, p[lay.TIMELINE_STEP], s, counts)
             s[lay.SUSTAIN_PAUSE] = s[lay.LONGEST_PAUSE]
             s[lay.LINK_BUSY] += total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
             s[lay.LINK_FRAMES] += total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
@@ -163,11 +163,7 @@ def run(p, intervals, s, counts, marks, histogram, timeline):  # type: ignore[no
                 s[lay.ACTIVE_SAMPLES] += 1
                 if s[lay.ACTIVE] > s[lay.ACTIVE_MAX]:
                     s[lay.ACTIVE_MAX] = s[lay.ACTIVE]
-                if now >= next_point and point < timeline.shape[0]:
-                    timeline[point, 0] = s[lay.ACTIVE]
-                    timeline[point, 1] = counts[lay.ALL_COMPLETED]
-                    point += 1
-                    next_point += p[lay.TIMELINE_STEP]
+                next_point = timeline.note(points, now, next_point, p[lay.TIMELINE_STEP], s, counts)
             if s[lay.STOP]:
                 break
         begun_all = due >= end or now >= end + p[lay.LATE_LIMIT]
@@ -179,4 +175,3 @@ def run(p, intervals, s, counts, marks, histogram, timeline):  # type: ignore[no
             marks[0, :] = counts
     if due < end:  # what was due and never begun was intended all the same
         s[lay.INTENDED] += int((end - max(due, float(sustain))) / interval) + 1
-    s[lay.POINTS] = point

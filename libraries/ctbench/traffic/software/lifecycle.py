@@ -47,8 +47,9 @@ def established(record, now, p, counts, histogram):  # type: ignore[no-untyped-d
     """The SYN-ACK came: the set-up time is known. (UDP has none: its first reply may have waited.)"""
     if not load8(record + c.FLAGS) & c.COUNTED:
         return
-    counts[lay.ESTABLISHED] += 1
+    counts[lay.TCP_ESTABLISHED] += 1
     took = ((now >> 6) - load32(record + c.STARTED)) & 0xFFFFFFFF
+    counts[lay.SETUP_SUM] += took
     if took > counts[lay.SETUP_MAX]:
         counts[lay.SETUP_MAX] = took
     histogram[bin_of(took)] += 1

@@ -1,0 +1,100 @@
+"""What the software generator notes of a trial's course: connections open, completed, and their set-up time."""
+
+import time
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from packets import ACK, SYN, parse
+from wire import Handler, Wire
+
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.software import plan, timeline
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+pytestmark = pytest.mark.usefixtures("compiled_generator")
+
+SHORT = ConnectionProfile(name="short", messages=1, client_ips=100, server_ips=10)
+#: Connections per second; half a second has ten steps.
+LOAD, SECONDS, STEPS = 200, 0.5, 10
+
+
+def run(handler: Handler, profile: ConnectionProfile = SHORT) -> Trial:
+    with patch.object(plan, "REPLY_TIMEOUT_S", 1.5), Wire(handler) as wire:
+        return wire.generator.run_trial(profile, LOAD, SECONDS)
+
+
+def over_a_cable(profile: ConnectionProfile, seconds: float) -> Trial:
+    generator = SoftwareTrafficGenerator()
+    generator.connect_cable()
+    try:
+        return generator.run_trial(profile, 5000, seconds)
+    finally:
+        generator.close()
+
+
+def test_every_step_has_its_point_and_what_was_completed_in_it() -> None:
+    trial = over_a_cable(SHORT, SECONDS)
+    assert trial.timeline_step_s == 0.05
+    assert len(trial.timeline_active) == len(trial.timeline_completed) == STEPS
+    assert len(trial.timeline_setup_mean_us) == len(trial.timeline_setup_max_us) == STEPS
+    # Some of those that count complete after the last step, some of those before it began earlier.
+    assert sum(trial.timeline_completed) == pytest.approx(trial.completed, rel=0.1)
+    assert trial.timeline_completed[0] > 0
+
+
+def test_the_slowest_connection_is_the_slowest_of_a_step() -> None:
+    waited = []
+
+    def stall(frame: bytes, side: str) -> list[bytes]:
+        if side == "server" and parse(frame).flags == SYN | ACK:
+            waited.append(side)
+            if len(waited) == 130:  # about the middle of the sustain phase
+                time.sleep(0.03)
+        return [frame]
+
+    trial = run(stall)
+    means = [mean for mean in trial.timeline_setup_mean_us if mean]
+    longest = [most for most in trial.timeline_setup_max_us if most]
+    assert trial.setup_time_us
+    assert trial.setup_time_us.max == pytest.approx(max(longest), abs=0.001)
+    assert max(longest) >= 30_000
+    assert all(0 < mean <= most for mean, most in zip(means, longest, strict=True))
+
+
+def test_a_step_in_which_no_connection_was_set_up_has_no_set_up_time() -> None:
+    opened = []
+
+    def gives_up(frame: bytes, side: str) -> list[bytes]:
+        if side == "client" and parse(frame).flags == SYN:
+            opened.append(frame)
+        return [frame] if len(opened) < 110 else []
+
+    trial = run(gives_up)
+    assert trial.timeline_setup_mean_us[0] and trial.timeline_setup_max_us[0]
+    assert trial.timeline_setup_mean_us[-1] is trial.timeline_setup_max_us[-1] is None
+    assert trial.timeline_active[-1] > 0
+
+
+def test_datagrams_have_no_set_up_time() -> None:
+    trial = over_a_cable(SHORT.model_copy(update={"udp_percent": 100.0}), 0.1)
+    assert trial.established == trial.completed > 0
+    assert trial.setup_time_us is None
+    assert trial.timeline_setup_mean_us == trial.timeline_setup_max_us == [None, None]
+
+
+def test_a_trial_that_is_shorter_than_a_step_has_no_points_and_still_its_set_up_time() -> None:
+    trial = over_a_cable(SHORT, 0.02)
+    assert trial.timeline_active == trial.timeline_setup_mean_us == []
+    assert trial.setup_time_us and trial.setup_time_us.max > 0
+
+
+def test_means_are_those_of_the_step_and_not_of_the_trial() -> None:
+    # A unit is 64 cycles; at 64 MHz, a microsecond.
+    points = np.array([[7, 50, 4, 40, 20], [8, 60, 4, 40, 0], [9, 75, 6, 140, 90]], np.int64)
+    read = timeline.read(points, 45, 64e6)
+    assert read.active == [7, 8, 9]
+    assert read.completed == [5, 10, 15]
+    assert read.setup_mean_us == [10.0, None, 50.0]
+    assert read.setup_max_us == [20.0, None, 90.0]

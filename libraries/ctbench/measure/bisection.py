@@ -153,18 +153,18 @@ class BisectionSearch:
         return math.sqrt(lower * upper) if self.settings.middle == "geometric" else (lower + upper) / 2
 
     def _settle(self, landmark: float) -> None:
-        """Try the landmark if it is between the bounds, and what failed there or below it once more: neither a width
-        nor one disturbed trial is a reason to call a floor missed."""
-        if self.settings.relative_width is None:
+        """Try the landmark, twice if need be, where no load as high held: neither a width nor one disturbed trial is a
+        reason to call a floor missed."""
+        if self.settings.relative_width is None or not self.lo < landmark < self.hi:
             return
-        for _ in range(_MAX_RECHECKS):
-            lower, upper = self._bounds()
-            if lower < landmark < upper:
-                self._try(landmark, "search")
-            decides = self._upper()
-            if decides is None or decides > landmark or not self._try(decides, "recheck"):
+        for _ in range(1 if landmark in self.failed else 2):
+            if (self._lower() or 0.0) >= landmark:
                 return
-            self._climb(decides)
+            if self._try(landmark, "recheck" if landmark in self.failed else "search"):
+                # A disturbance makes a good trial bad, never a bad one good: what failed below was disturbed.
+                self.failed = {load: seen for load, seen in self.failed.items() if load > landmark}
+                self._climb(landmark)
+                return
 
     def _climb(self, load: float) -> None:
         """A load that had failed holds after all: go on above it."""

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -31,6 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("integration")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heard_signals() -> None:
+    """A shell script starts what it leaves in the background deaf to Ctrl-C, and whatever that starts is deaf as well:
+    TRex, and the programs of these tests. (In a run Robot Framework's own handler does this.)"""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")

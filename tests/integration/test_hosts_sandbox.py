@@ -35,12 +35,13 @@ time.sleep(30)
 GONE_WITHIN_S = 2.0
 
 
-def processes(marker: str) -> list[str]:
-    """Living processes with an argument `marker`; the dead have no command line."""
+def processes(marker: str, program: str = "") -> list[str]:
+    """Living processes, of a `program`, with an argument `marker`; the dead have no command line."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if marker in path.read_text().split("\0"):
+            words = path.read_text().split("\0")
+            if marker in words and words[0].startswith(program):
                 found.append(path.parent.name)
         except OSError:
             continue
@@ -148,7 +149,7 @@ def test_nothing_is_left_when_its_maker_ends(sandbox: Sandbox, end: str) -> None
     maker.wait()
     try:
         # The child that holds on is not the sandbox's: it has the maker's command line and outlives it on purpose.
-        mine = {pid for pid in processes(marker) if b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6]}
+        mine = set(processes(marker, "sleep"))
         deadline = time.monotonic() + GONE_WITHIN_S
         while (mine or namespace_is_used(namespace)) and time.monotonic() < deadline:
             mine = {pid for pid in mine if pid in processes(marker)}

@@ -117,3 +117,15 @@ def test_a_slow_generator_ends_the_ranges_of_its_kind_of_profile() -> None:
     assert 0 < slow.load_range(SHORT).min < 500
     assert slow.load_range(SMALL) == usual.load_range(SMALL)
     assert campaign(loads=loads, most={"connections": "1G"}).load_range(SHORT) == usual.load_range(SHORT)
+
+
+def test_a_profile_whose_trials_are_long_enough_needs_no_confirmation() -> None:
+    loads = {"slow": {"min": 5, "max": 50, "confirm": False}, "short-lived": {"min": "1k", "max": "100k"}}
+    mine = campaign(loads=loads)
+    assert mine.search_for(SLOW).final_duration is None
+    assert mine.search_for(SHORT).final_duration == 2
+
+
+def test_only_a_bisection_can_do_without_its_confirmation() -> None:
+    with pytest.raises(ValidationError, match=r"loads\.slow\.confirm: false is for the bisection, and search is mlr"):
+        campaign(search="mlr", mlr=MLR, loads={"slow": {"min": 5, "max": 50, "confirm": False}})

@@ -1,7 +1,6 @@
 """The search on simulated DUTs: the result is within the width of the truth, whatever the DUT does."""
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,29 +8,12 @@ from hypothesis import strategies as st
 
 from ctbench.dut.base import Problem
 from ctbench.errors import GeneratorError
-from ctbench.measure.campaign import Bisection
 from ctbench.measure.repetition import repeat
 from ctbench.measure.search import SearchResult, planned_trials, search
 from ctbench.measure.trial import Observation, Step
 
+from .searching import HI, LO, PUBLISHED, WIDTH, how
 from .simulated import LIMITS, SimulatedDut, seen
-
-LO, HI, WIDTH = 1_000.0, 1_000_000.0, 0.05
-
-
-def how(**keys: Any) -> Bisection:
-    base = {
-        "trial_duration": "1s",
-        "max_iterations": 12,
-        "relative_width": "5%",
-        "recheck": True,
-        "final_duration": "3s",
-    }
-    return Bisection.model_validate(base | keys)
-
-
-#: Eight times the middle and nothing else.
-PUBLISHED = how(middle="arithmetic", max_iterations=8, relative_width=None, recheck=False, final_duration=None)
 
 
 def phases(result: SearchResult) -> list[str]:
@@ -267,49 +249,6 @@ def test_the_plan_counts_the_bisections_that_the_width_needs() -> None:
     assert planned_trials(LO, HI, how(middle="arithmetic")) <= 12
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.floats(min_value=LO * 1.5, max_value=HI / 1.5), st.floats(min_value=0.95, max_value=0.999))
-def test_a_floor_just_below_the_capacity_is_never_left_between_the_bounds(truth: float, share: float) -> None:
-    floor = truth * share
-    result = search(SimulatedDut(truth), LO, HI, how(relative_width="20%"), landmark=floor)
-    assert result.capacity >= floor
-
-
-def test_a_floor_above_the_capacity_is_not_reached_by_being_tried() -> None:
-    result = search(SimulatedDut(50_000.0), LO, HI, how(relative_width="20%"), landmark=55_000.0)
-    assert result.capacity <= 50_000 * 1.0003
-    assert result.upper is not None
-    assert result.upper <= 55_000
-
-
-def test_the_published_procedure_takes_no_notice_of_the_floor() -> None:
-    dut = SimulatedDut(50_000.0)
-    search(dut, LO, HI, PUBLISHED, landmark=49_999.0)
-    assert 49_999.0 not in dut.loads
-
-
-def test_a_floor_that_one_disturbed_trial_failed_gets_a_second_chance() -> None:
-    floor, truth = 40_000.0, 50_000.0
-    disturbed: list[float] = []
-
-    def once(load: float, duration: float) -> Observation:
-        first = load == floor and not disturbed
-        if first:
-            disturbed.append(load)
-        return seen(load=load, duration=duration, loss=0.5 if load > truth or first else 0.0)
-
-    result = search(once, LO, HI, how(recheck=False), hint=floor, landmark=floor)
-    assert disturbed
-    assert truth / (1 + WIDTH) <= result.capacity <= truth
-
-
-def test_a_floor_that_fails_twice_is_missed() -> None:
-    dut = SimulatedDut(39_000.0)
-    result = search(dut, LO, HI, how(recheck=False), hint=40_000.0, landmark=40_000.0)
-    assert dut.loads.count(40_000.0) == 2
-    assert result.capacity < 40_000
-
-
 def test_a_pause_of_the_generator_does_not_end_the_search() -> None:
     truth, paused = 381_000.0, [0]
 
@@ -340,12 +279,3 @@ def test_packets_need_fewer_trials_for_the_same_width() -> None:
         search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=250_000)
         trials[packets] = len(dut.loads)
     assert trials[True] < trials[False]
-
-
-def test_a_search_that_begins_at_the_floor_leaves_it_in_large_steps() -> None:
-    dut = SimulatedDut(200_000)
-    search(dut, LO, HI, how(), hint=100_000, landmark=100_000)
-    assert dut.loads[:3] == [100_000, 150_000, 337_500]
-    near = SimulatedDut(200_000)
-    search(near, LO, HI, how(), hint=100_000, landmark=50_000)
-    assert near.loads[1] == pytest.approx(110_000)

@@ -1,10 +1,15 @@
 """The floor is not called missed before it was tried, however the search above it ended."""
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from ctbench.measure.campaign import Bisection
 from ctbench.measure.search import search
 from ctbench.measure.trial import Observation
 
-from .simulated import seen
+from .searching import HI, LO, PUBLISHED, WIDTH, how
+from .simulated import SimulatedDut, seen
 
 SETTINGS = Bisection(
     trial_duration="1s", middle="geometric", max_iterations=10, relative_width="15%", final_duration="2s"
@@ -47,3 +52,55 @@ def test_a_disturbed_trial_below_the_floor_is_no_reason_to_call_it_missed() -> N
 
     found = search(trial, 5e3, 1.5e6, SETTINGS, hint=38e3, landmark=FLOOR)
     assert FLOOR <= found.capacity <= 60e3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(min_value=LO * 1.5, max_value=HI / 1.5), st.floats(min_value=0.95, max_value=0.999))
+def test_a_floor_just_below_the_capacity_is_never_left_between_the_bounds(truth: float, share: float) -> None:
+    floor = truth * share
+    result = search(SimulatedDut(truth), LO, HI, how(relative_width="20%"), landmark=floor)
+    assert result.capacity >= floor
+
+
+def test_a_floor_above_the_capacity_is_not_reached_by_being_tried() -> None:
+    result = search(SimulatedDut(50_000.0), LO, HI, how(relative_width="20%"), landmark=55_000.0)
+    assert result.capacity <= 50_000 * 1.0003
+    assert result.upper is not None
+    assert result.upper <= 55_000
+
+
+def test_the_published_procedure_takes_no_notice_of_the_floor() -> None:
+    dut = SimulatedDut(50_000.0)
+    search(dut, LO, HI, PUBLISHED, landmark=49_999.0)
+    assert 49_999.0 not in dut.loads
+
+
+def test_a_floor_that_one_disturbed_trial_failed_gets_a_second_chance() -> None:
+    floor, truth = 40_000.0, 50_000.0
+    disturbed: list[float] = []
+
+    def once(load: float, duration: float) -> Observation:
+        first = load == floor and not disturbed
+        if first:
+            disturbed.append(load)
+        return seen(load=load, duration=duration, loss=0.5 if load > truth or first else 0.0)
+
+    result = search(once, LO, HI, how(recheck=False), hint=floor, landmark=floor)
+    assert disturbed
+    assert truth / (1 + WIDTH) <= result.capacity <= truth
+
+
+def test_a_floor_that_fails_twice_is_missed() -> None:
+    dut = SimulatedDut(39_000.0)
+    result = search(dut, LO, HI, how(recheck=False), hint=40_000.0, landmark=40_000.0)
+    assert dut.loads.count(40_000.0) == 2
+    assert result.capacity < 40_000
+
+
+def test_a_search_that_begins_at_the_floor_leaves_it_in_large_steps() -> None:
+    dut = SimulatedDut(200_000)
+    search(dut, LO, HI, how(), hint=100_000, landmark=100_000)
+    assert dut.loads[:3] == [100_000, 150_000, 337_500]
+    near = SimulatedDut(200_000)
+    search(near, LO, HI, how(), hint=100_000, landmark=50_000)
+    assert near.loads[1] == pytest.approx(110_000)

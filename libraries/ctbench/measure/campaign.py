@@ -164,6 +164,16 @@ class Campaign(Settings):
         return self
 
     @model_validator(mode="after")
+    def _confirms_where_it_must(self) -> Self:
+        for name, own in self.loads.items():
+            if not own.confirm and self.search != "bisection":
+                raise ValueError(
+                    f"loads.{name}.confirm: false is for the bisection, and search is {self.search}.\n"
+                    "  Expected no such key."
+                )
+        return self
+
+    @model_validator(mode="after")
     def _trials_grow(self) -> Self:
         if self.search != "mlr" or self.mlr is None:
             return self
@@ -175,16 +185,6 @@ class Campaign(Settings):
                 raise ValueError(
                     f"{key}trial_duration: {settings.trial_duration:g} s is longer than final_duration: "
                     f"{settings.final_duration:g} s.\n  Expected trials that grow, or two of the same length."
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _confirms_where_it_must(self) -> Self:
-        for name, own in self.loads.items():
-            if not own.confirm and self.search != "bisection":
-                raise ValueError(
-                    f"loads.{name}.confirm: false is for the bisection, and search is {self.search}.\n"
-                    "  Expected no such key."
                 )
         return self
 

@@ -266,6 +266,20 @@ def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed
     assert started.measure(FORWARD, "short-lived").trials[0].trial.load == pytest.approx(10_100)
 
 
+def test_a_search_of_tracked_connections_begins_where_another_tracking_ruleset_ended(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    dnat = Topology(datapath="linux-router", ruleset="iptables-dnat")
+    simulated.capacities |= {SNAT_KEY: 50_000.0, topology_key(dnat): 45_000.0}
+    promised = floors(**{topology_key(dnat): {"short-lived": {"cps": ">= 10k"}}})
+    started = Started(tmp_path, simulated, floors=promised)
+    started.measure(FORWARD, "short-lived")
+    snat = started.measure(SNAT, "short-lived")
+    assert snat.trials[0].trial.load == pytest.approx(10_100)  # what forwarding did says nothing of tracking
+    assert snat.measured
+    assert started.measure(dnat, "short-lived").trials[0].trial.load == snat.measured.rate
+
+
 def test_a_record_of_packets_says_what_they_cost_and_how_long_they_took(
     simulated: SimulatedTestbed, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """Traffic through the real kernel of this machine: every packet accounted for, on the DUT's CPU and no other."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
 from ctbench.errors import GeneratorError
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.measure.trial import MOST_WAITING_OF_LINKS
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
@@ -140,6 +142,19 @@ def test_one_cpu_is_all_that_a_dut_with_one_cpu_works_on(
     assert received[cpu] >= ours
     assert sum(count for other, count in received.items() if other != cpu) < ours * 0.02
     assert trial.link and 0 < trial.link.busy_cpus <= 1
+
+
+def test_a_process_that_takes_the_duts_cpu_is_noticed(
+    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+) -> None:
+    cpu = read_machine(sandbox).usable_cpus[-1]
+    join(generator, router.apply(router_topology()), cpus=(cpu,))
+    rival = sandbox.start(["taskset", "-c", str(cpu), sys.executable, "-S", "-c", "while True: pass"])
+    try:
+        trial = generator.run_trial(PACKETS, LOAD, SECONDS)
+    finally:
+        rival.stop()
+    assert trial.link and trial.link.waiting > MOST_WAITING_OF_LINKS
 
 
 def test_packet_sockets_do_where_af_xdp_may_not_be_used(

@@ -14,12 +14,18 @@ from robot.errors import DataError
 from ctbench.compare import text
 from ctbench.compare.interleave import STATUS_FILE, Role, Turn, installation, turns, write_testbed
 from ctbench.compare.judge import ALPHA, LEAST_DIFFERENCE, compare
+from ctbench.compare.likeness import only_alike
 from ctbench.compare.side import read_runs
 from ctbench.config import load
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.exit_status import ExitStatus
+from ctbench.report.beside import as_text
 from ctbench.report.comparison import PAGE, write_comparison
+from ctbench.report.reference import read_references
+from ctbench.report.write import PAGE as REPORT
+from ctbench.report.write import write_reports
 from ctbench.results.comparison import Comparison
+from ctbench.results.published import is_published
 from ctbench.results.statistics import needed_samples
 from ctbench.testbed_config import TestbedConfig
 from ctbench.units import parse_ratio, write_ratio
@@ -28,6 +34,9 @@ from sla import ROOT, chosen_files, parse, results_root
 _EPILOG = """\
 BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them.
 Tests are matched by topology and profile. Each run is a sample; where a side is one run, each of its searches is.
+
+Where BASE holds published figures (results/reference/ovs-3.0.0) the run is set beside them, and nothing is judged: they
+are from other hardware. That writes a report.
 
 Measured in turn (base candidate candidate base, --rounds times), what is not listed here goes to Robot Framework;
 without a suite or --include that is --include ovs-dpdk:
@@ -62,6 +71,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--only", action="append", default=[], metavar="TEXT",
         help="compare only tests with this text in their name, topology or profile (may be repeated)")  # fmt: skip
     add("--different", action="store_true", help="compare although testbeds, profiles or campaigns differ; it is said")
+    add("--only-alike", action="store_true",
+        help="leave out runs of BASE that were measured in another way than CANDIDATE; they are named")  # fmt: skip
     add("--outputdir", type=Path, metavar="DIR", help="where to write to (default: a new folder in results/)")
     add("--installations", nargs=2, metavar="ROLE=PREFIX", help="measure these two in turn, then compare them")
     add("--rounds", type=int, default=4, help="of four runs each (default: %(default)s)")
@@ -80,14 +91,19 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
     output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
     output = output.absolute()
     stopped, sides = 0, list(rest)
+    if any(is_published(Path(part)) for side in sides for part in side.split(",")):
+        base_name, candidate_name = _sides(rest)
+        return beside_published(base_name, candidate_name, output)
     if options.installations:
         stopped = measure(options, rest, output)
         sides = [str(output / role) for role in ("base", "candidate")]
         if stopped and not all(Path(side).exists() for side in sides):
             return stopped
     else:
-        _check_sides(rest)
+        sides = list(_sides(rest))
     base, candidate = (read_runs(side) for side in sides)
+    if options.only_alike:
+        base = only_alike(base, candidate)
     found = compare(base, candidate, least_difference=least, only=options.only)
     if found.differences and not options.different:
         raise ConfigError(
@@ -97,6 +113,21 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
     print(text.console(found))
     print(f"Comparison: {output / PAGE}")
     return stopped or status(found)
+
+
+def beside_published(base: str, candidate: str, output: Path) -> int:
+    """Set a run beside published figures, table by table, and write its report with them. Nothing is judged: they are
+    from other hardware. Raises `ConfigError` where a side is anything else."""
+    figures, runs = ([Path(part) for part in side.split(",")] for side in (base, candidate))
+    if not all(is_published(folder) for folder in figures) or any(is_published(folder) for folder in runs):
+        raise ConfigError(
+            f"{base} and {candidate}: published figures cannot be measured against.\n"
+            "  Expected them as BASE, such as results/reference/ovs-3.0.0, and as CANDIDATE the folder of a run."
+        )
+    page = write_reports(runs, output, read_references(figures))
+    print(as_text(page.published))
+    print(f"Report: {output / REPORT}")
+    return ExitStatus.MET
 
 
 def write(found: Comparison, output: Path) -> None:
@@ -120,13 +151,14 @@ def status(found: Comparison) -> ExitStatus:
     return by_word.get(found.judgement, ExitStatus.MET)
 
 
-def _check_sides(rest: Sequence[str]) -> None:
-    """Refuse anything but two sides."""
+def _sides(rest: Sequence[str]) -> tuple[str, str]:
+    """BASE and CANDIDATE; anything else is refused."""
     unknown = next((argument for argument in rest if argument.startswith("-")), None)
     if unknown or len(rest) != 2:
         raise DataError(
             f"{unknown} is not known" if unknown else f"BASE and CANDIDATE are needed, not {len(rest)} folders"
         )
+    return rest[0], rest[1]
 
 
 def measure(options: argparse.Namespace, rest: Sequence[str], output: Path) -> int:

@@ -9,6 +9,7 @@ import yaml
 
 import compare
 from ctbench.compare.interleave import turns
+from ctbench.dut.base import Topology
 from ctbench.results import store
 from ctbench.results.comparison import Comparison
 
@@ -59,6 +60,73 @@ def test_runs_of_two_testbeds_are_refused_unless_it_is_asked_for(
     status, shown, _ = run(capsys, monkeypatch, old, new, "--different", *where)
     assert status == 0
     assert "NOT ALIKE: The machine" in shown
+
+
+def test_runs_that_are_not_like_the_candidate_can_be_left_out_and_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "old"
+    write_runs(old, around(TRUTH, 5))
+    elsewhere = record([TRUTH * 3], "old-elsewhere", environment=environment(machine={"kernel": "6.2"}))
+    store.write(elsewhere, old / "elsewhere")
+    new = write_runs(tmp_path / "new", around(TRUTH, 5, 1))
+    where = ["--outputdir", str(tmp_path / "out")]
+    status, _, _ = run(capsys, monkeypatch, str(old), new, *where)
+    assert status == 4
+    status, _, _ = run(capsys, monkeypatch, str(old), new, "--only-alike", *where)
+    assert status == 0
+    written = Comparison.model_validate_json((tmp_path / "out" / "compare.json").read_text())
+    assert written.base.records == 5
+    assert str(old / "elsewhere") not in written.base.folders
+    assert len(written.base.folders) == 5
+    (said,) = written.notes
+    assert "old-elsewhere" in said
+    assert "kernel" in said
+    page = (tmp_path / "out" / "compare.html").read_text()
+    assert "old-elsewhere" in page
+
+
+PUBLISHED = str(Path(__file__).parents[2] / "results" / "reference" / "ovs-3.0.0")
+
+
+def test_a_run_is_set_beside_published_figures_and_nothing_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write(record([48_200.0 * 2], topology=Topology(ruleset="conntrack")), tmp_path / "run")
+    out = tmp_path / "out"
+    status, shown, _ = run(capsys, monkeypatch, PUBLISHED, str(tmp_path / "run"), "--outputdir", str(out))
+    assert status == 0
+    table = shown.partition("2022, table 4: ")[2].partition("\n\n")[0]
+    theirs, ours = table.splitlines()[2:]
+    assert "Open vSwitch 3.0.0" in theirs
+    assert "48.2 k/s" in theirs
+    assert "this run" in ours
+    assert "96.4 k/s" in ours
+    assert "+100 %" in ours
+    assert "other hardware" in shown
+    assert max(map(len, shown.partition("The published")[0].splitlines())) <= 120
+    assert "2022, table 4" in (out / "report.html").read_text()
+    assert not (out / "compare.html").exists()
+
+
+def test_published_figures_are_no_candidate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = write_runs(tmp_path / "run", [TRUTH])
+    for sides in ((mine, PUBLISHED), (f"{mine},{PUBLISHED}", mine)):
+        status, _, said = run(capsys, monkeypatch, *sides, "--outputdir", str(tmp_path / "out"))
+        assert status == 4
+        assert "as BASE" in said
+
+
+def test_where_no_run_is_like_the_candidate_nothing_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = write_runs(tmp_path / "old", around(TRUTH, 2), environment=environment(machine={"kernel": "6.2"}))
+    new = write_runs(tmp_path / "new", around(TRUTH, 5, 1))
+    status, _, said = run(capsys, monkeypatch, old, new, "--only-alike", "--outputdir", str(tmp_path / "out"))
+    assert status == 4
+    assert "kernel" in said
 
 
 @pytest.mark.parametrize(

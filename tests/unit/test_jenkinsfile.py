@@ -9,7 +9,9 @@ import pytest
 import compare
 import report
 import sla
+from ctbench.compare.judge import ALPHA
 from ctbench.exit_status import ExitStatus
+from ctbench.results.statistics import least_p
 
 pytestmark = pytest.mark.unit
 
@@ -48,10 +50,19 @@ def test_the_measurement_is_a_command_line_that_sla_understands(monkeypatch: pyt
 
 def test_the_comparison_and_the_history_are_command_lines_too() -> None:
     (call,) = calls("compare")
-    _, sides = compare.arguments().parse_known_args(call)
-    assert sides == ["results/history/gate/12", "results/gate"]
-    (call,) = calls("report")
-    assert report.parse(call).outputdir == Path("results/builds")
+    options, sides = compare.arguments().parse_known_args(call)
+    assert options.only_alike
+    assert sides == ["results/history/gate", "results/gate"]
+    beside_previous, over_builds = (report.parse(call) for call in calls("report"))
+    assert beside_previous.runs == [Path("results/gate")]
+    assert beside_previous.reference == [Path("results/history/gate/12")]
+    assert over_builds.outputdir == Path("results/builds")
+
+
+def test_as_many_builds_are_kept_as_the_comparison_needs() -> None:
+    kept = int(re.search(r"head -n -(\d+)", TEXT)[1])  # type: ignore[index]
+    searches, tests = 5, 84
+    assert least_p(kept, searches) * tests < ALPHA
 
 
 def test_every_exit_status_of_a_run_has_a_result() -> None:

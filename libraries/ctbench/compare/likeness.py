@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ctbench.compare.side import Runs
 from ctbench.results.record import Record
+from ctbench.results.store import Stored
 from ctbench.units import quoted
 
 #: Facts that change from minute to minute and say nothing about the machine.
@@ -31,6 +33,23 @@ def differences(base: Runs, candidate: Runs) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def only_alike(base: Runs, candidate: Runs) -> Runs:
+    """The base without its runs that are not like the candidate. Where none is like it, all of them: then there is
+    nothing to compare with, and `differences` says why."""
+    kept: list[Stored] = []
+    left_out: list[str] = []
+    for run_id, stored in base.runs().items():
+        found = differences(Runs(base.name, (), tuple(stored), ()), candidate)
+        if found:
+            left_out.append(f"Run {run_id} of {base.name} was left out: {found[0]}")
+        else:
+            kept += stored
+    if not kept:
+        return base
+    folders = tuple(folder for folder in base.folders if any(each.path.is_relative_to(folder) for each in kept))
+    return replace(base, folders=folders, stored=tuple(kept), left_out=tuple(left_out))
+
+
 def notes(base: Runs, candidate: Runs) -> list[str]:
     """What a reader has to know though it forbids nothing, one sentence each."""
     found = []
@@ -38,7 +57,8 @@ def notes(base: Runs, candidate: Runs) -> list[str]:
     if len(tools) > 1:
         found.append(f"The sides were measured by different versions of this suite ({', '.join(tools)}).")
     for side in (base, candidate):
-        if len({record.run_id for record in side.records}) == 1:
+        found += side.left_out
+        if len(side.runs()) == 1:
             found.append(
                 f"{side.name} is one run: what differs from one start of the DUT to the next is not in its samples."
             )

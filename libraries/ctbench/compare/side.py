@@ -28,6 +28,8 @@ class Runs:
     folders: tuple[Path, ...]
     stored: tuple[Stored, ...]
     broken: tuple[Broken, ...]
+    #: A sentence for each run that was there and does not count.
+    left_out: tuple[str, ...] = ()
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -40,6 +42,13 @@ class Runs:
         for each in self.stored:
             if each.record.topology.datapath != CABLE.datapath:
                 found[each.record.topology, each.record.profile.name].append(each)
+        return found
+
+    def runs(self) -> dict[str, list[Stored]]:
+        """The records of each run by its id, in the order of their start."""
+        found: dict[str, list[Stored]] = defaultdict(list)
+        for each in self.stored:
+            found[each.record.run_id].append(each)
         return found
 
     def as_side(self) -> Side:

@@ -1,5 +1,6 @@
 """The published tables with a line of this run in each, as the 2022 article sets two releases beside each other."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ NOTE = (
     "Difference is that of connections per second against the line above it, as in the article; against this run, "
     "where the campaign shortened the connections, that of packets per second."
 )
+_ROW = "  {:<46} {:>12} {:>9} {:>14} {:>12} {:>19}"
+_COLUMNS = ("", "connections", "active", "throughput", "packets/s", "difference")
 
 
 def published_tables(newest: Sequence[Stored], references: References, output: Path) -> tuple[PublishedTable, ...]:
@@ -28,6 +31,22 @@ def published_tables(newest: Sequence[Stored], references: References, output: P
             tables.setdefault((figure.key, figure.profile, figure.number), []).append(figure)
     ordered = sorted(tables.items(), key=lambda item: item[0][2])
     return tuple(_table(figures, newest, output) for _, figures in ordered)
+
+
+def as_text(tables: Sequence[PublishedTable]) -> str:
+    """The tables that this run has a line in, for a console of 120 columns, and below them what the others were."""
+    shown = [table for table in tables if any(row.record for row in table.rows)]
+    lines: list[str] = []
+    for table in shown:
+        lines += [table.title, *(_ROW.format(*names) for names in (_COLUMNS, *map(_cells, table.rows))), ""]
+    others = len(tables) - len(shown)
+    if others:
+        lines += [f"{others} published tables are of topologies that this run has no figure for.", ""]
+    return "\n".join([*lines, *textwrap.wrap(NOTE, 120)])
+
+
+def _cells(row: PublishedRow) -> tuple[str, ...]:
+    return row.name, row.cps, row.active, row.throughput, row.pps, row.difference
 
 
 def _table(figures: Sequence[Published], newest: Sequence[Stored], output: Path) -> PublishedTable:

@@ -9,7 +9,7 @@ from packets import ACK, SYN, parse
 from wire import Handler, Wire
 
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import plan, timeline
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
@@ -42,6 +42,18 @@ def test_every_step_has_its_point_and_what_was_completed_in_it() -> None:
     # Some of those that count complete after the last step, some of those before it began earlier.
     assert sum(trial.timeline_completed) == pytest.approx(trial.completed, rel=0.1)
     assert trial.timeline_completed[0] > 0
+
+
+def test_every_step_of_a_stream_has_the_packets_that_came_in_it() -> None:
+    generator = SoftwareTrafficGenerator()
+    generator.connect_cable()
+    try:
+        trial = generator.run_trial(PacketProfile(name="stream", kind="packets"), 20_000, SECONDS)
+    finally:
+        generator.close()
+    assert len(trial.timeline_completed) == STEPS
+    assert sum(trial.timeline_completed) == pytest.approx(trial.completed, rel=0.01)
+    assert min(trial.timeline_completed) > 0
 
 
 def test_the_slowest_connection_is_the_slowest_of_a_step() -> None:

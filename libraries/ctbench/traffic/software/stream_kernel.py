@@ -167,7 +167,7 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
     # Half an interval apart, so that two directions are not a burst of two.
     due[1] = not_before[1] = float(start) + interval / 2
     slack = interval * _BURST
-    next_point = sustain
+    next_point = sustain + p[lay.TIMELINE_STEP]
     point = 0
     phase = 0
     while True:
@@ -176,15 +176,15 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
             phase = 1
             marks[0, :] = counts
             _link_work(-1, p, s)
-            next_point = sustain
+        if phase == 1:
+            while next_point <= min(now, end) and point < timeline.shape[0]:
+                timeline[point] = counts[lay.ALL_RECEIVED]
+                point += 1
+                next_point += p[lay.TIMELINE_STEP]
         if phase == 1 and now >= end:
             phase = 2
             marks[1, :] = counts
             _link_work(1, p, s)
-        if phase == 1 and now >= next_point and point < timeline.shape[0]:
-            timeline[point] = counts[lay.ALL_RECEIVED]
-            point += 1
-            next_point += p[lay.TIMELINE_STEP]
         for port in range(2 if both else 1):
             sent = 0
             while (

@@ -152,7 +152,8 @@ def compiled_kernel() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def as_ordinary_user(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Runs tests of this folder once more as an ordinary user; skips for who is one already."""
+    """Runs tests of this folder once more as an ordinary user, `only` those that pytest's -k chooses; skips for who is
+    one already."""
     if os.geteuid() != 0:
         pytest.skip("The tests run as an ordinary user already.")
     drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
@@ -160,15 +161,15 @@ def as_ordinary_user(request: pytest.FixtureRequest) -> Callable[..., None]:
     if LocalHost().run([*drop, "test", "-r", str(here / "conftest.py")], check=False).exit_status != 0:
         pytest.skip(f"An ordinary user cannot read this checkout ({REPOSITORY}).")
 
-    def run(*files: str, generator: bool = False) -> None:
+    def run(*files: str, generator: bool = False, only: str = "") -> None:
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         # Otherwise pytest would use root's folder for temporary files.
         user = {"LOGNAME": "nobody", "USER": "nobody", "HOME": "/nonexistent"}
         if generator:  # nobody has no folder that numba could keep what it compiles in
             user["NUMBA_CACHE_DIR"] = str(request.getfixturevalue("compiled_kernel"))
-        paths = [str(here / file) for file in files]
+        chosen = ["-k", only, *(str(here / file) for file in files)]
         done = LocalHost().run(
-            [*drop, *command, "--rootdir", str(REPOSITORY), "-c", str(REPOSITORY / "pyproject.toml"), *paths],
+            [*drop, *command, "--rootdir", str(REPOSITORY), "-c", str(REPOSITORY / "pyproject.toml"), *chosen],
             timeout=180,
             check=False,
             env=user,

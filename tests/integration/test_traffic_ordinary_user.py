@@ -9,4 +9,5 @@ def test_traffic_passes_as_an_ordinary_user_too(as_ordinary_user: Callable[..., 
 
 
 def test_traffic_passes_the_kernel_as_an_ordinary_user_too(as_ordinary_user: Callable[..., None]) -> None:
-    as_ordinary_user("test_traffic_interfaces.py", generator=True)
+    # What may differ are sockets, threads and tables; one kind of translation is as good as another for that.
+    as_ordinary_user("test_traffic_interfaces.py", generator=True, only="not dnat and not masquerade")

@@ -102,6 +102,13 @@ def test_a_yardstick_that_is_only_at_least_gives_no_costs() -> None:
     assert cost_charts([router("forward", 800_000, "range"), router("iptables-snat", 400_000)]) == []
 
 
+def test_more_than_plain_forwarding_is_said_to_be_the_machines_doing() -> None:
+    (chart,) = cost_charts([router("forward", 500_000), router("iptables-snat", 700_000)])
+    assert "machine was slower during plain forwarding" in chart.caption
+    (chart,) = cost_charts([router("forward", 500_000), router("iptables-snat", 520_000)])
+    assert "machine" not in chart.caption
+
+
 def test_what_costs_at_most_is_said_and_is_not_the_headline() -> None:
     (chart,) = cost_charts([router("forward", 800_000), router("iptables-snat", 200_000, "range")])
     assert chart.shares[1].text == "at least 200.0 k pps · 25.0 %"
@@ -180,7 +187,7 @@ def test_history_has_a_chart_for_each_test_of_several_runs() -> None:
     (chart,) = history_charts([runs, [made_up_record()]])
     assert [point.y for point in chart.series[0].points] == [400_000, 40_000]
     assert [item.text for item in chart.legend] == ["met", "missed"]
-    assert chart.caption == "2 runs; the newest has 40.0 k/s, -90.0 % against the first."
+    assert chart.caption == "2 runs; the newest has 40.0 k/s, \u221290.0 % against the first."
 
 
 @pytest.mark.parametrize(("length", "step"), [(1.0, 0.5), (100, 50), (1_300_000, 500_000), (0.03, 0.01)])

@@ -56,11 +56,12 @@ def markdown(comparison: Comparison) -> str:
 def method(comparison: Comparison) -> str:
     """How it was judged, for a reader who has nothing but the page."""
     least = f"{comparison.least_difference * 100:g} %"
+    tests = "one test" if comparison.family == 1 else f"{comparison.family} tests"
     return (
         "Medians of the samples; spread is (maximum - minimum) / median. *Regressed*: the median fell by more than "
         f"{least} and by more than the search can tell, and the exact one-sided permutation test of the ranks, "
-        f"corrected for {comparison.family} tests (Holm), gives p < {comparison.alpha:g}. *Not measurable*: with so "
-        "few samples no p could be that small, or a side measured nothing."
+        f"corrected for {tests} (Holm), gives p < {comparison.alpha:g}. *Not measurable*: with so few samples no p "
+        "could be that small, or a side measured nothing."
     )
 
 

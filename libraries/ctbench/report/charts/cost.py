@@ -14,6 +14,8 @@ _LEGEND = (
     LegendItem("bar", "measured", "rate, as a share of plain forwarding"),
     LegendItem("line", "floor", "least share that is promised"),
 )
+#: Nothing makes a DUT faster than plain forwarding; this much is within what two searches differ by.
+_MORE_THAN_ALL = 1.1
 
 
 def cost_charts(records: Sequence[Record]) -> list[ShareChart]:
@@ -69,6 +71,8 @@ def _chart(one: Record, whole: float, others: Sequence[Record]) -> ShareChart:
     if sure:
         dearest = sure[-1]
         caption = f"{caption[:-1]}; {dearest.label} leaves {format_share(dearest.share)} of that."
+    if max(share.share for share in shares) > _MORE_THAN_ALL:
+        caption += " More than 100 % is left where the machine was slower during plain forwarding: measure again."
     legend = _LEGEND if any(share.floor for share in shares) else _LEGEND[:1]
     return ShareChart(
         title=f"{words.datapath(one.topology.datapath)}, "

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ctbench.report import words
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
 from ctbench.results.record import Record, Word
-from ctbench.units import format_margin, parse_number
+from ctbench.units import parse_number
 
 _MARKS: dict[Word, Mark] = {"met": "dot", "missed": "cross", "not measured": "ring"}
 _STYLES: dict[Word, str] = {"met": "run-met", "missed": "run-missed", "not measured": "run-unmeasured"}
@@ -33,7 +33,7 @@ def _chart(records: Sequence[Record]) -> XyChart:
             legend.append(LegendItem(mark, _STYLES[word], word))
     floor = newest.floors.cps if unit == "connections" else newest.floors.pps
     guides = [_floor_guide(floor, newest)] if floor else []
-    change = f", {format_margin((rates[-1] / rates[0] - 1) * 100)} against the first" if rates[0] else ""
+    change = f", {words.margin((rates[-1] / rates[0] - 1) * 100)} against the first" if rates[0] else ""
     return XyChart(
         title=newest.test,
         caption=f"{words.plural(len(records), 'run')}; the newest has {words.rate(rates[-1], unit)}{change}.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ctbench.dut.base import Topology
+from ctbench.dut.base import Problem, Topology
 from ctbench.dut.ovs.counters import new_drops, since
 from ctbench.dut.ovs.health import log_problems, process_problem
 from ctbench.dut.ovs.instance import ProcessIdentity
@@ -11,7 +11,7 @@ from ctbench.dut.ovs.parse import PortCounters
 from ctbench.dut.ovs.readback import differing_devices, differing_options, differing_queues
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
-from ctbench.dut.ovs.starvation import starvation_problem
+from ctbench.dut.ovs.starvation import ThreadTimes, sharing_problems
 from ctbench.hosts.machine import Hugepages, Placement
 
 pytestmark = pytest.mark.unit
@@ -145,13 +145,29 @@ def test_a_build_of_ones_own_is_found_below_its_prefix() -> None:
     assert all(path.startswith("/opt/x/") for path in OvsInstallation(prefix="/opt/x").files)
 
 
-def test_a_pmd_thread_that_waited_for_its_cpu_is_a_disturbance_with_its_share() -> None:
-    problem = starvation_problem({7: 1_000, 8: 5_000}, {7: 1_000, 8: 40_005_000, 9: 10**12}, seconds=2)
+def sharing(before: ThreadTimes, now: ThreadTimes, with_generator: bool = True) -> list[Problem]:
+    return sharing_problems(before, now, 2, with_generator=with_generator)
 
-    assert problem and problem.severity == "disturbed"
-    assert problem.text == "Other processes took 2.0 % of a PMD CPU of the DUT."
+
+def test_a_pmd_thread_that_waited_for_its_cpu_is_a_disturbance_with_its_share() -> None:
+    before, now = ThreadTimes({7: 1_000, 8: 5_000}), ThreadTimes({7: 1_000, 8: 40_005_000, 9: 10**12})
+    assert sharing(before, now) == [Problem("disturbed", "Other processes took 2.0 % of a PMD CPU of the DUT.")]
 
 
 def test_a_pmd_thread_that_hardly_waited_is_fine_and_so_is_a_kernel_that_does_not_say() -> None:
-    assert starvation_problem({7: 0}, {7: 19_000_000}, seconds=2) is None
-    assert starvation_problem({}, {}, seconds=2) is None
+    assert sharing(ThreadTimes({7: 0}), ThreadTimes({7: 19_000_000})) == []
+    assert sharing(ThreadTimes(), ThreadTimes()) == []
+
+
+def test_what_ovs_did_on_the_generators_cpu_is_said_with_its_share_and_judges_nothing() -> None:
+    before, now = ThreadTimes({}, {3: 5, 4: 7}), ThreadTimes({}, {3: 200_000_005, 4: 60_000_007, 5: 10**12})
+    (problem,) = sharing(before, now)
+    assert problem.severity == "warning"
+    assert problem.text == "Threads of OVS that are no PMD threads took 13 % of the traffic generator's CPU."
+    assert sharing(before, now, with_generator=False) == []
+    assert sharing(before, ThreadTimes({}, {3: 30_000_005, 4: 7})) == []
+
+
+def test_answering_questions_in_a_short_time_is_no_share_of_a_trial() -> None:
+    before, now = ThreadTimes({}, {3: 0}), ThreadTimes({}, {3: 15_000_000})
+    assert sharing_problems(before, now, 0.1, with_generator=True) == []

@@ -28,7 +28,7 @@ from ctbench.dut.ovs.parse import (
 from ctbench.dut.ovs.readback import differences, differing_threads
 from ctbench.dut.ovs.ruleset import Ruleset, read_ruleset
 from ctbench.dut.ovs.settings import ConntrackSettings, OvsInstallation
-from ctbench.dut.ovs.starvation import read_waited, starvation_problem
+from ctbench.dut.ovs.starvation import read_thread_times, sharing_problems
 from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus
 from ctbench.errors import MissingResource, TestbedError
@@ -162,7 +162,7 @@ class OvsDpdkDut:
         if problem:
             self._save_log()
             return problems
-        problems += self._starvation(self._trial)
+        problems += self._sharing(self._trial)
         lost = new_drops(self._trial.ports, self._read_ports())
         return problems + [Problem("warning", f"OVS lost {count} packets: {name}.") for name, count in lost.items()]
 
@@ -275,17 +275,18 @@ class OvsDpdkDut:
 
     def _start_of_trial(self) -> TrialStart:
         running = self._running()
-        waited = read_waited(self._host, running.pid)
-        start = TrialStart(running, self._log.size(), self._read_ports(), waited, time.monotonic())
+        times = read_thread_times(self._host, running.pid)
+        start = TrialStart(running, self._log.size(), self._read_ports(), times, time.monotonic())
         self.control.appctl("dpif-netdev/pmd-stats-clear")
         return start
 
-    def _starvation(self, start: TrialStart) -> list[Problem]:
-        if self._applied is None or self._applied[2].oversubscribed:  # then nothing is measured anyway
+    def _sharing(self, start: TrialStart) -> list[Problem]:
+        placement = self._applied[2] if self._applied else None
+        if placement is None or placement.oversubscribed:  # then nothing is measured anyway
             return []
-        waited = read_waited(self._host, start.process.pid)
-        problem = starvation_problem(start.waited, waited, time.monotonic() - start.at_s)
-        return [problem] if problem else []
+        times = read_thread_times(self._host, start.process.pid)
+        beside = set(placement.housekeeping) == set(placement.generator)
+        return sharing_problems(start.times, times, time.monotonic() - start.at_s, with_generator=beside)
 
     def _running(self) -> ProcessIdentity:
         process = self._instance.vswitchd()

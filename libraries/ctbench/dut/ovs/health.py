@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ctbench.dut.base import Problem
 from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.parse import LogLine, PortCounters, parse_log_line
+from ctbench.dut.ovs.starvation import ThreadTimes
 
 #: Severities after which nothing that OVS did can be trusted.
 FATAL_SEVERITIES = ("EMER", "ERR")
@@ -24,8 +25,8 @@ class TrialStart:
     log_size: int
     #: OpenFlow port -> counters.
     ports: Mapping[int, PortCounters]
-    #: `read_waited`, and when that was, in seconds of a clock that never steps back.
-    waited: Mapping[int, int]
+    times: ThreadTimes
+    #: When this was, in seconds of a clock that never steps back.
     at_s: float
 
 

@@ -130,6 +130,21 @@ def test_a_capacity_below_which_the_longer_trial_fails_is_stepped_down() -> None
     assert result.proof.trial.duration_s == 3
 
 
+def test_a_dut_that_slows_down_under_the_search_is_not_said_to_do_nothing() -> None:
+    tried: list[float] = []
+
+    def slows(load: float, duration: float) -> Observation:
+        tried.append(load)
+        return seen(load=load, duration=duration, loss=0.05 if load > (450_000 if len(tried) < 4 else 300_000) else 0.0)
+
+    result = search(slows, LO, HI, how(recheck=False, final_retries=1), hint=440_000)
+    assert tried[0] == 440_000
+    assert 150_000 < result.capacity <= 300_000
+    assert result.proof is not None
+    assert result.proof.trial.duration_s == 3
+    assert result.upper is not None and result.upper > 300_000
+
+
 def test_a_disturbed_final_trial_is_made_once_more_at_the_same_load() -> None:
     def stumbles(load: float, duration: float) -> Observation:
         finals.append(load) if duration > 2 else None

@@ -205,6 +205,19 @@ class BisectionSearch:
             return
         if self._lower():
             self.note = " (this load held in the search, no longer trial confirmed it)"
+        else:
+            self._descend(factor)
+
+    def _descend(self, factor: float) -> None:
+        """Nothing held: step down from the lowest load that failed, farther each time, to the end of the range. That
+        something is missed is known by then; a DUT that does most of what was promised is not one that does nothing."""
+        load = self._upper() or self.lo
+        while load > self.lo:
+            factor *= factor
+            load = max(self.lo, load / factor)
+            if self._try(load, "final"):
+                self.confirmed = load
+                return
 
     # Results.
 

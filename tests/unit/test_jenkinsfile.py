@@ -59,6 +59,11 @@ def test_the_comparison_and_the_history_are_command_lines_too() -> None:
     assert over_builds.outputdir == Path("results/builds")
 
 
+def test_the_history_is_there_before_anything_may_fail_and_nothing_of_an_older_build() -> None:
+    steps = [TEXT.index(step) for step in ("git clean -ffdxq results", "copyArtifacts(projectName", "'./run setup'")]
+    assert steps == sorted(steps)
+
+
 def test_as_many_builds_are_kept_as_the_comparison_needs() -> None:
     kept = int(re.search(r"head -n -(\d+)", TEXT)[1])  # type: ignore[index]
     searches, tests = 5, 84

@@ -11,7 +11,7 @@ from ctbench.dut.ovs.parse import PortCounters
 from ctbench.dut.ovs.readback import differing_devices, differing_options, differing_queues
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
-from ctbench.dut.ovs.starvation import ThreadTimes, sharing_problems
+from ctbench.dut.ovs.sharing import ThreadTimes, sharing_problems
 from ctbench.hosts.machine import Hugepages, Placement
 
 pytestmark = pytest.mark.unit

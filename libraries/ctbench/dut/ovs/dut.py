@@ -28,7 +28,7 @@ from ctbench.dut.ovs.parse import (
 from ctbench.dut.ovs.readback import differences, differing_threads
 from ctbench.dut.ovs.ruleset import Ruleset, read_ruleset
 from ctbench.dut.ovs.settings import ConntrackSettings, OvsInstallation
-from ctbench.dut.ovs.starvation import read_thread_times, sharing_problems
+from ctbench.dut.ovs.sharing import read_thread_times, sharing_problems
 from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus
 from ctbench.errors import MissingResource, TestbedError

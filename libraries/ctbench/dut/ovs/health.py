@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ctbench.dut.base import Problem
 from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.parse import LogLine, PortCounters, parse_log_line
-from ctbench.dut.ovs.starvation import ThreadTimes
+from ctbench.dut.ovs.sharing import ThreadTimes
 
 #: Severities after which nothing that OVS did can be trusted.
 FATAL_SEVERITIES = ("EMER", "ERR")

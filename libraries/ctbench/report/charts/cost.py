@@ -72,7 +72,7 @@ def _chart(one: Record, whole: float, others: Sequence[Record]) -> ShareChart:
         dearest = sure[-1]
         caption = f"{caption[:-1]}; {dearest.label} leaves {format_share(dearest.share)} of that."
     if max(share.share for share in shares) > _MORE_THAN_ALL:
-        caption += " More than 100 % is left where the machine was slower during plain forwarding: measure again."
+        caption += " More than 100 %: the machine was probably slower during plain forwarding, so measure again."
     legend = _LEGEND if any(share.floor for share in shares) else _LEGEND[:1]
     return ShareChart(
         title=f"{words.datapath(one.topology.datapath)}, "

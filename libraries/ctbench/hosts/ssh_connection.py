@@ -62,7 +62,7 @@ class SshConnection:
         client = CheckedClient(name, config)
         self._clients.insert(0, client)
         client.log_in(password, sock)
-        return client.client.get_transport()
+        return client.transport
 
     def command(self, line: str) -> paramiko.Channel:
         """Have the login shell run `line`; the channel is its standard input, output and error."""
@@ -126,7 +126,7 @@ class SshConnection:
 
     def _transports(self) -> list[paramiko.Transport]:
         """That of the host first."""
-        return [client.client.get_transport() for client in list(self._clients)]
+        return [client.transport for client in list(self._clients)]
 
     def _give_up(self) -> None:
         self._silent = True

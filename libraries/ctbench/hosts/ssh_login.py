@@ -8,7 +8,7 @@ from pathlib import Path
 
 import paramiko
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
-from SSHLibrary.client import SSHClient
+from SSHLibrary import SSHClient
 
 from ctbench.errors import ConfigError, TestbedError
 from ctbench.host_config import SshConfig
@@ -43,24 +43,34 @@ class _AcceptAny(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
         """The testbed file says that any will do."""
 
 
-class CheckedClient(SSHClient):  # type: ignore[misc]
-    """SSHLibrary's client, less its trust: that one takes any host key, and goes on after one was refused."""
+class CheckedClient:
+    """SSHLibrary's client, less its trust: that one takes any host key, and goes on after one was refused.
+
+    The library makes and closes the connection's paramiko client, its public attribute; the login is paramiko's own.
+    """
 
     def __init__(self, host: str, config: SshConfig) -> None:
         self._host = host
         self._ssh = config
-        super().__init__(config.address, port=config.port, timeout=config.connect_timeout_s)
+        self._of_library = SSHClient(config.address, port=config.port, timeout=config.connect_timeout_s)
+        self._client: paramiko.SSHClient = self._of_library.client
+        self._client.set_log_channel(QUIET)
+        self._client.set_missing_host_key_policy(
+            _RefuseUnknown(host, config) if config.check_host_key else _AcceptAny()
+        )
+        known = self._client.get_host_keys()
+        for name, key in _known_keys(host, config) if config.check_host_key else ():
+            if key.get_name() not in (known.lookup(name) or ()):
+                known.add(name, key.get_name(), key)
 
-    def _get_client(self) -> paramiko.SSHClient:
-        client = paramiko.SSHClient()
-        client.set_log_channel(QUIET)
-        client.set_missing_host_key_policy(_AcceptAny())
-        if self._ssh.check_host_key:
-            client.set_missing_host_key_policy(_RefuseUnknown(self._host, self._ssh))
-            for name, key in _known_keys(self._host, self._ssh):
-                if key.get_name() not in (client.get_host_keys().lookup(name) or ()):
-                    client.get_host_keys().add(name, key.get_name(), key)
-        return client
+    @property
+    def transport(self) -> paramiko.Transport:
+        """What carries the sessions, once logged in."""
+        return self._client.get_transport()
+
+    def close(self) -> None:
+        """Let go of the connection. May be called twice."""
+        self._of_library.close()
 
     def log_in(self, password: Password | None, sock: "socket.socket | paramiko.Channel") -> None:
         """Log in over `sock`, with the key, else with the password, else with the agent and ~/.ssh.
@@ -70,7 +80,7 @@ class CheckedClient(SSHClient):  # type: ignore[misc]
         key = _load_key(self._host, config, password) if config.key else None
         alone = key is None and password is None
         with self._refusals():
-            self.client.connect(
+            self._client.connect(
                 config.address,
                 config.port,
                 config.user,
@@ -82,7 +92,7 @@ class CheckedClient(SSHClient):  # type: ignore[misc]
                 auth_timeout=LOGIN_TIMEOUT_S,
                 sock=sock,
             )
-        self.client.get_transport().set_keepalive(config.keepalive_s)
+        self.transport.set_keepalive(config.keepalive_s)
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

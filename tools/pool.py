@@ -1,24 +1,22 @@
 """`./run sla --testbeds a,b`: runs suites side by side with pabot, each process on a testbed of its own.
 
-pabot runs in this process and starts one of Robot Framework for each suite file, as many at once as there are testbeds.
-A process takes its testbed from here (`ConntrackSLA.pool`), as one of pabot's value sets, and keeps it until it ends.
+pabot runs in a process of its own (`pool_pabot.py`) and starts another for each suite file (`pool_suite.py`), as many
+at once as there are testbeds. Each of these takes a testbed (`ctbench.testbed_share`) and keeps it until it ends.
 """
 
-import io
 import os
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pabot import pabot
-from pabot.pabotlib import _PabotLib
-from pabot.robotremoteserver import RobotRemoteServer
 from robot.conf import RobotSettings
 from robot.errors import DataError
 from robot.model import ModelModifier
@@ -26,7 +24,7 @@ from robot.output import LOGGER
 from robot.run import RobotFramework
 from robot.running import TestSuite, TestSuiteBuilder
 
-from ctbench.exit_status import MISTAKES_FILE, ROBOT_INVALID_DATA, note_mistake
+from ctbench.exit_status import MISTAKES_FILE, ROBOT_CRASHED, ROBOT_INVALID_DATA, note_mistake
 from ctbench.pool_run import new_run_id
 from ctbench.report import console
 from ctbench.report.material import PABOT_RESULTS, read_material
@@ -34,14 +32,20 @@ from ctbench.results import without_record
 from ctbench.results.record import RecordError, from_json
 from ctbench.results.without_record import WithoutRecord
 from ctbench.testbed_pool import Member
+from ctbench.testbed_share import CONSOLE_FILE, Share, Shares
+from pool_arguments import absolute_folders, for_pabot
 
-#: The order of the suites, for pabot, in the folder of the run.
-_ORDER = ".suites-in-order"
-#: Seconds that the processes get to end by themselves when the run is stopped.
+PABOT = Path(__file__).with_name("pool_pabot.py")
+SUITE = Path(__file__).with_name("pool_suite.py")
+#: In the folder of the run while it lasts: pabot's current folder, where it keeps a file of its own.
+FOLDER = ".pool"
+#: In that folder: the order of the suites, what pabot starts for each, what it says, and the shares.
+_ORDER, _START, _SAID, _SHARES = "suites-in-order", "start-suite.sh", "pabot.txt", "shares"
+#: Seconds that the processes get to end when the run is stopped, or pabot was killed.
 _GRACE_S = 20.0
 #: Of what a process said before it was lost, characters shown.
 _SHOWN = 1000
-#: Seconds between two looks for new records.
+#: Seconds between two looks for new records, and for processes that were killed.
 _WATCH_S = 0.5
 
 
@@ -80,30 +84,16 @@ def select(arguments: Sequence[str]) -> Selection:
     return Selection("" if suite.source else suite.name, found)
 
 
-class ValueSets(_PabotLib):  # type: ignore[misc] # pabot has no types
-    """pabot's value sets, one for each testbed. One is free again as soon as its process has ended."""
-
-    def __init__(self, members: Sequence[Member], output: Path, run_id: str) -> None:
-        super().__init__()
-        for member in members:
-            # The name is in it: pabot takes sets with the same values for one.
-            values: dict[str, Any] = {"name": member.name, "testbed": member.testbed, "cpus": list(member.cpus)}
-            self.add_value_to_set(member.name, values | {"run_id": run_id, "output": str(output)})
-
-    def is_ignored_execution(self, caller_id: str) -> bool:
-        """pabot asks this when a process has ended, however it ended."""
-        self.release_value_set(caller_id)
-        return bool(super().is_ignored_execution(caller_id))
-
-
 class _Stop:
     """Ends the processes when the run is told to end: they write their results, as a single one does."""
 
-    def __init__(self) -> None:
+    def __init__(self, shares: Shares) -> None:
+        self._shares = shares
         self._told = False
 
     def __call__(self, *_: object) -> None:
-        pabot.CTRL_C_PRESSED = True  # nothing new is started
+        with suppress(OSError):  # the run is over
+            self._shares.stop()
         self._send(signal.SIGKILL if self._told else signal.SIGTERM)
         if not self._told:
             self._told = True
@@ -111,10 +101,10 @@ class _Stop:
             last.daemon = True
             last.start()
 
-    @staticmethod
-    def _send(number: signal.Signals) -> None:
-        for process in list(pabot._ensure_process_manager().processes):
-            process.send_signal(number)  # not to one that has ended: Popen knows
+    def _send(self, number: signal.Signals) -> None:
+        for process in self._shares.holders():
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
 
 
 class _Watch(threading.Thread):
@@ -159,46 +149,94 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str]) -> in
     except DataError as error:
         print(f"[ ERROR ] {error}", file=sys.stderr)
         return ROBOT_INVALID_DATA
-    order = output / _ORDER
-    order.write_text("".join(f"--suite {name}\n" for name in selection.suites), encoding="utf-8")
     run_id = new_run_id()
-    server = RobotRemoteServer(ValueSets(members, output, run_id), port=0, serve=False)
-    uri = f"127.0.0.1:{server.activate()}"
-    # In a thread and not in a process, as pabot would have it: then it cannot outlive us.
-    threading.Thread(target=server.serve, args=[False], daemon=True).start()
-    stop = _Stop()
-    _adapt_pabot(uri, stop)
-    before = signal.signal(signal.SIGTERM, stop)
-    watch = _Watch(output)
-    print(f"{len(selection.suites)} suites on {', '.join(_said(member) for member in members)}", flush=True)
-    watch.start()
-    try:
-        status = pabot.main_program([
-            "--no-pabotlib", "--processes", str(len(members)), "--pabotconsole", "none", "--ordering", str(order),
-            *(["--name", selection.name] if selection.name else []), "--variable", "TESTBED_POOL:yes", *arguments,
-        ])  # fmt: skip
-    finally:
-        watch.end()
-        signal.signal(signal.SIGTERM, before)
-        order.unlink()
-    lost = gather(output, selection)
+    offered = [Share(each.name, each.testbed, each.cpus, run_id, str(output)) for each in members]
+    with _own_folder(output) as folder:
+        shares = Shares(folder / _SHARES)
+        shares.offer(offered)
+        print(f"{len(selection.suites)} suites on {', '.join(_said(member) for member in members)}", flush=True)
+        with _watched(output), _stopped_by_signals(shares):
+            ended = _run_pabot(len(members), folder, selection, arguments)
+            deadline = time.monotonic() + _GRACE_S
+            while ended < 0 and shares.holders() and time.monotonic() < deadline:  # the kernel is about to kill them
+                time.sleep(_WATCH_S)
+        lost = gather(output, selection)
+        status = status_of_pabot(ended, lost, _read(folder / _SAID))
     if (output / "records").is_dir():
         newest = [each.record for each in read_material([output]).newest]
         print(f"\n{console.summary([record for record in newest if record.run_id == run_id])}")
-    # pabot takes results that are missing for wrong usage; here the records say what the rest came to.
-    return 1 if lost and status == ROBOT_INVALID_DATA else int(status)
+    return status
 
 
-def _adapt_pabot(uri: str, stop: _Stop) -> None:
-    """What pabot 5.2 has no options for."""
-    # A process looks for its value set here.
-    pabot._PABOTLIBURI = uri
-    # Its own handler ends the processes by force, and replaces what they had found by a failure of each test.
-    pabot.keyboard_interrupt = stop
-    # It keeps names of suites in the current folder.
-    pabot._open_pabotsuitenames = lambda _mode: io.StringIO()
-    # It starts `robot`, which is beside the Python that runs this.
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+@contextmanager
+def _own_folder(output: Path) -> Iterator[Path]:
+    """A folder in `output` for as long as the run lasts. One of a run that was killed is cleared away."""
+    folder = output / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _watched(output: Path) -> Iterator[None]:
+    watch = _Watch(output)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.end()
+
+
+@contextmanager
+def _stopped_by_signals(shares: Shares) -> Iterator[None]:
+    stop = _Stop(shares)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run_pabot(processes: int, folder: Path, selection: Selection, arguments: Sequence[str]) -> int:
+    """Run pabot to its end; its exit status, negative where a signal ended it."""
+    start = [sys.executable, str(SUITE), str(folder / _SHARES)]
+    # pabot takes a command with blanks in it to pieces.
+    (folder / _START).write_text(f'cd {shlex.quote(str(Path.cwd()))} && exec {shlex.join(start)} "$@"\n')
+    (folder / _ORDER).write_text("".join(f"--suite {name}\n" for name in selection.suites), encoding="utf-8")
+    own = ["--command", "sh", _START, "--end-command", "--no-pabotlib", "--processes", str(processes)]
+    own += ["--pabotconsole", "none", "--ordering", _ORDER]
+    environment = {name: value for name, value in os.environ.items() if name != "ROBOT_OPTIONS"}  # read already
+    # For the Rebot that pabot starts, which is beside the Python that runs this.
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    environment["PYTHONPATH"] = absolute_folders(os.environ.get("PYTHONPATH", ""))
+    with (folder / _SAID).open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, str(PABOT), str(os.getpid()), *own, *for_pabot(arguments, selection.name)],
+            cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+        )  # fmt: skip
+    try:
+        return process.wait()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def status_of_pabot(status: int, lost: int, said: str) -> int:
+    """What Robot Framework would have returned, from what pabot returned and how many suites have no results."""
+    if status < 0:
+        name = signal.Signals(-status).name
+        print(f"run: pabot was ended by {name}: what was measured is kept, output.xml is not.", file=sys.stderr)
+        return 1
+    if status == ROBOT_INVALID_DATA and lost:
+        # pabot takes results that are missing for wrong usage; here the records say what the rest came to.
+        return 1
+    if status in (ROBOT_INVALID_DATA, ROBOT_CRASHED):
+        print(f"run: pabot failed with exit status {status}. {said.strip()[-_SHOWN:]}".rstrip(), file=sys.stderr)
+    return status
 
 
 def _said(member: Member) -> str:
@@ -213,8 +251,9 @@ def gather(output: Path, selection: Selection) -> int:
     noted: list[WithoutRecord] = []
     for number, (suite, tests) in enumerate(selection.suites.items()):
         part = output / PABOT_RESULTS / str(number)
-        said = "".join(_read(part / f"robot_{stream}.out") for stream in ("stdout", "stderr"))
-        if part.is_dir():
+        began = (part / CONSOLE_FILE).exists()
+        said = _read(part / CONSOLE_FILE) or "".join(_read(path) for path in sorted(part.glob("*.out")))
+        if began:
             _fresh(output / "console" / f"{number}.txt").write_text(said, encoding="utf-8")
         for kind in ("dut", "generator"):
             if (part / kind).is_dir():
@@ -227,7 +266,7 @@ def gather(output: Path, selection: Selection) -> int:
         # Robot Framework writes it as it goes.
         if not _read(part / "output.xml").endswith("</robot>\n"):
             lost += 1
-            reason = "The process of this suite was killed." if part.is_dir() else "The run was stopped before."
+            reason = "The process of this suite was killed." if began else "The run was stopped before."
             left = [test for test in tests if test not in {each.test for each in noted if each.suite == suite}]
             noted += [WithoutRecord(suite=suite, test=test, outcome="failed", reason=reason) for test in left]
             print(f"run: {suite}: {reason} {said.strip()[-_SHOWN:]}".rstrip(), file=sys.stderr)
@@ -238,7 +277,8 @@ def gather(output: Path, selection: Selection) -> int:
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    """Its text, empty where there is none. The last line of a process that was killed may end within a character."""
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 def _fresh(path: Path) -> Path:

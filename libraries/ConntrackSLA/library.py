@@ -104,7 +104,7 @@ class ConntrackSLA:
             return
         output = _output_folder()
         try:
-            share = pool.take()
+            share = pool.share()
             testbed = share.testbed if share else testbed
             settings = Settings.load(testbed, campaign, sla, reference)
             preflight.check_machine(settings.testbed)
@@ -112,7 +112,7 @@ class ConntrackSLA:
             if isinstance(error, ConfigError):
                 note_mistake(output, str(error))
             raise FatalError(str(error)) from None
-        self._run = AcceptanceRun(settings, output, _say, share.run if share else None)
+        self._run = AcceptanceRun(settings, output, _say, pool.pool_run(share) if share else None)
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
         """Listener method: notes a test that was skipped, or failed, before it left a record, for the report."""

@@ -18,6 +18,7 @@ from integration.test_suites_runs import Run, assert_nothing_is_left, traces
 from robot.api import ExecutionResult
 
 from ctbench.results.record import Record
+from ctbench.testbed_share import CONSOLE_FILE
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -38,8 +39,8 @@ def starter(folder: Path) -> tuple[Start, list[Run]]:
     def start(*options: str, testbeds: int = 2) -> Run:
         place = folder / str(len(runs))
         (place / "tools").mkdir(parents=True)
-        for name in ("sla.py", "pool.py"):  # results/latest of their checkout is the developer's
-            shutil.copy(ROOT / "tools" / name, place / "tools")
+        for source in (ROOT / "tools").glob("*.py"):  # results/latest of their checkout is the developer's
+            shutil.copy(source, place / "tools")
         chosen = ["--testbeds", ",".join([str(testbed)] * testbeds)] if testbeds else ["-v", f"TESTBED:{testbed}"]
         where = ["--outputdir", str(place / "output"), "-v", f"SLA:{HERE / 'floors.yaml'}", *chosen]
         runs.append(Run([sys.executable, str(place / "tools" / "sla.py"), *where, *options, str(SUITES)], place))
@@ -200,11 +201,11 @@ def measuring(run: Run) -> list[int]:
     run.wait_until(lambda: consoles(run).count("long-lived") + consoles(run).count("Long-Lived") >= 2
                    and len(list((run.output / "records").glob("*.json"))) == 1)  # fmt: skip
     run.wait_until(lambda: consoles(run).count("set-up p99") >= 3)
-    return [pid for pid, command in run.processes().items() if "robot_argfile.txt" in command]
+    return [pid for pid, command in run.processes().items() if "pool_suite.py" in command]
 
 
 def consoles(run: Run) -> str:
-    return "".join(path.read_text() for path in run.output.glob("pabot_results/*/robot_stdout.out"))
+    return "".join(path.read_text() for path in run.output.glob(f"pabot_results/*/{CONSOLE_FILE}"))
 
 
 def test_the_testbed_of_a_process_that_was_killed_goes_to_the_next_suite(start: Start) -> None:

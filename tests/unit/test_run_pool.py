@@ -14,10 +14,9 @@ from ctbench.results import without_record
 from ctbench.results.record import PoolMember
 from ctbench.results.store import write
 from ctbench.results.without_record import WithoutRecord
-from ctbench.testbed_pool import Member
+from ctbench.testbed_share import CONSOLE_FILE
 
 from .simulated import made_up_record
-from .test_testbed_pool import a_testbed
 
 pytestmark = pytest.mark.unit
 
@@ -85,45 +84,38 @@ def test_several_folders_keep_the_name_that_robot_gives_them() -> None:
     assert pool.select(folders).name == "OVS-DPDK & Bridges"
 
 
-def test_no_two_processes_have_one_testbed_and_a_dead_one_gives_its_own_back(tmp_path: Path) -> None:
-    members = [Member(f"local#{number}", "local", a_testbed(), (number,)) for number in (1, 2)]
-    sets = pool.ValueSets(members, tmp_path, "run-1")
-    first, second = sets.acquire_value_set("a"), sets.acquire_value_set("b")
-    assert [first[1]["name"], second[1]["name"]] == ["local#1", "local#2"]
-    assert (first[1]["cpus"], first[1]["output"], first[1]["run_id"]) == ([1], str(tmp_path), "run-1")
-    assert sets.acquire_value_set("c") == (None, None)
-    assert sets.is_ignored_execution("a") is False  # what pabot asks when a process is gone
-    assert sets.acquire_value_set("c")[1]["name"] == "local#1"
-
-
 def test_what_the_processes_left_is_put_where_a_single_one_leaves_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    suites = {f"S{number}": ["T", "U"] for number in range(4)}
+    suites = {f"S{number}": ["T", "U"] for number in range(5)}
     for number in range(3):
         part = tmp_path / PABOT_RESULTS / str(number)
         (part / "dut").mkdir(parents=True)
         (part / "dut" / "ovs-vswitchd.log").write_text(f"log {number}")
-        (part / "robot_stdout.out").write_text(f"table {number}\n")
+        (part / CONSOLE_FILE).write_text(f"table {number}\n")
         without_record.note([WithoutRecord(suite=f"S{number}", test="T", outcome="skipped", reason="2 CPUs")], part)
         (part / "output.xml").write_text("<robot></robot>\n")
     (part / "output.xml").write_text("<robot><suite>")  # that of a process that was killed
+    with (part / CONSOLE_FILE).open("ab") as console:
+        console.write("µ".encode()[:1])  # it was killed while it wrote
+    (tmp_path / PABOT_RESULTS / "3").mkdir()  # that of a process that got no testbed any more
     (part / MISTAKES_FILE).write_text("mine.yaml: x: is missing.\n")
     (tmp_path / "dut" / "0").mkdir(parents=True)  # of an older run in the same folder
     (tmp_path / "dut" / "0" / "old.log").touch()
 
-    assert pool.gather(tmp_path, pool.Selection("", suites)) == 2
+    assert pool.gather(tmp_path, pool.Selection("", suites)) == 3
 
     said = capsys.readouterr().err
     assert "mine.yaml: x: is missing.\n" in said
     assert "S2: The process of this suite was killed. table 2\n" in said
     assert "S3: The run was stopped before.\n" in said
+    assert "S4: The run was stopped before.\n" in said
     assert (tmp_path / "console" / "1.txt").read_text() == "table 1\n"
     assert [path.name for path in (tmp_path / "dut" / "0").iterdir()] == ["ovs-vswitchd.log"]
     assert (tmp_path / MISTAKES_FILE).read_text() == "mine.yaml: x: is missing.\n"
     noted = [(test.suite, test.test, test.outcome) for test in without_record.read(tmp_path)[0]]
     assert noted[:3] == [(f"S{number}", "T", "skipped") for number in range(3)]
-    assert noted[3:] == [("S2", "U", "failed"), ("S3", "T", "failed"), ("S3", "U", "failed")]
+    assert noted[3:] == [("S2", "U", "failed"), *((suite, test, "failed") for suite in ("S3", "S4") for test in "TU")]
     assert not (tmp_path / PABOT_RESULTS).exists()
 
 
@@ -141,3 +133,20 @@ def test_split_names_and_settings_are_read_for_each_testbed() -> None:
     command = sla.parse(["--testbeds", "local,local-trex", "-v", "CAMPAIGN:quik"], DEFAULT)
     with pytest.raises(ConfigError, match="quik"):
         sla.read_testbeds(command)
+
+
+@pytest.mark.parametrize(
+    ("ended", "lost", "status", "said"),
+    [
+        (3, 0, 3, ""),
+        (252, 1, 1, ""),  # it takes results that are missing for wrong usage
+        (252, 0, 252, "run: pabot failed with exit status 252. why\n"),
+        (255, 2, 255, "run: pabot failed with exit status 255. why\n"),
+        (-9, 0, 1, "run: pabot was ended by SIGKILL: what was measured is kept, output.xml is not.\n"),
+    ],
+)
+def test_what_pabot_returns_is_what_robot_would_or_a_sentence(
+    ended: int, lost: int, status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pool.status_of_pabot(ended, lost, "why\n") == status
+    assert capsys.readouterr().err == said

@@ -1,0 +1,154 @@
+"""The processes of a pool, whichever of them is ended and however: with suites that need no testbed, in a folder with a
+blank in its name."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from integration.test_suites_runs import GONE_WITHIN_S, Run
+from robot.api import ExecutionResult
+
+from ctbench.results import without_record
+from ctbench.testbed_share import CONSOLE_FILE
+
+ROOT = Path(__file__).parents[2]
+#: Runs what its arguments select on two testbeds that have nothing.
+DRIVER = f"""
+import os, sys
+from pathlib import Path
+sys.path[:0] = {[str(ROOT / "tools"), str(ROOT / "libraries")]}
+os.environ["PYTHONPATH"] = sys.path[1]
+import pool
+from ctbench.testbed_pool import Member
+members = [Member(name, name, None) for name in ("one", "two")]
+sys.exit(pool.run(members, Path("output").absolute(), ["--outputdir", "output", *sys.argv[1:]]))
+"""
+SUITE = """
+*** Test Cases ***
+{test}
+    [Tags]    {tag}
+    Log To Console    %{{CTBENCH_POOL_SHARE}}
+    Log To Console    asleep in ${{EXECDIR}}
+    Sleep    ${{PAUSE}}
+"""
+#: Removes the tests without a tag, as Robot Framework's --include would.
+MODIFIER = """
+from robot.api import SuiteVisitor
+class only(SuiteVisitor):
+    def __init__(self, tag):
+        self.tag = tag
+    def start_suite(self, suite):
+        suite.filter(included_tags=self.tag)
+"""
+Start = Callable[..., Run]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a run of six suites, in a folder of its own; ends it when the test is over."""
+    folder = tmp_path / "a folder"
+    (folder / "suites").mkdir(parents=True)
+    (folder / "output").mkdir()
+    (folder / "driver.py").write_text(DRIVER)
+    (folder / "only.py").write_text(MODIFIER)
+    for number in range(6):
+        text = SUITE.format(test=f"T{number}", tag="even" if number % 2 == 0 else "odd")
+        (folder / "suites" / f"s{number}.robot").write_text(text)
+    runs: list[Run] = []
+
+    def begin(pause: float, *options: str) -> Run:
+        variable = ["-v", f"PAUSE:{pause}"]
+        runs.append(Run([sys.executable, str(folder / "driver.py"), *variable, *options, "suites"], folder))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.end()
+
+
+def asleep(run: Run) -> None:
+    """Wait until two suites sleep."""
+    run.wait_until(
+        lambda: sum("asleep" in path.read_text() for path in run.output.glob(f"pabot_results/*/{CONSOLE_FILE}")) == 2
+    )
+
+
+def of(run: Run, program: str) -> list[int]:
+    """Its processes that run one of tools/."""
+    return [pid for pid, command in run.processes().items() if program in command]
+
+
+def reasons(run: Run) -> dict[str, str]:
+    """Of tests without a record."""
+    return {test.test: test.reason for test in without_record.read(run.output)[0]}
+
+
+def assert_nothing_is_left(run: Run) -> None:
+    assert run.processes() == {}
+    folders = (run.folder, run.output, run.temporary)
+    assert [path for folder in folders for path in folder.iterdir() if path.name.startswith((".", "pabot"))] == []
+
+
+def test_what_the_user_names_is_found_in_their_folder_and_pabot_works_in_its_own(start: Start) -> None:
+    run = start(0, "--prerunmodifier", "only.py:even", "--removekeywords", "passed")
+
+    assert run.wait() == 0, run.said
+    result = ExecutionResult(str(run.output / "output.xml")).suite
+    assert [(test.full_name, test.status) for test in result.all_tests] == [
+        (f"Suites.S{number}.T{number}", "PASS") for number in (0, 2, 4)
+    ]
+    said = [path.read_text() for path in sorted((run.output / "console").iterdir())]
+    assert [f"asleep in {run.folder}\n" in text for text in said] == [True] * 3
+    shares = [
+        json.loads(next(line for line in text.splitlines() if "run_id" in line).partition(" ")[2]) for text in said
+    ]
+    assert {share["name"] for share in shares} <= {"one", "two"} and len({share["run_id"] for share in shares}) == 1
+    assert_nothing_is_left(run)
+
+
+def test_a_pabot_that_is_told_to_end_with_the_run_still_merges_the_results(start: Start) -> None:
+    run = start(60)
+    asleep(run)
+    for pid in (*of(run, "pool_pabot.py"), run.popen.pid):
+        os.kill(pid, signal.SIGTERM)
+
+    assert run.wait() == 1, run.said
+    tests = {test.name: test.message for test in ExecutionResult(str(run.output / "output.xml")).suite.all_tests}
+    assert tests == dict.fromkeys(("T0", "T1"), "Execution terminated by signal")
+    assert reasons(run) == dict.fromkeys(("T2", "T3", "T4", "T5"), "The run was stopped before.")
+    assert run.said.count("The run was stopped before.") == 4
+    assert_nothing_is_left(run)
+
+
+def test_a_pabot_that_is_killed_ends_its_processes_and_is_said(start: Start) -> None:
+    run = start(60)
+    asleep(run)
+    (pabot,) = of(run, "pool_pabot.py")
+    os.kill(pabot, signal.SIGKILL)
+
+    assert run.wait() == 1, run.said
+    assert "run: pabot was ended by SIGKILL: what was measured is kept, output.xml is not." in run.said
+    killed = dict.fromkeys(("T0", "T1"), "The process of this suite was killed.")
+    assert reasons(run) == killed | dict.fromkeys(("T2", "T3", "T4", "T5"), "The run was stopped before.")
+    assert_nothing_is_left(run)
+
+
+def test_a_run_that_is_killed_ends_them_all_and_the_next_one_begins_from_nothing(start: Start) -> None:
+    run = start(60)
+    asleep(run)
+    os.kill(run.popen.pid, signal.SIGKILL)
+    run.wait()
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while run.processes() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    assert run.processes() == {}
+    run.temporary.rmdir()  # nothing is in it
+    again = start(0, "--include", "odd")
+    assert again.wait() == 0, again.said
+    assert_nothing_is_left(again)

@@ -210,7 +210,7 @@ def _testbed_files(name: str, prefixes: dict[Role, str], output: Path) -> dict[R
     try:
         output.mkdir(parents=True, exist_ok=True)
         for role, prefix in prefixes.items():
-            write_testbed(testbed, ROOT / testbed.file, prefix, files[role])
+            write_testbed(testbed, prefix, files[role])
     except OSError as error:
         raise ConfigError(
             f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir."

@@ -7,13 +7,14 @@ says what was found and what was expected. Inside the project there are only flo
 
 import math
 import re
+import sys
 from decimal import Decimal
 
 _FACTORS = {"": 0, "k": 3, "M": 6, "G": 9}
 _SECONDS = {"ns": Decimal("1e-9"), "us": Decimal("1e-6"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"),
             "s": Decimal(1), "min": Decimal(60)}  # fmt: skip
-#: Digits, not `\d`: that would accept the digits of every script. Exponents have at most three digits.
-_NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)"
+#: Digits, not `\d`: that would accept the digits of every script. As many as the smallest float needs, no more.
+_NUMBER = r"([0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?)"
 _COUNT = re.compile(rf"{_NUMBER} ?([kMG]?)")
 _PERCENT = re.compile(rf"{_NUMBER} ?%")
 _DURATION = re.compile(rf"{_NUMBER} ?(ns|us|µs|ms|s|min)")
@@ -30,8 +31,8 @@ def parse_number(value: object) -> float:
     Raises `ValueError` with what was expected, also for a boolean, which YAML makes of `yes`.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if math.isfinite(value) and value >= 0:
-            return float(value)
+        if 0 <= value <= sys.float_info.max:  # compared, not converted: an int may be larger than any float
+            return abs(float(value))  # -0.0 is 0.0
     elif isinstance(value, str) and (match := _COUNT.fullmatch(value.strip())):
         return _finite(Decimal(match[1]).scaleb(_FACTORS[match[2]]), value, "a number", EXPECTED_NUMBER)
     raise ValueError(f"{quoted(value)} is not a number.\n  {EXPECTED_NUMBER}")
@@ -43,7 +44,7 @@ def parse_ratio(value: object) -> float:
     Raises `ValueError` with what was expected.
     """
     if isinstance(value, str) and (match := _PERCENT.fullmatch(value.strip())):
-        ratio = float(Decimal(match[1]).scaleb(-2))
+        ratio = _finite(Decimal(match[1]).scaleb(-2), value, "a percentage", EXPECTED_RATIO)
         if ratio <= 1:
             return ratio
     raise ValueError(f"{quoted(value)} is not a percentage.\n  {EXPECTED_RATIO}")
@@ -145,18 +146,26 @@ def format_margin(percent: float) -> str:
 
 
 def quoted(value: object) -> str:
-    """Show a value from a file in a message: texts in quotes, what is long or nested by its kind."""
+    """Show a value from a file in a message, whatever it is: texts in quotes, what is long or nested by its kind."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
         return "a mapping of keys"
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | set | frozenset):
         return "a list"
-    text = str(value)
-    text = text if len(text) <= 60 else f"{text[:57]}..."
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"a number of some {value.bit_length() * 3 // 10} digits"
+    text = printable(str(value), 60)
     return f'"{text}"' if isinstance(value, str) else text
+
+
+def printable(text: str, most: int) -> str:
+    """Show a text on one line of a terminal: at most `most` characters, those that no terminal shows as `\\x1b`."""
+    text = text if len(text) <= most else f"{text[: most - 3]}..."
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
 
 
 def _finite(number: Decimal, value: object, kind: str, expected: str) -> float:
@@ -164,6 +173,8 @@ def _finite(number: Decimal, value: object, kind: str, expected: str) -> float:
     result = float(number)
     if math.isinf(result):
         raise ValueError(f"{quoted(value)} is too large for {kind}.\n  {expected}")
+    if number and not result:
+        raise ValueError(f"{quoted(value)} is too small for {kind}.\n  {expected}")
     return result
 
 

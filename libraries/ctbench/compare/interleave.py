@@ -10,6 +10,7 @@ from typing import Literal
 
 import yaml
 
+from ctbench.base.bounded_yaml import read_yaml
 from ctbench.config import load
 from ctbench.errors import ConfigError
 from ctbench.testbed_config import TestbedConfig
@@ -57,14 +58,15 @@ def installation(text: str) -> tuple[Role, str]:
     )
 
 
-def write_testbed(testbed: TestbedConfig, source: Path, prefix: str, target: Path) -> None:
-    """Write the testbed file `source` once more, with another Open vSwitch in it; `testbed` is what it says.
+def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
+    """Write the file of `testbed` once more, with another Open vSwitch in it.
 
     A file that is there already has to say the same: it belongs to the runs that are in its folder.
     """
     if not any(dut.type == "ovs-dpdk" for dut in testbed.duts):
         raise ConfigError(f"{testbed.file}: duts: has no Open vSwitch.\n  Expected a DUT of type ovs-dpdk to compare.")
-    data = yaml.safe_load(source.read_text(encoding="utf-8"))
+    assert testbed.path is not None, "it was read from a file"
+    data = read_yaml(testbed.path, testbed.file)
     for dut in data["duts"]:
         if dut["type"] == "ovs-dpdk":
             dut["ovs"] |= {"prefix": prefix}

@@ -4,7 +4,8 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ctbench.config import Name, Number, Ratio, Seconds, Settings, did_you_mean
+from ctbench.base.explain import did_you_mean
+from ctbench.config import Name, Number, Ratio, Seconds, Settings
 from ctbench.errors import ConfigError
 from ctbench.traffic.profiles import Profile
 from ctbench.units import parse_duration, parse_ratio, quoted

@@ -10,9 +10,15 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from ctbench.base.explain import narrow
+from ctbench.base.regular_file import read_regular
 from ctbench.errors import ConfigError
 from ctbench.results.record import Part
 from ctbench.traffic.generator import LoadUnit
+from ctbench.units import printable
+
+#: The files that ship have less than 1 KiB.
+_MOST_BYTES = 64 * 1024
 
 
 class PublishedSource(Part):
@@ -84,12 +90,15 @@ def read_published(folder: Path) -> list[Published]:
     """All figures of a folder, in the order of their source. `ConfigError` names a file that is none."""
     found = []
     for path in sorted(folder.glob("figure-*.json")):
+        shown = printable(str(path), 300)
         try:
-            found.append(Published.model_validate(json.loads(path.read_text(encoding="utf-8"))))
+            found.append(Published.model_validate(json.loads(read_regular(path, shown, _MOST_BYTES))))
         except ValidationError as errors:
             first = errors.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{path}: {where}: {first['msg']}.\n  Expected a published figure.") from None
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{path}: cannot be read ({error}).\n  Expected a published figure as JSON.") from None
+            what = narrow(f"{shown}: {where}: {first['msg']}.")
+            raise ConfigError(f"{what}\n  Expected a published figure.") from None
+        except (ValueError, RecursionError) as error:  # no JSON, a number without end, brackets without end
+            what = printable(str(error), 200)
+            raise ConfigError(f"{shown}: cannot be read ({what}).\n  Expected a published figure as JSON.") from None
     return sorted(found, key=lambda figure: figure.number)

@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from ctbench.config import Name, Number, Settings, did_you_mean, load
+from ctbench.base.explain import did_you_mean
+from ctbench.config import Name, Number, Settings, load
 from ctbench.dut.base import Topology
 from ctbench.errors import ConfigError
 from ctbench.results.record import Reference

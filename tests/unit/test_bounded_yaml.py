@@ -1,0 +1,202 @@
+"""A file that is hostile, or none at all, ends in a sentence; no few lines stand for more than a person writes."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.base.bounded_yaml import MOST_BYTES, MOST_CHARACTERS, MOST_LEVELS, MOST_VALUES, read_yaml
+from ctbench.config import load
+from ctbench.errors import ConfigError
+from ctbench.results.published import read_published
+from ctbench.sla.floors import Floors
+
+HEAD = "name: mine\ndescription: x\nsource: y\n"
+
+
+def read(tmp_path: Path, content: str | bytes) -> Any:
+    path = tmp_path / "some.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_yaml(path, "some.yaml")
+
+
+def refused(tmp_path: Path, content: str | bytes) -> str:
+    with pytest.raises(ConfigError) as error:
+        read(tmp_path, content)
+    said = str(error.value)
+    assert re.fullmatch(r"some\.yaml: [^\n]{1,400}\n  Expected [^\n]{1,200}\.", said), said
+    return said
+
+
+def bomb(line: str) -> str:
+    """Nine lines, each of which stands for ten times as much as the one before."""
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [f"a{n}: &a{n} " + line.format(", ".join([f"*a{n - 1}"] * 10)) for n in range(1, 10)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (bomb("[{}]"), "holds more than 10000 keys and values"),
+        (bomb("{{<<: [{}]}}"), "holds more than 10000 keys and values"),
+        ("a: &a {" + ", ".join(f"k{n}: 1" for n in range(3000)) + "}\nb: [*a, *a]\n", "holds more than 10000"),
+        ("".join(f"k{n}: 1\n" for n in range(30_000)), "line 5000, column 8: the file holds more than 10000"),
+        ("k: 1\n" * 4000, 'line 2, column 1: the key "k" stands twice'),
+        ("k: 1\n" * 30_000, "holds more than 10000"),
+        ("a: &a [*a]\n", "*a is a part of itself"),
+        ("a: &a {<<: *a}\n", "*a is a part of itself"),
+        ("a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 99)), "nested too deeply"),
+        ("a0: &a0 {b: 1}\n" + "".join(f"a{n}: &a{n} {{<<: *a{n - 1}}}\n" for n in range(1, 99)), "nested too deeply"),
+        ("[" * 100_000, "nested too deeply"),
+        ("{a: " * 100_000, "nested too deeply"),
+        ("- " * 100_000, "nested too deeply"),
+        ("? " * 100_000, "nested too deeply"),
+        ("k: " + "x" * (MOST_CHARACTERS + 1), "line 1, column 4: a text of 4097 characters"),
+        ("k: " + "x" * MOST_BYTES, "is larger than 512 KiB"),
+        ("&" + "x" * 5000 + " *" + "y" * 5000, "some.yaml: line 1"),
+        ("*" + "y" * 5000, "found undefined alias"),
+        ("!" + "y" * 5000 + " x", "the tag !yyy"),
+        ("a: !!python/object/apply:os.system [true]\n", "the tag tag:yaml.org,2002:python/object/apply:os.system"),
+        ("a: !!binary aGk=\n", "the tag tag:yaml.org,2002:binary"),
+        ("a: !!set {b, c}\n", "the tag tag:yaml.org,2002:set"),
+        ("a: !!timestamp 2024-01-01\n", "the tag tag:yaml.org,2002:timestamp"),
+        ("a: !!int x\n", "the tag tag:yaml.org,2002:int"),
+        ("a: !!bool x\n", "the tag tag:yaml.org,2002:bool"),
+        ("a: 1\n---\nb: 2\n", "expected a single document"),
+        ('a: "\\0"\n', r"a text with the character '\x00'"),
+        ('a: "\\ud800"\n', r"a text with the character '\ud800'"),
+        ('"\\e[31m": 1\n', r"a text with the character '\x1b'"),
+        (b"a: \0\n", "special characters are not allowed"),
+        (b"a: \xff\n", "invalid start byte"),
+        (b"\xff\xfe\x00", "truncated data"),
+        ("[a, b]: 1\n", "line 1, column 1: while constructing a mapping, found unhashable key"),
+        ("? {c: d}\n: 2\n", "found unhashable key"),
+        ("%YAML 9.9\n---\na: 1\n", "found incompatible YAML document"),
+        ("a: |\n" + "\t" * 50, "some.yaml: line"),
+    ],
+)  # fmt: skip
+def test_what_no_person_writes_is_one_sentence(tmp_path: Path, content: str | bytes, said: str) -> None:
+    assert said in refused(tmp_path, content)
+
+
+def test_what_a_person_writes_is_within_the_limits(tmp_path: Path) -> None:
+    assert len(read(tmp_path, "".join(f"k{n}: 1\n" for n in range(MOST_VALUES // 2 - 1)))) == MOST_VALUES // 2 - 1
+    assert read(tmp_path, "k: " + "x" * MOST_CHARACTERS) == {"k": "x" * MOST_CHARACTERS}
+    assert read(tmp_path, "[" * MOST_LEVELS + "]" * MOST_LEVELS) is not None
+    assert read(tmp_path, "- " * (MOST_LEVELS - 1) + "a\n") is not None
+
+
+def test_merge_keys_and_aliases_stay_what_they_are(tmp_path: Path) -> None:
+    text = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: &c {<<: *a, x: 4}\nd: {e: {<<: *c, z: 5}}\nf: {<<: *c}\n"
+    content = read(tmp_path, text)
+    assert content["b"] == {"x": 1, "y": 3}
+    assert content["d"]["e"] == {"x": 4, "y": 2, "z": 5}
+    assert content["f"] == content["c"] == {"x": 4, "y": 2}
+
+
+@pytest.mark.parametrize(
+    "content", [HEAD, "\ufeff" + HEAD, HEAD.encode("utf-16"), HEAD.replace("\n", "\r\n"), "# only\n---\n" + HEAD]
+)
+def test_the_encodings_of_yaml_are_read(tmp_path: Path, content: str | bytes) -> None:
+    assert read(tmp_path, content) == {"name": "mine", "description": "x", "source": "y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5), ("-0", 0), ("+5", 5), ("5.5", 5.5), ("1.5e3", 1500.0), ("-.5", -0.5), ("true", True), ("yes", True),
+        ("off", False), ("~", None), ("", None),
+        # Read as YAML 1.1 they would be 8, 1000, 16, 90, 1080.2, a date and a number that no text can show.
+        ("010", "010"), ("1_000", "1_000"), ("0x10", "0x10"), ("1:30", "1:30"), ("18:00.2", "18:00.2"),
+        ("2024-01-01", "2024-01-01"), ("9" * 19, "9" * 19), ("0x" + "f" * 4000, "0x" + "f" * 4000), ("=", "="),
+        ("00:11:22:33:44:55", "00:11:22:33:44:55"),
+    ],
+)  # fmt: skip
+def test_only_a_plain_number_is_one(tmp_path: Path, text: str, value: object) -> None:
+    found = read(tmp_path, f"k: {text}\n")["k"]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_nothing_but_a_regular_file_is_opened(tmp_path: Path) -> None:
+    pipe, ring, folder = tmp_path / "pipe.yaml", tmp_path / "ring.yaml", tmp_path / "folder.yaml"
+    os.mkfifo(pipe)
+    ring.symlink_to(ring)
+    folder.mkdir()
+    kinds = {pipe: "is not a file but a pipe", folder: "is not a file but a folder", ring: "Too many levels",
+             Path("/dev/zero"): "is not a file but a device", Path("/dev/null"): "is not a file but a device",
+             tmp_path / ("x" * 300): "File name too long", Path("a\0b"): r"a\x00b: is no name"}  # fmt: skip
+    for path, said in kinds.items():
+        with pytest.raises(ConfigError) as error:
+            load("sla", path, Floors)
+        assert said in str(error.value)
+        assert "\n  Expected " in str(error.value)
+
+
+def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real.yaml").write_text(HEAD)
+    (tmp_path / "link.yaml").symlink_to("real.yaml")
+    assert load("sla", tmp_path / "link.yaml", Floors).file == str(tmp_path / "link.yaml")
+
+
+def test_a_file_that_says_it_is_empty_is_not_read_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some.yaml").write_text("k: 1\n")
+    monkeypatch.setattr(os, "read", lambda _handle, count: b"#" * min(count, 65_536))  # as files of /proc may
+    with pytest.raises(ConfigError, match="is larger than 512 KiB"):
+        read_yaml(tmp_path / "some.yaml", "some.yaml")
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "/", "~nosuchuser/x.yaml", "a\0b", "a\nb", "\ud800", "-v", "x" * 5000, "/" * 5000,
+             "a/" * 3000, "../" * 50 + "etc", "*", "${X}", "\x1b[31m", "x.yaml/y.yaml", "/dev/fd/99", "//", "~"],
+)  # fmt: skip
+def test_a_name_that_is_none_is_one_sentence(name: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load("sla", name, Floors)
+    first, expected = str(error.value).split("\n")
+    assert len(first) < 400 and first.isprintable()
+    assert expected.startswith("  Expected ") and len(expected) <= 500
+
+
+def test_of_many_mistakes_the_first_are_said_and_the_others_counted(tmp_path: Path) -> None:
+    path = tmp_path / "some.yaml"
+    path.write_text(HEAD + "".join(f"k{n}: 1\n" for n in range(3000)))
+    with pytest.raises(ConfigError) as error:
+        load("sla", path, Floors)
+    lines = str(error.value).splitlines()
+    assert len(lines) == 21
+    assert lines[0] == f"{path}: k0: unknown key."
+    assert lines[-1] == f"{path}: and 2990 more mistakes."
+
+
+def test_a_mistake_with_a_long_key_or_value_stays_short(tmp_path: Path) -> None:
+    path = tmp_path / "some.yaml"
+    path.write_text(HEAD + "k" * 1000 + ": 1\n" + '"a/\\n\\tb": {c: 1}\n' + "x/y/" + "9" * 900 + "cpu-1rxq: {}\n")
+    with pytest.raises(ConfigError) as error:
+        load("sla", path, Floors)
+    for line in str(error.value).splitlines():
+        assert len(line) <= 500 and line.isprintable()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"\xff", b"[" * 60_000, b"9" * 60_000, b" " * 100_000, b"null", b"[]", b'{"schema_version": 1e999}',
+        b'{"' + b"k" * 60_000 + b'": 1}', b'{"number": "\\ud800"}', b"\0",
+    ],
+)  # fmt: skip
+def test_a_published_figure_that_is_none_is_one_sentence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "figure-01.json").write_bytes(content)
+    with pytest.raises(ConfigError) as error:
+        read_published(tmp_path)
+    first, expected = str(error.value).split("\n")
+    assert first.startswith(f"{tmp_path}/figure-01.json: ") and len(first) <= 600 and first.isprintable()
+    assert expected.startswith("  Expected ")
+
+
+def test_a_pipe_among_published_figures_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "figure-01.json")
+    with pytest.raises(ConfigError, match="is not a file but a pipe"):
+        read_published(tmp_path)

@@ -10,20 +10,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from ctbench.base.bounded_yaml import read_yaml
 from ctbench.base.explain import did_you_mean, explain, listed, narrow
 from ctbench.errors import ConfigError
-from ctbench.units import parse_duration, parse_number, parse_ratio, printable, quoted
+from ctbench.units import printable, quoted
 
 #: The checkout: libraries/ctbench/config.py is three levels below it.
 ROOT = Path(__file__).resolve().parents[2]
-
-#: Numbers as people write them: `48.2k`, `0.02%` (becomes 0.0002), `1.5s` (becomes seconds).
-Number = Annotated[float, BeforeValidator(parse_number)]
-Ratio = Annotated[float, BeforeValidator(parse_ratio)]
-Seconds = Annotated[float, BeforeValidator(parse_duration)]
 
 #: Names become parts of file names, of which a file system takes some 255 characters.
 _LONGEST_NAME = 64

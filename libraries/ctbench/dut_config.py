@@ -1,10 +1,10 @@
 """The YAML models of the devices under test: Open vSwitch and the Linux kernel, and their ports."""
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from ctbench.base.names_of_things import Interface, PathText, PciAddress
 from ctbench.config import Settings
 from ctbench.host_config import SANDBOX
 from ctbench.units import quoted
@@ -25,31 +25,14 @@ def _check_ring_size(size: int) -> int:
     return size
 
 
-def _check_interface(name: str) -> str:
-    if not re.fullmatch(r"[^\s/]{1,15}", name):
-        raise ValueError(f'{quoted(name)} is no name of a network interface.\n  Expected one such as "ens1f0".')
-    return name
-
-
-def _check_pci(address: str) -> str:
-    if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", address):
-        raise ValueError(
-            f"{quoted(address)} is no PCI address.\n"
-            '  Expected one in full and in small letters, such as "0000:18:00.2".'
-        )
-    return address
-
-
 RingSize = Annotated[int, AfterValidator(_check_ring_size)]
-Interface = Annotated[str, AfterValidator(_check_interface)]
-PciAddress = Annotated[str, AfterValidator(_check_pci)]
 
 
 class OvsInstall(Settings):
     """Which Open vSwitch."""
 
     #: `distribution`: the package openvswitch-switch-dpdk; else the prefix of a build from source.
-    prefix: Annotated[str, AfterValidator(_check_prefix)]
+    prefix: Annotated[PathText, AfterValidator(_check_prefix)]
     #: true: set up the instance that runs on the host already (the system's), and put back what it had afterwards.
     #: false: start a private instance beside it, which ends with the run.
     manage: bool = False
@@ -79,7 +62,7 @@ class InterfacePorts(Settings):
     client: Interface
     server: Interface
     #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
-    speed_gbit: float | None = Field(None, gt=0)
+    speed_gbit: float | None = Field(None, ge=0.01, le=10_000)
 
     @model_validator(mode="after")
     def _are_two(self) -> Self:
@@ -97,7 +80,7 @@ class PciPorts(Settings):
     server: PciAddress
     more: list[PciAddress] = Field(default_factory=list)
     #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
-    speed_gbit: float | None = Field(None, gt=0)
+    speed_gbit: float | None = Field(None, ge=0.01, le=10_000)
 
     @model_validator(mode="after")
     def _differ(self) -> Self:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ctbench.base.names_of_things import MOST_CPU, Ipv4, Mac, PathText
 from ctbench.config import Settings
 from ctbench.host_config import LOCAL, SANDBOX
 
@@ -23,15 +24,15 @@ class TrexPort(Settings):
     """One port of TRex, as trex_cfg.yaml describes it. Empty keys: found out, or not needed."""
 
     #: What TRex calls it: a PCI address, the name of a Linux interface, or a DPDK device such as `--vdev=…`.
-    interface: str = Field("", max_length=256)
+    interface: Annotated[PathText, Field(max_length=256)] = ""
     #: MAC address that the port sends from; empty: the card's own.
-    mac: str = Field("", pattern=r"^(|([0-9a-f]{2}:){5}[0-9a-f]{2})$")
+    mac: Mac = ""
     #: Where its frames go: the MAC address of the DUT's port, or of the other TRex port where the DUT bridges.
     #: Empty: taken from the DUT, where this testbed sets it up.
-    dest_mac: str = Field("", pattern=r"^(|([0-9a-f]{2}:){5}[0-9a-f]{2})$")
+    dest_mac: Mac = ""
     #: Instead of `dest_mac`: the port's own address, and the gateway that it resolves with ARP.
-    ip: str = Field("", max_length=15)
-    gateway: str = Field("", max_length=15)
+    ip: Ipv4 = ""
+    gateway: Ipv4 = ""
 
 
 class TrexGeneratorConfig(Settings):
@@ -45,7 +46,7 @@ class TrexGeneratorConfig(Settings):
     server: Literal["running", "start", "daemon"]
     #: Folder of TRex on `host` (where t-rex-64 is), to start it there. The client is taken from here too. Empty: what
     #: the environment variable TREX_HOME says.
-    trex_home: str = ""
+    trex_home: PathText = ""
     #: The two ports: towards the clients, towards the servers.
     client: TrexPort = TrexPort()
     server_port: TrexPort = TrexPort()
@@ -54,24 +55,24 @@ class TrexGeneratorConfig(Settings):
     #: TRex' `-c`: data plane threads per pair of ports.
     cores: int = Field(1, ge=1, le=64)
     #: CPUs of the TRex host: master thread, latency thread, then data plane threads. Empty: TRex chooses.
-    cpus: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    cpus: list[Annotated[int, Field(ge=0, le=MOST_CPU)]] = Field(default_factory=list)
     #: NUMA node of the cards.
     socket: int = Field(0, ge=0, le=15)
     #: Descriptors of the cards' rings; None: TRex' default.
     rx_descriptors: int | None = Field(None, ge=64, le=16384)
     tx_descriptors: int | None = Field(None, ge=64, le=16384)
     #: TRex' pools of memory buffers and flows, `memory` of trex_cfg.yaml, beside what the profile needs.
-    memory: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    memory: dict[str, Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(default_factory=dict)
     #: true: cards without hardware filters (`--software`): virtual ones, af_packet, AF_XDP.
     software: bool = False
     #: true: a machine with few CPUs (`low_end` of trex_cfg.yaml).
     low_end: bool = False
     #: Load that is never exceeded, connections and packets per second, where TRex is slower than the campaigns' ranges
     #: reach: a search does not waste trials there. None: no limit.
-    max_cps: float | None = Field(None, gt=0)
-    max_pps: float | None = Field(None, gt=0)
+    max_cps: float | None = Field(None, ge=1, le=1e9)
+    max_pps: float | None = Field(None, ge=1, le=1e9)
     #: Seconds that TRex gets to start.
-    start_timeout_s: float = Field(60, gt=0, le=600)
+    start_timeout_s: float = Field(60, ge=1, le=600)
     #: TCP ports of the server, and of its daemon.
     sync_port: int = Field(4501, ge=1, le=65535)
     async_port: int = Field(4500, ge=1, le=65535)
@@ -91,6 +92,8 @@ class TrexGeneratorConfig(Settings):
                 "client.interface and server_port.interface are needed to start TRex.\n"
                 "  Expected two PCI addresses, or two names of interfaces."
             )
+        if self.ports[0] == self.ports[1]:
+            raise ValueError(f"ports: {self.ports} are one port.\n  Expected two numbers, such as [0, 1].")
         if self.host == SANDBOX and self.server != "start":
             raise ValueError(f"server: {self.server} does not go with host: sandbox.\n  Expected start.")
         if self.host == LOCAL and self.server == "start" and self.client.interface == self.server_port.interface:

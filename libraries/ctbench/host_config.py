@@ -4,6 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from ctbench.base.names_of_things import Address, HostKey, PathHere, User
 from ctbench.config import Settings
 from ctbench.units import quoted
 
@@ -25,15 +26,15 @@ class SshConfig(Settings):
     SSH agent and ~/.ssh offer."""
 
     #: Name or address.
-    address: str = Field(min_length=1)
+    address: Address
     port: int = Field(22, ge=1, le=65535)
-    user: str = Field(min_length=1)
+    user: User
     #: Path of a private key on this machine.
-    key: str = ""
+    key: PathHere = ""
     #: Environment variable that holds the password; with `key`, its passphrase.
     password_env: Annotated[str, AfterValidator(_check_variable)] | None = None
     #: File of known host keys, as ssh(1) keeps it. A host that is not in it is refused.
-    known_hosts: str = "~/.ssh/known_hosts"
+    known_hosts: PathHere = "~/.ssh/known_hosts"
     #: false: believe any host key, for a testbed whose hosts are installed anew every day.
     check_host_key: bool = True
     #: Another entry of `hosts` to go through (ssh(1), ProxyJump).
@@ -43,14 +44,14 @@ class SshConfig(Settings):
     #: Seconds between two signs of life, so that no firewall forgets the connection.
     keepalive_s: int = Field(15, ge=1, le=3600)
     #: Seconds until a host that does not answer is given up.
-    connect_timeout_s: float = Field(10, gt=0, le=300)
+    connect_timeout_s: float = Field(10, ge=0.1, le=300)
 
 
 class Hosts(Settings):
     """Mix-in of the testbed: the hosts that its DUTs and its generator name."""
 
     #: Hosts over SSH, by the name that `host` of a DUT or of the generator uses.
-    hosts: dict[str, SshConfig] = Field(default_factory=dict)
+    hosts: dict[HostKey, SshConfig] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _names_are_free_and_jumps_known(self) -> Self:
@@ -63,7 +64,19 @@ class Hosts(Settings):
                     f"hosts.{name}.jump: {quoted(host.jump)} is no other host of this file.\n"
                     f"  Expected one of: {others}."
                 )
+            self._check_jumps(name)
         return self
+
+    def _check_jumps(self, name: str) -> None:
+        passed = [name]
+        while jump := self.hosts[passed[-1]].jump:
+            if jump in passed:
+                raise ValueError(
+                    f"hosts.{name}.jump: {quoted(jump)} is passed twice on the way.\n  Expected jumps that end."
+                )
+            if jump not in self.hosts:
+                return  # said where that host has its turn
+            passed.append(jump)
 
     def check_host(self, where: str, name: str) -> None:
         """Raise `ValueError` when `name` is neither a host of this file nor one that is always there."""

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, model_validator
 
+from ctbench.base.names_of_things import MOST_CPU
 from ctbench.config import Name, Settings
 from ctbench.dut_config import DutConfig
 from ctbench.generator_config import GeneratorConfig
@@ -13,8 +14,10 @@ from ctbench.units import quoted
 
 
 def _check_cpus(cpus: list[int]) -> list[int]:
-    if not cpus or min(cpus) < 0 or len(set(cpus)) < len(cpus):
-        raise ValueError(f"{cpus} is no list of CPUs.\n  Expected each CPU number once, for example [2, 3].")
+    if not cpus or min(cpus) < 0 or max(cpus) > MOST_CPU or len(set(cpus)) < len(cpus):
+        raise ValueError(
+            f"{cpus} is no list of CPUs.\n  Expected each CPU number once, from 0 to {MOST_CPU}, for example [2, 3]."
+        )
     return cpus
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from ctbench.base.explain import did_you_mean
-from ctbench.config import ROOT, Name, Number, Ratio, Seconds, Settings, load, names
+from ctbench.base.quantities import Number, Ratio, Seconds
+from ctbench.config import ROOT, Name, Settings, load, names
 from ctbench.errors import ConfigError
 
 

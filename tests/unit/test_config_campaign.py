@@ -83,7 +83,7 @@ def test_a_gate_searches_what_it_compares_with_like_the_ceiling() -> None:
         ({"search": "gate", "gate": {"trial_duration": "5s", "headroom": "1%"}, "repetitions": 2}, "not for a gate"),
         ({"loads": {"a": {"min": "2k", "max": "1k"}}}, "min: 2000 is not below max: 1000"),
         ({"loads": {"a": {"min": 0, "max": "1k"}}}, "0 is no load"),
-        ({"bisection": BISECTION | {"trial_duration": "0s"}}, '"0s" is no time at all'),
+        ({"bisection": BISECTION | {"trial_duration": "0s"}}, '"0s" is no time for a trial'),
         ({"bisection": BISECTION | {"relative_width": "0%"}}, '"0%" is no width'),
         ({"loss_ratio": 0.02}, "0.02 is not a percentage"),
         ({"max_spread": "10%"}, "max_spread: 10% is for several repetitions"),

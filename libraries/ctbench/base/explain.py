@@ -60,7 +60,7 @@ def _explain(shown: str, model: type[BaseModel], data: Any, error: ErrorDetails)
         choices = re.findall(r"'([^']*)'", text)
         tag = str(context.get("discriminator", "")).strip("'")
         if tag:
-            head, value = f"{head}.{tag}", quoted(context.get("tag"))
+            head, value = f"{head}.{tag}", quoted(error["input"].get(tag))
         meant = did_you_mean(value.strip('"'), choices)
         return f"{head}: {value} is not known.\n  Expected {listed(choices or [text])}.{meant}"
     if kind == "union_tag_not_found":

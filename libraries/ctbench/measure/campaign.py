@@ -1,45 +1,27 @@
 """The campaign: how long and how often. Read from variables/campaigns/*.yaml."""
 
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from ctbench.base.explain import did_you_mean
-from ctbench.config import Name, Number, Ratio, Seconds, Settings
+from ctbench.base.quantities import Load, LossRatio, Pause, Ratio, TrialDuration, Width
+from ctbench.config import Name, Settings
 from ctbench.errors import ConfigError
-from ctbench.traffic.profiles import Profile
-from ctbench.units import parse_duration, parse_ratio, quoted
+from ctbench.traffic.profiles import PacketProfile, Profile
+from ctbench.units import format_count, format_duration
 
-
-def _positive(value: object) -> float:
-    if (seconds := parse_duration(value)) > 0:
-        return seconds
-    raise ValueError(f'{quoted(value)} is no time at all.\n  Expected more than 0, for example "1s".')
-
-
-def _width(value: object) -> float:
-    if 0 < (ratio := parse_ratio(value)) < 1:
-        return ratio
-    raise ValueError(f'{quoted(value)} is no width.\n  Expected more than 0% and less than 100%, for example "5%".')
-
-
-def _load(value: object) -> object:
-    """Refuse a load of nothing; the number itself is parsed by `Number`."""
-    if value in (0, "0"):
-        raise ValueError(f'{quoted(value)} is no load.\n  Expected more than 0, for example "1k".')
-    return value
-
-
-Duration = Annotated[float, BeforeValidator(_positive)]
-Width = Annotated[float, BeforeValidator(_width)]
-Load = Annotated[Number, BeforeValidator(_load)]
+#: The ends of a range that is searched are at least so far apart, as a factor.
+_LEAST_RANGE = 1.01
+#: Every flow is sent once before a trial counts: a load that needs longer for that is a mistake in the file.
+_LONGEST_FIRST_PASS_S = 1800
 
 
 class Bisection(Settings):
     """How the capacity is searched."""
 
     #: Length of the sustain phase of a trial.
-    trial_duration: Duration
+    trial_duration: TrialDuration
     #: The next load: halfway between the bounds (as in 2022), or their geometric mean, which suits a wide range.
     middle: Literal["arithmetic", "geometric"] = "geometric"
     #: `max` tries the upper end of the range first: one trial is enough when the DUT holds it.
@@ -51,7 +33,7 @@ class Bisection(Settings):
     #: Try the lowest load that failed a second time, so that one disturbed trial does not decide the result.
     recheck: bool = False
     #: Length of the trial that confirms the result. None: no such trial, as in 2022.
-    final_duration: Duration | None = None
+    final_duration: TrialDuration | None = None
     #: How many more trials the confirmation may take: once more at the same load, then each a width lower.
     final_retries: int = Field(3, ge=0, le=10)
 
@@ -60,9 +42,9 @@ class Mlr(Settings):
     """How the capacity is searched with MLRsearch (RFC 9971)."""
 
     #: Length of the trials that bring the search near the capacity.
-    trial_duration: Duration
+    trial_duration: TrialDuration
     #: Length of the trials that the bounds stand on in the end.
-    final_duration: Duration
+    final_duration: TrialDuration
     #: Stop when the bounds are this near to each other, relative to the lower one.
     relative_width: Width
     #: Steps from the first bounds to the last ones, each with longer trials and half as wide.
@@ -76,7 +58,7 @@ class Mlr(Settings):
 class GateSettings(Settings):
     """How the gate tries the floor. Two of three trials decide (research: 100 % right where one trial is 94 %)."""
 
-    trial_duration: Duration
+    trial_duration: TrialDuration
     #: Offer this much more than the floor: what a permitted loss and the packets in flight at the end of
     #: a trial take away must not push the measured rate below the floor.
     headroom: Ratio
@@ -90,8 +72,8 @@ class LoadRange(Settings):
     #: Connections or packets per second, as the profile counts.
     min: Load
     max: Load
-    trial_duration: Duration | None = None
-    final_duration: Duration | None = None
+    trial_duration: TrialDuration | None = None
+    final_duration: TrialDuration | None = None
     relative_width: Width | None = None
     max_iterations: int | None = Field(None, ge=1, le=64)
     #: false: no trial of the bisection confirms the result, whose trials are long enough here.
@@ -103,6 +85,10 @@ class LoadRange(Settings):
     def _is_a_range(self) -> Self:
         if self.min >= self.max:
             raise ValueError(f"min: {self.min:g} is not below max: {self.max:g}.\n  Expected min < max.")
+        if self.max < self.min * _LEAST_RANGE:
+            raise ValueError(
+                f"min: {self.min:g} is hardly below max: {self.max:g}.\n  Expected max 1% above it or more."
+            )
         return self
 
     def up_to(self, most: float | None) -> Self:
@@ -130,16 +116,16 @@ class Campaign(Settings):
     #: `mlr` (MLRsearch) and `bisection` find the capacity, `gate` only tries the floor.
     search: Literal["mlr", "bisection", "gate"]
     #: Loss ratio up to which a trial is good, for tests whose floor names none.
-    loss_ratio: Ratio
+    loss_ratio: LossRatio
     #: Pause between the flush of the DUT's state and a trial.
-    settle: Seconds = 0.0
+    settle: Pause = 0.0
     #: How often the whole search is done; the median capacity is the result.
     repetitions: int = Field(1, ge=1, le=99)
     #: How far the capacities of the repetitions may be apart, relative to their median: beyond it nothing was measured.
     #: None: as far as they like.
     max_spread: Width | None = None
     #: Profiles that stand in for others here: `{long-lived: long-lived-short}`.
-    profiles: dict[str, str] = Field(default_factory=dict)
+    profiles: dict[str, Name] = Field(default_factory=dict)
     mlr: Mlr | None = None
     bisection: Bisection | None = None
     gate: GateSettings | None = None
@@ -205,7 +191,19 @@ class Campaign(Settings):
                 f"{self._source}: loads.{profile.name}: is missing.\n  Expected the range to search, for example "
                 f"{{min: 1k, max: 100k}}, here or under {profile.kind}.{did_you_mean(profile.name, list(self.loads))}"
             )
-        return found.up_to(self.most.get(profile.kind))
+        span = found.up_to(self.most.get(profile.kind))
+        if isinstance(profile, PacketProfile):
+            self._check_first_pass(profile, span)
+        return span
+
+    def _check_first_pass(self, profile: PacketProfile, span: LoadRange) -> None:
+        packets = profile.flows * (2 if profile.directions == "both" else 1)
+        if packets / span.min > _LONGEST_FIRST_PASS_S:
+            raise ConfigError(
+                f"{self._source}: loads.{profile.name}.min: at {format_count(span.min)} packets/s a trial begins after "
+                f"{format_duration(packets / span.min)}, when each of the {profile.flows} flows was sent once.\n"
+                f"  Expected a min of {format_count(packets / 60)} or so, or a profile with fewer flows."
+            )
 
     def search_for(self, profile: Profile) -> Bisection | Mlr:
         """Search settings for a profile: the campaign's, with what `loads` has for this profile. A gate has no search

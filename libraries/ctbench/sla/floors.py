@@ -8,17 +8,22 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from ctbench.base.explain import did_you_mean
-from ctbench.config import Name, Number, Settings, load
+from ctbench.base.quantities import Number
+from ctbench.config import Name, Settings, load
 from ctbench.dut.base import Topology
 from ctbench.errors import ConfigError
 from ctbench.results.record import Reference
 from ctbench.sla.floor import Floor, Relative, derive
 from ctbench.sla.threshold import AtLeastBits, AtLeastRate, AtLeastShare, AtMostRatio, AtMostTime
 from ctbench.traffic.profiles import ConnectionProfile, Profile
-from ctbench.units import quoted
+from ctbench.units import printable, quoted
 
-_KEY = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+)/([0-9]+)cpu-([0-9]+)rxq")
-_NO_TOPOLOGY = "is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES, for example ovs-dpdk/conntrack/1cpu-1rxq."
+_COUNT = "([1-9]|[1-5][0-9]|6[0-4])"  # as `Topology` has it
+_KEY = re.compile(rf"([a-z0-9-]{{1,64}})/([a-z0-9-]{{1,64}})/{_COUNT}cpu-{_COUNT}rxq")
+_NO_TOPOLOGY = (
+    "is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES, 1 to 64 of either, for example "
+    "ovs-dpdk/conntrack/1cpu-1rxq."
+)
 
 #: What only one kind of profile has, and the rate that it has to have.
 _FOR_CONNECTIONS, _FOR_PACKETS = ("cps", "setup_time_p99"), ("bps", "latency_p99")
@@ -97,7 +102,7 @@ class Floors(Settings):
     def _keys_are_topologies(self) -> Self:
         for key, entries in self.floors.items():
             if not _KEY.fullmatch(key):
-                raise ValueError(f"{key}: {_NO_TOPOLOGY}")
+                raise ValueError(f"{printable(key, 100)}: {_NO_TOPOLOGY}")
             for profile, entry in entries.items():
                 if entry.relative and entry.relative.to == key:
                     raise ValueError(

@@ -48,6 +48,15 @@ _PROMISE: dict[Unit, tuple[Comparison, str]] = {
     "time": ("<=", 'Expected a time promised from above, for example "<= 5ms".'),
 }
 
+#: What a file may promise: less is kept by anything, more by nothing (of a ratio and a time the other way round).
+_RANGE: dict[Unit, tuple[str, str]] = {
+    "rate": ("1", "1G"),
+    "bits": ("1", "10000G"),
+    "ratio": ("0%", "50%"),
+    "share": ("1%", "10000%"),
+    "time": ("1us", "60s"),
+}
+
 
 @dataclass(frozen=True)
 class Threshold:
@@ -99,8 +108,17 @@ def parse(value: object, unit: Unit) -> Threshold:
     return Threshold(comparison, limit, unit, str(value).strip())
 
 
+def _promised(value: object, unit: Unit) -> Threshold:
+    """Read a threshold of a file, which has to be one that can be kept and can be broken."""
+    found = parse(value, unit)
+    least, most = _RANGE[unit]
+    if not _PARSE[unit](least) <= found.limit <= _PARSE[unit](most):
+        raise ValueError(f"{quoted(value)} promises nothing.\n  {_PROMISE[unit][1][:-1]}, from {least} to {most}.")
+    return found
+
+
 def _field(unit: Unit) -> tuple[PlainValidator, PlainSerializer]:
-    return PlainValidator(lambda value: parse(value, unit)), PlainSerializer(str, return_type=str)
+    return PlainValidator(lambda value: _promised(value, unit)), PlainSerializer(str, return_type=str)
 
 
 AtLeastRate = Annotated[Threshold, *_field("rate")]

@@ -1,16 +1,22 @@
 """Traffic profiles: what one connection does, or what a stateless stream is. Read from variables/profiles/*.yaml."""
 
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ctbench.config import Name, load_one_of
+from ctbench.units import quoted
 
 #: Frame sizes of IMIX with their shares: 7 small, 4 middle, 1 large (RFC 6985 calls the mix of the early
 #: Internet so; the middle size is that of TRex's imix profile). Bytes with FCS, as RFC 2544 counts.
 IMIX = ((64, 7), (594, 4), (1518, 1))
+
+#: Networks whose addresses no host forwards: this network, loopback, and all from multicast on (RFC 6890).
+_NOT_FORWARDED = tuple(IPv4Network(net) for net in ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"))
+#: A trial waits for the lifetime of a connection before it counts.
+_LONGEST_LIFETIME_S = 3600
 
 
 class Endpoints(BaseModel):
@@ -45,7 +51,7 @@ class Endpoints(BaseModel):
         try:
             IPv4Address(text)
         except AddressValueError:
-            raise ValueError(f'"{text}" is not an IPv4 address.\n  Expected one such as "16.0.0.1".') from None
+            raise ValueError(f'{quoted(text)} is not an IPv4 address.\n  Expected one such as "16.0.0.1".') from None
         return text
 
     @model_validator(mode="after")
@@ -60,6 +66,12 @@ class Endpoints(BaseModel):
         for key, first, count in (("client_ips", client, clients), ("server_ips", server, servers)):
             if first + count > 1 << 32:
                 raise ValueError(f"{key}: {count} addresses go beyond 255.255.255.255.\n  Expected fewer.")
+            for net in _NOT_FORWARDED:
+                if first <= int(net.broadcast_address) and int(net.network_address) < first + count:
+                    raise ValueError(
+                        f"{key}: {count} addresses from {IPv4Address(first)} reach into {net}, which nobody forwards.\n"
+                        '  Expected addresses such as "16.0.0.1".'
+                    )
         if client < server + servers and server < client + clients:
             raise ValueError(
                 f"client_ip: {clients} clients from {self.client_ip} overlap with {servers} servers from "
@@ -97,6 +109,16 @@ class ConnectionProfile(Endpoints):
     def lifetime_s(self) -> float:
         """Seconds that the server's waits give a connection at least."""
         return self.messages * self.server_wait_ms / 1000
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.lifetime_s > _LONGEST_LIFETIME_S:
+            raise ValueError(
+                f"server_wait_ms: {self.messages} messages with a wait of {self.server_wait_ms:g} ms each take "
+                f"{self.lifetime_s:g} s.\n  Expected connections of at most {_LONGEST_LIFETIME_S} s: a trial waits as "
+                "long before it counts."
+            )
+        return self
 
     @model_validator(mode="after")
     def _udp_has_data(self) -> Self:

@@ -1,0 +1,52 @@
+"""Quantities of the configuration: a text becomes a number in `ctbench.units`, and here the range that makes sense."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from ctbench.units import parse_duration, parse_number, parse_ratio, quoted
+
+
+def within(
+    parse: Callable[[object], float], least: str, most: str, what: str, why: str, *, below: bool = False
+) -> BeforeValidator:
+    """A validator that parses a text and refuses what is outside `least` to `most` (with `below`: not at `most`).
+
+    `what`: what the value is none of, `load`; `why`: the reason for the range, a sentence without its full stop.
+    """
+    lowest, highest = parse(least), parse(most)
+
+    def check(value: object) -> float:
+        number = parse(value)
+        if number < lowest or number > highest or (below and number == highest):
+            end = f"less than {most}" if below else most
+            raise ValueError(f"{quoted(value)} is no {what}.\n  Expected from {least} to {end}: {why}.")
+        return number
+
+    return BeforeValidator(check)
+
+
+#: Connections, packets or bits, per second where they are rates: a figure to show.
+Number = Annotated[float, within(parse_number, "0", "1000G", "figure", "nothing is faster")]
+#: Connections or packets per second that are offered.
+Load = Annotated[
+    float, within(parse_number, "1", "1G", "load", "connections or packets per second that a generator can offer")
+]
+#: From 0 to 1.
+Ratio = Annotated[float, BeforeValidator(parse_ratio)]
+LossRatio = Annotated[
+    float, within(parse_ratio, "0%", "50%", "loss ratio", "a trial that lost more than half held nothing")
+]
+#: How near two loads are to each other, relative to the lower one.
+Width = Annotated[
+    float,
+    within(parse_ratio, "0.001%", "100%", "width", "nearer to each other two loads cannot be told apart", below=True),
+]
+#: Seconds.
+Seconds = Annotated[float, BeforeValidator(parse_duration)]
+TrialDuration = Annotated[
+    float,
+    within(parse_duration, "10ms", "60min", "time for a trial", "RFC 9411 asks for 300s"),
+]
+Pause = Annotated[float, within(parse_duration, "0s", "10min", "pause", "it is made before each trial")]

@@ -71,33 +71,43 @@ def load_one_of(
     kind: str, name_or_path: str | Path, models: Mapping[str, type[Model]], *, tag: str, root: Path = ROOT
 ) -> Model:
     """Like `load`, for files that say under the key `tag` which of the `models` they hold."""
+    return _load(_resolve(kind, name_or_path, root), kind, by_tag(models, tag), root)
+
+
+#: Names the model for what a file holds; raises `ConfigError` with the name of the file, its second argument.
+Choose = Callable[[dict[Any, Any], str], type[Model]]
+
+
+def by_tag(models: Mapping[str, type[Model]], tag: str) -> Choose[Model]:
+    """Choose the model by what stands under the key `tag`."""
 
     def choose(data: dict[Any, Any], shown: str) -> type[Model]:
         if tag not in data:
             raise ConfigError(f"{shown}: {tag}: is missing.\n  Expected {listed(list(models))}.")
         word = data[tag]
         if not isinstance(word, str) or word not in models:
-            meant = did_you_mean(str(word), list(models))
-            raise ConfigError(
-                f"{shown}: {tag}: {quoted(word)} is not known.\n  Expected {listed(list(models))}.{meant}"
-            )
+            expected = f"Expected {listed(list(models))}.{did_you_mean(str(word), list(models))}"
+            raise ConfigError(f"{shown}: {tag}: {quoted(word)} is not known.\n  {expected}")
         return models[word]
 
-    return _load(_resolve(kind, name_or_path, root), kind, choose, root)
+    return choose
 
 
-def _load(path: Path, kind: str, choose: Callable[[dict[Any, Any], str], type[Model]], root: Path) -> Model:
-    """Read the file at `path` into the model that `choose(data, shown)` names."""
-    shown = _shown(path, root)
-    data = read_yaml(path, shown)
+def make(data: Any, shown: str, choose: Choose[Model]) -> Model:
+    """Turn what a file holds into the model that `choose` names. `shown`: how messages name the file."""
     if not isinstance(data, dict):
         what = "is empty" if data is None else f"holds {quoted(data)}, not keys and values"
         raise ConfigError(f"{shown}: {what}.\n  Expected keys and values, as in the files that ship.")
     model = choose(data, shown)
     try:
-        loaded = model.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
         raise ConfigError(explain(shown, model, data, error)) from None
+
+
+def _load(path: Path, kind: str, choose: Choose[Model], root: Path) -> Model:
+    shown = _shown(path, root)
+    loaded = make(read_yaml(path, shown), shown, choose)
     if path.parent == root / "variables" / kind and getattr(loaded, "name", path.stem) != path.stem:
         name = quoted(getattr(loaded, "name", ""))
         raise ConfigError(f"{shown}: name: {name} is not the name of the file.\n  Expected {quoted(path.stem)}.")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ctbench.base.names_of_things import Interface, PathText, PciAddress
+from ctbench.base.names_of_things import HostKey, Interface, PathText, PciAddress
 from ctbench.config import Settings
 from ctbench.host_config import SANDBOX
 from ctbench.units import quoted
@@ -95,7 +95,7 @@ class OvsDpdkConfig(Settings):
 
     type: Literal["ovs-dpdk"]
     #: `sandbox`: namespaces of the run's own on this machine; `local`: this machine itself; or an entry of `hosts`.
-    host: str
+    host: HostKey
     ovs: OvsInstall
     ports: Annotated[MemifPorts | VethPorts | PciPorts, Field(discriminator="kind")]
     #: Memory of DPDK, MiB.
@@ -121,7 +121,7 @@ class LinuxConfig(Settings):
     type: Literal["linux-router", "linux-bridge"]
     #: `sandbox`: namespaces of the run's own on this machine; `local`: this machine itself, as root; or an entry of
     #: `hosts`.
-    host: str
+    host: HostKey
     ports: Annotated[VethPorts | InterfacePorts, Field(discriminator="kind")]
 
     @model_validator(mode="after")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ctbench.base.names_of_things import MOST_CPU, Ipv4, Mac, PathText
+from ctbench.base.names_of_things import MOST_CPU, HostKey, Ipv4, Mac, PathText
 from ctbench.config import Settings
 from ctbench.host_config import LOCAL, SANDBOX
 
@@ -40,7 +40,7 @@ class TrexGeneratorConfig(Settings):
 
     type: Literal["trex"]
     #: Where the TRex server runs: an entry of `hosts`, `local`, or `sandbox` (beside a DUT that is in one, over veth).
-    host: str
+    host: HostKey
     #: `running`: one that somebody started; `start`: started here, over SSH where `host` is another machine, once for
     #: each mode; `daemon`: through trex_daemon_server, which has to run on `host`.
     server: Literal["running", "start", "daemon"]

@@ -28,8 +28,8 @@ def explain(shown: str, model: type[BaseModel], data: Any, errors: ValidationErr
 
 
 def narrow(text: str) -> str:
-    """The same lines, those that are too long cut."""
-    return "\n".join(line if len(line) <= _MOST_WIDE else f"{line[: _MOST_WIDE - 3]}..." for line in text.split("\n"))
+    """The same lines, those that are too long cut, and nothing in them that no terminal shows."""
+    return "\n".join(printable(line, _MOST_WIDE) for line in text.split("\n"))
 
 
 def did_you_mean(word: str, choices: Sequence[str]) -> str:

@@ -11,8 +11,9 @@ from ctbench.errors import ConfigError
 from ctbench.traffic.profiles import PacketProfile, Profile
 from ctbench.units import format_count, format_duration
 
-#: The ends of a range that is searched are at least so far apart, as a factor.
-_LEAST_RANGE = 1.01
+#: The ends of a range that is searched are at least so far apart, as a factor: farther than any width (below 100%),
+#: or there would be nothing to try.
+_LEAST_RANGE = 2
 #: Every flow is sent once before a trial counts: a load that needs longer for that is a mistake in the file.
 _LONGEST_FIRST_PASS_S = 1800
 
@@ -87,7 +88,8 @@ class LoadRange(Settings):
             raise ValueError(f"min: {self.min:g} is not below max: {self.max:g}.\n  Expected min < max.")
         if self.max < self.min * _LEAST_RANGE:
             raise ValueError(
-                f"min: {self.min:g} is hardly below max: {self.max:g}.\n  Expected max 1% above it or more."
+                f"min: {self.min:g} is too near to max: {self.max:g}.\n"
+                f"  Expected max to be {_LEAST_RANGE} times min or more: nothing is searched between them."
             )
         return self
 

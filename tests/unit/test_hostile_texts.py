@@ -1,0 +1,137 @@
+"""Whatever a text, on the command line or in a file: a value in its range, or a sentence."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctbench.base.bounded_yaml import read_yaml
+from ctbench.base.names_of_things import _check_address, _check_mac, _check_path_here
+from ctbench.config import ROOT, load
+from ctbench.errors import ConfigError
+from ctbench.measure.campaign import Campaign
+from ctbench.sla.threshold import Unit, parse
+from ctbench.units import parse_duration, parse_number, parse_ratio, parse_share, printable, quoted
+
+DIGITS = st.one_of(
+    st.integers(0, 10**400).map(str), st.floats().map(str), st.just("0" * 5000), st.just("9" * 5000),
+    st.from_regex(r"[0-9]{1,5}(\.[0-9]{1,5})?([eE][+-]?[0-9]{1,4})?", fullmatch=True),
+)  # fmt: skip
+SUFFIX = st.sampled_from(["", "k", "M", "G", "%", " %", "s", "ms", "us", "µs", "ns", "min", "h", "K", "%%", "\n"])
+TEXTS = st.one_of(st.text(max_size=30), st.builds("{}{}".format, DIGITS, SUFFIX))
+VALUES = st.one_of(
+    TEXTS, st.none(), st.booleans(), st.floats(), st.integers(), st.just(10**5000), st.just(-(10**5000)),
+    st.lists(st.integers()), st.dictionaries(st.text(), st.integers()), st.binary(), st.dates(),
+)  # fmt: skip
+PARSERS: list[tuple[Callable[[object], float], float]] = [
+    (parse_number, math.inf), (parse_ratio, 1), (parse_share, math.inf), (parse_duration, math.inf),
+]  # fmt: skip
+
+
+def said_well(error: Exception) -> None:
+    first, expected = str(error).split("\n")
+    assert len(first) < 200 and first.isprintable()
+    assert expected.startswith("  Expected ") and len(expected) < 200
+
+
+@pytest.mark.parametrize(("parser", "most"), PARSERS)
+@given(value=VALUES)
+@settings(derandomize=True, deadline=None)
+def test_a_text_is_a_quantity_or_a_sentence(parser: Callable[[object], float], most: float, value: object) -> None:
+    try:
+        found = parser(value)
+    except ValueError as error:
+        said_well(error)
+    else:
+        assert 0 <= found <= most and math.isfinite(found) and math.copysign(1, found) == 1
+
+
+@pytest.mark.parametrize("text", ["1e-999", "1e-400", "0." + "0" * 330 + "1"])
+def test_what_is_too_small_for_a_number_is_not_taken_for_none(text: str) -> None:
+    for parser, unit in ((parse_number, ""), (parse_ratio, "%"), (parse_share, "%"), (parse_duration, "s")):
+        with pytest.raises(ValueError, match=r"is too small for a \w+\.\n  Expected"):
+            parser(text + unit)
+
+
+@pytest.mark.parametrize("unit", ["rate", "bits", "ratio", "share", "time"])
+@given(comparison=st.sampled_from([">=", "<=", ">= ", "=", ""]), value=VALUES)
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_a_text_is_a_threshold_or_a_sentence(unit: Unit, comparison: str, value: object) -> None:
+    try:
+        found = parse(f"{comparison}{value}" if isinstance(value, str) else value, unit)
+    except ValueError as error:
+        said_well(error)
+    else:
+        assert 0 <= found.limit < math.inf
+
+
+@given(VALUES)
+@settings(derandomize=True, deadline=None)
+def test_any_value_can_be_shown_in_a_message(value: object) -> None:
+    assert len(quoted(value)) <= 62
+    assert quoted(value).isprintable()
+
+
+@given(st.text(), st.integers(4, 50))
+@settings(derandomize=True, deadline=None)
+def test_any_text_can_be_shown_on_a_line(text: str, most: int) -> None:
+    shown = printable(text, most)
+    assert len(shown) <= most and shown.isprintable()
+    assert shown == text or len(text) > most or not text.isprintable()
+
+
+@pytest.mark.parametrize("check", [_check_address, _check_mac, _check_path_here])
+@given(text=st.one_of(st.text(max_size=400), st.text("0123456789abcdef:.%-_~/ ", max_size=40)))
+@settings(derandomize=True, deadline=None)
+def test_a_text_names_a_thing_of_the_network_or_is_a_sentence(check: Callable[[str], str], text: str) -> None:
+    try:
+        assert check(text) == text
+    except ValueError as error:
+        said_well(error)
+    else:
+        assert text.isprintable() and not (text.startswith("-") and check is _check_address)
+
+
+@pytest.mark.parametrize(
+    "name", ["dut", "dut.lab.example", "192.0.2.1", "::1", "fe80::1%eth0", "dut_1.lab.", "a-b", "1and1.example"]
+)
+def test_a_host_that_can_be_is_taken(name: str) -> None:
+    assert _check_address(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "-oProxyCommand=x", "a b", "a..b", ".", "-", "300.1.1.1", "1.2.3", "a" * 64, "a." * 127 + "aa", "é",
+     "fe80::1%-x -y", "[::1]", "root@dut", "dut:22", "dut/x", "a\n", "${DUT}", "10"],
+)  # fmt: skip
+def test_a_host_that_cannot_be_is_a_sentence(name: str) -> None:
+    with pytest.raises(ValueError, match=r"is no name or address of a host\.\n  Expected"):
+        _check_address(name)
+
+
+#: Texts as they may stand in a file, unquoted, where a quantity was.
+PLAIN = st.one_of(
+    TEXTS.map(lambda text: text.replace("\n", " ")),
+    st.sampled_from(["&a *a", "*a", "!!binary x", "<<", "? x", "- x", "{", "[", "'", '"\\0"', "|", ">", "%", "@", "`"]),
+)
+
+
+@given(key=st.sampled_from(["loss_ratio", "settle", "repetitions", "max_spread", "search", "name"]), text=PLAIN)
+@settings(derandomize=True, deadline=None, max_examples=150)
+def test_whatever_stands_behind_a_key_of_a_file(tmp_path_factory: pytest.TempPathFactory, key: str, text: str) -> None:
+    data = read_yaml(ROOT / "variables/campaigns/gate.yaml", "gate.yaml")
+    path = tmp_path_factory.getbasetemp() / "some.yaml"
+    rest = yaml.safe_dump({name: value for name, value in data.items() if name != key})
+    path.write_text(f"{key}: {text}\n{rest}", encoding="utf-8", errors="surrogatepass")
+    try:
+        campaign = load("campaigns", path, Campaign)
+    except ConfigError as error:
+        lines = str(error).split("\n")
+        assert lines[0].startswith(f"{path}: ")
+        assert len(lines) < 30 and all(len(line) <= 700 and line.isprintable() for line in lines)
+        assert any(line.startswith("  Expected ") for line in lines)
+    else:
+        assert 0 <= campaign.settle <= 600 and 0 <= campaign.loss_ratio <= 0.5

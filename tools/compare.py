@@ -28,8 +28,11 @@ from ctbench.results.comparison import Comparison
 from ctbench.results.published import is_published
 from ctbench.results.statistics import needed_samples
 from ctbench.testbed_config import TestbedConfig
-from ctbench.units import parse_ratio, write_ratio
+from ctbench.units import parse_ratio, parse_whole, write_ratio
 from sla import ROOT, chosen_files, parse, results_root
+
+#: Nobody waits for more: four runs each, of minutes.
+MOST_ROUNDS = 1000
 
 _EPILOG = """\
 BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them.
@@ -75,7 +78,7 @@ def arguments() -> argparse.ArgumentParser:
         help="leave out runs of BASE that were measured in another way than CANDIDATE; they are named")  # fmt: skip
     add("--outputdir", type=Path, metavar="DIR", help="where to write to (default: a new folder in results/)")
     add("--installations", nargs=2, metavar="ROLE=PREFIX", help="measure these two in turn, then compare them")
-    add("--rounds", type=int, default=4, help="of four runs each (default: %(default)s)")
+    add("--rounds", default="4", help="of four runs each (default: %(default)s)")
     add("--testbed", default="local", help="name or path (default: %(default)s)")
     add("--campaign", default="compare", help="name or path (default: %(default)s)")
     add("--sla", default="local", help="name or path (default: %(default)s)")
@@ -88,6 +91,8 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
         least = parse_ratio(options.least_difference)
     except ValueError as error:
         raise ConfigError(f"--least-difference: {error}") from None
+    if least >= 1:
+        raise ConfigError("--least-difference: of 100% nothing ever regressed.\n  Expected less, for example 2%.")
     output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
     output = output.absolute()
     stopped, sides = 0, list(rest)
@@ -166,11 +171,13 @@ def measure(options: argparse.Namespace, rest: Sequence[str], output: Path) -> i
     prefixes = dict(installation(each) for each in options.installations)
     if len(prefixes) < 2:
         raise ConfigError("--installations: names one side twice.\n  Expected base=PREFIX candidate=PREFIX.")
-    if options.rounds < 1:
-        raise ConfigError(f"--rounds: {options.rounds} is none.\n  Expected 1 or more.")
+    try:
+        rounds = parse_whole(options.rounds, 1, MOST_ROUNDS)
+    except ValueError as error:
+        raise ConfigError(f"--rounds: {error}") from None
     chosen = ["-v", f"CAMPAIGN:{options.campaign}", "-v", f"SLA:{options.sla}", *_for_robot(rest)]
     files = _testbed_files(options.testbed, prefixes, output)
-    plan = list(turns(output, options.rounds))
+    plan = list(turns(output, rounds))
     for turn in plan:
         if turn.done:
             continue
@@ -190,7 +197,7 @@ def measure(options: argparse.Namespace, rest: Sequence[str], output: Path) -> i
             return ended
         (turn.folder / STATUS_FILE).write_text(f"{ended}\n", encoding="utf-8")
         if turn.number == 1:
-            _say_what_is_needed(turn, options.rounds)
+            _say_what_is_needed(turn, rounds)
     return 0
 
 

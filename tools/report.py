@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ctbench.base.regular_file import named_folder
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
@@ -42,8 +43,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> int:
     """Write the report; every mistake is one sentence on stderr."""
     asked = parse(arguments)
-    runs = asked.runs or [ROOT / "results" / "latest"]
     try:
+        runs = [named_folder(run) for run in asked.runs] or [ROOT / "results" / "latest"]
         if asked.outputdir is None and len(runs) > 1:
             raise ConfigError(f"{len(runs)} runs are merged into a folder of their own: name it with --outputdir.")
         output = (asked.outputdir or runs[0]).absolute()

@@ -32,7 +32,7 @@ class Settings:
         floors = load("sla", sla, Floors)
         if bool(floors.of_reference) != bool(reference):
             raise ConfigError(
-                f"SLA {sla}: of_reference and -v REFERENCE:FOLDER go together.\n  Expected both or neither."
+                f"{floors.file}: of_reference and -v REFERENCE:FOLDER go together.\n  Expected both or neither."
             )
         return cls(
             load("testbeds", testbed, TestbedConfig),

@@ -10,9 +10,10 @@ from ctbench.errors import ConfigError, MissingResource
 from ctbench.generator_config import TrexGeneratorConfig
 from ctbench.host_config import LOCAL, SANDBOX
 from ctbench.testbed_config import TestbedConfig
+from ctbench.units import quoted
 
-#: Testbeds that a pool has at least.
-_LEAST = 2
+#: Testbeds that a pool has at least, and at most.
+_LEAST, _MOST = 2, 64
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,10 @@ class Member:
 def split_names(text: str) -> list[str]:
     """The testbeds of `--testbeds a,b`. `ConfigError` where there are fewer than two."""
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if len(names) < _LEAST:
+    if not _LEAST <= len(names) <= _MOST:
         raise ConfigError(
-            f"--testbeds {text}: is no pool.\n  Expected at least two testbeds with commas between them; of a single "
-            "one, -v TESTBED:NAME."
+            f"--testbeds: {quoted(text)} is no pool.\n  Expected at least two testbeds, at most {_MOST}, with commas "
+            "between them; of a single one, -v TESTBED:NAME."
         )
     return names
 

@@ -38,6 +38,16 @@ def parse_number(value: object) -> float:
     raise ValueError(f"{quoted(value)} is not a number.\n  {EXPECTED_NUMBER}")
 
 
+def parse_whole(value: object, least: int, most: int) -> int:
+    """Turn the text `4` into a whole number from `least` to `most`.
+
+    Raises `ValueError` with what was expected.
+    """
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip()) and least <= int(value) <= most:
+        return int(value)
+    raise ValueError(f"{quoted(value)} is not a number for this.\n  Expected a whole number from {least} to {most}.")
+
+
 def parse_ratio(value: object) -> float:
     """Turn `0.02%` into 0.0002. The percent sign is required: a bare 0.02 could mean either.
 

@@ -233,3 +233,25 @@ def test_a_run_that_was_broken_off_makes_way_for_another(tmp_path: Path) -> None
     first.make_way()
     second.make_way()
     assert [path.name for path in (tmp_path / "base").iterdir()] == ["01-broken-off-1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rounds", "0"], '--rounds: "0" is not a number for this.\n  Expected a whole number from 1 to 1000.'),
+        (["--rounds", "9" * 5000], "Expected a whole number from 1 to 1000."),
+        (["--rounds", "two"], "Expected a whole number from 1 to 1000."),
+        (["--least-difference", "100%"], "--least-difference: of 100% nothing ever regressed."),
+        (["--least-difference", "1e-999%"], "is too small for a percentage"),
+        (["--least-difference", "nan"], '--least-difference: "nan" is not a percentage.'),
+    ],
+)
+def test_an_option_out_of_its_range_is_said_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    sla = MadeUpSla()
+    monkeypatch.setattr(compare, "_wait_for", sla)
+    status, _, error = run(capsys, monkeypatch, *COMMAND, *options, "--outputdir", str(tmp_path / "out"))
+    assert (status, sla.calls) == (4, [])
+    assert said in error
+    assert len(error) < 400

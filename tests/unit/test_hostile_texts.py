@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -10,11 +11,17 @@ from hypothesis import strategies as st
 
 from ctbench.base.bounded_yaml import read_yaml
 from ctbench.base.names_of_things import _check_address, _check_mac, _check_path_here
+from ctbench.compare.interleave import installation
+from ctbench.compare.side import read_runs
 from ctbench.config import ROOT, load
 from ctbench.errors import ConfigError
 from ctbench.measure.campaign import Campaign
+from ctbench.report.reference import read_references
+from ctbench.results.published import is_published
+from ctbench.sla.reference import read_reference
 from ctbench.sla.threshold import Unit, parse
-from ctbench.units import parse_duration, parse_number, parse_ratio, parse_share, printable, quoted
+from ctbench.testbed_pool import split_names
+from ctbench.units import parse_duration, parse_number, parse_ratio, parse_share, parse_whole, printable, quoted
 
 DIGITS = st.one_of(
     st.integers(0, 10**400).map(str), st.floats().map(str), st.just("0" * 5000), st.just("9" * 5000),
@@ -135,3 +142,45 @@ def test_whatever_stands_behind_a_key_of_a_file(tmp_path_factory: pytest.TempPat
         assert any(line.startswith("  Expected ") for line in lines)
     else:
         assert 0 <= campaign.settle <= 600 and 0 <= campaign.loss_ratio <= 0.5
+
+
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize("name", [LONG, "a\0b", "/" + LONG, f"a/{LONG}/b", "\x1b[31m\0", "\ud800\0"])
+@pytest.mark.parametrize(
+    "read",
+    [read_runs, read_reference, lambda name: read_references([Path(name)]), lambda name: is_published(Path(name))],
+)
+def test_a_folder_that_cannot_be_is_one_sentence(read: Callable[[str], object], name: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read(name)
+    said_well(error.value)
+
+
+def test_a_ring_of_links_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "ring").symlink_to("ring")
+    with pytest.raises(ConfigError, match="Too many levels of symbolic links"):
+        read_runs(str(tmp_path / "ring"))
+
+
+@pytest.mark.parametrize("text", ["", ",", "a", LONG, "a," * 5000, "\x1b,", "\n,\0"])
+def test_a_pool_that_is_none_is_one_sentence(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no pool") as error:
+        split_names(text)
+    said_well(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "base", LONG, f"base={LONG}", "base=\x1b", "=/opt", "base=opt\n"])
+def test_an_installation_that_is_none_is_one_sentence(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no installation") as error:
+        installation(text)
+    said_well(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "0", "1001", "-1", "1.5", "1e3", "9" * 5000, "0x1", "٣", "1_0", "a", 4, None])
+def test_a_whole_number_out_of_its_range_is_one_sentence(text: object) -> None:
+    with pytest.raises(ValueError, match="Expected a whole number from 1 to 1000") as error:
+        parse_whole(text, 1, 1000)
+    said_well(error.value)
+    assert [parse_whole(each, 1, 1000) for each in ("1", "1000", " 4 ", "007")] == [1, 1000, 4, 7]

@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 from ctbench.errors import ConfigError
+from ctbench.units import printable
 
 #: What a path leads to, where that is no regular file.
 _KINDS = (
@@ -14,6 +15,19 @@ _KINDS = (
     (stat.S_ISBLK, "device"),
     (stat.S_ISSOCK, "socket"),
 )
+
+
+def named_folder(name: str | Path) -> Path:
+    """A folder that somebody named, whether there is one or not. `ConfigError` where no path can be meant."""
+    try:
+        os.stat(name)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except OSError as error:  # too long, a ring of links
+        raise ConfigError(f"{printable(str(name), 100)}: {error.strerror}.\n  Expected a folder.") from None
+    except ValueError:  # NUL
+        raise ConfigError(f"{printable(str(name), 100)}: is no path.\n  Expected a folder.") from None
+    return Path(name)
 
 
 def read_regular(path: Path, shown: str, most_bytes: int) -> bytes:

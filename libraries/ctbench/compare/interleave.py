@@ -14,6 +14,7 @@ from ctbench.base.bounded_yaml import read_yaml
 from ctbench.config import load
 from ctbench.errors import ConfigError
 from ctbench.testbed_config import TestbedConfig
+from ctbench.units import quoted
 
 Role = Literal["base", "candidate"]
 _ROUND: tuple[Role, ...] = ("base", "candidate", "candidate", "base")
@@ -53,7 +54,7 @@ def installation(text: str) -> tuple[Role, str]:
     if role in ("base", "candidate") and (prefix == "distribution" or prefix.startswith("/")):
         return ("base" if role == "base" else "candidate"), prefix
     raise ConfigError(
-        f'--installations: "{text}" is no installation.\n  Expected base=PREFIX candidate=PREFIX, each with '
+        f"--installations: {quoted(text)} is no installation.\n  Expected base=PREFIX candidate=PREFIX, each with "
         '"distribution" or the absolute path that the build was configured with, such as /opt/ovs-3.3.'
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ctbench.base.regular_file import named_folder
 from ctbench.dut.base import Topology
 from ctbench.dut.cable import CABLE
 from ctbench.errors import ConfigError
@@ -14,6 +15,7 @@ from ctbench.results.comparison import Samples, Side
 from ctbench.results.record import Record
 from ctbench.results.statistics import spread
 from ctbench.results.store import Broken, Stored, read_stored
+from ctbench.units import printable
 
 #: A test is the same on either side when these are: the topology, and the name of the profile that was offered.
 TestKey = tuple[Topology, str]
@@ -72,7 +74,7 @@ def read_runs(name: str) -> Runs:
 
     Raises `ConfigError` where there is no record.
     """
-    folders = [folder for part in name.split(",") for folder in _run_folders(Path(part))]
+    folders = [folder for part in name.split(",") for folder in _run_folders(named_folder(part))]
     stored: list[Stored] = []
     broken: list[Broken] = []
     for folder in folders:
@@ -81,8 +83,8 @@ def read_runs(name: str) -> Runs:
         broken += bad
     if not stored:
         raise ConfigError(
-            f"{name}: has no records.\n  Expected the folder of a run, such as results/latest, a folder with runs in "
-            "it, or several with commas between them."
+            f"{printable(name, 300)}: has no records.\n  Expected the folder of a run, such as results/latest, a "
+            "folder with runs in it, or several with commas between them."
         )
     stored.sort(key=lambda each: each.record.started)
     return Runs(name, tuple(folders), tuple(stored), tuple(broken))

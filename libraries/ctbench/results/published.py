@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from ctbench.base.explain import narrow
-from ctbench.base.regular_file import read_regular
+from ctbench.base.regular_file import named_folder, read_regular
 from ctbench.errors import ConfigError
 from ctbench.results.record import Part
 from ctbench.traffic.generator import LoadUnit
@@ -83,6 +83,7 @@ class Published(Part):
 
 def is_published(folder: Path) -> bool:
     """Whether a folder holds published figures and not a run."""
+    folder = named_folder(folder)
     return not (folder / "records").is_dir() and any(folder.glob("figure-*.json"))
 
 

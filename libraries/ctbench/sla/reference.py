@@ -3,9 +3,9 @@
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from ctbench.base.regular_file import named_folder
 from ctbench.dut.base import Topology
 from ctbench.errors import ConfigError
 from ctbench.results import store
@@ -55,7 +55,7 @@ class ReferenceRun:
 
 def read_reference(folder: str) -> ReferenceRun:
     """Read the records of a run; `ConfigError` where it has no capacity of anything."""
-    records, _ = store.read_all(Path(folder))
+    records, _ = store.read_all(named_folder(folder))
     found: dict[tuple[Topology, str], list[float]] = defaultdict(list)
     for record in records:
         if record.verdict != "not measured" and record.limited_by in ("dut", "range"):

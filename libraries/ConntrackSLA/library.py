@@ -23,7 +23,7 @@ from ctbench.results.record import Record
 from ctbench.results.without_record import WithoutRecord
 from ctbench.run_settings import Settings
 from ctbench.traffic.generator import LoadUnit
-from ctbench.units import format_margin
+from ctbench.units import format_margin, quoted
 
 OvsRuleset = Literal["forward", "conntrack", "conntrack-normal", "nat", "normal", "vlan", "bond", "bond-vlan"]
 RouterRuleset = Literal[
@@ -290,7 +290,7 @@ def _output_folder() -> Path:
 def _no_topology(error: ValidationError) -> str:
     """The first thing about a topology that cannot be, as one sentence."""
     first = error.errors(include_url=False)[0]
-    return f"{first['loc'][0]} is {first['input']}: {first['msg'].lower()}."
+    return f"{first['loc'][0]} is {quoted(first['input'])}: {first['msg'].lower()}."
 
 
 def _say(line: str) -> None:

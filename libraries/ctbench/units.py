@@ -166,7 +166,7 @@ def quoted(value: object) -> str:
     if isinstance(value, list | tuple | set | frozenset):
         return "a list"
     if isinstance(value, int) and value.bit_length() > 128:
-        return f"a number of some {value.bit_length() * 3 // 10} digits"
+        return f"a number of some {int(value.bit_length() * 0.30103)} digits"
     text = printable(str(value), 60)
     return f'"{text}"' if isinstance(value, str) else text
 

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.unit
 BOTH = {"ovs-vswitchd": ProcessIdentity(16, 1000), "ovsdb-server": ProcessIdentity(13, 900)}
 
 
-def stat(pid: int, ticks: int, state: str = "S") -> str:
+def stat(pid: int, ticks: int, state: str = "S", flags: int = 0x400100) -> str:
     """A line of /proc/PID/stat, whose name has what names may have."""
-    return f"{pid} (ovs) v (x) {state} " + " ".join(["1"] * 18) + f" {ticks} 0 0"
+    return f"{pid} (ovs) v (x) {state} 1 1 1 0 -1 {flags} " + " ".join(["1"] * 12) + f" {ticks} 0 0"
 
 
 RUNNING = [stat(16, 1000), stat(13, 900)]
@@ -54,9 +54,12 @@ def test_what_runs_and_has_its_sockets_is_in_no_trouble() -> None:
 
 
 @pytest.mark.parametrize(
-    "lines", [[RUNNING[1]], [stat(16, 1001), RUNNING[1]], [stat(16, 1000, "Z"), RUNNING[1]]], ids=["gone", "other", "Z"]
+    "line",
+    ["", stat(16, 1001), stat(16, 1000, "Z"), stat(16, 1000, "R", 0x40010C)],
+    ids=["gone", "another one", "zombie", "ending"],
 )
-def test_a_process_that_is_gone_or_another_one_or_a_zombie_is_dead(lines: list[str]) -> None:
+def test_a_process_that_is_gone_or_another_one_or_about_to_be_gone_is_dead(line: str) -> None:
+    lines = [RUNNING[1], *([line] if line else [])]
     assert found(lines) == "ovs-vswitchd (process 16) died."
     assert found(lines, p16="was killed by SIGSEGV") == "ovs-vswitchd (process 16) was killed by SIGSEGV."
 

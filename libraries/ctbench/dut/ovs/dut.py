@@ -272,7 +272,13 @@ class OvsDpdkDut:
     def _fatal(self, start: TrialStart) -> list[Problem]:
         """Why nothing more can be measured, with the errors that ovs-vswitchd logged since; empty where it can."""
         trouble = self.trouble()
-        found = Problem("fatal", trouble) if trouble else process_problem(start.process, self._instance.vswitchd())
+        try:
+            now = self._instance.vswitchd()
+        except TestbedError:
+            now = None
+        found = process_problem(start.process, now)
+        if trouble and (found is None or now is None):  # else it is another one that is well, or in trouble
+            found = Problem("fatal", trouble)
         if found is None:
             return []
         try:

@@ -22,13 +22,18 @@ class ProcessIdentity:
     start_ticks: int
 
 
+#: Flag of a process that is about to end, linux/sched.h: its memory is freed while it still looks alive.
+PF_EXITING = 0x4
+
+
 @dataclass(frozen=True)
 class Stat:
-    """Fields 3, 20 and 22 of /proc/PID/stat, proc(5)."""
+    """Fields 3, 20 and 22 of /proc/PID/stat, and a flag of field 9, proc(5)."""
 
     state: str
     threads: int
     start_ticks: int
+    is_ending: bool = False
 
 
 class Instance(Protocol):
@@ -99,7 +104,7 @@ def read_stat(host: Host, pid: int) -> Stat | None:
 def parse_stat(text: str) -> Stat:
     """The content of /proc/PID/stat."""
     fields = text.rpartition(")")[2].split()  # from the third field on; the name before may hold spaces
-    return Stat(fields[0], int(fields[17]), int(fields[19]))
+    return Stat(fields[0], int(fields[17]), int(fields[19]), bool(int(fields[6]) & PF_EXITING))
 
 
 def identify(host: Host, pidfile: str, mark: str) -> ProcessIdentity | None:

@@ -47,8 +47,10 @@ def find_trouble(host: Host, processes: Mapping[str, ProcessIdentity], files: Co
 
 
 def is_alive(process: ProcessIdentity, stat: Stat | None) -> bool:
-    """Whether it is the process, and neither dead nor a zombie."""
-    return stat is not None and stat.start_ticks == process.start_ticks and stat.state not in "ZX"
+    """Whether it is the process, and neither dead, nor a zombie, nor about to become one."""
+    if stat is None or stat.start_ticks != process.start_ticks:
+        return False
+    return stat.state not in "ZX" and not stat.is_ending
 
 
 def _look(

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from ctbench.dut.base import Problem
-from ctbench.dut.ovs import trouble
+from ctbench.dut.ovs import OvsInstallation, trouble
+from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.daemons import OvsDaemons
 from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.sharing import ThreadTimes, read_thread_times, sharing_problems, stood_still
 from ctbench.errors import TestbedError
@@ -32,8 +34,10 @@ class Said:
     answers: list[list[str] | None]
     fates: dict[int, str] = field(default_factory=dict)
     asked: int = 0
+    last: Any = None
 
     def run(self, argv: Any, *_: Any, **__: Any) -> Completed:
+        self.last = argv
         answer = self.answers[min(self.asked, len(self.answers) - 1)]
         self.asked += 1
         if answer is None:
@@ -88,6 +92,16 @@ def test_a_stopped_process_that_goes_on_is_fine_and_one_that_does_not_is_given_u
     assert found(stopped, stopped, RUNNING) == ""
     monkeypatch.setattr(trouble, "GO_ON_TIMEOUT_S", 0.0)
     assert found(stopped) == ("ovs-vswitchd (process 16) is stopped (state T) and did not go on within 0 s.")
+
+
+def test_the_sockets_of_a_daemon_that_was_never_up_are_not_missed() -> None:
+    host = Said([RUNNING])
+    daemons = OvsDaemons(OvsControl(host, OvsInstallation(), "/run/x"))  # type: ignore[arg-type]
+    daemons._processes = {"ovsdb-server": BOTH["ovsdb-server"]}
+    assert daemons.trouble(["/run/x/port0.sock"]) == "" and "db.sock" not in str(host.last)
+    daemons._processes = dict(BOTH)
+    assert daemons.trouble(["/run/x/port0.sock"]) == ""
+    assert all(name in str(host.last) for name in ("/db.sock", "/ovs-vswitchd.ctl", "/ovsdb-server.pid", "/port0.sock"))
 
 
 def times(*threads: tuple[float, float, int]) -> ThreadTimes:

@@ -94,10 +94,12 @@ class OvsDaemons:
         return self._identity("ovs-vswitchd")
 
     def trouble(self, files: Collection[str] = ()) -> str:
-        """See `Instance.trouble`."""
-        control, folder = self.control, self.control.folder
-        own = [control.database_socket, control.vswitchd, *(f"{folder}/{name}.pid" for name in self._processes)]
-        return find_trouble(self._host, self._processes, [*own, *files] if self._processes else [])
+        """See `Instance.trouble`. Files are looked for once both daemons run."""
+        if "ovs-vswitchd" not in self._processes:
+            return find_trouble(self._host, self._processes, [])
+        ids = [f"{self.control.folder}/{name}.pid" for name in self._processes]
+        own = [self.control.database_socket, self.control.vswitchd, *ids]
+        return find_trouble(self._host, self._processes, [*own, *files])
 
     def save_log(self, folder: Path) -> None:
         """See `Instance.save_log`."""

@@ -6,13 +6,15 @@ from typing import Literal
 from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
 from robot.api.deco import keyword, library
+from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 from robot.result import TestCase as TestResult
 from robot.running import TestCase as RunningTest
 
 from ConntrackSLA import pool
 from ctbench import __version__, preflight
-from ctbench.acceptance import AcceptanceRun, TestName
+from ctbench.acceptance import AcceptanceRun
+from ctbench.base.unexpected import let_pass, sentence_of
 from ctbench.dut.base import Topology
 from ctbench.dut.cable import CABLE
 from ctbench.errors import ConfigError, CtbenchError, MissingResource, TestbedError
@@ -21,6 +23,7 @@ from ctbench.report import console
 from ctbench.results import without_record
 from ctbench.results.record import Record
 from ctbench.results.without_record import WithoutRecord
+from ctbench.run.measurement import TestName
 from ctbench.run_settings import Settings
 from ctbench.traffic.generator import LoadUnit
 from ctbench.units import format_margin, quoted
@@ -76,6 +79,7 @@ class ConntrackSLA:
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self) -> None:
+        let_pass(RobotError)  # so Robot Framework ends a test when it is told to stop
         # The library hears of the end of the run, however it comes, and takes the testbed down.
         self.ROBOT_LIBRARY_LISTENER = self
         self._run: AcceptanceRun | None = None
@@ -129,9 +133,13 @@ class ConntrackSLA:
         if self._run is None:
             return
         run, self._run = self._run, None
-        run.close()
-        if run.records:
-            logger.console(f"\n{run.summary()}")
+        try:
+            run.close()
+        except Exception as error:  # whatever stays: what was measured is shown all the same
+            logger.error(f"The testbed could not be taken down: {sentence_of(error, run.output)}")
+        finally:
+            if run.records:
+                logger.console(f"\n{run.summary()}")
 
     @keyword("Apply OVS-DPDK Topology", tags=["topology"])
     def apply_ovs_dpdk_topology(self, ruleset: OvsRuleset, pmd_cpus: int, rx_queues: int, mtu: int = 1500) -> None:

@@ -2,24 +2,24 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 
-from ctbench import __version__, feasibility
+from ctbench import feasibility
+from ctbench.base.unexpected import reraise_stop, sentence_of
 from ctbench.dut.base import Topology
 from ctbench.dut.cable import CABLE
-from ctbench.errors import MissingResource, TestbedError
-from ctbench.measure.gate import GateResult, gate
+from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.measure.gate import gate
 from ctbench.measure.repetition import repeat
 from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Limits, OnTrial, Step, TrialRunner
 from ctbench.pool_run import PoolRun, new_run_id
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.record import Baseline, Environment, LimitedBy, Record
+from ctbench.results.record import Baseline, Environment, Record
+from ctbench.run.measurement import Measurement, Result, TestName
 from ctbench.run_settings import Settings
-from ctbench.sla.floor import Floor
 from ctbench.sla.floors import topology_key, topology_of
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.testbed import Testbed
@@ -33,36 +33,6 @@ TRIES = 2
 UNTRACKED = frozenset({"forward", "notrack"})
 
 Say = Callable[[str], None]
-Result = SearchResult | GateResult
-
-
-@dataclass(frozen=True)
-class TestName:
-    """Which test a measurement belongs to."""
-
-    __test__ = False  # not a pytest class
-
-    suite: str
-    test: str
-    tags: tuple[str, ...] = ()
-
-
-@dataclass
-class _Measurement:
-    """What is known of the test that runs."""
-
-    name: TestName
-    topology: Topology
-    profile: Profile
-    floor: Floor
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    result: Result | None = None
-    ceiling: float | None = None
-    baseline: Baseline | None = None
-    #: What ends the range of the search early.
-    bounds: list[feasibility.Bound] = field(default_factory=list)
-    #: Why the ceiling is not known; empty where it is.
-    unknown_ceiling: str = ""
 
 
 class AcceptanceRun:
@@ -93,36 +63,48 @@ class AcceptanceRun:
 
         `profile_name` may be replaced by the campaign's stand-in. Raises `ConfigError` for a missing floor or range
         and for files that contradict each other, `MissingResource` where the testbed lacks what the topology or its
-        floor needs; then nothing was measured and no record is written. A testbed that breaks is a record: *not
-        measured*.
+        floor needs; then nothing was measured and no record is written. Whatever breaks is a record: *not measured*,
+        with the trials made until then, and the next test gets a fresh DUT.
         """
         profile = self.profile(profile_name)
-        now = _Measurement(name, topology, profile, self.settings.floor(topology, profile))
-        shared = self.settings.testbed.oversubscribe
+        now = Measurement(name, topology, profile, self.settings.floor(topology, profile))
         if self.settings.reference:
             self.settings.reference.check(self.settings.testbed.name, self.testbed.machine.as_record())
         try:
-            if topology.datapath != CABLE.datapath:
-                case = feasibility.Case(self.settings.testbed, self.settings.campaign, topology, profile, now.floor)
-                now.bounds = feasibility.check(case, self.testbed.placement(topology))
-                now.ceiling = self._ceiling_or_none(now)
-                now.baseline = None if shared else self._baseline(now)
-            self.testbed.apply(topology, profile)
-            self._say(console.heading(name.test, topology_key(topology), self._version()))
-            self._say(console.trial_heading(now.floor.unit))
-            now.result = self._search(now, self._tell)
-            self._remember(now)
-            verdict = judge(
-                now.result, now.floor, now.ceiling, now.baseline, oversubscribed=shared,
-                max_spread=self.settings.campaign.max_spread,
-            )  # fmt: skip
-        except TestbedError as error:
-            verdict = Verdict("not measured", str(error), None, ())
-        record = self._record(now, verdict)
-        store.write(record, self.output)
-        self.records.append(record)
-        self._say(console.verdict_line(record))
+            verdict = self._measure(now)
+        except Exception as error:
+            reraise_stop(error)
+            if isinstance(error, (ConfigError, MissingResource)):
+                raise
+            verdict = Verdict("not measured", sentence_of(error, self.output), None, ())
+        try:
+            record = self._record(now, verdict)
+            # Shown first: a disk that takes no record is no reason not to say what it would hold.
+            self.records.append(record)
+            self._say(console.verdict_line(record))
+            store.write(record, self.output)
+        finally:
+            if now.broke_off:
+                self._begin_afresh()
         return record
+
+    def _measure(self, now: Measurement) -> Verdict:
+        """Measure and judge; what becomes known on the way is in `now`."""
+        topology, profile, shared = now.topology, now.profile, self.settings.testbed.oversubscribe
+        if topology.datapath != CABLE.datapath:
+            case = feasibility.Case(self.settings.testbed, self.settings.campaign, topology, profile, now.floor)
+            now.bounds = feasibility.check(case, self.testbed.placement(topology))
+            now.ceiling = self._ceiling_or_none(now)
+            now.baseline = None if shared else self._baseline(now)
+        self._apply(topology, now)
+        self._say(console.heading(now.name.test, topology_key(topology), self._version()))
+        self._say(console.trial_heading(now.floor.unit))
+        now.result = self._search(now, lambda step: self._keep(step, now))
+        self._remember(now)
+        return judge(
+            now.result, now.floor, now.ceiling, now.baseline, oversubscribed=shared,
+            max_spread=self.settings.campaign.max_spread,
+        )  # fmt: skip
 
     def summary(self) -> str:
         """The table of what was measured so far."""
@@ -132,10 +114,29 @@ class AcceptanceRun:
         """Leave nothing behind. May be called twice."""
         self.testbed.close()
 
+    def _apply(self, topology: Topology, now: Measurement) -> None:
+        """Set `topology` up for the test `now`; on a fresh DUT, which is said, where the one that stands is broken."""
+        if replaced := self.testbed.replace_broken(topology):
+            now.mishaps.append(f"Before it was set up for this test, a fresh DUT was needed: {replaced}")
+            self._say(f"  a fresh DUT is needed: {replaced}")
+        try:
+            self.testbed.apply(topology, now.profile)
+        except TestbedError as error:
+            raise TestbedError(f"{topology_key(topology)} could not be set up: {error}") from error
+
+    def _begin_afresh(self) -> None:
+        """Let go of whatever broke, and say what could not be put back."""
+        for complaint in self.testbed.discard():
+            self._say(f"  while the DUT was taken down: {complaint}")
+
+    def _keep(self, step: Step, now: Measurement) -> None:
+        now.steps.append(step)
+        self._tell(step)
+
     def _runner(self, profile: Profile, limits: Limits) -> TrialRunner:
         return TrialRunner(self.testbed.dut, self.testbed.generator, profile, limits, self.settings.campaign.settle)
 
-    def _search(self, now: _Measurement, on_trial: OnTrial) -> Result:
+    def _search(self, now: Measurement, on_trial: OnTrial) -> Result:
         campaign, cable = self.settings.campaign, now.topology.datapath == CABLE.datapath
         profile, floor = now.profile, now.floor
         runner = self._runner(profile, floor.limits(campaign.loss_ratio))
@@ -153,69 +154,92 @@ class AcceptanceRun:
             lambda last: search(runner, span.min, span.max, how, on_trial, hint=last or hint, landmark=floor_load),
         )
 
-    def _ceiling_or_none(self, now: _Measurement) -> float | None:
+    def _ceiling_or_none(self, now: Measurement) -> float | None:
         """The ceiling; None where nothing joins the generator's ports to each other, as in a lab, and the record notes
         that."""
         try:
-            return self._ceiling(now.profile, now.floor)
+            return self._ceiling(now)
         except MissingResource as error:
             now.unknown_ceiling = str(error)
             return None
 
-    def _ceiling(self, profile: Profile, floor: Floor) -> float:
+    def _ceiling(self, now: Measurement) -> float:
         """The generator's capacity over the cable with this profile, measured once per run, and once more where it
         is below the floor."""
+        profile = now.profile
         asked = (CABLE, profile.name)
         known = self._ceilings.get(profile.name)
-        if known is None or (known < floor.rate.limit and self._tries[asked] < TRIES):
+        if known is None or (known < now.floor.rate.limit and self._tries[asked] < TRIES):
             self._tries[asked] += 1
             self._say(f"  the generator's ceiling with {profile.name}, over a cable:")
-            self._ceilings[profile.name] = max(known or 0.0, self._measure_ceiling(profile))
+            found = self._twice(lambda: self._measure_ceiling(now), now)
+            if found.limited_by == "fault":
+                raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")
+            self._ceilings[profile.name] = max(known or 0.0, found.capacity)
         return self._ceilings[profile.name]
 
-    def _measure_ceiling(self, profile: Profile) -> float:
-        self.testbed.apply(CABLE, profile)
-        campaign = self.settings.campaign
+    def _measure_ceiling(self, now: Measurement) -> SearchResult:
+        self._apply(CABLE, now)
+        campaign, profile = self.settings.campaign, now.profile
         runner, span = self._runner(profile, Limits(campaign.loss_ratio)), campaign.load_range(profile)
-        found = search(runner, span.min, span.max, campaign.ceiling_for(profile), self._tell)
-        if found.limited_by == "fault":
-            raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")
-        return found.capacity
+        return search(runner, span.min, span.max, campaign.ceiling_for(profile), self._tell)
 
-    def _baseline(self, now: _Measurement) -> Baseline | None:
+    def _baseline(self, now: Measurement) -> Baseline | None:
         """What a relative floor compares with: what a test of this run found, else measured for it once per run."""
         if now.floor.relative is None:
             return None
         other = topology_of(now.floor.relative.to, now.topology)
         asked = (other, now.profile.name)
         known = self._baselines.get(asked)
-        # Where the generator was the limit, the next test tries once more.
-        doubtful = known is not None and known.rate and known.doubt
-        if known is None or (doubtful and self._tries[asked] < TRIES):
+        # Where something broke, or the generator was the limit, the next test tries once more.
+        if known is None or (known.doubt and self._tries[asked] < TRIES):
             self._tries[asked] += 1
             self._say(f"  {topology_key(other)} with {now.profile.name}, to compare with:")
             self._baselines[asked] = self._measure_baseline(other, now)
         return self._baselines[asked]
 
-    def _measure_baseline(self, other: Topology, now: _Measurement) -> Baseline:
-        """The capacity of another topology with the profile and the loss limit of this test. A gate has no search of
-        its own, so there the settings of the ceiling serve."""
-        campaign, profile, key = self.settings.campaign, now.profile, topology_key(other)
-        settings = campaign.search_for(profile)
-        span = campaign.load_range(profile)
+    def _measure_baseline(self, other: Topology, now: Measurement) -> Baseline:
+        """The capacity of another topology with the profile and the loss limit of this test."""
+        key = topology_key(other)
         try:
-            self.testbed.apply(other, profile)
-            runner = self._runner(profile, Limits(now.floor.limits(campaign.loss_ratio).loss_ratio))
-            hint = self._hint(other, profile) or now.floor.gate_load(profile, FLOOR_HEADROOM)
-            found = search(runner, span.min, span.max, settings, self._tell, hint=hint)
-        except (MissingResource, TestbedError) as error:
+            found = self._twice(lambda: self._search_baseline(other, now), now)
+        except MissingResource as error:
+            self._tries[other, now.profile.name] = TRIES  # it would be missing again
             return Baseline(key=key, rate=None, doubt=str(error))
+        except TestbedError as error:
+            self._begin_afresh()
+            return Baseline(key=key, rate=None, doubt=str(error))
+        if found.limited_by == "fault":
+            self._begin_afresh()
         if found.limited_by == "fault" or not found.capacity:
             return Baseline(key=key, rate=None, doubt=found.reason)
-        self._learn(other, profile, found)
+        self._learn(other, now.profile, found)
         return Baseline(key=key, rate=found.capacity, doubt="" if found.limited_by == "dut" else found.reason)
 
-    def _remember(self, now: _Measurement) -> None:
+    def _search_baseline(self, other: Topology, now: Measurement) -> SearchResult:
+        """A gate has no search of its own, so there the settings of the ceiling serve."""
+        campaign, profile = self.settings.campaign, now.profile
+        span = campaign.load_range(profile)
+        self._apply(other, now)
+        runner = self._runner(profile, Limits(now.floor.limits(campaign.loss_ratio).loss_ratio))
+        hint = self._hint(other, profile) or now.floor.gate_load(profile, FLOOR_HEADROOM)
+        return search(runner, span.min, span.max, campaign.search_for(profile), self._tell, hint=hint)
+
+    def _twice(self, measure: Callable[[], SearchResult], now: Measurement) -> SearchResult:
+        """Measure what the test needs beside itself; once more on a fresh DUT where something breaks."""
+        try:
+            found = measure()
+            broke = found.reason if found.limited_by == "fault" else ""
+        except TestbedError as error:
+            broke = str(error)
+        if not broke:
+            return found
+        now.mishaps.append(f"What it is compared with was measured once more, on a fresh DUT: {broke}")
+        self._say(f"  once more, on a fresh DUT: {broke}")
+        self._begin_afresh()
+        return measure()
+
+    def _remember(self, now: Measurement) -> None:
         """Keep what later tests begin with or compare with: a capacity that the DUT limited, nothing less certain."""
         found = now.result
         if not isinstance(found, SearchResult) or not found.capacity:
@@ -244,51 +268,15 @@ class AcceptanceRun:
         facts = self.testbed.dut.snapshot()
         return str(facts.get("version") or facts.get("kernel") or "")
 
-    def _record(self, now: _Measurement, verdict: Verdict) -> Record:
-        steps = now.result.steps if now.result else ()
-        found = now.result if isinstance(now.result, SearchResult) else None
-        limited_by: LimitedBy = now.result.limited_by if now.result else "fault"
-        return Record(
-            tool_version=__version__,
+    def _record(self, now: Measurement, verdict: Verdict) -> Record:
+        return now.record(
+            verdict,
             run_id=self.run_id,
-            suite=now.name.suite,
-            test=now.name.test,
-            tags=list(now.name.tags),
-            started=now.started,
-            ended=datetime.now(UTC),
-            wall_s=(datetime.now(UTC) - now.started).total_seconds(),
-            traffic_s=sum(step.observation.trial.duration_s for step in steps),
-            topology=now.topology,
-            profile=now.profile,
             campaign=self.settings.campaign.model_dump(mode="json"),
-            floors=now.floor.as_record(),
-            thresholds=list(verdict.thresholds),
-            measured=now.result.measured if now.result else None,
-            limited_by=limited_by,
-            capacities=list(found.capacities) if found else [],
-            spread=found.spread if found else None,
-            upper_bound=found.upper if found else None,
-            verdict=verdict.word,
-            verdict_reason=verdict.reason,
-            margin_pct=verdict.margin_pct,
-            ceiling=now.ceiling,
-            baseline=now.baseline,
-            trials=[step.as_record() for step in steps],
             environment=Environment(**self.testbed.facts()),
             pool=self._member,
-            notes=self._notes(now),
+            oversubscribed=self.settings.testbed.oversubscribe,
         )
-
-    def _notes(self, now: _Measurement) -> list[str]:
-        notes = []
-        if now.floor.derivation:
-            notes.append(f"{now.profile.description} Its floor follows {now.floor.derivation}.".strip())
-        if self.settings.testbed.oversubscribe:
-            notes.append("Threads share CPUs: what this test shows is that the topology works, not how fast it is.")
-        if now.unknown_ceiling:
-            notes.append(f"The generator's ceiling is not known: {now.unknown_ceiling}")
-        measured = now.result.measured if now.result else None
-        return notes + feasibility.notes(now.bounds, measured.rate if measured else None)
 
 
 def _alike(topology: Topology, profile: Profile) -> list[tuple[str, str, str]]:

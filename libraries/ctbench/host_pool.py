@@ -1,5 +1,7 @@
 """The hosts of a testbed by their names, each connected to once, and what their machines are."""
 
+from contextlib import ExitStack
+
 from ctbench.host_config import LOCAL, SANDBOX, SshConfig
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
@@ -37,12 +39,19 @@ class HostPool:
             self._machines[place] = read_machine(self.host(place))
         return self._machines[place]
 
+    def discard(self, sandbox: Sandbox) -> None:
+        """End a sandbox, and all that runs in it."""
+        if sandbox in self._sandboxes:
+            self._sandboxes.remove(sandbox)
+        sandbox.close()
+
     def close(self) -> None:
-        """Let go of all hosts. May be called twice."""
-        while self._sandboxes:
-            self._sandboxes.pop().close()
-        while self._shared:
-            self._shared.popitem()[1].close()
+        """Let go of all hosts, also where one cannot be: then that is raised. May be called twice."""
+        with ExitStack() as stack:
+            while self._sandboxes:
+                stack.callback(self._sandboxes.pop().close)
+            while self._shared:
+                stack.callback(self._shared.popitem()[1].close)
 
     def _connect(self, name: str) -> Host:
         # It brings paramiko, half a second that few testbeds need.

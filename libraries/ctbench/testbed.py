@@ -1,8 +1,11 @@
 """The testbed: the object that holds a DUT and a traffic generator and joins them."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ctbench.base.unexpected import reraise_stop, sentence_of
 from ctbench.cpu_plan import cpus_needed, plan_cpus
 from ctbench.dut.base import Dut, Topology
 from ctbench.dut.cable import CABLE, Cable
@@ -19,6 +22,7 @@ from ctbench.host_config import LOCAL, SANDBOX
 from ctbench.host_pool import HostPool, machine_of
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement
+from ctbench.hosts.sandbox import Sandbox
 from ctbench.joint import Joint, SoftwareJoint
 from ctbench.testbed_config import TestbedConfig
 from ctbench.traffic.generator import TrafficGenerator
@@ -43,6 +47,8 @@ class Testbed:
         self._joined: Dut | None = None
         #: The DUT that is set up, joined or not.
         self._standing: Dut | None = None
+        #: DUTs that were let go of and could not put their host back as it was.
+        self._not_restored: list[Dut] = []
 
     @property
     def machine(self) -> Machine:
@@ -86,32 +92,76 @@ class Testbed:
             self._make_way_for(dut)
         placement = self.placement(topology)
         self._joint.part()
-        ports = dut.apply(topology)
-        self._joint.join(ports, host, placement, largest_frame(profile) if profile else 1514)
+        try:
+            ports = dut.apply(topology)
+            self._joint.join(ports, host, placement, largest_frame(profile) if profile else 1514)
+        except TestbedError as error:
+            if trouble := dut.trouble():  # which says more than what noticed it
+                raise TestbedError(trouble) from error
+            raise
         self._joined = dut
 
+    def replace_broken(self, topology: Topology) -> str:
+        """Let go of the DUT of this topology where it is broken since it was used last, so that `apply` makes a fresh
+        one. Returns what is broken, in one sentence; empty where nothing is."""
+        if topology.datapath not in self._duts:
+            return ""
+        dut, _ = self._duts[topology.datapath]
+        if not (trouble := dut.trouble()):
+            return ""
+        return " ".join([trouble, *self._try_to(self._joint.part), *self._let_go_of(dut)])
+
+    def discard(self) -> list[str]:
+        """Let go of generator and DUT in whatever state they are, with the DUT's sandbox where it has one: the next
+        `apply` makes fresh ones. Returns a sentence for each thing that could not be put back."""
+        complaints = self._try_to(self._generator.close) if self._generator else []
+        for dut in (self._joined, self._standing):
+            complaints += self._let_go_of(dut) if dut else []
+        self._joined = self._standing = None
+        return complaints
+
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What the figures depend on: testbed file, DUT (with its machine), generator, the generator's machine."""
+        """What the figures depend on: testbed file, DUT (with its machine), generator, the generator's machine. What
+        cannot be asked any more says why."""
         return {
             "testbed": self.config.model_dump(mode="json"),
-            "dut": self._joined.snapshot() if self._joined else {},
-            "generator": self._joint.facts(),
-            "machine": self.machine.as_record(),
+            "dut": _told(self._joined.snapshot) if self._joined else {},
+            "generator": _told(self._joint.facts),
+            "machine": _told(lambda: dict(self.machine.as_record())),
         }
 
     def close(self) -> None:
-        """Let go of everything. May be called twice."""
+        """Let go of everything, whatever of it is broken. May be called twice. `TestbedError` says what could not be
+        put back."""
+        complaints = self.discard()
+        for dut, _ in list(self._duts.values()):
+            complaints += self._let_go_of(dut)
+        while self._not_restored:  # its host may answer again
+            complaints += self._try_to(self._not_restored.pop().restore)
+        complaints += self._try_to(self._hosts.close)
+        if complaints:
+            raise TestbedError(" ".join(complaints))
+
+    def _let_go_of(self, dut: Dut) -> list[str]:
+        """Put a DUT's host back as it was; what is in a sandbox goes with it, however it is."""
+        for datapath in [name for name, (known, _) in self._duts.items() if known is dut]:
+            _, host = self._duts.pop(datapath)
+            complaints = self._try_to(dut.restore)
+            if isinstance(host, Sandbox):
+                return self._try_to(partial(self._hosts.discard, host))
+            if complaints:
+                self._not_restored.append(dut)
+            return complaints
+        return []
+
+    def _try_to(self, take_down: Callable[[], None]) -> list[str]:
+        """Take something down; what hinders that is returned, and no reason to leave the rest."""
         try:
-            if self._generator:
-                self._generator.close()
-        finally:
-            try:
-                for dut, _ in self._duts.values():
-                    dut.restore()
-            finally:
-                self._duts.clear()
-                self._joined = self._standing = None
-                self._hosts.close()
+            take_down()
+        except Exception as error:
+            reraise_stop(error)
+            return [sentence_of(error, self._output)]
+        return []
 
     @property
     def _generator_host(self) -> str:
@@ -132,7 +182,9 @@ class Testbed:
         """Let another DUT go: its threads would take the CPUs that both are given."""
         if self._standing is not None and self._standing is not dut:
             self._joint.part()
-            self._standing.restore()
+            standing = self._standing
+            if self._try_to(standing.restore) and (complaints := self._let_go_of(standing)):
+                raise TestbedError(" ".join(complaints))
         self._standing = dut
 
     def _dut(self, datapath: str) -> tuple[Dut, Host]:
@@ -201,6 +253,15 @@ class Testbed:
                 " DUT.\n  Expected the MAC addresses that TRex' ports send from."
             )
         return macs
+
+
+def _told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What something says of itself; in the record of a measurement that broke off it may be past saying anything."""
+    try:
+        return ask()
+    except Exception as error:
+        reraise_stop(error)
+        return {"trouble": f"it could not be asked: {error}"}
 
 
 def _devices(ports: MemifPorts | VethPorts | PciPorts, host: Host) -> Devices:

@@ -158,3 +158,24 @@ def test_nothing_is_left_when_its_maker_ends(sandbox: Sandbox, end: str) -> None
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(maker.pid, signal.SIGKILL)
+
+
+def test_how_a_daemon_ended_is_known_although_nobody_waited_for_it(sandbox: Sandbox) -> None:
+    daemon = "setsid sh -c 'sleep 60; exit 3' >/dev/null 2>&1 & echo $!"
+    killed = int(sandbox.run(["sh", "-c", daemon]).stdout)
+    failed = int(sandbox.run(["sh", "-c", daemon.replace("60", "0.2")]).stdout)
+    sandbox.run(["kill", "-9", str(killed)])
+
+    assert sandbox.how_ended(killed) == "was killed by SIGKILL"
+    assert sandbox.how_ended(failed) == "ended with status 3"
+
+
+def test_a_sandbox_whose_first_process_is_killed_says_so_to_whoever_asks_next() -> None:
+    with Sandbox() as sandbox:
+        os.kill(sandbox.init_pid, signal.SIGKILL)
+
+        with pytest.raises(TestbedError, match="The sandbox has ended: its first process"):
+            sandbox.run(["true"], check=False)
+        with pytest.raises(TestbedError, match="The sandbox has ended"):
+            sandbox.get("/run/any", Path("/dev/null"))
+        assert sandbox.how_ended(1) == ""

@@ -86,7 +86,7 @@ def test_a_killed_ovs_is_fatal_and_the_next_topology_gets_a_fresh_one(
     pid = kill(sandbox, placed_dut)
 
     assert [(problem.severity, problem.text) for problem in placed_dut.health()] == [
-        ("fatal", f"ovs-vswitchd (process {pid}) died.")
+        ("fatal", f"ovs-vswitchd (process {pid}) was killed by SIGKILL.")
     ]
     assert len(list(log_folder.iterdir())) == logs + 1  # evidence, before anything else happens
 

@@ -23,8 +23,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SUITE = ROOT / "suites" / "02__ovs_dpdk" / "02__conntrack.robot"
 TEST = "1 CPU, 1 Queue, Short-Lived Connections"
-#: With search.yaml the trial of this one is endless.
-ENDLESS_TEST = "1 CPU, 1 Queue, Long-Lived Connections"
+LONG_LIVED_TEST = "1 CPU, 1 Queue, Long-Lived Connections"
+#: With search.yaml its trial is endless.
+ENDLESS_TEST = LONG_LIVED_TEST
 #: A column of the table of trials, which begins when a measurement of the DUT does.
 HEADING = "set-up p99"
 #: Folders where programs leave things behind.
@@ -279,6 +280,26 @@ def assert_nothing_is_left(run: Run, before: dict[str, set[str]], namespaces: se
             break
         time.sleep(0.1)
     assert not any(left.values()), left
+
+
+def test_a_sandbox_that_is_killed_costs_one_test_its_verdict_and_the_table_has_both(start: Start) -> None:
+    before = traces()
+    run = start("sla", "-v", f"CAMPAIGN:{HERE / 'gate.yaml'}", "--test", TEST, "--test", LONG_LIVED_TEST)
+    run.wait_until(lambda: HEADING in run.said)
+    (first,) = [pid for pid, command in run.processes().items() if "-S" in command and "sandbox_init.py" in command
+                and "unshare" not in command]  # fmt: skip
+    os.kill(first, signal.SIGKILL)
+
+    assert run.wait() == 3, run.said
+    broken, measured = run.records()
+    assert (broken.test, broken.verdict) == (TEST, "not measured")
+    assert "The sandbox has ended: its first process" in broken.verdict_reason
+    if measured.limited_by != "generator":  # others used the machine
+        assert (measured.test, measured.verdict) == (LONG_LIVED_TEST, "met")
+    table = run.said.partition("measured      margin  verdict")[2]
+    assert TEST in table and LONG_LIVED_TEST in table and "1 not measured" in table
+    assert "Traceback" not in run.said
+    assert_nothing_is_left(run, before, set())
 
 
 def test_where_every_test_is_skipped_nothing_was_measured_and_that_is_a_failure(start: Start) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from ctbench import acceptance
-from ctbench.acceptance import AcceptanceRun, TestName
+from ctbench.acceptance import AcceptanceRun
 from ctbench.config import load
 from ctbench.dut.base import CpuUse, Problem, Topology
 from ctbench.errors import ConfigError, MissingResource, TestbedError
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
 from ctbench.results.record import Record
+from ctbench.run.measurement import TestName
 from ctbench.run_settings import Settings
 from ctbench.sla.floors import Floors, topology_key
 from ctbench.testbed_config import TestbedConfig
@@ -61,6 +62,11 @@ class SimulatedTestbed:
     errors: dict[str, Exception] = field(default_factory=dict)
     #: Load from which the generator is the limit.
     generator_limit: float = CEILING
+    #: Raised instead of a trial, by its number in the run; and what is broken from then on until it is discarded.
+    faults: dict[int, Exception] = field(default_factory=dict)
+    broken: str = ""
+    #: Topologies that stood when everything was discarded.
+    discarded: list[str] = field(default_factory=list)
 
     @property
     def dut(self) -> "SimulatedTestbed":
@@ -78,6 +84,8 @@ class SimulatedTestbed:
 
     def run_trial(self, profile: Profile, load: float, duration_s: float) -> Trial:
         self.loads.append(load)
+        if len(self.loads) in self.faults:
+            raise self.faults[len(self.loads)]
         capacity = self.capacities.get(self.applied[-1], CEILING)
         loss = 0.0 if load <= capacity else 1 - capacity / load
         limited = "it was too slow" if load > self.generator_limit else ""
@@ -89,6 +97,17 @@ class SimulatedTestbed:
 
     def health(self) -> list[Problem]:
         return []
+
+    def trouble(self) -> str:
+        return self.broken
+
+    def replace_broken(self, topology: Topology) -> str:
+        broken, self.broken = self.broken, ""
+        return broken
+
+    def discard(self) -> list[str]:
+        self.discarded.append(self.applied[-1])
+        return ["The host does not answer."] if self.broken else []
 
     def flush_state(self) -> None: ...
 
@@ -167,9 +186,11 @@ def test_the_share_itself_is_tried_whatever_the_width(simulated: SimulatedTestbe
     assert record.verdict == "met"
 
 
-@pytest.mark.parametrize("error", [MissingResource("There are no bonds here."), TestbedError("The link broke.")])
-def test_a_comparison_that_cannot_be_measured_is_said_once_and_the_test_is_not_measured(
-    simulated: SimulatedTestbed, tmp_path: Path, error: Exception
+@pytest.mark.parametrize(
+    ("error", "tries"), [(MissingResource("There are no bonds here."), 1), (TestbedError("The link broke."), 4)]
+)
+def test_a_comparison_that_cannot_be_measured_is_tried_so_often_and_the_test_is_not_measured(
+    simulated: SimulatedTestbed, tmp_path: Path, error: Exception, tries: int
 ) -> None:
     simulated.errors[FORWARDING] = error
     started = Started(tmp_path, simulated)
@@ -177,8 +198,9 @@ def test_a_comparison_that_cannot_be_measured_is_said_once_and_the_test_is_not_m
     assert record.verdict == "not measured"
     assert str(error).rstrip(".") in record.verdict_reason
     assert record.measured is not None
-    started.measure(SNAT)
-    assert simulated.applied.count(FORWARDING) == 1
+    for _ in range(2):  # what is missing stays so; what broke is tried twice in either of two tests
+        started.measure(SNAT)
+    assert simulated.applied.count(FORWARDING) == tries
 
 
 def test_a_comparison_that_loses_everything_is_no_comparison(simulated: SimulatedTestbed, tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from ctbench import acceptance
-from ctbench.acceptance import AcceptanceRun, Settings, TestName
+from ctbench.acceptance import AcceptanceRun, Settings
 from ctbench.config import load
 from ctbench.errors import ConfigError
+from ctbench.run.measurement import TestName
 from ctbench.sla.floors import topology_key
 from ctbench.testbed_config import TestbedConfig
 

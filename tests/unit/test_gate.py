@@ -7,6 +7,7 @@ from ctbench.errors import TestbedError
 from ctbench.measure.campaign import GateSettings
 from ctbench.measure.gate import GateResult, gate
 from ctbench.measure.trial import Observation, Step
+from ctbench.units import format_rate
 
 from .simulated import SimulatedDut, seen
 
@@ -55,9 +56,10 @@ def test_trials_that_the_generator_spoilt_decide_nothing_and_end_after_five(outc
 
 
 @pytest.mark.parametrize(("outcomes", "reason"), [("gf", "restarted"), ("ge", "the table stays full")])
-def test_a_fault_ends_the_gate_undecided_with_its_reason(outcomes: str, reason: str) -> None:
+def test_a_fault_ends_the_gate_undecided_with_its_reason_and_the_trial_it_was_in(outcomes: str, reason: str) -> None:
     result = play(outcomes)
-    assert (result.passed, result.limited_by, result.reason) == (None, "fault", reason)
+    where = f"in trial 2, at {format_rate(result.load)}"
+    assert (result.passed, result.limited_by, result.reason) == (None, "fault", f"{reason}, {where}")
     assert result.observations[0].good
 
 

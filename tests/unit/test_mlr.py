@@ -13,6 +13,7 @@ from ctbench.measure.mlr import MlrSearch
 from ctbench.measure.result import SearchResult
 from ctbench.measure.search import search
 from ctbench.measure.trial import Observation, Step
+from ctbench.units import format_rate
 
 from .simulated import SimulatedDut, seen
 
@@ -144,14 +145,21 @@ def test_a_generator_that_breaks_ends_it_as_a_fault_with_the_trials_so_far() -> 
         if count == 4:
             raise GeneratorError("The generator lost its link.")
 
-    result = search(SimulatedDut(TRUTH, before=breaks), LO, HI, how())
-    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", "The generator lost its link.", 3)
+    dut = SimulatedDut(TRUTH, before=breaks)
+    result, asked = search(dut, LO, HI, how()), dut.loads
+    assert (result.limited_by, result.reason, len(result.steps)) == (
+        "fault",
+        f"The generator lost its link, in trial 4, at {format_rate(asked[-1])}",
+        3,
+    )
 
 
 def test_a_dut_that_dies_ends_it_as_a_fault() -> None:
     died = (Problem("fatal", "ovs-vswitchd is gone."),)
     result = search(lambda load, duration: seen(died, load=load, duration=duration), LO, HI, how())
-    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", "ovs-vswitchd is gone.", 1)
+    (step,) = result.steps
+    reason = f"ovs-vswitchd is gone, in trial 1, at {format_rate(step.observation.load)}"
+    assert (result.limited_by, result.reason) == ("fault", reason)
 
 
 def test_out_of_trials_it_says_so_and_gives_what_it_knows() -> None:

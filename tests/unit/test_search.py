@@ -11,6 +11,7 @@ from ctbench.errors import GeneratorError
 from ctbench.measure.repetition import repeat
 from ctbench.measure.search import SearchResult, planned_trials, search
 from ctbench.measure.trial import Observation, Step
+from ctbench.units import format_rate
 
 from .searching import HI, LO, PUBLISHED, WIDTH, how
 from .simulated import LIMITS, SimulatedDut, seen
@@ -188,7 +189,8 @@ def test_a_fatal_problem_of_the_dut_stops_the_search_with_its_reason() -> None:
 
     calls: list[float] = []
     result = search(dies, LO, HI, how())
-    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", "ovs-vswitchd was restarted", 3)
+    reason = f"ovs-vswitchd was restarted, in trial 3, at {format_rate(calls[-1])}"
+    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", reason, 3)
 
 
 def test_a_trial_that_cannot_be_made_stops_the_search_and_keeps_the_trials_before_it() -> None:
@@ -196,8 +198,10 @@ def test_a_trial_that_cannot_be_made_stops_the_search_and_keeps_the_trials_befor
         if number == 4:
             raise GeneratorError("the memif link broke")
 
-    result = search(SimulatedDut(381_000, before=breaks), LO, HI, how())
-    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", "the memif link broke", 3)
+    dut = SimulatedDut(381_000, before=breaks)
+    result = search(dut, LO, HI, how())
+    reason = f"the memif link broke, in trial 4, at {format_rate(dut.loads[-1])}"
+    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", reason, 3)
 
 
 def test_every_trial_is_told_with_its_number_and_the_time_left_runs_out() -> None:

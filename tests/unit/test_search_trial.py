@@ -22,6 +22,7 @@ class RecordingTestbed:
     def __init__(self, problems: list[Problem] | None = None, error: Exception | None = None) -> None:
         self.calls: list[str] = []
         self.problems, self.error = problems or [], error
+        self.broken = ""
         self.cpu: CpuUse | None = None
         self.link: LinkWork | None = None
 
@@ -34,6 +35,9 @@ class RecordingTestbed:
     def health(self) -> list[Problem]:
         self.calls.append("health")
         return self.problems
+
+    def trouble(self) -> str:
+        return self.broken
 
     def cpu_use(self) -> CpuUse | None:
         self.calls.append("cpu")
@@ -66,9 +70,11 @@ def test_the_wall_clock_of_a_trial_includes_the_flush() -> None:
     assert RecordingTestbed().runner(clock=lambda: next(ticks))(1000, 10).trial.wall_s == 17
 
 
-def test_a_dut_that_died_is_named_before_the_generator_that_lost_it() -> None:
-    testbed = RecordingTestbed([RESTARTED], GeneratorError("the memif link broke"))
-    with pytest.raises(TestbedError, match=r"^ovs-vswitchd was restarted \(the memif link broke\)$"):
+@pytest.mark.parametrize("noticed_by", [GeneratorError("the memif link broke"), TestbedError("`ovs-appctl` failed")])
+def test_a_dut_that_died_is_named_and_not_what_noticed_it(noticed_by: Exception) -> None:
+    testbed = RecordingTestbed(error=noticed_by)
+    testbed.broken = "ovs-vswitchd (process 16) was killed by SIGKILL."
+    with pytest.raises(TestbedError, match=r"^ovs-vswitchd \(process 16\) was killed by SIGKILL\.$"):
         testbed.runner()(1000, 10)
 
 
@@ -181,6 +187,25 @@ def test_a_loss_while_others_had_the_duts_cpu_says_nothing_and_what_held_all_the
     assert (lossy.state, lossy.reason) == ("invalid", taken[0].text)
     assert seen(taken, limits=Limits(0.0002, setup_time_p99_s=0.0001)).state == "invalid"
     assert seen(taken).good
+
+
+STILL = Problem(
+    "stalled", "Open vSwitch stood still for 3.0 s: its PMD threads did not run, although their CPUs were free."
+)
+
+
+def test_what_was_lost_while_the_dut_stood_still_is_its_own_loss_however_late_the_generator_was() -> None:
+    busy = Problem("disturbed", "Other processes took 3.2 % of a PMD CPU of the DUT.")
+    lost = seen((STILL, busy), loss=0.5, generator_limited="6.6 % of the connections began late")
+    assert lost.state == "bad"
+    assert lost.reason == (
+        "50.0 % of the connections were lost, mostly no syn ack (limit 0.020 %): Open vSwitch stood still for 3.0 s: "
+        "its PMD threads did not run, although their CPUs were free"
+    )
+    held = seen((STILL,), generator_limited="6.6 % of the connections began late")
+    assert (held.state, held.reason) == ("invalid", "6.6 % of the connections began late")
+    nothing = seen((STILL,), loss=1.0, attempted=0)
+    assert (nothing.state, nothing.reason) == ("invalid", "nothing was offered")
 
 
 def test_threads_that_carry_the_frames_are_the_duts_cpus_too() -> None:

@@ -163,7 +163,10 @@ def test_a_gate_that_the_generator_spoilt_or_that_broke_is_not_measured() -> Non
         return seen((Problem("fatal", "ovs-vswitchd was restarted"),), load=load, duration=duration)
 
     verdict = judge(gate(breaks, 48_700, GATE), FLOOR)  # type: ignore[arg-type]
-    assert verdict.message == "Not measured: the measurement broke off: ovs-vswitchd was restarted"
+    assert (
+        verdict.message
+        == "Not measured: the measurement broke off: ovs-vswitchd was restarted, in trial 1, at 48.7 k/s"
+    )
 
 
 def test_a_gate_near_the_ceiling_and_below_the_floor_is_not_measured() -> None:

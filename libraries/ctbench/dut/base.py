@@ -50,9 +50,10 @@ MOST_WAITING = 0.01
 class Problem:
     """Something about the DUT that makes a trial worthless or doubtful."""
 
-    #: `fatal`: nothing more can be measured (the DUT restarted, …); `invalid`: this trial says nothing, another may;
-    #: `disturbed`: what held counts, what was lost says nothing; `warning`: said in the record.
-    severity: Literal["fatal", "invalid", "disturbed", "warning"]
+    #: `fatal`: nothing more can be measured (the DUT restarted, …); `stalled`: the DUT stood still by itself, so what
+    #: was lost is its own loss, whatever else went on; `invalid`: this trial says nothing, another may; `disturbed`:
+    #: what held counts, what was lost says nothing; `warning`: said in the record.
+    severity: Literal["fatal", "stalled", "invalid", "disturbed", "warning"]
     #: One sentence.
     text: str
 
@@ -138,6 +139,10 @@ class Dut(Protocol):
     def health(self) -> list[Problem]:
         """What went wrong since `begin_trial`: restarted, new errors or "blocked" warnings, drops."""
 
+    def trouble(self) -> str:
+        """What the DUT needs and is dead, stopped or gone, as one sentence; empty where nothing is, and before the
+        first `apply`. What only stands still gets a few seconds to go on. Raises nothing of its own."""
+
     def counters(self) -> DutCounters:
         """Packet counts at the two ports."""
 
@@ -146,7 +151,8 @@ class Dut(Protocol):
         the time of the threads that carry its frames, and the trial counts that: `Trial.link`)."""
 
     def snapshot(self) -> dict[str, Any]:
-        """What the record says of the DUT: versions, masks, queue map, statistics since `begin_trial`."""
+        """What the record says of the DUT: versions, masks, queue map, statistics since `begin_trial`; less of a DUT
+        that is in trouble."""
 
     def restore(self) -> None:
         """Leave the host as it was found. May be called twice."""

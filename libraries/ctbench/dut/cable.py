@@ -29,6 +29,10 @@ class Cable:
         """A cable is healthy."""
         return []
 
+    def trouble(self) -> str:
+        """A cable does not break."""
+        return ""
+
     def counters(self) -> DutCounters:
         """A cable counts nothing."""
         return DutCounters()

@@ -13,6 +13,7 @@ from ctbench.dut.veth import (
     remove_generator_namespace,
     within_generator,
 )
+from ctbench.errors import TestbedError
 from ctbench.hosts.base import Host
 
 
@@ -33,6 +34,14 @@ class VethCable(Cable):
             self._ip.host.run(within_generator("ethtool", "-K", end, *OFFLOADS))
         self._ip.batch((f"link set {end} arp off up" for end in (client, server)), GENERATOR)
         return Ports("interface", client, server, topology.rx_queues, topology.rx_queues, topology.rx_descriptors)
+
+    def trouble(self) -> str:
+        """See `Dut.trouble`: the sandbox is all that it needs."""
+        try:
+            self._ip.host.run(["true"])
+        except TestbedError as error:
+            return str(error)
+        return ""
 
     def snapshot(self) -> dict[str, Any]:
         """See `Dut.snapshot`."""

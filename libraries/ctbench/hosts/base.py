@@ -72,6 +72,10 @@ class Host(Protocol):
         """Open a socket, not bound, in the host's network namespace, or in one that ip-netns(8) made there.
         `MissingResource` where we may not; a host across the network has none to give."""
 
+    def how_ended(self, pid: int) -> str:
+        """How a daemon of the host ended, which nobody here waits for: `was killed by SIGKILL`, `ended with status 1`;
+        empty where nobody can tell."""
+
     def local_path(self, remote: str) -> Path | None:
         """Where this machine finds the host's file or socket `remote`, None where it cannot (SSH)."""
 

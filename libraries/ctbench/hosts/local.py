@@ -116,6 +116,10 @@ class LocalHost:
                 f"{self.name}: such a socket needs CAP_NET_RAW: run as root, or take a testbed with `host: sandbox`."
             ) from None
 
+    def how_ended(self, pid: int) -> str:
+        """Nobody can tell: a daemon is a child of this machine's first process."""
+        return ""
+
     def local_path(self, remote: str) -> Path:
         """The path itself: the host is this machine."""
         return Path(remote)
@@ -213,6 +217,16 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     path = os.environ.get("PATH", "").split(os.pathsep)
     path += [folder for folder in SYSTEM_PATH if folder not in path]
     return {**os.environ, "LC_ALL": "C", "PATH": os.pathsep.join(filter(None, path)), **(extra or {})}
+
+
+def fate(status: int) -> str:
+    """An exit status in words, negative for the signal that ended the process: `was killed by SIGKILL`."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:  # a real-time signal has no name
+        return f"was killed by signal {-status}"
 
 
 def kill_group(popen: "subprocess.Popen[bytes]") -> None:

@@ -7,11 +7,13 @@ we came to our end; PR_SET_PDEATHSIG ends it as well should a child of ours stil
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -23,15 +25,19 @@ from ctbench.hosts.local import (
     LocalProcess,
     copy,
     environment,
+    fate,
     fetch_socket,
     kill_group,
     read_text,
+    require_success,
     run_subprocess,
     start_subprocess,
 )
 
 #: Seconds that the namespaces may take to be made, or to be taken down (a gigabyte of memory is freed).
 LIFECYCLE_TIMEOUT_S = 15.0
+#: Seconds that the news of a process' end may take, when it is known to have ended: its memory is freed first.
+FATE_TIMEOUT_S = 2.0
 #: struct ucred of unix(7): process, user and group ID.
 UCRED = struct.Struct("iII")
 #: The only folder of the sandbox that the host does not share, see sandbox_init.py.
@@ -53,6 +59,8 @@ class Sandbox:
     def __init__(self) -> None:
         """Raises `MissingResource` where the machine does not allow namespaces."""
         self._started: list[LocalProcess] = []
+        #: Exit statuses of daemons that did not end well, by their IDs inside.
+        self._ended: dict[int, int] = {}
         self._holder, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # With SO_PASSCRED the kernel adds the sender's process ID to a message, as *we* see it.
         self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -102,9 +110,14 @@ class Sandbox:
     ) -> Completed:
         """Run `argv` inside and wait; see `ctbench.hosts.base.Host.run`. The working directory is `/`."""
         self._require_alive()
-        return run_subprocess(
-            self._enter(argv), argv, self.name, timeout, check=check, stdin=stdin, env=env, kill=_kill_inside
+        completed = run_subprocess(
+            self._enter(argv), argv, self.name, timeout, check=False, stdin=stdin, env=env, kill=_kill_inside
         )
+        if completed.exit_status != 0:
+            self._require_alive()  # or its end would be taken for what the command has to say
+            if check:
+                require_success(completed, self.name)
+        return completed
 
     def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> LocalProcess:
         """Start `argv` inside, in the background; it ends with the sandbox at the latest."""
@@ -119,10 +132,12 @@ class Sandbox:
         """Copy a file into the sandbox's own /run; elsewhere it would land on the real host."""
         if PRIVATE_FOLDER not in PurePosixPath(os.path.normpath(remote)).parents:
             raise TestbedError(f"{self.name}: {remote} is not below {PRIVATE_FOLDER}, the only folder of its own.")
+        self._require_alive()
         copy(local, self.local_path(remote), self.name)
 
     def get(self, remote: str, local: Path) -> None:
         """Copy a file out of the sandbox."""
+        self._require_alive()
         copy(self.local_path(remote), local, self.name)
 
     def read(self, remote: str) -> str:
@@ -138,22 +153,39 @@ class Sandbox:
         within = ["ip", "netns", "exec", namespace] if namespace else []
         return fetch_socket(self._enter([*within, *OPEN_SOCKET]), kind, self.name, _kill_inside)
 
+    def how_ended(self, pid: int) -> str:
+        """See `ctbench.hosts.base.Host.how_ended`: the sandbox's first process collects daemons, and tells."""
+        deadline = time.monotonic() + FATE_TIMEOUT_S
+        while self._holder.fileno() >= 0 and pid not in self._ended and (left := deadline - time.monotonic()) > 0:
+            readable, _, _ = select.select([self._holder], [], [], left)
+            said = self._holder.recv(64) if readable else b""
+            if not said:
+                break
+            ended, status = map(int, said.split())
+            self._ended[ended] = status
+        return fate(self._ended[pid]) if pid in self._ended else ""
+
     def local_path(self, remote: str) -> Path:
         """The sandbox's file or socket as this machine reaches it; proc(5), /proc/PID/root."""
         return Path(f"/proc/{self._init_pid}/root", remote.lstrip("/"))
 
     def close(self) -> None:
-        """End the sandbox and wait until all of it is gone. May be called twice."""
+        """End the sandbox and wait until all of it is gone. May be called twice. `TestbedError` when something of it
+        stays."""
         self._holder.close()
         try:
-            self._outermost.wait(LIFECYCLE_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            kill_group(self._outermost)
-            self._outermost.wait(LIFECYCLE_TIMEOUT_S)
-        if self._outermost.stderr:
-            self._outermost.stderr.close()
-        while self._started:
-            self._started.pop().stop()  # only collects the exit status: the command died with the sandbox
+            try:
+                self._outermost.wait(LIFECYCLE_TIMEOUT_S)
+            except subprocess.TimeoutExpired:  # somebody stopped it
+                kill_group(self._outermost)
+                self._outermost.wait(LIFECYCLE_TIMEOUT_S)
+            while self._started:
+                self._started.pop().stop()  # only collects the exit status: the command died with the sandbox
+        except subprocess.TimeoutExpired as error:
+            raise TestbedError(f"A process of the sandbox does not end ({error}).") from error
+        finally:
+            if self._outermost.stderr:
+                self._outermost.stderr.close()
 
     def _wait_until_ready(self) -> int:
         self._holder.settimeout(LIFECYCLE_TIMEOUT_S)
@@ -168,8 +200,20 @@ class Sandbox:
         return int(pid)
 
     def _require_alive(self) -> None:
-        if self._outermost.poll() is not None:
-            raise TestbedError("The sandbox has ended; nothing can run in it any more.")
+        if self._outermost.poll() is None:
+            # One that was killed has no namespaces any more, long before its parent hears of its end.
+            with contextlib.suppress(OSError):
+                Path(f"/proc/{self._init_pid}/ns/net").readlink()
+                return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._outermost.wait(FATE_TIMEOUT_S)
+        status = self._outermost.poll() or 0
+        who = (
+            "its first process, or the unshare that holds it,"
+            if status < 0
+            else "its first process was killed: unshare"
+        )
+        raise TestbedError(f"The sandbox has ended: {who} {fate(status)}.")
 
     def _enter(self, argv: Sequence[str]) -> list[str]:
         # --preserve-credentials: we are already mapped to root inside, and setgroups is not allowed there.

@@ -4,6 +4,7 @@ Runs alone (`python -I -S sandbox_init.py`, standard library only) in fresh user
 File descriptor 0 is one end of a UNIX socket pair; the process that made the sandbox holds the other.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -34,11 +35,21 @@ def bring_up(interface: str) -> None:
         fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH14x", interface.encode(), flags | IFF_UP))
 
 
+def report_ended(holder: socket.socket) -> None:
+    """Collect the orphans that ended, and tell the holder of those that did not end well: `PID STATUS`, the status
+    negative for a signal. A holder that never listens misses the last ones."""
+    with contextlib.suppress(ChildProcessError):  # no child is left
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            pid, status = ended[0], os.waitstatus_to_exitcode(ended[1])
+            if status:
+                with contextlib.suppress(OSError):
+                    holder.send(f"{pid} {status}".encode(), socket.MSG_DONTWAIT)
+
+
 def main() -> None:
-    """Prepare, say `ready`, wait for the other end of the socket to close."""
+    """Prepare, say `ready`, collect orphans, wait for the other end of the socket to close."""
     holder = socket.socket(fileno=0)
-    # The kernel reaps orphans by itself where PID 1 ignores SIGCHLD (wait(2)).
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, lambda *_: report_ended(holder))
     try:
         # A /run of our own: daemons keep sockets and locks there, and the host must not see any of it.
         mount("tmpfs", "/run", MS_NOSUID | MS_NODEV)

@@ -127,6 +127,10 @@ class SshHost:
             "`host: sandbox`, and one across the network needs TRex."
         )
 
+    def how_ended(self, pid: int) -> str:
+        """Nobody can tell: a daemon is a child of that machine's first process."""
+        return ""
+
     def local_path(self, remote: str) -> None:
         """None: its files are on another machine."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ctbench.errors import TestbedError
 from ctbench.measure.campaign import Bisection
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
-from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn
+from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, broken_trial
 
 #: The first step away from a hint, as a factor: a narrow width is no reason to creep. From the landmark it is a large
 #: one, because a floor is a promise and not a guess of the capacity.
@@ -100,7 +100,7 @@ class BisectionSearch:
         try:
             seen = self.trial_fn(load, duration or self.settings.trial_duration)
         except TestbedError as error:
-            raise SearchFault(str(error)) from error
+            raise SearchFault(broken_trial(len(self.steps) + 1, load, str(error))) from error
         if phase == "search":
             self.iterations_left -= 1
         self.held.pop(load, None)
@@ -110,7 +110,7 @@ class BisectionSearch:
         self.steps.append(step)
         self.on_trial(replace(step, left_s=0.0 if seen.fault else self._left_s(phase)))
         if seen.fault:
-            raise SearchFault(seen.fault)
+            raise SearchFault(broken_trial(step.number, load, seen.fault))
         return seen.good
 
     def _bracket(self, hint: float, stride: float) -> None:

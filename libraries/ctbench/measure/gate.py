@@ -5,7 +5,7 @@ from typing import Literal
 
 from ctbench.errors import TestbedError
 from ctbench.measure.campaign import GateSettings
-from ctbench.measure.trial import Observation, OnTrial, Step, TrialFn, nobody
+from ctbench.measure.trial import Observation, OnTrial, Step, TrialFn, broken_trial, nobody
 from ctbench.results.record import Measured
 from ctbench.units import format_rate
 
@@ -62,7 +62,7 @@ def gate(trial_fn: TrialFn, load: float, settings: GateSettings, on_trial: OnTri
         try:
             seen = trial_fn(load, settings.trial_duration)
         except TestbedError as error:
-            return result(None, "fault", str(error))
+            return result(None, "fault", broken_trial(len(steps) + 1, load, str(error)))
         if seen.state == "invalid":
             invalid = seen.reason
         else:
@@ -74,7 +74,7 @@ def gate(trial_fn: TrialFn, load: float, settings: GateSettings, on_trial: OnTri
         needed = min(needed, settings.max_trials - len(steps))
         on_trial(replace(step, left_s=needed * seen.trial.wall_s))
         if seen.fault:
-            return result(None, "fault", seen.fault)
+            return result(None, "fault", broken_trial(step.number, load, seen.fault))
         if decided:
             held = len(good) >= _MAJORITY
             count = f"{len(good)} of {len(good) + len(bad)} trials at {format_rate(load)} held"

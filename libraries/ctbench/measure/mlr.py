@@ -15,7 +15,7 @@ from ctbench.errors import TestbedError
 from ctbench.measure.bisection import JUST_BELOW, STRIDE, STRIDE_FROM_LANDMARK
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
-from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn
+from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, broken_trial
 
 #: Packets that the library believes a trial to have had: it needs only their ratio.
 _INTENDED: Final = 10**9
@@ -160,7 +160,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         try:
             seen = self.trial_fn(load, duration)
         except TestbedError as error:
-            raise SearchFault(str(error)) from error
+            raise SearchFault(broken_trial(len(self.steps) + 1, load, str(error))) from error
         except RuntimeError:
             self.crashed = True
             raise
@@ -168,7 +168,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         self.steps.append(step)
         self.on_trial(replace(step, left_s=0.0 if seen.fault else self._left_s()))
         if seen.fault:
-            raise SearchFault(seen.fault)
+            raise SearchFault(broken_trial(step.number, load, seen.fault))
         return seen
 
     def _settle(self, landmark: float, lower: float | None, upper: float | None) -> Bounds:

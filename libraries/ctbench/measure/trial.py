@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ctbench.dut.base import CpuUse, Problem
-from ctbench.errors import GeneratorError, TestbedError
+from ctbench.errors import TestbedError
 from ctbench.results.record import Measured, TrialRecord
 from ctbench.traffic.generator import Latency, LinkWork, Trial
 from ctbench.traffic.profiles import Profile
@@ -77,6 +77,8 @@ class Observation:
         was never put to the DUT (TRex does that without an error, see research/trex.md, trap 1).
         """
         trial = self.trial
+        if trial.attempted > 0 and self._over_limits and self._stall:
+            return ""  # what was lost while the DUT stood still is its own loss, however busy the others were
         if trial.generator_limited:
             return trial.generator_limited
         spoilt = next((problem.text for problem in self.problems if problem.severity == "invalid"), "")
@@ -87,7 +89,12 @@ class Observation:
         if self._over_loss and (trial.intended - trial.attempted) / trial.intended > self.limits.loss_ratio:
             sent = trial.attempted / trial.duration_s
             return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
-        return self._disturbance if self._over_loss or self._over_setup_time or self._over_latency else ""
+        return self._disturbance if self._over_limits else ""
+
+    @property
+    def _stall(self) -> str:
+        """How the DUT stood still by itself; empty when it did not."""
+        return next((problem.text for problem in self.problems if problem.severity == "stalled"), "")
 
     @property
     def _disturbance(self) -> str:
@@ -103,7 +110,7 @@ class Observation:
         """`good`, `bad` or `invalid`."""
         if self.fault or self.generator_fault:
             return "invalid"
-        return "bad" if self._over_loss or self._over_setup_time or self._over_latency else "good"
+        return "bad" if self._over_limits else "good"
 
     @property
     def good(self) -> bool:
@@ -128,7 +135,8 @@ class Observation:
             limit = format_duration(self.limits.latency_p99_s or 0)
             found = f"was {format_duration(self.latency.p99 / 1e6)}" if self.latency else "was not measured"
             parts.append(f"latency {found} for one packet in a hundred (limit {limit})")
-        return " and ".join(parts)
+        because = [self._stall.rstrip(".")] if parts and self._stall else []
+        return ": ".join([" and ".join(parts), *because])
 
     @property
     def _cause(self) -> str:
@@ -139,6 +147,10 @@ class Observation:
             return ", mostly from server to client" if sender == "server" else ", mostly from client to server"
         cause = max(self.trial.failed, key=lambda name: self.trial.failed[name], default="")
         return f", mostly {cause.replace('_', ' ')}" if cause and self.trial.failed[cause] else ""
+
+    @property
+    def _over_limits(self) -> bool:
+        return self._over_loss or self._over_setup_time or self._over_latency
 
     @property
     def _over_loss(self) -> bool:
@@ -195,6 +207,11 @@ class Step:
         )
 
 
+def broken_trial(number: int, load: float, why: str) -> str:
+    """How a trial ended a measurement: what broke, and in which trial."""
+    return f"{why.rstrip('.')}, in trial {number}, at {format_rate(load)}"
+
+
 TrialFn = Callable[[float, float], Observation]
 OnTrial = Callable[[Step], None]
 
@@ -209,6 +226,7 @@ class TrialDut(Protocol):
     def flush_state(self) -> None: ...
     def begin_trial(self) -> None: ...
     def health(self) -> Sequence[Problem]: ...
+    def trouble(self) -> str: ...
     def cpu_use(self) -> CpuUse | None: ...
 
 
@@ -235,19 +253,21 @@ class TrialRunner:
 
     def __call__(self, load: float, duration_s: float) -> Observation:
         """Run one trial. Raises `TestbedError` when the state cannot be flushed, or the DUT or the generator
-        broke; a DUT that died is named before the generator that lost it."""
+        broke; a DUT that died is named, and not what noticed it: a command to it, or the generator that lost it."""
+        try:
+            return self._run(load, duration_s)
+        except TestbedError as error:
+            if trouble := self.dut.trouble():
+                raise TestbedError(trouble) from error
+            raise
+
+    def _run(self, load: float, duration_s: float) -> Observation:
         begun = self.clock()
         self.dut.flush_state()
         if self.settle_s:
             self.sleep(self.settle_s)
         self.dut.begin_trial()
-        try:
-            trial = self.generator.run_trial(self.profile, load, duration_s)
-        except GeneratorError as error:
-            died = next((problem.text for problem in self.dut.health() if problem.severity == "fatal"), "")
-            if died:
-                raise TestbedError(f"{died} ({error})") from error
-            raise
+        trial = self.generator.run_trial(self.profile, load, duration_s)
         problems = tuple(self.dut.health())
         dead = any(problem.severity == "fatal" for problem in problems)
         cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)

@@ -100,10 +100,10 @@ def judge(
 
 def _unusable(result: SearchResult | GateResult, *, oversubscribed: bool) -> str:
     """Why a result says nothing whatever it is; empty when it does."""
-    if oversubscribed:
-        return "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
     if result.limited_by == "fault":
         return f"the measurement broke off: {_sentence(result.reason)}"
+    if oversubscribed:
+        return "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
     if result.measured is None or all(seen.trial.attempted == 0 for seen in result.observations):
         return result.reason or "nothing was offered"
     return ""

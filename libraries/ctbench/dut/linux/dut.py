@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,8 @@ class LinuxDut:
             self._table.flush()
             self._start = self._trial = self._read()
         except CtbenchError:
-            self.restore()
+            with suppress(TestbedError):  # what went wrong first says more
+                self.restore()
             raise
         return ports
 
@@ -145,6 +147,15 @@ class LinuxDut:
         texts += findings(increase(self._trial.conntrack, now.conntrack))
         return problems + self._state_problems() + [Problem("warning", text) for text in texts]
 
+    def trouble(self) -> str:
+        """See `Dut.trouble`: the host, or an interface."""
+        try:
+            now = self._read()
+        except TestbedError as error:
+            return str(error)
+        gone = link_problems(self._start, now) if self._start else []
+        return gone[0].text if gone else ""
+
     def counters(self) -> DutCounters:
         """See `Dut.counters`."""
         if self._start is None:
@@ -180,11 +191,15 @@ class LinuxDut:
         if self._applied is None or self._trial is None:
             return facts
         topology, placement = self._applied
-        now = self._read()
-        return facts | {
+        facts |= {
             "topology": topology.model_dump(),
             "placement": asdict(placement),
             "links": self._links.facts(),
+        }
+        if trouble := self.trouble():
+            return facts | {"trouble": trouble}
+        now = self._read()
+        return facts | {
             "interfaces": describe(self._ip, {*self._links.interfaces, *self._tops()}),
             "sysctls": self._sysctls.read(self._asked_sysctls),
             "entries": self._table.count(),

@@ -1,6 +1,8 @@
 """The two daemons of a private OVS instance: ovsdb-server and ovs-vswitchd, from an empty folder to their end."""
 
+import itertools
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
@@ -13,11 +15,14 @@ from ctbench.dut.ovs.instance import (
     other_config_settings,
     read_stat,
 )
+from ctbench.dut.ovs.trouble import STOPPED, find_trouble
 from ctbench.errors import TestbedError
 from ctbench.hosts.machine import format_cpu_list
 
 #: Seconds that a daemon gets to end after each way of asking.
 END_TIMEOUT_S = 5.0
+#: Numbers of the instances that this process starts: the logs of several, in sandboxes of their own, are kept together.
+_generations = itertools.count(1)
 
 
 class OvsDaemons:
@@ -27,6 +32,8 @@ class OvsDaemons:
         self.control = control
         self._host = control.host
         self._generation = 0
+        #: What `start` started; it is ours even where somebody removed the file with its ID.
+        self._processes: dict[str, ProcessIdentity] = {}
 
     def keeps_dpdk(self) -> bool:
         """See `Instance.keeps_dpdk`: it is started anew each time."""
@@ -50,7 +57,7 @@ class OvsDaemons:
     def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
         """See `Instance.start`."""
         self.stop()
-        self._generation += 1
+        self._generation = next(_generations)
         control, folder = self.control, self.control.folder
         self._host.run(["mkdir", "-p", folder])
         database = f"{folder}/conf.db"
@@ -74,9 +81,9 @@ class OvsDaemons:
     def stop(self) -> None:
         """End the daemons, also those that a crashed run left in this folder, and remove the folder."""
         for name in ("ovs-vswitchd", "ovsdb-server"):
-            identity = self._identity(name)
-            if identity:
-                self._end(name, identity)
+            for identity in {self._identity(name), self._processes.pop(name, None)}:
+                if identity:
+                    self._end(name, identity)
         folder = self.control.folder
         self._host.run(["rm", "-rf", folder])
         # The folder above goes with the last of its kind.
@@ -85,6 +92,14 @@ class OvsDaemons:
     def vswitchd(self) -> ProcessIdentity | None:
         """See `Instance.vswitchd`."""
         return self._identity("ovs-vswitchd")
+
+    def trouble(self, files: Collection[str] = ()) -> str:
+        """See `Instance.trouble`. Files are looked for once both daemons run."""
+        if "ovs-vswitchd" not in self._processes:
+            return find_trouble(self._host, self._processes, [])
+        ids = [f"{self.control.folder}/{name}.pid" for name in self._processes]
+        own = [self.control.database_socket, self.control.vswitchd, *ids]
+        return find_trouble(self._host, self._processes, [*own, *files])
 
     def save_log(self, folder: Path) -> None:
         """See `Instance.save_log`."""
@@ -99,6 +114,8 @@ class OvsDaemons:
         logging = [f"--log-file={log}", "-vconsole:off", "-vsyslog:off"]
         on_cpus = ["taskset", "-c", format_cpu_list(cpus)]
         self._host.run([*on_cpus, *argv, *options, *logging], COMMAND_TIMEOUT_S, env=self.control.environment)
+        if identity := self._identity(name):
+            self._processes[name] = identity
 
     def _identity(self, name: str) -> ProcessIdentity | None:
         return identify(self._host, f"{self.control.folder}/{name}.pid", self.control.folder)
@@ -108,13 +125,19 @@ class OvsDaemons:
         exit_ = [self.control.installation.tool("ovs-appctl"), "-T", "5", "-t", f"{self.control.folder}/{name}.ctl"]
         polite = ["exit", "--cleanup"] if name == "ovs-vswitchd" else ["exit"]
         pid = str(identity.pid)
-        for argv in ([*exit_, *polite], ["kill", "-TERM", pid], ["kill", "-KILL", pid]):
-            self._host.run(argv, check=False)
-            deadline = time.monotonic() + END_TIMEOUT_S
-            while time.monotonic() < deadline:
-                stat = read_stat(self._host, identity.pid)
-                # A zombie with threads still gives its memory back.
-                if stat is None or stat.start_ticks != identity.start_ticks or (stat.state == "Z" and stat.threads < 2):
-                    return
+        # One that is stopped hears nothing else.
+        stat = read_stat(self._host, identity.pid)
+        asked = [] if stat and stat.state in STOPPED else [[*exit_, *polite], ["kill", "-TERM", pid]]
+        for argv in (*asked, ["kill", "-KILL", pid]):
+            heard = self._host.run(argv, check=False).exit_status == 0
+            deadline = time.monotonic() + (END_TIMEOUT_S if heard else 0.0)
+            while not (ended := self._has_ended(identity)) and time.monotonic() < deadline:
                 time.sleep(POLL_S)
+            if ended:
+                return
         raise TestbedError(f"{self._host.name}: {name} (process {identity.pid}) does not end.")
+
+    def _has_ended(self, identity: ProcessIdentity) -> bool:
+        stat = read_stat(self._host, identity.pid)
+        # A zombie with threads still gives its memory back.
+        return stat is None or stat.start_ticks != identity.start_ticks or (stat.state == "Z" and stat.threads < 2)

@@ -48,6 +48,9 @@ class Devices(Protocol):
     def ports(self, topology: Topology, ruleset: Ruleset, placement: Placement) -> Ports:
         """How the generator reaches them."""
 
+    def sockets(self, ruleset: Ruleset) -> list[str]:
+        """Files of the host that are there as long as the generator can reach them."""
+
     def remove(self) -> None:
         """Remove what `make` made; OVS has let go of it. May be called twice."""
 
@@ -95,10 +98,14 @@ class MemifDevices:
 
     def ports(self, topology: Topology, ruleset: Ruleset, placement: Placement) -> Ports:
         """See `Devices.ports`; on a host across the network the paths are that host's."""
-        sockets = [self._sockets[interface] for interface in ruleset.interfaces]
-        (client, server), *more = _pairs([str(self._host.local_path(socket) or socket) for socket in sockets])
+        reached = [str(self._host.local_path(socket) or socket) for socket in self.sockets(ruleset)]
+        (client, server), *more = _pairs(reached)
         ring = queue_size(self._frames, topology.rx_queues)
         return Ports("memif", client, server, topology.rx_queues, transmit_queues(topology), ring, tuple(more))
+
+    def sockets(self, ruleset: Ruleset) -> list[str]:
+        """See `Devices.sockets`."""
+        return [self._sockets[interface] for interface in ruleset.interfaces]
 
     def remove(self) -> None:
         """The sockets go with OVS' folder."""
@@ -168,6 +175,10 @@ class VethDevices:
             cpus=placement.housekeeping, open_socket=self._links.open_socket,
         )  # fmt: skip
 
+    def sockets(self, ruleset: Ruleset) -> list[str]:
+        """None: they are interfaces."""
+        return []
+
     def remove(self) -> None:
         """See `Devices.remove`."""
         self._links.remove()
@@ -214,6 +225,10 @@ class PciDevices:
         (client, server), *more = _pairs(self._addresses[: len(ruleset.interfaces)])
         queues = transmit_queues(topology)
         return Ports("pci", client, server, topology.rx_queues, queues, topology.rx_descriptors, tuple(more))
+
+    def sockets(self, ruleset: Ruleset) -> list[str]:
+        """None: they are cards."""
+        return []
 
     def remove(self) -> None:
         """The cards stay bound as they are."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,7 @@ class OvsDpdkDut:
         if self._bridge is None or fixed != self._started_for or self._instance.vswitchd() is None:
             self._bridge = self._start(placement, numa)
             self._started_for = fixed
+        self._applied = None
         try:
             self._bridge.configure(topology, placement, ruleset)
             keep_off_pmd_cpus(self._host, self._running().pid, placement)
@@ -113,8 +115,9 @@ class OvsDpdkDut:
             self._counted_from = self._read_ports()
             self._trial = self._start_of_trial()
         except TestbedError:
-            self._save_log()
             self._bridge = None  # whatever state it is in: the next topology gets a fresh one
+            with suppress(TestbedError):
+                self._save_log()
             raise
         return self._devices.ports(topology, ruleset, placement)
 
@@ -156,15 +159,17 @@ class OvsDpdkDut:
         """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself."""
         if self._trial is None:
             return [Problem("fatal", "ovs-vswitchd is not set up.")]
-        problem = process_problem(self._trial.process, self._instance.vswitchd())
-        problems = [problem] if problem else []
-        problems += log_problems(self._log.since(self._trial.log_size))
-        if problem:
-            self._save_log()
-            return problems
-        problems += self._sharing(self._trial)
+        if fatal := self._fatal(self._trial):
+            with suppress(TestbedError):
+                self._save_log()
+            return fatal
+        problems = log_problems(self._log.since(self._trial.log_size)) + self._sharing(self._trial)
         lost = new_drops(self._trial.ports, self._read_ports())
         return problems + [Problem("warning", f"OVS lost {count} packets: {name}.") for name, count in lost.items()]
+
+    def trouble(self) -> str:
+        """See `Dut.trouble`."""
+        return self._instance.trouble(self._devices.sockets(self._applied[1]) if self._applied else ())
 
     def counters(self) -> DutCounters:
         """See `Dut.counters`; immediate, not what ovs-vswitchd writes to its database every 5 s."""
@@ -197,14 +202,17 @@ class OvsDpdkDut:
             "placement": asdict(placement),
             "conntrack": self._conntrack.model_dump(),
         }
-        process = self._instance.vswitchd()
-        if process:
-            facts |= {"pid": process.pid, **self._running_facts()}
-        return facts
+        if trouble := self.trouble():
+            return facts | {"trouble": trouble}
+        try:
+            return facts | {"pid": self._running().pid, **self._running_facts()}
+        except TestbedError as error:
+            return facts | {"trouble": str(error)}
 
     def restore(self) -> None:
         """See `Dut.restore`: the daemons end, their folder goes, their log is kept."""
-        self._save_log()
+        with suppress(TestbedError):  # a lost log is no reason to leave the daemons
+            self._save_log()
         self._bridge = self._applied = self._trial = None
         self._instance.stop()
         self._devices.remove()
@@ -260,6 +268,23 @@ class OvsDpdkDut:
         topology, ruleset, placement = self._applied
         found = differing_threads(self.control, self._running().pid, placement)
         return found + differences(self.control, self._bridge, topology, ruleset, placement, self._conntrack)
+
+    def _fatal(self, start: TrialStart) -> list[Problem]:
+        """Why nothing more can be measured, with the errors that ovs-vswitchd logged since; empty where it can."""
+        trouble = self.trouble()
+        try:
+            now = self._instance.vswitchd()
+        except TestbedError:
+            now = None
+        found = process_problem(start.process, now)
+        if trouble and (found is None or now is None):  # else it is another one that is well, or in trouble
+            found = Problem("fatal", trouble)
+        if found is None:
+            return []
+        try:
+            return [found, *log_problems(self._log.since(start.log_size))]
+        except TestbedError:
+            return [found]
 
     def _await_bonds(self) -> None:
         bonds = self._applied[1].bonds if self._applied else ()

@@ -1,6 +1,7 @@
 """A running Open vSwitch, the run's own or the system's: its daemon and its log."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -21,13 +22,18 @@ class ProcessIdentity:
     start_ticks: int
 
 
+#: Flag of a process that is about to end, linux/sched.h: its memory is freed while it still looks alive.
+PF_EXITING = 0x4
+
+
 @dataclass(frozen=True)
 class Stat:
-    """Fields 3, 20 and 22 of /proc/PID/stat, proc(5)."""
+    """Fields 3, 20 and 22 of /proc/PID/stat, and a flag of field 9, proc(5)."""
 
     state: str
     threads: int
     start_ticks: int
+    is_ending: bool = False
 
 
 class Instance(Protocol):
@@ -55,6 +61,9 @@ class Instance(Protocol):
 
     def vswitchd(self) -> ProcessIdentity | None:
         """The running ovs-vswitchd; None when it is dead, or a zombie."""
+
+    def trouble(self, files: Collection[str] = ()) -> str:
+        """What of it is dead, stopped or gone, `files` among it, as one sentence; empty where nothing is."""
 
     def save_log(self, folder: Path) -> None:
         """Copy what this run has of ovs-vswitchd's log to `folder` of this machine, as evidence."""
@@ -89,8 +98,13 @@ def dpdk_is_up(control: OvsControl) -> bool:
 def read_stat(host: Host, pid: int) -> Stat | None:
     """State of a process; None when there is none."""
     text = host.run(["cat", f"/proc/{pid}/stat"], check=False).stdout
+    return parse_stat(text) if text else None
+
+
+def parse_stat(text: str) -> Stat:
+    """The content of /proc/PID/stat."""
     fields = text.rpartition(")")[2].split()  # from the third field on; the name before may hold spaces
-    return Stat(fields[0], int(fields[17]), int(fields[19])) if fields else None
+    return Stat(fields[0], int(fields[17]), int(fields[19]), bool(int(fields[6]) & PF_EXITING))
 
 
 def identify(host: Host, pidfile: str, mark: str) -> ProcessIdentity | None:

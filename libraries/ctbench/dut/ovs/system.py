@@ -7,6 +7,7 @@ and the next one puts everything back from it before it begins.
 import json
 import re
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ctbench.dut.ovs.parse import parse_zone_timeouts
 from ctbench.dut.ovs.ruleset import NUMBERS
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
+from ctbench.dut.ovs.trouble import find_trouble
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import format_cpu_list
@@ -96,6 +98,16 @@ class SystemOvs:
     def vswitchd(self) -> ProcessIdentity | None:
         """See `Instance.vswitchd`."""
         return identify(self._host, self.control.pidfile, "ovs-vswitchd")
+
+    def trouble(self, files: Collection[str] = ()) -> str:
+        """See `Instance.trouble`; what was found before the run is asked for by its file of process IDs alone."""
+        try:
+            process = self.vswitchd()
+        except TestbedError as error:
+            return str(error)
+        if process is None:
+            return f"{self._host.name}: no Open vSwitch runs there any more ({self.control.pidfile})."
+        return find_trouble(self._host, {"ovs-vswitchd": process}, files)
 
     def save_log(self, folder: Path) -> None:
         """See `Instance.save_log`: the lines since this run began."""

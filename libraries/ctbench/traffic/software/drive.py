@@ -31,7 +31,7 @@ def drive(
     """Run `function(*arguments)`, a function of numba's, with the wiring carrying frames.
 
     `stop()` makes it end soon; it is called when anything goes wrong here, Ctrl-C included. Raises `GeneratorError`
-    when it fails or takes too long.
+    when it fails or takes too long, or when a port's link is gone.
     """
     # Here, before anybody waits: it takes half a minute the first time, and minutes where others want the interpreter.
     function.compile(tuple(typeof(argument) for argument in arguments))
@@ -57,6 +57,7 @@ def drive(
         while not ended.wait(0.1):
             elapsed = time.perf_counter() - started
             watch(elapsed)
+            wiring.check_ports()  # or a trial of an hour would go on with a DUT that is gone
             if elapsed > longest_s + _PATIENCE_S:
                 raise GeneratorError(
                     f"The traffic generator did not end a trial of {longest_s:g} s in {elapsed:.0f} s."

@@ -67,10 +67,14 @@ class Wiring:
         if self.link:
             self.link.stop()
 
-    def check(self) -> None:
-        """Raise `GeneratorError` when a link is gone."""
+    def check_ports(self) -> None:
+        """Raise `GeneratorError` when a port's link is gone. Cheap."""
         self.client.check_link()
         self.server.check_link()
+
+    def check(self) -> None:
+        """Raise `GeneratorError` when a link is gone, or the link threads carried nothing."""
+        self.check_ports()
         if self.link:
             self.link.check()
 

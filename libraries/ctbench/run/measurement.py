@@ -1,0 +1,114 @@
+"""What is known of the test that is measured, as it becomes known: whatever ends it, this much is in its record."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ctbench import __version__, feasibility
+from ctbench.dut.base import Topology
+from ctbench.measure.gate import GateResult
+from ctbench.measure.search import SearchResult
+from ctbench.measure.trial import Step
+from ctbench.results.record import Baseline, Environment, LimitedBy, PoolMember, Record
+from ctbench.sla.floor import Floor
+from ctbench.sla.verdict import Verdict
+from ctbench.traffic.profiles import Profile
+
+Result = SearchResult | GateResult
+
+
+@dataclass(frozen=True)
+class TestName:
+    """Which test a measurement belongs to."""
+
+    __test__ = False  # not a pytest class
+
+    suite: str
+    test: str
+    tags: tuple[str, ...] = ()
+
+
+@dataclass
+class Measurement:
+    """What is known of the test that runs."""
+
+    name: TestName
+    topology: Topology
+    profile: Profile
+    floor: Floor
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    #: The trials at the topology as they were made.
+    steps: list[Step] = field(default_factory=list)
+    #: None as long as the trials did not come to one.
+    result: Result | None = None
+    ceiling: float | None = None
+    baseline: Baseline | None = None
+    #: What ends the range of the search early.
+    bounds: list[feasibility.Bound] = field(default_factory=list)
+    #: Why the ceiling is not known; empty where it is.
+    unknown_ceiling: str = ""
+    #: What broke and was replaced, and did not end the measurement.
+    mishaps: list[str] = field(default_factory=list)
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether something broke, so that DUT and generator cannot be trusted any more."""
+        return self.result is None or self.result.limited_by == "fault"
+
+    def record(
+        self,
+        verdict: Verdict,
+        *,
+        run_id: str,
+        campaign: dict[str, Any],
+        environment: Environment,
+        pool: PoolMember | None,
+        oversubscribed: bool,
+    ) -> Record:
+        """The record of it, with all trials that were made."""
+        found = self.result if isinstance(self.result, SearchResult) else None
+        limited_by: LimitedBy = self.result.limited_by if self.result else "fault"
+        steps: Sequence[Step] = self.result.steps if self.result else self.steps
+        ended = datetime.now(UTC)
+        return Record(
+            tool_version=__version__,
+            run_id=run_id,
+            suite=self.name.suite,
+            test=self.name.test,
+            tags=list(self.name.tags),
+            started=self.started,
+            ended=ended,
+            wall_s=(ended - self.started).total_seconds(),
+            traffic_s=sum(step.observation.trial.duration_s for step in steps),
+            topology=self.topology,
+            profile=self.profile,
+            campaign=campaign,
+            floors=self.floor.as_record(),
+            thresholds=list(verdict.thresholds),
+            measured=self.result.measured if self.result else None,
+            limited_by=limited_by,
+            capacities=list(found.capacities) if found else [],
+            spread=found.spread if found else None,
+            upper_bound=found.upper if found else None,
+            verdict=verdict.word,
+            verdict_reason=verdict.reason,
+            margin_pct=verdict.margin_pct,
+            ceiling=self.ceiling,
+            baseline=self.baseline,
+            trials=[step.as_record() for step in steps],
+            environment=environment,
+            pool=pool,
+            notes=self._notes(oversubscribed=oversubscribed),
+        )
+
+    def _notes(self, *, oversubscribed: bool) -> list[str]:
+        notes = []
+        if self.floor.derivation:
+            notes.append(f"{self.profile.description} Its floor follows {self.floor.derivation}.".strip())
+        if oversubscribed:
+            notes.append("Threads share CPUs: what this test shows is that the topology works, not how fast it is.")
+        if self.unknown_ceiling:
+            notes.append(f"The generator's ceiling is not known: {self.unknown_ceiling}")
+        measured = self.result.measured if self.result else None
+        return notes + self.mishaps + feasibility.notes(self.bounds, measured.rate if measured else None)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ctbench.cli.boundary import enter
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.exit_status import ExitStatus
 from ctbench.results import store
@@ -98,4 +99,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    enter("calibrate", lambda: main)

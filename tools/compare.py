@@ -11,6 +11,7 @@ from pathlib import Path
 
 from robot.errors import DataError
 
+from ctbench.cli.boundary import enter
 from ctbench.compare import text
 from ctbench.compare.interleave import STATUS_FILE, Role, Turn, installation, turns, write_testbed
 from ctbench.compare.judge import ALPHA, LEAST_DIFFERENCE, compare
@@ -259,4 +260,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    enter("compare", lambda: main)

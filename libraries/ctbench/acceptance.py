@@ -94,7 +94,7 @@ class AcceptanceRun:
         `profile_name` may be replaced by the campaign's stand-in. Raises `ConfigError` for a missing floor or range
         and for files that contradict each other, `MissingResource` where the testbed lacks what the topology or its
         floor needs; then nothing was measured and no record is written. A testbed that breaks is a record: *not
-        measured*.
+        measured*. Raises `OutputError` where the record cannot be written.
         """
         profile = self.profile(profile_name)
         now = _Measurement(name, topology, profile, self.settings.floor(topology, profile))
@@ -119,9 +119,10 @@ class AcceptanceRun:
         except TestbedError as error:
             verdict = Verdict("not measured", str(error), None, ())
         record = self._record(now, verdict)
-        store.write(record, self.output)
+        # Shown first: a disk that takes no record is no reason not to say what it would hold.
         self.records.append(record)
         self._say(console.verdict_line(record))
+        store.write(record, self.output)
         return record
 
     def summary(self) -> str:

@@ -161,6 +161,8 @@ def _read_yaml(path: Path, shown: str) -> Any:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         what = ", ".join(part for part in (error.context, error.problem) if part) or "not understood"
+        if mark and "password" in _line(path, mark.line):
+            what = "not understood"  # what YAML says of it quotes it
         raise ConfigError(f"{shown}: {where}{what}.\n  Expected YAML: {_yaml_hint(what)}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{shown}: {str(error).splitlines()[0]}.\n  Expected a text file in UTF-8.") from None
@@ -170,6 +172,12 @@ def _read_yaml(path: Path, shown: str) -> Any:
         raise ConfigError(f"{shown}: {error}.\n  Expected texts that look like dates in quotes.") from None
     except OSError as error:
         raise ConfigError(f"{shown}: {error.strerror}.\n  Expected a file that you may read.") from None
+
+
+def _line(path: Path, number: int) -> str:
+    """A line of a file, in small letters; empty where there is none."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return lines[number].lower() if number < len(lines) else ""
 
 
 def _yaml_hint(problem: str) -> str:
@@ -188,7 +196,8 @@ def _explain(shown: str, model: type[BaseModel], data: Any, error: ErrorDetails)
     head = f"{shown}: {key}" if key else shown
     kind = error["type"]
     context = error.get("ctx", {})
-    value = quoted(error["input"])
+    # A password that stands in the place of its variable's name is not for the console.
+    value = "what stands there" if "password" in key.rpartition(".")[2].lower() else quoted(error["input"])
     if kind == "value_error":
         return _own_words(head, value, str(context["error"]))
     if kind == "extra_forbidden":

@@ -12,6 +12,7 @@ import yaml
 
 from ctbench.config import load
 from ctbench.errors import ConfigError
+from ctbench.hosts.ssh_password import password_of
 from ctbench.testbed_config import TestbedConfig
 
 Role = Literal["base", "candidate"]
@@ -64,6 +65,8 @@ def write_testbed(testbed: TestbedConfig, source: Path, prefix: str, target: Pat
     """
     if not any(dut.type == "ovs-dpdk" for dut in testbed.duts):
         raise ConfigError(f"{testbed.file}: duts: has no Open vSwitch.\n  Expected a DUT of type ovs-dpdk to compare.")
+    for name, host in testbed.hosts.items():
+        password_of(name, host)  # a password that stands in the file by mistake is refused, and not copied
     data = yaml.safe_load(source.read_text(encoding="utf-8"))
     for dut in data["duts"]:
         if dut["type"] == "ovs-dpdk":

@@ -3,11 +3,13 @@
 Robot Framework runs in this very process, so that whatever kills `./run` kills it, and with it the sandbox.
 """
 
+import importlib.util
 import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +20,8 @@ from robot.run import RobotFramework
 from ctbench import preflight
 from ctbench.cli import boundary
 from ctbench.cli.ending import abnormal_end
-from ctbench.cli.results_folder import WatchedFolder, check_writable
-from ctbench.cli.variables import check_assignments
+from ctbench.cli.results_folder import WatchedFolder, check_possible, check_writable
+from ctbench.cli.variables import check_forms, check_names
 from ctbench.errors import ConfigError, CtbenchError, OutputError
 from ctbench.exit_status import MISTAKES_FILE, ExitStatus, exit_status, read_verdicts, record_stamps, sentence
 from ctbench.hosts.local import LocalHost
@@ -123,6 +125,14 @@ def read_testbeds(command: CommandLine) -> list[tuple[str, TestbedConfig]]:
     return [(name, Settings.load(testbed=name, **chosen).testbed) for name in command.testbeds]
 
 
+def check_packages() -> None:
+    """Raise ModuleNotFoundError for a package that is imported only after the run began: then it can be installed once
+    more (`boundary`), and nothing is lost."""
+    for name in ("MLRsearch", "RequestsLibrary", "SSHLibrary", "llvmlite", "numba", "numpy", "pabot", "paramiko"):
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def usable_cores() -> Sequence[Sequence[int]]:
     """The CPUs that this process may use, by core."""
     return read_machine(LocalHost()).cores
@@ -157,15 +167,28 @@ def point_latest(results: Path, folder: Path) -> None:
         raise
 
 
+@contextmanager
+def _said_about(wanted: Path) -> Iterator[None]:
+    """What hinders us from writing there, as one sentence."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ValueError: a name with NUL
+        where = boundary.cut(str(getattr(error, "filename", None) or wanted))
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"The results cannot be written to {where} ({reason}): choose a folder with --outputdir."
+        ) from None
+
+
 def prepare(command: CommandLine) -> Path:
     """The folder this run writes to, made now and found through `latest`, so that even a killed run can be found."""
     results = results_root()
-    try:
-        made = command.outputdir is None or not Path(command.outputdir).exists()
+    with _said_about(Path(command.outputdir or results)):
         if command.outputdir is None:
-            folder = make_outputdir(results, datetime.now(UTC), os.getpid())
+            folder, made = make_outputdir(results, datetime.now(UTC), os.getpid()), True
         else:
             folder = Path(command.outputdir).absolute()
+            made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
         try:
             check_writable(folder)
@@ -173,12 +196,6 @@ def prepare(command: CommandLine) -> Path:
             if made:
                 folder.rmdir()
             raise
-    except (OSError, ValueError) as error:  # ValueError: a name with NUL
-        where = boundary.cut(str(getattr(error, "filename", None) or command.outputdir or results))
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"The results cannot be written to {where} ({reason}): choose a folder with --outputdir."
-        ) from None
     if not command.dry_run:
         try:
             point_latest(results, folder)
@@ -190,11 +207,14 @@ def prepare(command: CommandLine) -> Path:
 
 def check_selection(command: CommandLine) -> None:
     """Raise `ConfigError` where no test would run, or a variable is given that no suite uses: then nothing is made."""
+    if command.outputdir:
+        with _said_about(Path(command.outputdir)):
+            check_possible(Path(command.outputdir).absolute())
     try:
         suite = selected_suite(command.arguments)
     except DataError as error:
         raise ConfigError(str(error)) from None
-    check_assignments(command.assignments, [test.source for test in suite.all_tests], ROOT / "suites")
+    check_names(command.assignments, [test.source for test in suite.all_tests], ROOT / "suites")
 
 
 def run(command: CommandLine, folder: Path, members: Sequence[Member] = ()) -> int:
@@ -268,12 +288,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments, ROOT / "suites")
-        check_selection(command)
+        check_forms(command.assignments)
         testbeds = read_testbeds(command)
+        check_packages()
         # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
         if not command.dry_run:
             for _, testbed in testbeds:
                 preflight.check_machine(testbed)
+        check_selection(command)
         members = make_pool(testbeds, usable_cores()) if command.testbeds else []
         return run(command, prepare(command), members if not command.dry_run else [])
     except Information as information:

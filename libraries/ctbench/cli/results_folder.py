@@ -1,5 +1,6 @@
 """The folder of a run, which somebody may remove while it runs, and whose disk may be full."""
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -13,6 +14,15 @@ def check_writable(folder: Path) -> None:
     with tempfile.TemporaryFile(dir=folder) as probe:
         probe.write(b"\0" * _LEAST_SPACE)
         probe.flush()
+
+
+def check_possible(folder: Path) -> None:
+    """Raise OSError where `folder` cannot be made, as far as can be known without making anything."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
 
 
 class WatchedFolder:

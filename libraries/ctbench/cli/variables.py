@@ -11,26 +11,35 @@ from ctbench.units import quoted
 KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE")
 #: What a run sets for its own processes.
 _INTERNAL = ("TESTBED_POOL",)
+#: Those that cannot be empty, by their plain names.
+_NEEDED = {"testbed": "TESTBED", "campaign": "CAMPAIGN", "sla": "SLA"}
 #: Files in which suites that are not ours may say that they use a variable.
 _SUITE_FILES = ("*.robot", "*.resource", "*.py", "*.yaml", "*.yml", "*.json", "*.tsv", "*.txt")
 
 
-def check_assignments(assignments: Sequence[str], suites: Collection[Path], root: Path) -> None:
-    """Raise `ConfigError` for an assignment that cannot be meant.
+def check_forms(assignments: Sequence[str]) -> None:
+    """Raise `ConfigError` for an assignment without a name, or of a variable of ours without a value."""
+    for assignment in assignments:
+        typed, _, value = assignment.partition(":")
+        name = _plain(typed)
+        if not name:
+            raise ConfigError(f"-v {quoted(assignment)}: there is no name before the colon.\n  Expected -v NAME:value.")
+        if name in _NEEDED and not value:
+            raise ConfigError(f"-v {quoted(assignment)}: has no value.\n  Expected -v {_NEEDED[name]}:NAME.")
+
+
+def check_names(assignments: Sequence[str], suites: Collection[Path], root: Path) -> None:
+    """Raise `ConfigError` for an assignment of a variable that no suite uses.
 
     `suites` are the files of the tests that are to run. Where all of them are below `root` (suites/ of the checkout),
     an unknown name is refused. Suites of somebody else may have variables of their own: there a name is refused only
     where it is close to a known one and no file beside them has it.
     """
     ours = all(suite.resolve().is_relative_to(root.resolve()) for suite in suites)
-    known = {_plain(name): name for name in (*KNOWN, *_INTERNAL)}
+    known = {_plain(name) for name in (*KNOWN, *_INTERNAL)}
     for assignment in assignments:
-        typed, colon, value = assignment.partition(":")
+        typed = assignment.partition(":")[0]
         name = _plain(typed)
-        if not name:
-            raise ConfigError(f"-v {quoted(assignment)}: there is no name before the colon.\n  Expected -v NAME:value.")
-        if name in known and (not colon or (not value and known[name] != "REFERENCE")):
-            raise ConfigError(f"-v {quoted(assignment)}: has no value.\n  Expected -v {known[name]}:NAME.")
         if name in known:
             continue
         meant = did_you_mean(name.upper(), KNOWN)

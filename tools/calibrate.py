@@ -42,7 +42,7 @@ def arguments() -> argparse.ArgumentParser:
 def measure(options: argparse.Namespace, folder: Path) -> None:
     """One run of the suites. Missed floors do not matter here; only what broke does."""
     variables = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
-    argv = [sys.executable, str(ROOT / "tools" / "sla.py"), "--outputdir", str(folder)]
+    argv = [sys.executable, str(ROOT / "tools" / "enter.py"), "sla", "--outputdir", str(folder)]
     argv += [part for variable in variables for part in ("-v", variable)]
     argv += [part for tag in options.include for part in ("--include", tag)]
     status = subprocess.run(argv, check=False).returncode

@@ -179,7 +179,7 @@ def measure(options: argparse.Namespace, rest: Sequence[str], output: Path) -> i
         turn.make_way()
         turn.folder.mkdir(parents=True)
         ended = _wait_for(
-            [sys.executable, str(ROOT / "tools" / "sla.py"), "--outputdir", str(turn.folder),
+            [sys.executable, str(ROOT / "tools" / "enter.py"), "sla", "--outputdir", str(turn.folder),
              "-v", f"TESTBED:{files[turn.role]}", *chosen]
         )  # fmt: skip
         if ended not in _GOES_ON:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -230,3 +231,49 @@ def test_a_command_under_nohup_goes_on(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert process.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "damaged"),
+    [
+        (ModuleNotFoundError("No module named 'robot'", name="robot"), True),
+        (ModuleNotFoundError("No module named 'ctbench.nowhere'", name="ctbench.nowhere"), False),
+        (ImportError("cannot import name 'x' from 'yaml'", name="yaml"), True),
+        (ImportError("cannot import name 'x' from 'sla'", name="sla"), False),
+        (SyntaxError("invalid", ("VENV/lib/yaml/__init__.py", 1, 1, "def (")), True),
+        (SyntaxError("invalid", ("/elsewhere/mine.py", 1, 1, "def (")), False),
+        (ValueError("no"), False),
+        (KeyError("no"), False),
+    ],
+    ids=str,
+)
+def test_packages_are_installed_once_more_where_one_of_them_is_damaged_and_not_for_a_fault_of_ours(
+    error: Exception, damaged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ctbench.cli import boundary
+
+    (tmp_path / "libraries" / "ctbench").mkdir(parents=True)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "sla.py").touch()
+    if isinstance(error, SyntaxError):
+        error.filename = str(error.filename).replace("VENV", str(tmp_path / ".venv"))
+    called: list[tuple[list[str], str | None]] = []
+    monkeypatch.setattr(boundary, "ROOT", tmp_path)
+    monkeypatch.setattr(boundary.sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setattr(boundary.sys, "argv", ["enter.py", "--include", "x y"])
+    monkeypatch.setattr(
+        boundary.os, "execve", lambda _path, argv, env: called.append((argv, env.get("CTBENCH_HEALED")))
+    )
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def find() -> Callable[[], int]:
+        raise error
+
+    assert boundary._status_of("sla", find) == 70
+    assert called == ([([str(tmp_path / "run"), "sla", "--include", "x y"], "yes")] if damaged else [])
+    assert ("are damaged" in capsys.readouterr().err) == damaged
+
+    called.clear()
+    monkeypatch.setenv("CTBENCH_HEALED", "yes")
+    assert boundary._status_of("sla", find) == 70
+    assert called == []

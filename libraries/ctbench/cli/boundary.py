@@ -198,16 +198,6 @@ def _stop(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-@contextlib.contextmanager
-def signals_held() -> Iterator[None]:
-    """What is started here has the signals that ask for an end blocked, until it is inside a boundary of its own."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 # --- a damaged .venv ------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ctbench.cli.boundary import enter
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.exit_status import ExitStatus
 from ctbench.results import store
@@ -41,7 +42,7 @@ def arguments() -> argparse.ArgumentParser:
 def measure(options: argparse.Namespace, folder: Path) -> None:
     """One run of the suites. Missed floors do not matter here; only what broke does."""
     variables = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
-    argv = [sys.executable, str(ROOT / "tools" / "sla.py"), "--outputdir", str(folder)]
+    argv = [sys.executable, str(ROOT / "tools" / "enter.py"), "sla", "--outputdir", str(folder)]
     argv += [part for variable in variables for part in ("-v", variable)]
     argv += [part for tag in options.include for part in ("--include", tag)]
     status = subprocess.run(argv, check=False).returncode
@@ -98,4 +99,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    enter("calibrate", lambda: main)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from robot.errors import DataError
 
+from ctbench.cli.boundary import enter
 from ctbench.compare import text
 from ctbench.compare.interleave import STATUS_FILE, Role, Turn, installation, turns, write_testbed
 from ctbench.compare.judge import ALPHA, LEAST_DIFFERENCE, compare
@@ -185,7 +186,7 @@ def measure(options: argparse.Namespace, rest: Sequence[str], output: Path) -> i
         turn.make_way()
         turn.folder.mkdir(parents=True)
         ended = _wait_for(
-            [sys.executable, str(ROOT / "tools" / "sla.py"), "--outputdir", str(turn.folder),
+            [sys.executable, str(ROOT / "tools" / "enter.py"), "sla", "--outputdir", str(turn.folder),
              "-v", f"TESTBED:{files[turn.role]}", *chosen]
         )  # fmt: skip
         if ended not in _GOES_ON:
@@ -266,4 +267,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    enter("compare", lambda: main)

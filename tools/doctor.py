@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from ctbench.cli.boundary import enter
 from ctbench.config import load
 from ctbench.doctor.examine import Section, examine
 from ctbench.doctor.table import MARKS, PLAIN_MARKS, closing_line, is_well, section_text
@@ -59,4 +60,4 @@ def _can_show(text: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    enter("doctor", lambda: main)

@@ -17,12 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from robot.conf import RobotSettings
 from robot.errors import DataError
-from robot.model import ModelModifier
-from robot.output import LOGGER
-from robot.run import RobotFramework
-from robot.running import TestSuite, TestSuiteBuilder
 
 from ctbench.exit_status import MISTAKES_FILE, ROBOT_CRASHED, ROBOT_INVALID_DATA, note_mistake
 from ctbench.pool_run import new_run_id
@@ -34,6 +29,7 @@ from ctbench.results.without_record import WithoutRecord
 from ctbench.testbed_pool import Member
 from ctbench.testbed_share import CONSOLE_FILE, Share, Shares
 from pool_arguments import absolute_folders, for_pabot
+from selection import selected_suite
 
 PABOT = Path(__file__).with_name("pool_pabot.py")
 SUITE = Path(__file__).with_name("pool_suite.py")
@@ -57,21 +53,6 @@ class Selection:
     name: str
     #: Long names of the suites with their tests, in the order in which one process would run them.
     suites: dict[str, list[str]]
-
-
-def selected_suite(arguments: Sequence[str]) -> TestSuite:
-    """What Robot Framework would run. Raises DataError where that is nothing."""
-    options, sources = RobotFramework().parse_arguments(list(arguments))
-    settings = RobotSettings(options)
-    builder = TestSuiteBuilder(
-        included_extensions=settings.extension, included_files=settings.parse_include,
-        custom_parsers=settings.parsers, rpa=settings.rpa, lang=settings.languages,
-    )  # fmt: skip
-    suite = builder.build(*sources)
-    if settings.pre_run_modifiers:
-        suite.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
-    suite.configure(**settings.suite_config)
-    return suite
 
 
 def select(arguments: Sequence[str]) -> Selection:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ctbench.base.regular_file import named_folder
+from ctbench.cli.boundary import enter
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
@@ -40,9 +41,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Write the report; every mistake is one sentence on stderr."""
-    asked = parse(arguments)
+    asked = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         runs = [named_folder(run) for run in asked.runs] or [ROOT / "results" / "latest"]
         if asked.outputdir is None and len(runs) > 1:
@@ -58,4 +59,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    enter("report", lambda: main)

@@ -57,6 +57,19 @@ as_root() {
     fi
 }
 
+# Runs "$@"; what it says goes to stderr as long as somebody reads that: dpkg would fail where nobody does.
+relayed() { "$@" </dev/null 2>&1 | { cat >&3 || cat >/dev/null; } 3>&2 2>/dev/null; }
+
+# Runs a program that takes long, so that a signal ends it at once.
+awaited() {
+    local status=0
+    "$@" </dev/null >&2 &
+    child=$!
+    wait "$child" || status=$?
+    child=
+    return $status
+}
+
 # apt without questions, and without starting the distribution's OVS: SYSTEMD_OFFLINE (systemd) and RUNLEVEL (SysV)
 # make the packages' start-up calls do nothing. A daemon that runs already is left alone. In a container without
 # either of them the package's own script decides; installing a policy-rc.d would be a change to the host.
@@ -74,7 +87,7 @@ install_packages() {
         tell_administrator $missing
     fi
     say "refreshing apt's package lists to install: ${missing//$'\n'/ }"
-    as_root "${APT[@]}" update </dev/null >&2 || tell_administrator $missing
+    relayed as_root "${APT[@]}" update || tell_administrator $missing
     # Only now apt may know which OVS, and so which DPDK, this release has.
     mapfile -t wanted < <(printf '%s\n' "$@"; driver_packages)
     missing=$(not_installed "${wanted[@]}")
@@ -82,7 +95,7 @@ install_packages() {
         "apt knows no package openvswitch-switch-dpdk: enable the component that has it (Ubuntu: universe)."
     say "installing ${missing//$'\n'/ } (about a minute)"
     # shellcheck disable=SC2086  # one word per package
-    as_root "${APT[@]}" install --no-install-recommends $missing </dev/null >&2 || tell_administrator $missing
+    relayed as_root "${APT[@]}" install --no-install-recommends $missing || tell_administrator $missing
     # The tests start an sshd of their own. One that nobody asked for must not listen after the next boot either.
     if grep -qx openssh-server <<<"$missing" && command -v systemctl >/dev/null; then
         as_root env SYSTEMD_OFFLINE=1 systemctl disable ssh.service ssh.socket >/dev/null 2>&1 || true
@@ -91,9 +104,11 @@ install_packages() {
 
 tell_administrator() {
     say "system packages are missing and could not be installed. An administrator can, with:"
-    printf '  apt-get update && apt-get install --no-install-recommends' >&2
-    printf " '%s'" "$@" >&2
-    printf '\n' >&2
+    {
+        printf '  apt-get update && apt-get install --no-install-recommends'
+        printf " '%s'" "$@"
+        printf '\n'
+    } >&2 2>/dev/null || true
     exit $EXIT_MISSING
 }
 
@@ -113,7 +128,7 @@ browser() {
     command -v chromium >/dev/null && return 0
     [[ -n $(not_installed $package) ]] && apt-cache show $package >/dev/null 2>&1 || return 0
     say "installing $package (about a minute)"
-    as_root "${APT[@]}" install --no-install-recommends $package </dev/null >&2 ||
+    relayed as_root "${APT[@]}" install --no-install-recommends $package ||
         say "$package could not be installed: the tests that need a browser will be skipped."
 }
 
@@ -132,15 +147,14 @@ make_venv() {
     local name=$1 stamp=$venv/stamp-$1 wanted
     shift
     wanted=$(stamp_of "$@")
-    if [[ -r $stamp && $(<"$stamp") == "$wanted" ]]; then
+    if is_sound "$stamp" "$wanted"; then
         return 0
     fi
-    if [[ -e $venv && ! -r $venv/bin/python ]]; then
-        die $EXIT_MISSING "$venv belongs to $(stat -c %U "$venv") and cannot be read by $(id -un): clone the project \
-for yourself."
-    fi
     local owner
-    owner=$(stat -c %U "$([[ -e $venv ]] && echo "$venv" || echo "$root")")
+    owner=$(stat -c %U "$([[ -e $venv || -L $venv ]] && echo "$venv" || echo "$root")")
+    if [[ -e $venv && ! -r $venv/bin/python && $owner != "$(id -un)" ]]; then
+        die $EXIT_MISSING "$venv belongs to $owner and cannot be read by $(id -un): clone the project for yourself."
+    fi
     if [[ ! -w $root || $owner != "$(id -un)" && ( -e $venv || $EUID -ne 0 ) ]]; then
         die $EXIT_MISSING "$venv is missing or out of date, and $(id -un) may not change what belongs to $owner: let \
 $owner type \`./run ${command_for[$name]}\`, or clone the project for yourself."
@@ -150,23 +164,33 @@ $owner type \`./run ${command_for[$name]}\`, or clone the project for yourself."
     # Two runs that start at once must not build the same .venv; the lock goes with the process.
     exec 9<"$root"
     flock 9
-    if [[ ! -r $stamp || $(<"$stamp") != "$wanted" ]]; then
+    if ! is_sound "$stamp" "$wanted"; then
         build_venv "$name"
         printf '%s\n' "$wanted" >"$stamp"
     fi
     exec 9<&-
 }
 
+# Whether .venv has what STAMP WANTED say, and its Python starts. A damaged package shows when it is imported: then
+# tools/enter.py calls ./run once more, with CTBENCH_HEALED.
+is_sound() {
+    [[ -z ${CTBENCH_HEALED:-} && -f $1 && -r $1 && $(<"$1") == "$2" ]] && starts
+}
+
+starts() { [[ -x $python && $("$python" -I -c 'print("yes")' 2>/dev/null) == yes ]]; }
+
 build_venv() {
     local place=
     # A .venv that was copied along with its checkout has another place written into its scripts.
     [[ -r $venv/stamp-requirements ]] && place=$(head -1 "$venv/stamp-requirements")
-    if ! "$python" -m pip --version >/dev/null 2>&1 || [[ -n $place && $place != "$root" ]]; then
+    if [[ -n ${CTBENCH_HEALED:-} || -n $place && $place != "$root" ]] || ! starts ||
+        ! "$python" -m pip --version >/dev/null 2>&1; then
         say "making $venv"
-        "$system_python" -m venv --clear "$venv" >&2 || die $EXIT_MISSING "$venv could not be made, see above."
+        [[ -d $venv ]] || rm -f -- "$venv" # a file, or a link to nowhere
+        awaited "$system_python" -m venv --clear "$venv" || die $EXIT_MISSING "$venv could not be made, see above."
     fi
     say "installing Python packages from $1.txt (about a minute)"
-    "$python" -m pip install -qq --disable-pip-version-check --no-input -r "$root/$1.txt" >&2 ||
+    awaited "$python" -m pip install -qq --disable-pip-version-check --no-input -r "$root/$1.txt" ||
         die $EXIT_MISSING "pip could not install $1.txt, see above."
 }
 
@@ -189,7 +213,7 @@ warm_up() {
     stamp=$NUMBA_CACHE_DIR/warm-$(find "$source" -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-16)
     [[ ! -e $stamp ]] || return 0
     say "compiling the traffic generator (once, about a minute)"
-    PYTHONPATH=$root/libraries "$python" -m ctbench.traffic.software --warm-up >&2 && touch "$stamp" ||
+    PYTHONPATH=$root/libraries awaited "$python" -m ctbench.traffic.software --warm-up && touch "$stamp" ||
         say "the traffic generator was not compiled ahead; its first trial will take longer to start."
 }
 

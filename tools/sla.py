@@ -3,21 +3,26 @@
 Robot Framework runs in this very process, so that whatever kills `./run` kills it, and with it the sandbox.
 """
 
+import importlib.util
 import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from robot.errors import DataError, Information
-from robot.run import RobotFramework, run_cli
-from robot.utils.argumentparser import ArgFileParser
+from robot.run import RobotFramework
 
 from ctbench import preflight
-from ctbench.errors import ConfigError, CtbenchError
+from ctbench.cli import boundary
+from ctbench.cli.ending import abnormal_end
+from ctbench.cli.results_folder import WatchedFolder, check_possible, check_writable
+from ctbench.cli.variables import check_forms, check_names
+from ctbench.errors import ConfigError, CtbenchError, OutputError
 from ctbench.exit_status import MISTAKES_FILE, ExitStatus, exit_status, read_verdicts, record_stamps, sentence
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
@@ -27,6 +32,8 @@ from ctbench.results.without_record import WITHOUT_RECORD_FILE
 from ctbench.run_settings import Settings
 from ctbench.testbed_config import TestbedConfig
 from ctbench.testbed_pool import Member, make_pool, split_names
+from robot_run import RobotRun
+from selection import argument_files_replaced, selected_suite
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Robot Framework's own report, whose usual name is that of the SLA report.
@@ -54,10 +61,12 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     DataError (wrong usage) and Information (`--help`, `--version`), as the parser does; `ConfigError` for a pool that
     is none.
     """
-    complete, testbeds = _take_testbeds(ArgFileParser(["--argumentfile", "-A"]).process(list(arguments)))
+    complete, testbeds = _take_testbeds(argument_files_replaced(arguments))
     parser, names_suites = RobotFramework(), True
     try:
         options, suites = parser.parse_arguments(complete)
+    except ValueError as error:  # of shlex: a quote in ROBOT_OPTIONS that does not end
+        raise DataError(f"ROBOT_OPTIONS in the environment: {error}") from None
     except DataError as error:
         if "at least 1 argument" not in str(error):
             raise
@@ -116,6 +125,14 @@ def read_testbeds(command: CommandLine) -> list[tuple[str, TestbedConfig]]:
     return [(name, Settings.load(testbed=name, **chosen).testbed) for name in command.testbeds]
 
 
+def check_packages() -> None:
+    """Raise ModuleNotFoundError for a package that is imported only after the run began: then it can be installed once
+    more (`boundary`), and nothing is lost."""
+    for name in ("MLRsearch", "RequestsLibrary", "SSHLibrary", "llvmlite", "numba", "numpy", "pabot", "paramiko"):
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def usable_cores() -> Sequence[Sequence[int]]:
     """The CPUs that this process may use, by core."""
     return read_machine(LocalHost()).cores
@@ -143,31 +160,68 @@ def point_latest(results: Path, folder: Path) -> None:
     fresh = results / f".latest-{os.getpid()}"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(os.path.relpath(folder.resolve(), results.resolve()))
-    fresh.replace(results / "latest")
+    try:
+        fresh.replace(results / "latest")
+    except OSError:
+        fresh.unlink()
+        raise
+
+
+@contextmanager
+def _said_about(wanted: Path) -> Iterator[None]:
+    """What hinders us from writing there, as one sentence."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ValueError: a name with NUL
+        where = boundary.cut(str(getattr(error, "filename", None) or wanted))
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"The results cannot be written to {where} ({reason}): choose a folder with --outputdir."
+        ) from None
 
 
 def prepare(command: CommandLine) -> Path:
     """The folder this run writes to, made now and found through `latest`, so that even a killed run can be found."""
     results = results_root()
-    try:
+    with _said_about(Path(command.outputdir or results)):
         if command.outputdir is None:
-            folder = make_outputdir(results, datetime.now(UTC), os.getpid())
+            folder, made = make_outputdir(results, datetime.now(UTC), os.getpid()), True
         else:
             folder = Path(command.outputdir).absolute()
+            made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
-        if not command.dry_run:
+        try:
+            check_writable(folder)
+        except OSError:
+            if made:
+                folder.rmdir()
+            raise
+    if not command.dry_run:
+        try:
             point_latest(results, folder)
-    except OSError as error:
-        raise ConfigError(
-            f"The results cannot be written to {error.filename} ({error.strerror}): choose a folder with --outputdir."
-        ) from None
+        except OSError as error:
+            print(f"run: {results / 'latest'} does not point to this run ({error.strerror}).", file=sys.stderr)
+    boundary.keep_tracebacks_in(folder)
     return folder
+
+
+def check_selection(command: CommandLine) -> None:
+    """Raise `ConfigError` where no test would run, or a variable is given that no suite uses: then nothing is made."""
+    if command.outputdir:
+        with _said_about(Path(command.outputdir)):
+            check_possible(Path(command.outputdir).absolute())
+    try:
+        suite = selected_suite(command.arguments)
+    except DataError as error:
+        raise ConfigError(str(error)) from None
+    check_names(command.assignments, [test.source for test in suite.all_tests], ROOT / "suites")
 
 
 def run(command: CommandLine, folder: Path, members: Sequence[Member] = ()) -> int:
     """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it. A signal that stopped it
     is this run's exit status."""
     records = folder / "records"
+    watched, robot = WatchedFolder(folder), RobotRun()
     before = record_stamps(records)
     mistakes = folder / MISTAKES_FILE
     for left in (mistakes, folder / WITHOUT_RECORD_FILE):  # those of an older run
@@ -179,7 +233,7 @@ def run(command: CommandLine, folder: Path, members: Sequence[Member] = ()) -> i
     signal.set_wakeup_fd(said.fileno(), warn_on_full_buffer=False)
     # report.html is ours; an option of the user comes later and wins.
     arguments = ["--outputdir", str(folder), "--report", ROBOT_REPORT, *command.arguments]
-    robot_rc = _run_pool(members, folder, arguments) if members else run_cli(arguments, exit=False)
+    robot_rc = _run_pool(members, folder, arguments) if members else robot.run(arguments)
     signal.set_wakeup_fd(-1)
     signals = _received(heard)
 
@@ -187,12 +241,15 @@ def run(command: CommandLine, folder: Path, members: Sequence[Member] = ()) -> i
     for problem in verdicts.broken:
         print(f"Not a record: {problem}", file=sys.stderr)
     found = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
-    status = ExitStatus.INTERRUPTED if signals else found
+    broken_off = abnormal_end(watched, robot.escaped, before)
+    status = ExitStatus.INTERRUPTED if signals else broken_off or found
     if verdicts.total:
         print(f"Records: {records}")
-    print(f"Results: {folder}")
+    if folder.exists():
+        print(f"Results: {folder}")
     if not command.dry_run:
-        report(folder, chosen_files(command.assignments).get("reference"))
+        if not report(folder, chosen_files(command.assignments).get("reference")) and status == ExitStatus.MET:
+            status = ExitStatus.OUTPUT
         print(sentence(status, verdicts))
     return 128 + signals[0] if signals else status
 
@@ -204,17 +261,18 @@ def _run_pool(members: Sequence[Member], folder: Path, arguments: Sequence[str])
     return pool.run(members, folder, arguments)
 
 
-def report(folder: Path, reference: str | None) -> None:
-    """Write the report of this run, beside an earlier one where that was named. What hinders it is said, and does not
-    change what the run found."""
+def report(folder: Path, reference: str | None) -> bool:
+    """Write the report of this run, beside an earlier one where that was named. What hinders it is said. False where it
+    could not be written."""
     if not (folder / "records").is_dir() and not (folder / WITHOUT_RECORD_FILE).is_file():
-        return
+        return True
     try:
         write_reports([folder], folder, read_references([Path(reference)] if reference else []))
     except CtbenchError as error:
         print(f"run: {error}", file=sys.stderr)
-    else:
-        print(f"SLA report: {folder / PAGE}")
+        return not isinstance(error, OutputError)
+    print(f"SLA report: {folder / PAGE}")
+    return True
 
 
 def _received(heard: socket.socket) -> bytes:
@@ -223,18 +281,21 @@ def _received(heard: socket.socket) -> bytes:
         numbers = heard.recv(4096)
     except BlockingIOError:
         return b""
-    return bytes(number for number in numbers if number in (signal.SIGINT, signal.SIGTERM))
+    return bytes(number for number in numbers if number in boundary.STOP_SIGNALS)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
     try:
-        command = parse(arguments, ROOT / "suites")
+        command = parse(sys.argv[1:] if arguments is None else arguments, ROOT / "suites")
+        check_forms(command.assignments)
         testbeds = read_testbeds(command)
+        check_packages()
         # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
         if not command.dry_run:
             for _, testbed in testbeds:
                 preflight.check_machine(testbed)
+        check_selection(command)
         members = make_pool(testbeds, usable_cores()) if command.testbeds else []
         return run(command, prepare(command), members if not command.dry_run else [])
     except Information as information:
@@ -246,9 +307,7 @@ def main(arguments: Sequence[str]) -> int:
     except CtbenchError as error:
         print(f"run: {error}", file=sys.stderr)
         return error.exit_status
-    except (KeyboardInterrupt, SystemExit):
-        return ExitStatus.INTERRUPTED
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    boundary.enter("sla", lambda: main)

@@ -17,7 +17,7 @@ from ctbench.acceptance import AcceptanceRun
 from ctbench.base.unexpected import let_pass, sentence_of
 from ctbench.dut.base import Topology
 from ctbench.dut.cable import CABLE
-from ctbench.errors import ConfigError, CtbenchError, MissingResource, TestbedError
+from ctbench.errors import ConfigError, CtbenchError, MissingResource, OutputError, TestbedError
 from ctbench.exit_status import note_mistake
 from ctbench.report import console
 from ctbench.results import without_record
@@ -272,6 +272,8 @@ class ConntrackSLA:
             raise Failure(str(error)) from None
         except TestbedError as error:
             raise Failure(str(error)) from None
+        except OutputError as error:
+            raise FatalError(str(error)) from None  # what else is measured could not be kept either
         _show_as_metadata(self._record)
         return self._record
 

@@ -64,7 +64,8 @@ class AcceptanceRun:
         `profile_name` may be replaced by the campaign's stand-in. Raises `ConfigError` for a missing floor or range
         and for files that contradict each other, `MissingResource` where the testbed lacks what the topology or its
         floor needs; then nothing was measured and no record is written. Whatever breaks is a record: *not measured*,
-        with the trials made until then, and the next test gets a fresh DUT.
+        with the trials made until then, and the next test gets a fresh DUT. Raises `OutputError` where the record
+        cannot be written.
         """
         profile = self.profile(profile_name)
         now = Measurement(name, topology, profile, self.settings.floor(topology, profile))

@@ -9,7 +9,8 @@ from typing import ClassVar
 class CtbenchError(Exception):
     """Root of every error that is not a bug. `str(error)` says what, where, and what to do."""
 
-    exit_status: ClassVar[int] = 1
+    #: Never 1, which says that an SLA is missed.
+    exit_status: ClassVar[int] = 70
 
 
 class ConfigError(CtbenchError):
@@ -33,3 +34,13 @@ class MissingResource(CtbenchError):
     """The testbed lacks what a topology needs; the test is skipped. Says the need and what was found."""
 
     exit_status = 6
+
+
+class InternalError(CtbenchError):
+    """Something that nobody expected: a fault of this program (EX_SOFTWARE of sysexits.h)."""
+
+
+class OutputError(CtbenchError):
+    """What was found could not be written: a full disk, a folder that was removed (EX_IOERR of sysexits.h)."""
+
+    exit_status = 74

@@ -39,6 +39,10 @@ class ExitStatus(IntEnum):
     #: Of `./run compare`.
     REGRESSED = 7
     NOT_MEASURABLE = 8
+    #: A fault of this program; its traceback is in a file.
+    INTERNAL = 70
+    #: What was found could not be written.
+    OUTPUT = 74
     INTERRUPTED = 130
 
 
@@ -134,5 +138,7 @@ def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
         ExitStatus.CONFIGURATION: "The configuration is wrong: see the message above.",
         ExitStatus.TESTBED: f"The testbed failed ({counts}); the log says how.",
         ExitStatus.NOTHING_MEASURED: "Nothing was measured: every test was skipped or left no record.",
+        ExitStatus.INTERNAL: f"The program failed ({counts} until then): see the message above.",
+        ExitStatus.OUTPUT: f"Not everything could be written ({counts} are kept as records): see the message above.",
         ExitStatus.INTERRUPTED: f"Stopped before the end ({counts} until then).",
     }.get(status, f"Exit status {int(status)}.")

@@ -1,8 +1,9 @@
 """The YAML model of a host that is reached over SSH."""
 
+import re
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_serializer, model_validator
 
 from ctbench.base.names_of_things import Address, HostKey, PathHere, User
 from ctbench.config import Settings
@@ -11,11 +12,15 @@ from ctbench.units import quoted
 #: Names that are no entry of `hosts`: namespaces of the run's own on this machine, and this machine itself.
 SANDBOX, LOCAL = "sandbox", "local"
 
+#: What nobody has as a password: capitals with a word such as PASSWORD.
+_PASSWORD_VARIABLE = re.compile(r"([A-Z0-9]+_)*(PASSWORD|PASSWD|PASSPHRASE)(_[A-Z0-9]+)*")
+
 
 def _check_variable(name: str) -> str:
-    if not name.isidentifier():
+    # What stands there is not shown: it may be the password.
+    if not (name.isidentifier() and name.isascii()):
         raise ValueError(
-            f"{quoted(name)} is no name of an environment variable.\n  Expected one such as "
+            "what stands there is no name of an environment variable.\n  Expected one such as "
             '"CTBENCH_DUT_PASSWORD"; the password itself never stands in a file.'
         )
     return name
@@ -45,6 +50,16 @@ class SshConfig(Settings):
     keepalive_s: int = Field(15, ge=1, le=3600)
     #: Seconds until a host that does not answer is given up.
     connect_timeout_s: float = Field(10, ge=0.1, le=300)
+
+    @field_serializer("password_env")
+    def _kept_to_ourselves(self, _name: str | None) -> None:
+        """A record has the testbed, and `password_env` may hold a password by mistake."""
+
+    @property
+    def password_place(self) -> str:
+        """Where the password is, for a sentence: the variable's name only where it cannot be the password itself."""
+        name = self.password_env or ""
+        return name if _PASSWORD_VARIABLE.fullmatch(name) else "the variable that password_env names"
 
 
 class Hosts(Settings):

@@ -172,7 +172,8 @@ def start(able_machine: None, tmp_path: Path) -> Iterator[Start]:
     """Starts `robot` or `sla` (tools/sla.py) with options, on the conntrack suite; results go to the test's folder."""
     # sla.py keeps results/latest of its checkout: here that is the test's folder, or it would be the developer's.
     (tmp_path / "tools").mkdir()
-    shutil.copy(ROOT / "tools" / "sla.py", tmp_path / "tools")
+    for path in (ROOT / "tools").glob("*.py"):
+        shutil.copy(path, tmp_path / "tools")
     runs: list[Run] = []
 
     def run(program: str, *options: str, before: tuple[str, ...] = (), floors: Path = HERE / "floors.yaml") -> Run:

@@ -26,13 +26,17 @@ _NO_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 def read_yaml(path: Path, shown: str) -> Any:
     """Read a YAML file; what is wrong with it is a `ConfigError` with the line. `shown`: how messages name the file."""
     loader = None
+    content = b""
     try:
-        loader = _Loader(read_regular(path, shown, MOST_BYTES))
+        content = read_regular(path, shown, MOST_BYTES)
+        loader = _Loader(content)
         return loader.get_single_data()
     except _Refused as error:
         raise ConfigError(f"{shown}: {_where(error)}{error.problem}.\n  Expected {error.expected}") from None
     except yaml.MarkedYAMLError as error:
         what = ", ".join(part for part in (error.context, error.problem) if part) or "not understood"
+        if b"password" in _line(content, error):
+            what = "not understood"  # what YAML says of it quotes it
         raise ConfigError(f"{shown}: {_where(error)}{printable(what, 200)}.\n  Expected YAML: {_hint(what)}") from None
     except yaml.YAMLError as error:
         what = printable(str(error).splitlines()[0], 200)
@@ -47,6 +51,12 @@ def read_yaml(path: Path, shown: str) -> Any:
 def _where(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     return f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+
+
+def _line(content: bytes, error: yaml.MarkedYAMLError) -> bytes:
+    """The line that an error is about, in small letters; empty where there is none."""
+    mark, lines = error.problem_mark or error.context_mark, content.splitlines()
+    return lines[mark.line].lower() if mark and mark.line < len(lines) else b""
 
 
 def _hint(problem: str) -> str:

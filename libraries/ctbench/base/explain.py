@@ -47,7 +47,8 @@ def _explain(shown: str, model: type[BaseModel], data: Any, error: ErrorDetails)
     head = f"{shown}: {key}" if key else shown
     kind = error["type"]
     context = error.get("ctx", {})
-    value = quoted(error["input"])
+    # A password that stands in the place of its variable's name is not for the console.
+    value = "what stands there" if "password" in key.rpartition(".")[2].lower() else quoted(error["input"])
     if kind == "value_error":
         return _own_words(head, value, str(context["error"]))
     if kind == "extra_forbidden":

@@ -13,6 +13,7 @@ import yaml
 from ctbench.base.bounded_yaml import read_yaml
 from ctbench.config import load
 from ctbench.errors import ConfigError
+from ctbench.hosts.ssh_password import password_of
 from ctbench.testbed_config import TestbedConfig
 from ctbench.units import quoted
 
@@ -66,6 +67,8 @@ def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
     """
     if not any(dut.type == "ovs-dpdk" for dut in testbed.duts):
         raise ConfigError(f"{testbed.file}: duts: has no Open vSwitch.\n  Expected a DUT of type ovs-dpdk to compare.")
+    for name, host in testbed.hosts.items():
+        password_of(name, host)  # a password that stands in the file by mistake is refused, and not copied
     assert testbed.path is not None, "it was read from a file"
     data = read_yaml(testbed.path, testbed.file)
     for dut in data["duts"]:

@@ -196,13 +196,13 @@ def _load_key(host: str, config: SshConfig, passphrase: Password | None) -> para
     except (ValueError, paramiko.SSHException, paramiko.UnknownKeyType):
         if passphrase is None:
             raise ConfigError(f"{host}: key: {file} is not a private key of ssh-keygen(1).") from None
-        raise ConfigError(f"{host}: key: the passphrase in {config.password_env} does not open {file}.") from None
+        raise ConfigError(f"{host}: key: the passphrase in {config.password_place} does not open {file}.") from None
 
 
 def _means(config: SshConfig) -> str:
     if config.key:
         return f"the key {config.key}"
-    return f"the password in {config.password_env}" if config.password_env else "the keys of the SSH agent and ~/.ssh"
+    return f"the password in {config.password_place}" if config.password_env else "the keys of the SSH agent and ~/.ssh"
 
 
 def _reason(error: BaseException) -> str:

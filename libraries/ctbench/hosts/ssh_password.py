@@ -25,6 +25,12 @@ class Password:
         raise TypeError("A password is not written down.")
 
 
+def _variable(config: SshConfig) -> str:
+    if config.password_place == config.password_env:
+        return f"the environment variable {config.password_env}, which password_env names,"
+    return "the environment variable that password_env names (not shown: is it the password itself?)"
+
+
 def password_of(name: str, config: SshConfig) -> Password | None:
     """The password of host `name`, from its environment variable; None where the file names none."""
     if config.password_env is None:
@@ -32,10 +38,9 @@ def password_of(name: str, config: SshConfig) -> Password | None:
     text = os.environ.get(config.password_env)
     if not text:
         raise ConfigError(
-            f"{name}: the environment variable {config.password_env}, which password_env names, is not set: put the "
-            "password of "
-            f"{config.user} on {config.address} into it before the run."
+            f"{name}: {_variable(config)} is not set: put the password of {config.user} on "
+            f"{config.address} into it before the run; the password itself never stands in a file."
         )
     if "\n" in text:
-        raise ConfigError(f"{name}: the password in {config.password_env} has more than one line.")
+        raise ConfigError(f"{name}: the password in {config.password_place} has more than one line.")
     return Password(text)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctbench.errors import CtbenchError
+from ctbench.errors import OutputError
 from ctbench.report.compose import compose
 from ctbench.report.html import STYLE_SHEET, report_html
 from ctbench.report.junit import junit_xml
@@ -18,7 +18,7 @@ PAGE = "report.html"
 
 def write_reports(folders: Sequence[Path], output: Path, references: References = NONE) -> Page:
     """Write everything into `output` and return what the page says. Raises `ConfigError` where a folder holds no run,
-    `CtbenchError` where `output` cannot be written."""
+    `OutputError` where `output` cannot be written."""
     material = read_material(folders)
     page = compose(material, output, references)
     try:
@@ -26,7 +26,7 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
         for name, text in documents(material, page, output, references).items():
             _place(output / name, text)
     except OSError as error:
-        raise CtbenchError(
+        raise OutputError(
             f"{output}: the report could not be written: {error.strerror}.\n  Expected a folder that you may write to, "
             "on a disk with space left."
         ) from None
@@ -54,5 +54,8 @@ def _rows_in_order(page: Page) -> list[Row]:
 def _place(path: Path, text: str) -> None:
     """Write a file whole or not at all: somebody may have the page open."""
     part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8", newline="")
-    part.replace(path)
+    try:
+        part.write_text(text, encoding="utf-8", newline="")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

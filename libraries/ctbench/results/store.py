@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from ctbench.errors import CtbenchError
+from ctbench.errors import OutputError
 from ctbench.results.record import Record, RecordError, from_json
+
+#: What `write` raised in this process. Robot Framework does not hand on why a test failed.
+unwritten: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ def write(record: Record, output: Path) -> Path:
 
     The file appears only when it is complete and on the disk, so a run that is killed keeps the records it had.
     A second record of the same test gets the suffix `-2` and so on.
-    Raises `CtbenchError` when the folder cannot be written.
+    Raises `OutputError` when the folder cannot be written.
     """
     text = record.to_json()
     folder = output / "records"
@@ -51,10 +54,11 @@ def write(record: Record, output: Path) -> Path:
                 part.unlink(missing_ok=True)
         _sync_folder(folder)
     except OSError as error:
-        raise CtbenchError(
+        unwritten.append(
             f"{folder}: a record could not be written: {error.strerror}.\n  Expected a folder that you may write "
             "to, on a disk with space left."
-        ) from None
+        )
+        raise OutputError(unwritten[-1]) from None
     return path
 
 

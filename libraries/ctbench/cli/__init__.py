@@ -1,0 +1,1 @@
+"""The commands of `./run`, and what all of them have in common."""

@@ -1,0 +1,53 @@
+"""The folder of a run, which somebody may remove while it runs, and whose disk may be full."""
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+#: Bytes that a folder takes before a run begins: without them there is no record, and no message about it either.
+_LEAST_SPACE = 64 * 1024
+
+
+def check_writable(folder: Path) -> None:
+    """Raise OSError where nothing of some size can be written to `folder`."""
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        probe.write(b"\0" * _LEAST_SPACE)
+        probe.flush()
+
+
+def check_possible(folder: Path) -> None:
+    """Raise OSError where `folder` cannot be made, as far as can be known without making anything."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+
+
+class WatchedFolder:
+    """Knows whether a folder is still the one that it was."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError where there is none."""
+        self.path = path
+        # Kept open, so that no other folder gets its number.
+        self._known = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was removed, or moved; another one may have its name now."""
+        try:
+            return not os.path.samestat(os.fstat(self._known), self.path.stat())
+        except OSError:
+            return True
+
+    @property
+    def fault(self) -> OSError | None:
+        """Why nothing can be written to it any more; None where something can."""
+        try:
+            check_writable(self.path)
+        except OSError as error:
+            error.filename = str(self.path)
+            return error
+        return None

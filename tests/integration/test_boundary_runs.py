@@ -1,0 +1,268 @@
+"""`./run sla` at its edges, in processes of their own: readers that leave, full disks, folders that vanish, and command
+lines that select nothing. What the suite here leaves as records is made up: nothing is measured."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SUITE = """*** Settings ***
+Library    OperatingSystem
+
+*** Variables ***
+${FIRST}     No Operation
+${SECOND}    No Operation
+
+*** Test Cases ***
+First
+    Create Directory    ${OUTPUT DIR}/records
+    Create File    ${OUTPUT DIR}/records/first.json    {"verdict": "met"}
+    Run Keyword    ${FIRST}
+Second
+    Run Keyword    ${SECOND}
+    Create Directory    ${OUTPUT DIR}/records
+    Create File    ${OUTPUT DIR}/records/second.json    {"verdict": "met"}
+
+*** Keywords ***
+Remove The Folder
+    Remove Directory    ${OUTPUT DIR}    recursive=True
+Say Much
+    FOR    ${i}    IN RANGE    200
+        Log To Console    ä ${i} ${{'x' * 500}}
+    END
+Fill The Disk
+    Evaluate    open(r'${OUTPUT DIR}/fill', 'wb', 0).write(b'x' * 10**7)
+    FOR    ${i}    IN RANGE    100
+        Log    ${i} ${{'y' * 1000}}
+    END
+"""
+
+
+@dataclass
+class Place:
+    """A checkout of a test's own, whose results/ are not the developer's."""
+
+    folder: Path
+
+    @property
+    def suite(self) -> Path:
+        return self.folder / "mine" / "quick.robot"
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "output"
+
+    def command(self, *options: str | Path, suite: str | Path | None = None) -> list[str]:
+        suites = [self.suite] if suite is None else [suite] if suite else []
+        return [sys.executable, *map(str, (self.folder / "tools" / "enter.py", "sla", *options, *suites))]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        more = {"PYTHONPATH": str(ROOT / "libraries"), "XDG_STATE_HOME": str(self.folder / "state")}
+        return {**os.environ, **more}
+
+    def run(
+        self, *options: str | Path, suite: str | Path | None = None, shell: str = "", **more: str
+    ) -> tuple[int, str, str]:
+        """Exit status, stdout and stderr; `shell` is what follows the command in bash."""
+        command = self.command(*options, suite=suite)
+        if shell:
+            command = ["/bin/bash", "-c", f'"$@" {shell}', "bash", *command]
+        done = subprocess.run(
+            command, env=self.environment | more, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout, done.stderr
+
+    def left(self) -> set[str]:
+        """What a run could have made."""
+        made = [*self.folder.glob("results/*"), *self.folder.glob("output"), *self.folder.glob("*.xml")]
+        return {str(path.relative_to(self.folder)) for path in made}
+
+
+@pytest.fixture
+def place(able_machine: None, tmp_path: Path) -> Place:
+    for folder in ("tools", "mine", "results", "suites"):
+        (tmp_path / folder).mkdir()
+    for path in (ROOT / "tools").glob("*.py"):
+        shutil.copy(path, tmp_path / "tools")
+    made = Place(tmp_path)
+    made.suite.write_text(SUITE)
+    # For what is said of the suites that ship.
+    (tmp_path / "suites" / "ours.robot").write_text(SUITE)
+    return made
+
+
+def records(folder: Path) -> list[str]:
+    return sorted(path.stem for path in (folder / "records").glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    "shell",
+    ["| head -1", "2>&1 | head -3", ">/dev/full", ">&- 2>&- <&-"],
+)
+def test_a_run_that_nobody_listens_to_goes_on_to_its_end(shell: str, place: Place) -> None:
+    status, _, err = place.run("-d", place.output, "-v", "FIRST:Say Much", shell=f"{shell}; exit ${{PIPESTATUS[0]}}")
+
+    assert status == 0
+    assert "Exception" not in err and "Traceback" not in err and err.count("\n") <= 1
+    assert records(place.output) == ["first", "second"]
+    assert (place.output / "report.html").is_file() and (place.output / "log.html").is_file()
+
+
+@pytest.mark.parametrize("more", [{}, {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}], ids=["coerced", "ascii"])
+def test_a_terminal_that_knows_ascii_only_ends_nothing(more: dict[str, str], place: Place) -> None:
+    output = place.folder / "grün"
+    status, out, err = place.run(
+        "-d", output, "-v", "FIRST:Say Much", LC_ALL="C", LANG="POSIX", PYTHONIOENCODING="ascii", **more
+    )
+
+    assert (status, err) == (0, "")
+    assert out.isascii()
+    assert records(output) == ["first", "second"]
+
+
+def test_a_folder_that_is_removed_is_said_and_is_no_mistake_in_the_configuration(place: Place) -> None:
+    status, out, err = place.run("-d", place.output, "-v", "FIRST:Remove The Folder")
+
+    assert status == 74
+    assert err == (
+        f"run: {place.output} was removed or moved while the run wrote to it: what was in it is lost, and what the "
+        "console shows is all that is left of it.\n"
+    )
+    assert "configuration" not in out
+    # What comes later is kept.
+    assert records(place.output) == ["second"]
+
+
+def test_a_full_disk_is_said_and_what_was_written_before_is_kept(place: Place) -> None:
+    full = '-d "$1/disk/out" -v "FIRST:Fill The Disk"'
+    script = (
+        'mkdir "$1/disk" && mount -t tmpfs -o size=1m none "$1/disk" || exit 99\n'
+        f'"${{@:2}}" {full} "$1/mine/quick.robot"; status=$?; ls "$1/disk/out/records"; exit $status'
+    )
+    inside = [] if os.geteuid() == 0 else ["--map-root-user"]
+    done = subprocess.run(
+        ["unshare", "--mount", *inside, "/bin/bash", "-c", script, "bash", str(place.folder), *place.command(suite="")],
+        env=place.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if done.returncode == 99:
+        pytest.skip(f"No file system of a test's own can be mounted here: {done.stderr}")
+
+    assert done.returncode == 74
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "first.json" in done.stdout
+
+
+SAID = {
+    "suites/nosuch": "File or directory to execute does not exist",
+    "mine/quick": "mine/quick has no suffix that says what it is",
+    "mine/empty": "contains no tests",
+    "mine/text.txt": "contains no tests",
+}
+
+
+@pytest.mark.parametrize("suite", SAID)
+def test_what_is_no_suite_is_one_sentence_and_changes_nothing(suite: str, place: Place) -> None:
+    shutil.copy(place.suite, place.folder / "mine" / "quick")
+    (place.folder / "mine" / "empty").mkdir()
+    (place.folder / "mine" / "text.txt").write_text("nothing")
+
+    status, out, err = place.run(suite=suite)
+
+    assert (status, out) == (4, "")
+    assert SAID[suite] in err and err.count("\n") == 1
+    assert place.left() == set()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--include", "nosuchtag"], "contains no tests matching tag 'nosuchtag'"),
+        (["-t", "nosuch"], "contains no tests matching name 'nosuch'"),
+        (["--dryrun", "--include", "nosuchtag"], "contains no tests matching tag 'nosuchtag'"),
+        (["--include", "nosuchtag", "-d", "output"], "contains no tests matching tag 'nosuchtag'"),
+        (["--testbeds", "local,local", "--include", "nosuchtag"], "matching tag 'nosuchtag'"),
+        (["--loglevel", "NOPE"], "Invalid log level 'NOPE'"),
+        (["--variablefile", "/nowhere.yaml"], "Variable file '/nowhere.yaml' does not exist"),
+        (["-v", "TESTBED"], '-v "TESTBED": has no value.'),
+        (["-v", "SLA:"], '-v "SLA:": has no value.'),
+        (["-v", ":x"], "there is no name before the colon"),
+        (["-d", "mine/quick.robot"], "mine/quick.robot (Not a directory)"),
+        (["-d", "x" * 5000], "File name too long"),
+    ],
+)
+def test_a_command_line_that_selects_nothing_changes_nothing(options: list[str], said: str, place: Place) -> None:
+    (place.folder / "results" / "older").mkdir()
+    (place.folder / "results" / "latest").symlink_to("older")
+
+    status, out, err = place.run(*options)
+
+    assert (status, out) == (4, "")
+    assert said in err
+    assert err.count("\n") <= 2 and len(err) < 1000
+    assert place.left() == {"results/older", "results/latest"}
+    assert (place.folder / "results" / "latest").readlink() == Path("older")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("--argumentfile a.args\n", "The argument file 'a.args' names itself"),
+        ("-A b.args\n", "names itself, or a file that does names it"),
+        ("\0" * 100, "is no text"),
+        (b"\xff\xfe\x80", "can't decode"),
+        (None, "No such file"),
+        ("folder", "Is a directory"),
+    ],
+)
+def test_an_argument_file_that_is_none_is_one_sentence(content: str | bytes | None, said: str, place: Place) -> None:
+    file = place.folder / "a.args"
+    (place.folder / "b.args").write_text("-A a.args\n")
+    if content == "folder":
+        file.mkdir()
+    elif content is not None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    status, out, err = place.run("--argumentfile", "a.args")
+
+    assert (status, out) == (2, "")
+    assert said in err and err.count("\n") == 1
+    assert place.left() == set()
+
+
+@pytest.mark.parametrize("name", ["TESTBAD", "test_bed2", "CAMPAIN", "SLAX", "refrence"])
+def test_a_variable_that_no_suite_uses_is_refused_with_what_was_meant(name: str, place: Place) -> None:
+    status, out, err = place.run("-v", f"{name}:x", suite="")
+
+    assert (status, out) == (4, "")
+    assert f'run: -v "{name}": no suite uses this variable.\n' in err
+    assert "Did you mean" in err
+    assert place.left() == set()
+
+
+def test_suites_of_ones_own_have_variables_of_their_own_and_typing_mistakes_are_still_noticed(place: Place) -> None:
+    assert place.run("-d", place.output, "-v", "ANYTHING:x")[0] == 0
+    assert place.run("-v", "TESTBAD:x")[0] == 4
+    place.suite.write_text(SUITE + "Uses It\n    Log    ${TEST BAD}\n")
+    assert place.run("-d", place.output, "-v", "TESTBAD:x")[0] == 0
+
+
+def test_quick_commands_end_well_where_nobody_reads_to_the_end(place: Place) -> None:
+    (place.folder / "output" / "records").mkdir(parents=True)
+    (place.folder / "output" / "without-record.json").write_text(json.dumps({"tests": []}))
+    commands = ("sla --help | head -1", "compare --help | true", "report --help >&-", "report output 2>&1 | head -1")
+    for command in commands:
+        line = f"{sys.executable} {place.folder}/tools/enter.py {command}; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(
+            ["/bin/bash", "-c", line], env=place.environment, cwd=place.folder, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, ""), command

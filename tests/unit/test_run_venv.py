@@ -1,0 +1,172 @@
+"""`./run` makes a .venv once more that is empty or damaged, and touches none that belongs to somebody else.
+
+`python3 -m venv` and pip are stand-ins here: what is tested is when they are called."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Makes a .venv as venv does; the Python in it is the same, and runs no program but says so.
+STAND_IN = """#!/bin/sh
+echo "$*" >>{calls}
+case "$*" in
+"-I -c print"*) echo yes ;;
+"-m venv --clear "*)
+    rm -rf "$4"/* && mkdir -p "$4/bin" && cp {itself} "$4/bin/python" ;;
+"-m pip install"*) {pip} ;;
+*/tools/enter.py*) echo "entered $*" ;;
+esac
+"""
+
+
+class Checkout:
+    """A copy of ./run with a Python of its own."""
+
+    def __init__(self, folder: Path, pip: str = ":") -> None:
+        self.folder = folder
+        (folder / "tools").mkdir()
+        self.calls, python = folder / "calls", folder / "python3"
+        python.write_text(STAND_IN.format(calls=self.calls, itself=python, pip=pip))
+        python.chmod(0o755)
+        shutil.copy(ROOT / "run", folder)
+        setup = (ROOT / "tools" / "setup.sh").read_text()
+        (folder / "tools" / "setup.sh").write_text(setup.replace("/usr/bin/python3", str(python)))
+        for name in ("requirements.txt", "requirements-dev.txt"):
+            shutil.copy(ROOT / name, folder)
+
+    @property
+    def venv(self) -> Path:
+        return self.folder / ".venv"
+
+    def run(self, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """`./run report`, which needs nothing but the .venv."""
+        self.calls.write_text("")
+        return subprocess.run(
+            ["/bin/bash", str(self.folder / "run"), "report", "x"], env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    def made(self) -> int:
+        return self.calls.read_text().count("-m venv --clear")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    made = Checkout(tmp_path)
+    assert made.run().returncode == 0
+    return made
+
+
+def test_a_good_one_is_used_as_it_is(checkout: Checkout) -> None:
+    done = checkout.run()
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"entered {checkout.folder}/tools/enter.py report x\n"
+    assert checkout.made() == 0
+
+
+def damage(venv: Path, how: str) -> None:
+    if how in ("empty", "a file", "a dangling link", "a link to itself"):
+        shutil.rmtree(venv)
+    match how:
+        case "empty":
+            venv.mkdir()
+        case "a file":
+            venv.write_text("x")
+        case "a dangling link":
+            venv.symlink_to("/nowhere/at/all")
+        case "a link to itself":
+            venv.symlink_to(venv)
+        case "no bin":
+            shutil.rmtree(venv / "bin")
+        case "no Python":
+            (venv / "bin" / "python").unlink()
+        case "a Python that leads nowhere":
+            (venv / "bin" / "python").unlink()
+            (venv / "bin" / "python").symlink_to("/nowhere/python")
+        case "a Python that may not be started":
+            (venv / "bin" / "python").chmod(0o644)
+        case "a Python that fails":
+            (venv / "bin" / "python").write_text("#!/bin/sh\nexit 1\n")
+        case "a Python that does nothing":
+            (venv / "bin" / "python").write_text("#!/bin/sh\nexit 0\n")
+        case "no stamp":
+            (venv / "stamp-requirements").unlink()
+            (venv / "bin" / "python").unlink()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "empty", "a file", "a dangling link", "a link to itself", "no bin", "no Python", "a Python that leads nowhere",
+        "a Python that may not be started", "a Python that fails", "a Python that does nothing", "no stamp",
+    ],
+)  # fmt: skip
+def test_a_damaged_one_is_made_once_more_and_nobody_is_blamed(how: str, checkout: Checkout) -> None:
+    damage(checkout.venv, how)
+
+    done = checkout.run()
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("entered")
+    assert checkout.made() == 1
+    assert "belongs to" not in done.stderr
+    assert checkout.run().stderr == ""
+
+
+def test_packages_that_cannot_be_imported_are_installed_once_more(checkout: Checkout) -> None:
+    done = checkout.run(CTBENCH_HEALED="yes")
+
+    assert done.returncode == 0
+    assert checkout.made() == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Only root can make files of another user.")
+def test_that_of_another_user_is_left_alone_and_said(checkout: Checkout) -> None:
+    damage(checkout.venv, "no Python")
+    os.chown(checkout.venv, 65534, 65534)
+
+    done = checkout.run()
+
+    assert done.returncode == 6
+    assert (
+        f"{checkout.venv} belongs to nobody and cannot be read by root: clone the project for yourself." in done.stderr
+    )
+    assert checkout.made() == 0
+
+
+def test_packages_that_cannot_be_installed_are_status_6_and_tried_again(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, pip="exit 1")
+
+    for _ in range(2):
+        done = checkout.run()
+        assert done.returncode == 6
+        assert "pip could not install requirements.txt" in done.stderr
+        assert "-m pip install" in checkout.calls.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_installation_at_once_and_leaves_nothing_running(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    checkout = Checkout(tmp_path, pip=f"echo $$ >{tmp_path}/pid; exec sleep 60")
+    process = subprocess.Popen(
+        ["/bin/bash", str(checkout.folder / "run"), "report"], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    pid = tmp_path / "pid"
+    while not (pid.exists() and pid.read_text()):
+        assert process.poll() is None
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+
+    assert process.returncode == 128 + number
+    assert err.count("\n") <= 2
+    stat = Path(f"/proc/{pid.read_text().strip()}/stat")
+    assert not stat.exists() or ") Z " in stat.read_text()

@@ -1,0 +1,85 @@
+"""What a command line selects, found out before anything is made: Robot Framework reads the suites as for a run."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from robot.conf import RobotSettings
+from robot.errors import DataError
+from robot.model import ModelModifier
+from robot.output import LOGGER
+from robot.run import RobotFramework
+from robot.running import TestSuite, TestSuiteBuilder
+from robot.utils import find_file
+from robot.utils.argumentparser import ArgFileParser
+
+#: Variable files that are named by their path; others are modules.
+_BY_PATH = (".py", "/", ".yaml", ".yml", ".json")
+
+
+#: How often one argument file may be read: one that names itself is read again and again.
+_READ_AT_MOST = 20
+
+
+class _ArgumentFiles(ArgFileParser):  # type: ignore[misc] # robot has no types
+    """Replaces argument files by what they say, and notices those that name themselves."""
+
+    def __init__(self) -> None:
+        super().__init__(["--argumentfile", "-A"])
+        self._read: Counter[str] = Counter()
+
+    def _get_args(self, path: str) -> list[str]:
+        self._read[path] += 1
+        if self._read[path] > _READ_AT_MOST:
+            raise DataError(f"The argument file '{path}' names itself, or a file that does names it")
+        found: list[str] = super()._get_args(path)
+        if any("\0" in argument for argument in found):
+            raise DataError(f"The argument file '{path}' is no text")
+        return found
+
+
+def argument_files_replaced(arguments: Sequence[str]) -> list[str]:
+    """The command line with what argument files say in their place. Raises DataError for one that cannot be read."""
+    replaced: list[str] = _ArgumentFiles().process(list(arguments))
+    return replaced
+
+
+def selected_suite(arguments: Sequence[str]) -> TestSuite:
+    """What Robot Framework would run. Raises DataError where that is nothing, and for an option or a file that Robot
+    refuses."""
+    options, sources = RobotFramework().parse_arguments(list(arguments))
+    for source in map(Path, sources):
+        if source.exists() and not source.is_dir() and not source.suffix:
+            raise DataError(
+                f"{source} has no suffix that says what it is: a suite is a folder, or a file such as "
+                f"{source.name}.robot."
+            )
+    settings = RobotSettings(options)
+    sys.path = settings.pythonpath + sys.path
+    for name, _ in settings.variable_files:
+        if name.lower().endswith(_BY_PATH):
+            find_file(name, file_type="Variable file")
+    builder = TestSuiteBuilder(
+        included_extensions=settings.extension, included_files=settings.parse_include,
+        custom_parsers=settings.parsers, rpa=settings.rpa, lang=settings.languages,
+        allow_empty_suite=settings.run_empty_suite,
+    )  # fmt: skip
+    with _said_later():
+        suite = builder.build(*sources)
+        if settings.pre_run_modifiers:
+            suite.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
+        suite.configure(**settings.suite_config)
+        suite.validate_execution_mode()
+    return suite
+
+
+@contextmanager
+def _said_later() -> Iterator[None]:
+    """Forgets Robot's complaints about what it reads: it says them when it reads the same for the run."""
+    known = len(LOGGER._message_cache or ())
+    with LOGGER.cache_only:
+        yield
+    if LOGGER._message_cache is not None:
+        del LOGGER._message_cache[known:]

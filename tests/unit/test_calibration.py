@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -329,3 +330,40 @@ def test_whatever_a_machine_is_called_the_file_can_be_read(tmp_path: Path, model
     file = tmp_path / "mine.yaml"
     file.write_text(sla_file("mine", [record.model_copy(update={"environment": named})], 0.2))
     assert load("sla", file, Floors).name == "mine"
+
+
+def test_where_the_floors_are_beyond_the_generator_what_it_reached_becomes_the_floor(tmp_path: Path) -> None:
+    beyond = [
+        made_up_record(found(capacity), run_id=f"run-{i}", verdict="not measured", limited_by="generator")
+        for i, capacity in enumerate((40_000, 50_000, 60_000))
+    ]
+    file = tmp_path / "here.yaml"
+    file.write_text(sla_file("here", beyond, 0.2))
+    floor = load("sla", file, Floors).find(beyond[0].topology, beyond[0].profile)
+    assert floor.rate.limit == 40_000
+    assert "at least, the generator was the limit" in file.read_text()
+    # A run that a busy machine spoilt does not lower what others measured.
+    (figures,) = gather([*runs(200_000, 210_000), beyond[0].model_copy(update={"run_id": "run-9"})])
+    assert (figures.rates, figures.without) == ((200_000, 210_000), 1)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"limited_by": "fault"},
+        {"capacities": [0.0]},
+        {"capacities": []},
+        {"capacities": [1.0, 9.0], "spread": 1.6, "campaign": {"name": "x", "max_spread": 0.1}},
+    ],
+    ids=str,
+)
+def test_what_says_nothing_about_the_dut_becomes_no_floor(changes: dict[str, Any]) -> None:
+    (figures,) = gather([made_up_record(found(40_000), verdict="not measured", **changes)])
+    assert (figures.rates, figures.without) == ((), 1)
+
+
+def test_what_shared_cpus_measured_becomes_no_floor() -> None:
+    record = made_up_record(found(40_000), verdict="not measured")
+    shared = record.environment.model_copy(update={"testbed": {"oversubscribe": True}})
+    (figures,) = gather([record.model_copy(update={"environment": shared})])
+    assert figures.rates == ()

@@ -1,5 +1,6 @@
 """Calibration: floors for one machine, a stated margin below the median of what several runs of it measured."""
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,8 @@ class Figures:
     relative_to: str
     #: Runs that tried it and measured nothing.
     without: int
+    #: false: no run could say whether the floors are met that it was measured with, as they are beyond the generator.
+    judged: bool
     #: The limits of a good trial, as the SLA file that was measured with has them.
     limits: Mapping[str, str]
 
@@ -80,7 +83,9 @@ def gather(records: Sequence[Record]) -> list[Figures]:
         groups[topology_key(record.topology), record.profile.name].append(record)
     found = []
     for (key, profile), group in groups.items():
-        valid = [record for record in group if record.verdict != "not measured"]
+        # Floors that are beyond the generator leave nothing measured by them; what it did reach holds all the same.
+        judged = [record for record in group if record.verdict != "not measured"]
+        valid = judged or [record for record in group if _reached_something(record)]
         held = [record.measured for record in valid if record.measured and record.measured.rate > 0]
         compared = [each.measured for record in valid for each in record.thresholds if each.metric == "relative"]
         found.append(
@@ -93,10 +98,19 @@ def gather(records: Sequence[Record]) -> list[Figures]:
                 shares=tuple(share for share in compared if share),
                 relative_to=group[0].floors.relative_to or "",
                 without=len(group) - len(held),
+                judged=bool(judged),
                 limits={metric: text for metric in _LIMITS if (text := getattr(group[0].floors, metric))},
             )
         )
     return found
+
+
+def _reached_something(record: Record) -> bool:
+    """Whether a test that is *not measured* found a rate that held nevertheless: the least that the DUT does."""
+    apart = record.spread is not None and record.spread > (record.campaign.get("max_spread") or math.inf)
+    shared = bool(record.environment.testbed.get("oversubscribe"))
+    found = statistics.median_low(record.capacities) if record.capacities else 0.0
+    return found > 0 and record.limited_by != "fault" and not apart and not shared
 
 
 def runs_of(records: Sequence[Record]) -> int:
@@ -173,7 +187,8 @@ _ALIKE: dict[str, Callable[[Record], object]] = {
 def _entry(found: Figures, margin: float, runs: int) -> list[str]:
     of = f"{len(found.rates)} of {runs} runs" if len(found.rates) < runs else _count(runs, "run")
     missing = f"; {_count(found.without, 'run')} measured nothing" if found.without else ""
-    lines = [f"  {_scalar(found.profile)}:", f"    # spread {format_ratio(found.spread)} over {of}{missing}"]
+    beyond = "" if found.judged else "; at least, the generator was the limit"
+    lines = [f"  {_scalar(found.profile)}:", f"    # spread {format_ratio(found.spread)} over {of}{missing}{beyond}"]
     if found.unit == "connections":
         lines.append(f"    cps: {_promise(found.rates, margin, write_number)}")
     lines.append(f"    pps: {_promise(found.pps, margin, write_number)}")

@@ -92,8 +92,8 @@ def way(command: Command) -> Way | None:
     raise LookupError(f"{command.place}: nobody runs this command: {text}")
 
 
-#: Options that choose tests, or a campaign: in the short form of a command they are the same for all.
-_CHOICES = r" --include \S+| -v CAMPAIGN:\S+| suites/\S+"
+#: Options that choose tests or a campaign, or a list of such: in the short form of a command they are the same for all.
+_CHOICES = r" --include \S+| -v CAMPAIGN:\S+| --argumentfile \S+| suites/\S+"
 
 
 def _short_run(typed: str) -> str:

@@ -39,8 +39,8 @@ def arguments() -> argparse.ArgumentParser:
         " medians, with the spread as comments. Then ./run sla -v SLA:NAME notices when something gets slower. What"
         " was not measured keeps the floors that it was measured with.",
         epilog="Ctrl-C loses nothing: --from makes the file from the runs that are there. Exit status: 0 written, 2"
-        " wrong usage, 4 an option or a file says something that cannot be meant, 130 stopped; otherwise that of"
-        " ./run sla, when one of the runs ends with a mistake.",
+        " wrong usage, 4 an option or a file says something that cannot be meant, 6 nothing was measured, 130 stopped;"
+        " otherwise that of ./run sla, when one of the runs ends with a mistake.",
         allow_abbrev=False,
     )
     add = parser.add_argument

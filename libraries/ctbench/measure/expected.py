@@ -22,15 +22,14 @@ class Expected:
         return self.traffic_s + self.trials * beside_s
 
 
-def expected(settings: Bisection | Mlr | GateSettings, span: LoadRange, *, hinted: bool = True) -> Expected:
-    """A whole search over `span`, if all goes well; `hinted` where it begins beside a load that it was given."""
+def expected(settings: Bisection | Mlr | GateSettings, span: LoadRange) -> Expected:
+    """A gate, or a whole search over `span` that begins at a hint, if all goes well."""
     if isinstance(settings, GateSettings):
         return Expected(_GATE_TRIALS, _GATE_TRIALS * settings.trial_duration)
-    bracket = TRIALS_TO_BRACKET if hinted else 0
     if isinstance(settings, Mlr):
-        short = planned_halvings(span.min, span.max, settings) + bracket
+        short = planned_halvings(span.min, span.max, settings) + TRIALS_TO_BRACKET
         long = _LONG_TRIALS if settings.recheck else _LONG_TRIALS - 1
         return Expected(short + long, short * settings.trial_duration + long * settings.final_duration)
-    short = min(settings.max_iterations, planned_trials(span.min, span.max, settings) + bracket)
+    short = min(settings.max_iterations, planned_trials(span.min, span.max, settings) + TRIALS_TO_BRACKET)
     final = [] if settings.final_duration is None else [settings.final_duration]
     return Expected(short + len(final), short * settings.trial_duration + sum(final))

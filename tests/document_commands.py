@@ -77,7 +77,7 @@ def way(command: Command) -> Way | None:
         dry = _before_suites(typed, "--dryrun --console none --log NONE --report NONE")
         if text in EXCEPTIONS or not command.in_block:
             return Way(dry, statuses)
-        return Way(dry, statuses, re.sub(_CHOICES, "", text), _short_run(typed))
+        return Way(dry, statuses, re.sub(_CHOICES, "", text), _short_run(re.sub(_CHOICES, "", typed)))
     if text in EXCEPTIONS:
         return None
     if re.match(r"\./run (calibrate|compare --installations) ", text):
@@ -98,7 +98,7 @@ _CHOICES = r" --include \S+| -v CAMPAIGN:\S+| --argumentfile \S+| suites/\S+"
 
 def _short_run(typed: str) -> str:
     floors = "" if " -v SLA:" in typed else f" -v SLA:{FLOORS}"
-    return _before_suites(typed, f"-v CAMPAIGN:{CAMPAIGN}{floors} {_ONE_TEST}")
+    return f"{typed} -v CAMPAIGN:{CAMPAIGN}{floors} {_ONE_TEST}"
 
 
 def _before_suites(typed: str, options: str) -> str:

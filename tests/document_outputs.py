@@ -5,7 +5,7 @@ A document may leave lines out, which `...` stands for.
 
 import re
 
-_RATE = r"\d[\d.]*( [kMG])?(/s| pps)?"
+_RATE = r"\d[\d.]*( ?[kMG])?(/s| pps)?"  # a floor that nothing was measured of stands as its file has it: 1k
 _CELLS = (r".+", _RATE, rf"(at least )?{_RATE}|-", r"[+-]<?\d[\d.]* %|-", r"MET|MISSED|NOT MEASURED")
 _TABLE_ROW = re.compile(r"(.{56})  (.{12})  (.{20})  (.{10})  (.+)")
 _EFFORT = re.compile(

@@ -10,6 +10,7 @@ from ctbench.base.unexpected import reraise_stop, sentence_of
 from ctbench.dut.base import Topology
 from ctbench.dut.cable import CABLE
 from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.measure.expected import Expected, expected
 from ctbench.measure.gate import gate
 from ctbench.measure.repetition import repeat
 from ctbench.measure.search import SearchResult, search
@@ -17,7 +18,7 @@ from ctbench.measure.trial import Limits, OnTrial, Step, TrialRunner
 from ctbench.pool_run import PoolRun, new_run_id
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.record import Baseline, Environment, Record
+from ctbench.results.record import Baseline, Environment, Record, TrialRecord
 from ctbench.run.measurement import Measurement, Result, TestName
 from ctbench.run_settings import Settings
 from ctbench.sla.floors import topology_key, topology_of
@@ -53,6 +54,10 @@ class AcceptanceRun:
         self._tries: Counter[tuple[Topology, str]] = Counter()
         #: Capacities found so far, by what they are likely to be found again with (`_alike`).
         self._hints: dict[tuple[str, str, str], float] = {}
+        #: All trials, those of ceilings and comparisons too.
+        self._trials: list[TrialRecord] = []
+        #: What the test that runs measures after the search that runs.
+        self._to_come: list[Expected] = []
 
     def profile(self, name: str) -> Profile:
         """The profile that is offered where a test asks for `name`: it, or the campaign's stand-in."""
@@ -95,7 +100,9 @@ class AcceptanceRun:
         if topology.datapath != CABLE.datapath:
             case = feasibility.Case(self.settings.testbed, self.settings.campaign, topology, profile, now.floor)
             now.bounds = feasibility.check(case, self.testbed.placement(topology))
+            self._to_come = self._expected(now)
             now.ceiling = self._ceiling_or_none(now)
+            self._to_come = self._to_come[-1:]
             now.baseline = None if shared else self._baseline(now)
         self._apply(topology, now)
         self._say(console.heading(now.name.test, topology_key(topology), self._version()))
@@ -109,7 +116,7 @@ class AcceptanceRun:
 
     def summary(self) -> str:
         """The table of what was measured so far."""
-        return console.summary(self.records)
+        return console.summary(self.records, self._trials)
 
     def close(self) -> None:
         """Leave nothing behind. May be called twice."""
@@ -142,6 +149,7 @@ class AcceptanceRun:
         profile, floor = now.profile, now.floor
         runner = self._runner(profile, floor.limits(campaign.loss_ratio))
         base = now.baseline.rate if now.baseline else None
+        self._to_come = []
         if campaign.search == "gate" and not cable:
             settings = campaign.gate_settings()
             return gate(runner, floor.gate_load(profile, settings.headroom, base), settings, on_trial)
@@ -150,10 +158,24 @@ class AcceptanceRun:
         # A little above the floor, so that packets in flight at the end of a trial do not decide.
         floor_load = floor.gate_load(profile, FLOOR_HEADROOM, base)
         hint = None if cable else self._hint(now.topology, profile) or floor_load
-        return repeat(
-            1 if cable else campaign.repetitions,
-            lambda last: search(runner, span.min, span.max, how, on_trial, hint=last or hint, landmark=floor_load),
-        )
+        times = 1 if cable else campaign.repetitions
+        self._to_come = [expected(how, span)] * times
+
+        def once(last: float | None) -> SearchResult:
+            self._to_come.pop()
+            return search(runner, span.min, span.max, how, on_trial, hint=last or hint, landmark=floor_load)
+
+        return repeat(times, once)
+
+    def _expected(self, now: Measurement) -> list[Expected]:
+        """What a test measures after the generator's ceiling: what it is compared with, and itself."""
+        campaign, relative = self.settings.campaign, now.floor.relative
+        span, how = campaign.load_range(now.profile), campaign.search_for(now.profile)
+        own = expected(campaign.gate_settings() if campaign.search == "gate" else how, span)
+        whole = Expected(own.trials * campaign.repetitions, own.traffic_s * campaign.repetitions)
+        if relative is None or (topology_of(relative.to, now.topology), now.profile.name) in self._baselines:
+            return [whole]
+        return [expected(how, span), whole]
 
     def _ceiling_or_none(self, now: Measurement) -> float | None:
         """The ceiling; None where nothing joins the generator's ports to each other, as in a lab, and the record notes
@@ -262,7 +284,11 @@ class AcceptanceRun:
         return next((self._hints[key] for key in _alike(topology, profile) if key in self._hints), None)
 
     def _tell(self, step: Step) -> None:
-        self._say(console.trial_line(step.number, step.as_record(), step.left_s))
+        made = step.as_record()
+        self._trials.append(made)
+        beside = max(0.0, made.trial.wall_s - made.trial.duration_s)
+        left = step.left_s + sum(each.seconds(beside) for each in self._to_come)
+        self._say(console.trial_line(step.number, made, left))
 
     def _version(self) -> str:
         """The version of the DUT: of Open vSwitch, or of the kernel."""

@@ -1,5 +1,6 @@
 """The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -339,3 +340,49 @@ def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
     record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k")
     assert max(simulated.loads) <= 300_000
     assert record.campaign["most"] == {"connections": 80_000, "packets": 300_000}
+
+
+def left(line: str) -> float:
+    """Seconds that a line of a trial says are left."""
+    found = re.search(r"~(\d+) s$", line.splitlines()[0])
+    return float(found[1]) if found else 0.0
+
+
+def lines_of_trials(said: list[str]) -> list[str]:
+    return [line for line in said if re.match(r" +\d+   ", line)]
+
+
+def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_nothing(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    started = Started(tmp_path, simulated)
+    record = started.measure(SNAT)
+
+    lines = lines_of_trials(started.said)
+    own, beside = len(record.trials), record.trials[0].trial.wall_s
+    ceiling = lines[: -own - 1]
+    # Three searches of five trials and more follow each other: the last trial of the first knows of the other two.
+    assert min(left(line) for line in ceiling) > 2 * 5 * beside
+    assert left(lines[0]) > left(lines[-own]) > 0
+    assert left(lines[-1]) == 0
+
+
+def test_the_time_left_counts_the_repetitions_to_come(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    started = Started(tmp_path, simulated, campaign=campaign(repetitions=4))
+    started.measure(FORWARD)
+    lines = [left(line) for line in lines_of_trials(started.said)]
+    first_of_each = [number for number, line in enumerate(lines_of_trials(started.said)) if line.startswith("      1 ")]
+    begins = [lines[number] for number in first_of_each[1:]]
+    assert len(begins) == 4
+    assert begins == sorted(begins, reverse=True)
+    assert begins[0] > 3 * begins[-1]
+    assert lines[-1] == 0
+
+
+def test_the_summary_counts_the_trials_of_ceilings_and_comparisons(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    started = Started(tmp_path, simulated)
+    record = started.measure(SNAT)
+    made = len(simulated.loads)
+    others = made - len(record.trials)
+    assert others > 1
+    assert f"{made} trials ({others} for ceilings and comparisons): " in started.run.summary()

@@ -1,10 +1,14 @@
 """Calibration turns the records of several runs into floors below their medians, and says how far they spread."""
 
+import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import calibrate
+import sla
 from ctbench.config import load
 from ctbench.errors import CtbenchError
 from ctbench.results import store
@@ -68,7 +72,7 @@ def test_a_run_that_measured_nothing_is_counted_apart() -> None:
     (figures,) = gather(records)
     assert figures.rates == (200_000,)
     assert figures.without == 1
-    assert "1 runs measured nothing" in sla_file("here", records, 0.2)
+    assert "; 1 run measured nothing" in sla_file("here", records, 0.2)
 
 
 def test_without_a_measurement_there_is_no_file() -> None:
@@ -92,7 +96,274 @@ def test_existing_runs_can_be_used_and_a_file_is_not_overwritten(
 def test_a_folder_without_records_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "variables" / "sla").mkdir(parents=True)
     monkeypatch.setattr(calibrate, "ROOT", tmp_path)
     monkeypatch.setattr("sys.argv", ["calibrate", "mine", "--from", str(tmp_path / "empty")])
     assert calibrate.main() == 4
     assert "has no records" in capsys.readouterr().err
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout without any SLA file or result, for the tool's own files; what it reads is the real one's."""
+    (tmp_path / "variables" / "sla").mkdir(parents=True)
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(calibrate, "ROOT", tmp_path)
+    monkeypatch.setattr(sla, "ROOT", tmp_path)
+    return tmp_path
+
+
+def calibrated(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["calibrate", *arguments])
+    return calibrate.main()
+
+
+class Runs:
+    """Stands in for the runs of the suites: what each ends with, and what it leaves."""
+
+    def __init__(self, checkout: Path, *ends: int, then: Callable[[], object] | None = None) -> None:
+        self.ends, self.checkout, self.then = list(ends), checkout, then
+        self.folders: list[Path] = []
+
+    def __call__(self, argv: Sequence[str]) -> int:
+        folder = Path(argv[argv.index("--outputdir") + 1])
+        assert not folder.exists(), "an older run's records would count as this one's"
+        self.folders.append(folder)
+        ended = self.ends.pop(0)
+        if ended not in (2, 4, 6):
+            store.write(made_up_record(found(200_000), run_id=folder.name), folder)
+        if self.then:
+            self.then()
+        return ended
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "/tmp/x", "", " ", "Mine", "mine\n", "a\nb", "a/b", "mine.yaml", "a" * 300, "a\0b", "ä", "."],
+)
+def test_a_name_that_is_none_is_refused_before_anything_is_measured(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setattr(calibrate, "run_child", Runs(checkout))
+    assert calibrated(monkeypatch, name) == 4
+    assert "Expected" in capsys.readouterr().err
+    assert list(checkout.rglob("*.yaml*")) == []
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--runs", runs) for runs in ("0", "-1", "100", "1e3", "9" * 5000, "three", "", "²", "1.5")]
+    + [("--margin", margin) for margin in ("100%", "101%", "-1%", "20", "", "nan%", "9" * 5000 + "%")]
+    + [(f"--{file}", "nowhere") for file in ("testbed", "campaign", "sla")],
+)
+def test_an_option_that_says_nothing_sensible_is_refused_before_anything_is_measured(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: tuple[str, str]
+) -> None:
+    monkeypatch.setattr(calibrate, "run_child", Runs(checkout))
+    assert calibrated(monkeypatch, "mine", f"{option[0]}={option[1]}") == 4
+    said = capsys.readouterr().err
+    assert "Expected" in said
+    assert len(said) < 500
+
+
+def test_a_checkout_that_cannot_be_written_is_said_before_anything_is_measured(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "variables" / "sla").rmdir()  # root may write to everything that is there
+    monkeypatch.setattr(calibrate, "run_child", Runs(checkout))
+    assert calibrated(monkeypatch, "mine") == 4
+    assert "variables/sla: the SLA file cannot be written there" in capsys.readouterr().err
+
+
+def test_every_run_says_which_it_is_and_the_file_is_that_of_all(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Runs(checkout, 0, 1, 3)
+    monkeypatch.setattr(calibrate, "run_child", made)
+    assert calibrated(monkeypatch, "mine") == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("calibrate:")]
+    assert said[0] == "calibrate: run 1 of 3, the time left is known after the first"
+    assert all(line.startswith(f"calibrate: run {number} of 3, about ") for number, line in enumerate(said[1:3], 2))
+    assert len(set(made.folders)) == 3
+    assert said[-1] == "calibrate: variables/sla/mine.yaml written. Use it with: ./run sla -v SLA:mine"
+    assert "over 3 runs" in (checkout / "variables" / "sla" / "mine.yaml").read_text()
+
+
+def test_a_second_calibration_within_the_same_second_has_folders_of_its_own(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Runs(checkout, 0, 0)
+    monkeypatch.setattr(calibrate, "run_child", made)
+    for name, process in (("one", 7), ("two", 8)):
+        monkeypatch.setattr(calibrate.os, "getpid", lambda number=process: number)
+        assert calibrated(monkeypatch, name, "--runs", "1") == 0
+    assert len(set(made.folders)) == 2
+
+
+@pytest.mark.parametrize("ended", [2, 4, 5, 6, 70, 130, 143])
+def test_a_run_that_ends_otherwise_passes_its_status_on_and_what_was_measured_can_be_used(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ended: int
+) -> None:
+    made = Runs(checkout, 0, ended)
+    monkeypatch.setattr(calibrate, "run_child", made)
+    assert calibrated(monkeypatch, "mine", "--margin", "10%") == ended
+    assert not (checkout / "variables" / "sla" / "mine.yaml").exists()
+    said = capsys.readouterr().err
+    assert f"run 2 of 3 ended with status {ended}" in said
+    command = shlex.split(said.splitlines()[-1])
+    assert command[:2] == ["./run", "calibrate"]
+    assert str(made.folders[0]) in command
+
+    assert calibrated(monkeypatch, *command[2:]) == 0
+    assert '">= 180k"' in (checkout / "variables" / "sla" / "mine.yaml").read_text()
+
+
+def test_where_the_first_run_ends_with_a_mistake_nothing_is_kept_and_nothing_is_said_of_it(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(calibrate, "run_child", Runs(checkout, 4))
+    assert calibrated(monkeypatch, "mine") == 4
+    assert "--from" not in capsys.readouterr().err
+
+
+def test_ctrl_c_between_two_runs_keeps_what_was_measured(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(calibrate, "run_child", Runs(checkout, 0, then=interrupt))
+    assert calibrated(monkeypatch, "mine") == 130
+    assert "--from" in capsys.readouterr().err
+
+
+def test_a_file_that_somebody_wrote_in_the_meantime_is_kept_and_so_are_the_runs(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = checkout / "variables" / "sla" / "mine.yaml"
+    monkeypatch.setattr(calibrate, "run_child", Runs(checkout, 0, then=lambda: target.write_text("theirs")))
+    assert calibrated(monkeypatch, "mine", "--runs", "1") == 4
+    said = capsys.readouterr().err
+    assert "is there already" in said and "--from" in said
+    assert target.read_text() == "theirs"
+
+
+def test_runs_that_measured_nothing_end_with_6_and_leave_no_file(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.write(made_up_record(verdict="not measured", measured=None), checkout / "run")
+    assert calibrated(monkeypatch, "mine", "--from", str(checkout / "run")) == 6
+    assert "measured nothing" in capsys.readouterr().err
+    assert list((checkout / "variables" / "sla").iterdir()) == []
+
+
+def test_a_run_that_is_named_twice_counts_once(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = checkout / "results" / "run"
+    store.write(runs(200_000)[0], run)
+    (run.parent / "latest").symlink_to("run")
+    given = ("--from", str(run), "--from", str(run.parent / "latest"), "--from", f"{run}/")
+    assert calibrated(monkeypatch, "mine", *given) == 0
+    assert "over 1 run\n" in (checkout / "variables" / "sla" / "mine.yaml").read_text()
+
+
+STOCK = """
+name: stock
+source: somewhere
+loss_ratio: "<= 1%"
+ovs-dpdk/conntrack/1cpu-1rxq:
+  short-lived: {cps: ">= 1k"}
+  http-600: &http {cps: ">= 2k", setup_time_p99: "<= 5ms"}
+linux-bridge/bond/1cpu-1rxq:
+  http-600: *http
+"""
+
+
+def test_what_was_not_measured_keeps_its_floors_and_it_is_said_how_many_there_are(
+    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stock = tmp_path / "stock.yaml"
+    stock.write_text(STOCK.replace("source:", "description: x\nsource:"))
+    store.write(runs(200_000)[0], checkout / "run")
+    assert calibrated(monkeypatch, "mine", "--from", str(checkout / "run"), "--sla", str(stock)) == 0
+
+    assert "2 floors are those of SLA stock" in capsys.readouterr().out
+    written = load("sla", checkout / "variables" / "sla" / "mine.yaml", Floors)
+    measured = written.floors["ovs-dpdk/conntrack/1cpu-1rxq"]["short-lived"]
+    kept = written.floors["linux-bridge/bond/1cpu-1rxq"]["http-600"]
+    assert measured.cps and measured.cps.limit == 160_000
+    assert kept.cps and kept.cps.limit == 2_000
+    assert kept.setup_time_p99 and kept.loss_ratio and (kept.loss_ratio.text, kept.source) == ("<= 1%", "somewhere")
+
+
+def test_what_fewer_runs_measured_than_there_were_is_said(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.write(made_up_record(found(200_000), run_id="a"), checkout / "a")
+    store.write(made_up_record(run_id="b", verdict="not measured", measured=None), checkout / "b")
+    given = [part for run in ("a", "b") for part in ("--from", str(checkout / run))]
+    assert calibrated(monkeypatch, "mine", *given) == 0
+    assert "ovs-dpdk/conntrack/1cpu-1rxq short-lived: measured in 1 of 2 runs only" in capsys.readouterr().out
+    file = (checkout / "variables" / "sla" / "mine.yaml").read_text()
+    assert "over 1 of 2 runs; 1 run measured nothing" in file
+
+
+def test_runs_of_several_machines_have_no_median() -> None:
+    records = runs(200_000, 300_000)
+    elsewhere = records[1].environment.model_copy(update={"machine": {"cpu_model": "another"}})
+    with pytest.raises(CtbenchError, match="several machines: unknown, another"):
+        sla_file("mine", [records[0], records[1].model_copy(update={"environment": elsewhere})], 0.2)
+
+
+@pytest.mark.parametrize("name", ["2024", "on", "no", "null", "1e3", "0x10", "1-2-3"])
+def test_a_name_that_yaml_reads_as_something_else_is_written_as_a_name(tmp_path: Path, name: str) -> None:
+    file = tmp_path / f"{name}.yaml"
+    file.write_text(sla_file(name, runs(200_000), 0.2))
+    assert load("sla", file, Floors).name == name
+
+
+@pytest.mark.parametrize("model", ["Xeon: fast # really", 'a "quoted" one', "two\nlines: x", "{", "- x", "", "'"])
+def test_whatever_a_machine_is_called_the_file_can_be_read(tmp_path: Path, model: str) -> None:
+    (record,) = runs(200_000)
+    named = record.environment.model_copy(update={"machine": {"cpu_model": model}})
+    file = tmp_path / "mine.yaml"
+    file.write_text(sla_file("mine", [record.model_copy(update={"environment": named})], 0.2))
+    assert load("sla", file, Floors).name == "mine"
+
+
+def test_where_the_floors_are_beyond_the_generator_what_it_reached_becomes_the_floor(tmp_path: Path) -> None:
+    beyond = [
+        made_up_record(found(capacity), run_id=f"run-{i}", verdict="not measured", limited_by="generator")
+        for i, capacity in enumerate((40_000, 50_000, 60_000))
+    ]
+    file = tmp_path / "here.yaml"
+    file.write_text(sla_file("here", beyond, 0.2))
+    floor = load("sla", file, Floors).find(beyond[0].topology, beyond[0].profile)
+    assert floor.rate.limit == 40_000
+    assert "at least, the generator was the limit" in file.read_text()
+    # A run that a busy machine spoilt does not lower what others measured.
+    (figures,) = gather([*runs(200_000, 210_000), beyond[0].model_copy(update={"run_id": "run-9"})])
+    assert (figures.rates, figures.without) == ((200_000, 210_000), 1)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"limited_by": "fault"},
+        {"capacities": [0.0]},
+        {"capacities": []},
+        {"capacities": [1.0, 9.0], "spread": 1.6, "campaign": {"name": "x", "max_spread": 0.1}},
+    ],
+    ids=str,
+)
+def test_what_says_nothing_about_the_dut_becomes_no_floor(changes: dict[str, Any]) -> None:
+    (figures,) = gather([made_up_record(found(40_000), verdict="not measured", **changes)])
+    assert (figures.rates, figures.without) == ((), 1)
+
+
+def test_what_shared_cpus_measured_becomes_no_floor() -> None:
+    record = made_up_record(found(40_000), verdict="not measured")
+    shared = record.environment.model_copy(update={"testbed": {"oversubscribe": True}})
+    (figures,) = gather([record.model_copy(update={"environment": shared})])
+    assert figures.rates == ()

@@ -18,6 +18,8 @@ from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, br
 STRIDE, STRIDE_FROM_LANDMARK = 1.1, 1.5
 #: Of what a DUT forwarded of too many packets: what it probably forwards without a loss.
 JUST_BELOW = 0.985
+#: Trials that a search from a hint makes, in the mean, until one holds and one does not.
+TRIALS_TO_BRACKET = 2
 #: Rechecks that succeed reopen the search above; so often at most.
 _MAX_RECHECKS = 3
 
@@ -48,9 +50,11 @@ class BisectionSearch:
         self.iterations_left = settings.max_iterations
         self.confirmed: float | None = None
         self.note = ""
+        self.hinted = False
 
     def run(self, hint: float | None, landmark: float | None) -> SearchResult:
         """Search; see `ctbench.measure.search.search` for the arguments."""
+        self.hinted = hint is not None
         try:
             if self.settings.start == "max":
                 self._try(self.hi, "search")
@@ -230,6 +234,8 @@ class BisectionSearch:
         beside = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
         beside = max(0.0, beside / len(self.steps))
         searches = 0 if phase == "final" or self._near_enough() else planned_trials(*self._bounds(), self.settings)
+        if searches and self.hinted and not (self.held and self.failed):
+            searches += TRIALS_TO_BRACKET
         searches = max(0, min(searches, self.iterations_left))
         rechecks = 1 if self.settings.recheck and phase == "search" else 0
         left = (searches + rechecks) * (self.settings.trial_duration + beside)

@@ -200,11 +200,15 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         beside = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
         beside = max(0.0, beside / len(self.steps))
         lower, upper = self._known_bounds()
-        between, width = (upper or self.hi) / (lower or self.lo), 1 + self.settings.relative_width
-        halvings = math.log2(max(1.0, math.log(between) / math.log(width)))
+        halvings = planned_halvings(lower or self.lo, upper or self.hi, self.settings)
         made = sum(step.phase != "search" for step in self.steps)
         long = max(1, (3 if self.settings.recheck else 2) - made)
         return halvings * (self.settings.trial_duration + beside) + long * (self.settings.final_duration + beside)
+
+
+def planned_halvings(lo: float, hi: float, settings: Mlr) -> float:
+    """Halvings that bring bounds near enough to each other."""
+    return math.log2(max(1.0, math.log(hi / lo) / math.log1p(settings.relative_width)))
 
 
 def _say_nothing(_text: str) -> None:

@@ -64,8 +64,9 @@ def pool_line(record: Record) -> str:
     return f"{_cut(member, 14):<14}  " + "{:<56}  {:>20}  {:>10}  {}".format(*cells)
 
 
-def summary(records: Sequence[Record]) -> str:
-    """The table at the end of a run, and a line that counts the verdicts."""
+def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None) -> str:
+    """The table at the end of a run, and a line that counts the verdicts. `made` are all trials of the run, where those
+    of ceilings and comparisons are known; the records have those of the tests."""
     lines = [_ROW.format("test", "floor", "measured", "margin", "verdict"), "-" * WIDTH]
     for record in records:
         cells = (
@@ -80,21 +81,24 @@ def summary(records: Sequence[Record]) -> str:
             lines.append(_indented(record.verdict_reason, 4))
     counts = {word: sum(record.verdict == word for record in records) for word in _WORDS}
     total = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    lines += ["-" * WIDTH, *_effort(records), total or "no test measured anything"]
+    lines += ["-" * WIDTH, *_effort(records, made), total or "no test measured anything"]
     return "\n".join(lines)
 
 
-def _effort(records: Sequence[Record]) -> list[str]:
-    """Where the time of the trials went: traffic that counts, ramps before it, and what is neither."""
-    trials = [made.trial for record in records for made in record.trials]
+def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> list[str]:
+    """Where the time of a run went: traffic that counts, ramps before it, what is neither, and all of it."""
+    own = [trial for record in records for trial in record.trials]
+    trials = [each.trial for each in (own if made is None else made)]
     if not trials:
         return []
+    others = len(trials) - len(own)
+    which = f" ({others} for ceilings and comparisons)" if others else " of the tests" if made is None else ""
     traffic, ramps = sum(trial.duration_s for trial in trials), sum(trial.ramp_up_s for trial in trials)
     beside = sum(trial.wall_s for trial in trials) - traffic - ramps
     each = f"{beside / len(trials):.2f} s a trial"
-    return [
-        f"{len(trials)} trials: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up, {beside:.0f} s beside ({each})"
-    ]
+    whole = f"the tests took {sum(record.wall_s for record in records):.0f} s"
+    line = f"{len(trials)} trials{which}: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up, {beside:.0f} s beside"
+    return [_indented(f"{line} ({each}); {whole}", 0)]
 
 
 def _repetitions(record: Record) -> str:

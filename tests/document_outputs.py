@@ -1,0 +1,62 @@
+"""The form of what `./run sla` shows, with any figures in it: the same rules for the documents and for a real run.
+
+A document may leave lines out, which `...` stands for.
+"""
+
+import re
+
+_RATE = r"\d[\d.]*( ?[kMG])?(/s| pps)?"  # a floor that nothing was measured of stands as its file has it: 1k
+_CELLS = (r".+", _RATE, rf"(at least )?{_RATE}|-", r"[+-]<?\d[\d.]* %|-", r"MET|MISSED|NOT MEASURED")
+_TABLE_ROW = re.compile(r"(.{56})  (.{12})  (.{20})  (.{10})  (.+)")
+_EFFORT = re.compile(
+    r"\d+ trials( \(\d+ for ceilings and comparisons\))?: \d+ s of traffic, \d+ s of ramp-up, \d+ s beside "
+    r"\(\d+\.\d\d s a trial\); the tests took \d+ s"
+)
+_COUNTS = re.compile(r"\d+ (met|missed|not measured)(, \d+ (missed|not measured))*")
+_TRIAL_CELLS = {
+    "trial": r"\d+", "offered": r"\d[\d.]*( [kM])?/s", "completed": r"\d[\d.]*( [kM])?/s", "loss": r"<?\d[\d.]* %",
+    "packets/s": r"\d[\d.]*( [kMG])?", "set-up p99": r"\d[\d.]* (us|ms|s)|-", "verdict": r"good|bad|invalid",
+    "left": r"(~\d+ s)?",
+}  # fmt: skip
+_RESULT = re.compile(
+    rf"  (capacity|floor tried:) (at least )?{_RATE}( ± \d[\d.]* %)?   floor {_RATE}   margin \S+ %   (MET|MISSED)"
+)
+_HEADING = re.compile(r"\S.{49,}  \S+/\S+/\d+cpu-\d+rxq  \d\S*")
+
+
+def table(text: str) -> list[str]:
+    """The fixed lines of the table of verdicts, after every other line of it was found to be of its form."""
+    lines = text.splitlines()
+    begin = next(number for number, line in enumerate(lines) if re.match("test +floor +measured", line))
+    rule = lines[begin + 1]
+    end = begin + 2 + lines[begin + 2 :].index(rule)
+    for line in lines[begin + 2 : end]:
+        if line != "..." and not line.startswith("    "):
+            row = _TABLE_ROW.fullmatch(line)
+            assert row, line
+            for cell, form in zip(row.groups(), _CELLS, strict=True):
+                assert re.fullmatch(form, cell.strip()), (cell, line)
+    rest = lines[end + 1 : end + 4]
+    counts = next(number for number, line in enumerate(rest) if _COUNTS.fullmatch(line))
+    assert rest[:counts] == ["..."] or _EFFORT.fullmatch(" ".join(rest[:counts])), rest
+    return [lines[begin], rule]
+
+
+def trials(text: str) -> list[str]:
+    """The fixed lines of the trials of one test, likewise."""
+    lines = text.splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("  trial ") and "set-up p99" in line)
+    assert _HEADING.fullmatch(lines[head - 1]), lines[head - 1]
+    starts = {name: lines[head].index(name) for name in _TRIAL_CELLS}
+    edges = [*starts.values(), None]
+    end = next(number for number, line in enumerate(lines) if number > head and re.match(r"  [a-z]", line))
+    for line in lines[head + 1 : end]:
+        if line.startswith(" " * 10):  # why a trial was invalid
+            continue
+        for (name, form), start, stop in zip(_TRIAL_CELLS.items(), edges, edges[1:], strict=False):
+            assert re.fullmatch(form, line[start:stop].strip()), (name, line)
+    assert _RESULT.fullmatch(lines[end]), lines[end]
+    return [lines[head]]
+
+
+FORMS = {"table": table, "trials": trials}

@@ -1,0 +1,95 @@
+"""README.md and docs/ as their readers use them: every command that they give, and every output that they show."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+
+#: Languages of blocks: with a prompt and output, without either, and no commands at all.
+_SESSIONS, _SCRIPTS, _OTHERS = {"console", "shell-session"}, {"bash", "sh", "shell"}, {"yaml", "json", "robotframework"}
+#: What begins a command in running text, after assignments to the environment. `./run sla` alone is a name.
+_PROGRAM = re.compile(r"(?:\w+=\S+ )*(?:\./run|robot|pabot|sudo|git|pip|apt-get|cp) \S")
+_NAME = re.compile(r"\./run [a-z]+")
+_DRAWING = re.compile("[─-╿]")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that a document gives, without the comment behind it."""
+
+    text: str
+    #: `README.md:17`.
+    place: str
+    #: In a block of its own; else in running text.
+    in_block: bool
+    #: What the document shows below it.
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A block without a command: something that a command shows."""
+
+    text: str
+    place: str
+
+
+def read(text: str, name: str) -> tuple[list[Command], list[Shown]]:
+    """The commands of a document in their order, and what else it shows in blocks; drawings are left out."""
+    commands: list[Command] = []
+    shown: list[Shown] = []
+    for token in MarkdownIt("commonmark").parse(text):
+        place = f"{name}:{token.map[0] + 1}" if token.map else name
+        if token.type in ("fence", "code_block", "html_block"):
+            found = list(_of_block(token, place))
+            commands += found
+            if not found and _language(token) not in _OTHERS and token.type != "html_block":
+                shown += [] if _DRAWING.search(token.content) else [Shown(token.content, place)]
+        for child in token.children or ():
+            if child.type == "code_inline" and _PROGRAM.match(child.content) and not _NAME.fullmatch(child.content):
+                commands.append(Command(child.content, place, in_block=False))
+    return commands, shown
+
+
+def _language(token: Token) -> str:
+    return token.info.split()[0] if token.info.split() else ""
+
+
+def _of_block(token: Token, place: str) -> Iterator[Command]:
+    language = _language(token)
+    lines = re.sub(r"\\\n\s*", "", token.content).splitlines()
+    if language in _SCRIPTS or (language not in _OTHERS and not any(map(_is_prompt, lines))):
+        # Without a prompt: a script, or a command where nobody expects one.
+        for line in lines:
+            if line.strip() and (language in _SCRIPTS or _PROGRAM.match(line.strip())) and line.strip()[0] != "#":
+                yield Command(_without_comment(line.strip()), place, in_block=True)
+    elif language not in _OTHERS:
+        for part in re.split(r"^(?=[$#] )", "\n".join(lines), flags=re.MULTILINE):
+            if _is_prompt(part):
+                command, _, output = part.partition("\n")
+                yield Command(_without_comment(command[2:]), place, in_block=True, output=output)
+
+
+def _is_prompt(line: str) -> bool:
+    return line.startswith(("$ ", "# "))
+
+
+def _without_comment(command: str) -> str:
+    return re.split(r"\s+# ", command)[0].strip()
+
+
+def everything() -> tuple[list[Command], list[Shown]]:
+    """What README.md and docs/ give and show."""
+    commands: list[Command] = []
+    shown: list[Shown] = []
+    for document in DOCUMENTS:
+        found = read(document.read_text(encoding="utf-8"), str(document.relative_to(ROOT)))
+        commands += found[0]
+        shown += found[1]
+    return commands, shown

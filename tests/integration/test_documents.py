@@ -1,0 +1,195 @@
+"""README.md and docs/ are typed in, as an ordinary user, in a fresh clone with a .venv that ./run makes there."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import attrgetter
+from pathlib import Path
+
+import document_commands
+import documents
+import pytest
+from document_outputs import FORMS
+from documents import Command
+from integration.conftest import NOBODY
+
+from ctbench.results import store
+
+COMMANDS, SHOWN = documents.everything()
+#: Every command once, in the order in which a reader meets them: what one leaves, a later one may need.
+ONCE = list({command.text: command for command in [*COMMANDS, *filter(attrgetter("in_block"), COMMANDS)]}.values())
+RUNNABLE = [command for command in ONCE if document_commands.way(command)]
+#: Runs that the documents talk about; a run that is there already serves.
+RUNS = ("20260101T000000Z-1", "last-release", "this-one")
+RECORD = documents.ROOT.joinpath(
+    "tests", "data", "golden-run", "records", "ovs-dpdk-conntrack.1-cpu-1-queue-short-lived-connections.json"
+)
+#: Of nobody's environment: what belongs to these tests.
+OURS = (
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "NUMBA_CACHE_DIR",
+    "ROBOT_OPTIONS",
+    "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
+    "TREX_HOME",
+)
+
+
+@dataclass
+class Clone:
+    """A clone of an ordinary user, and what the runs in it have shown."""
+
+    home: Path
+    #: By what they measured; and what was tried, whether the machine had the time for it or not.
+    measured: dict[str, str] = field(default_factory=dict)
+    tried: set[str] = field(default_factory=set)
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "clone"
+
+    def type(self, command: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command line as a shell does."""
+        user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+        inherited = {name: value for name, value in os.environ.items() if name not in OURS}
+        # A terminal gets each line at once, so what goes to stderr stands in its place.
+        settled = {"HOME": str(self.home), "USER": "nobody", "LOGNAME": "nobody", "LC_ALL": "C.UTF-8"}
+        return subprocess.run(
+            [*(user if os.geteuid() == 0 else []), "bash", "-c", command],
+            cwd=self.folder,
+            env=inherited | settled | {"PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    def own(self) -> None:
+        """Everything in it belongs to its user."""
+        if os.geteuid() == 0:
+            for path in (self.home, *self.home.rglob("*")):
+                if path.lstat().st_uid != int(NOBODY):
+                    os.chown(path, int(NOBODY), int(NOBODY), follow_symlinks=False)
+
+    def write(self, path: str, text: str) -> None:
+        file = self.folder / path
+        file.write_text(text)
+        self.own()
+
+    def copy(self, kind: str, source: Path, name: str, old: str = "", new: str = "") -> None:
+        """Copy a file to variables/KIND/ under another name, which it carries, with one more replacement."""
+        text = re.sub(r"^name: .*$", f"name: {name}", source.read_text(), count=1, flags=re.MULTILINE)
+        assert old in text
+        self.write(f"variables/{kind}/{name}.yaml", text.replace(old, new))
+
+
+@pytest.fixture(scope="module")
+def clone(able_machine: None) -> Iterator[Clone]:
+    """What `git clone` would bring, were this checkout committed now, set up once; with what belongs to its reader."""
+    listed = subprocess.run(
+        ["git", "-c", f"safe.directory={documents.ROOT}", "ls-files", "-z", "-co", "--exclude-standard"],
+        cwd=documents.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip(f"This is no clone, so there is nothing to clone: {listed.stderr.strip()}")
+    with tempfile.TemporaryDirectory(prefix="ctbench-documents-", ignore_cleanup_errors=True) as folder:
+        made = Clone(Path(folder))
+        for name in listed.stdout.split("\0"):
+            source, target = documents.ROOT / name, made.folder / name
+            if name and source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+        made.own()
+        done = made.type("./run setup")
+        assert done.returncode == 0, done.stdout
+        _prepare(made)
+        yield made
+
+
+def _prepare(clone: Clone) -> None:
+    """The reader's own files and earlier runs, of which the documents speak."""
+    results = clone.folder / "results"
+    for name in RUNS:
+        (results / name / "records").mkdir(parents=True)
+        shutil.copy(RECORD, results / name / "records")
+    local = documents.ROOT / "variables" / "testbeds" / "local.yaml"
+    clone.copy("testbeds", local, "mylab")
+    for lab in ("lab-a", "lab-b"):  # on this machine, which may have CPUs for one of them only
+        clone.copy("testbeds", local, lab, "\noversubscribe: false\n", "\noversubscribe: true\n")
+    clone.copy("sla", document_commands.FLOORS, "release-3")
+
+
+@pytest.mark.parametrize("command", RUNNABLE, ids=lambda command: f"{command.place}: {command.text}")
+def test_a_command_of_the_documents_works(clone: Clone, command: Command) -> None:
+    way = document_commands.way(command)
+    assert way is not None
+    short = bool(way.measures) and way.measures not in clone.tried
+    clone.tried.add(way.measures)
+    typed = way.short if short else way.typed
+    if "SLA:mine" in typed and not (clone.folder / "variables" / "sla" / "mine.yaml").exists():
+        pytest.skip("This machine was too busy to calibrate it.")
+    done = clone.type(typed)
+    _skip_where_the_machine_was_busy(clone, done)
+    assert done.returncode in way.statuses, f"{typed}\n{done.stdout}"
+    assert "Traceback" not in done.stdout
+    if short:
+        clone.measured[way.measures] = done.stdout
+    if command.output:
+        _is_like(command.output, done.stdout)
+    if command.text.startswith("cp variables/testbeds/example-trex-xeon.yaml"):
+        # The sentence before it says so.
+        copied = clone.folder / "variables" / "testbeds" / "mylab.yaml"
+        clone.copy("testbeds", copied, "mylab")
+
+
+def _skip_where_the_machine_was_busy(clone: Clone, done: "subprocess.CompletedProcess[str]") -> None:
+    if done.returncode in (3, 6) and "Records: " in done.stdout:
+        records, _ = store.read_all(clone.folder / "results" / "latest")
+        for record in records:
+            if record.limited_by == "generator":
+                pytest.skip(f"This machine was too busy to measure anything: {record.verdict_reason}")
+
+
+def _is_like(shown: str, real: str) -> None:
+    """What is shown stands in what a command said, in its order; `...` stands for any lines."""
+    known = _words(real)
+    for part in shown.strip().split("\n...\n"):
+        begin, wanted = known.find(_words(part)), _words(part)
+        assert begin >= 0, f"{part}\nis not in\n{real}"
+        known = known[begin + len(wanted) :]
+
+
+def _words(text: str) -> str:
+    """A text without its spaces, and without how a resolver words that there is no such host."""
+    return " ".join(re.sub(r"\((Name or service not known|Temporary failure in name resolution)\)", "", text).split())
+
+
+def test_what_the_documents_show_of_a_run_has_the_form_of_a_real_one(clone: Clone) -> None:
+    real = clone.measured.get("./run sla")
+    if real is None:
+        pytest.skip("./run sla was not measured here.")
+    for shown in SHOWN:
+        form = FORMS[document_commands.output_of(shown) or ""]
+        assert form(shown.text) == form(real), shown.place
+
+
+def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(clone: Clone) -> None:
+    if not {"./run calibrate mine", "./run sla -v SLA:mine"} <= set(clone.measured):
+        pytest.skip("This machine was too busy to calibrate it.")
+    said = clone.measured["./run calibrate mine"]
+    assert "calibrate: run 1 of 2, the time left is known after the first" in said
+    assert "calibrate: run 2 of 2, about " in said
+    (folder,) = [line for line in clone.measured["./run sla -v SLA:mine"].splitlines() if line.startswith("Results: ")]
+    (record,), _ = store.read_all(Path(folder.removeprefix("Results: ")))
+    assert record.floors.source.startswith("median of 2 runs on ")
+    assert (record.verdict, record.floors.cps) != ("not measured", ">= 1k")

@@ -1,0 +1,113 @@
+"""Whatever README.md and docs/ tell a reader to type is run by a test, or is on a list with the reason why not."""
+
+from collections.abc import Sequence
+
+import document_commands
+import documents
+import pytest
+from document_outputs import FORMS
+from documents import Command, Shown
+from robot.running import TestSuiteBuilder
+
+pytestmark = pytest.mark.unit
+
+COMMANDS, SHOWN = documents.everything()
+
+
+def made_up(text: str) -> tuple[list[str], Sequence[Shown]]:
+    commands, shown = documents.read(text, "MADE-UP.md")
+    return [command.text for command in commands], shown
+
+
+def test_every_command_of_the_documents_is_run_or_has_a_reason_and_every_reason_a_command() -> None:
+    assert document_commands.problems(COMMANDS, SHOWN) == []
+    assert len(COMMANDS) > 30
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```console\n$ make everything     # quickly\n```",
+        "```console\n# make everything\n```",
+        "```bash\nmake everything\n```",
+        "```sh\n# first\nmake \\\n  everything\n```",
+        "~~~ shell\nmake everything\n~~~",
+        "- a list\n\n  ```console\n  $ make everything\n  it is made\n  ```",
+        "Text\n\n    $ make everything\n",
+        "> ```console\n> $ make everything\n> ```",
+    ],
+)
+def test_a_command_that_nobody_runs_is_found_wherever_it_stands(block: str) -> None:
+    commands, shown = documents.read(f"# Title\n\n{block}\n", "MADE-UP.md")
+    (problem,) = document_commands.problems([*COMMANDS, *commands], [*SHOWN, *shown])
+    assert problem.startswith("MADE-UP.md:")
+    assert problem.endswith("nobody runs this command: make everything")
+
+
+@pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ("```console\n$ ./run sla   # all\noutput\n$ ./run report\n```", ["./run sla", "./run report"]),
+        ("```\n./run sla --include x\n```", ["./run sla --include x"]),
+        ("Type `./run check\ndocs`, or `X=1 ./run sla -v A:b`.", ["./run check docs", "X=1 ./run sla -v A:b"]),
+        ("| `./run doctor mylab` | a cell |", ["./run doctor mylab"]),
+        ("`./run sla`, `./run` and `robot` are names, `-v TESTBED:x` is an option.", []),
+        ("```yaml\n# ./run sla\nkey: value\n```", []),
+    ],
+)
+def test_commands_are_told_from_output_comments_and_names(text: str, commands: list[str]) -> None:
+    assert made_up(text)[0] == commands
+
+
+def test_a_block_that_shows_something_nobody_compares_is_found_and_a_drawing_is_none() -> None:
+    _, shown = made_up("```\n┌──┐\n└──┘\n```\n\n```\nverdict: fine\n```\n")
+    (problem,) = document_commands.problems(COMMANDS, [*SHOWN, *shown])
+    assert problem == "MADE-UP.md:6: nobody compares what is shown here"
+
+
+def test_a_reason_without_a_command_is_found() -> None:
+    left = [command for command in COMMANDS if command.text != "./run tests"]
+    assert document_commands.problems(left, SHOWN) == ["./run tests: is in no document"]
+
+
+def test_what_measures_is_typed_as_it_is_written_in_a_dry_run_and_shortened_to_one_test() -> None:
+    way = document_commands.way(Command("./run sla -v CAMPAIGN:gate suites/02__ovs_dpdk", "x", in_block=True))
+    assert way is not None
+    assert way.typed.startswith("./run sla -v CAMPAIGN:gate --dryrun ")
+    assert way.typed.endswith(" suites/02__ovs_dpdk")
+    assert way.short.startswith("./run sla -v CAMPAIGN:/")
+    assert way.measures == "./run sla"
+
+
+@pytest.mark.parametrize("shown", SHOWN, ids=lambda shown: shown.place)
+def test_an_output_in_the_documents_is_of_its_form(shown: Shown) -> None:
+    name = document_commands.output_of(shown)
+    assert name is not None
+    assert FORMS[name](shown.text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("+104 %", "104 percent"),
+        ("MET", "PASSED"),
+        ("430.0 k/s", "430,0 k/s"),
+        ("...\n59 met", "9 trials\n59 met"),
+        ("59 met", "all fine"),
+        ("11 us ", "11 min"),
+        ("good      ~13 s", "good      13 s "),
+        ("floor 48.2 k/s", "limit 48.2 k/s"),
+    ],
+)
+def test_an_output_of_another_form_is_noticed(old: str, new: str) -> None:
+    shown = next(shown for shown in SHOWN if old in shown.text)
+    with pytest.raises((AssertionError, StopIteration)):
+        FORMS[document_commands.output_of(shown) or ""](shown.text.replace(old, new, 1))
+
+
+def test_the_tests_that_an_output_in_the_documents_names_exist() -> None:
+    names = {test.name for test in TestSuiteBuilder().build(documents.ROOT / "suites").all_tests}
+    table = next(shown.text for shown in SHOWN if document_commands.output_of(shown) == "table")
+    rows = [line[:56].strip() for line in table.splitlines() if line.endswith("  MET")]
+    assert len(rows) > 10
+    assert set(rows) <= names

@@ -1,0 +1,1 @@
+"""What every room stands on: units, errors, YAML files, paths."""

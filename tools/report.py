@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ctbench.base.plain_text import printable
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
@@ -49,10 +50,10 @@ def main(arguments: Sequence[str]) -> int:
         output = (asked.outputdir or runs[0]).absolute()
         page = write_reports(runs, output, read_references(asked.reference))
     except CtbenchError as error:
-        print(f"run: {error}", file=sys.stderr)
+        print(printable(f"run: {error}"), file=sys.stderr)
         return error.exit_status
     print(page.sentence)
-    print(f"Report:  {output / PAGE}")
+    print(printable(f"Report:  {output / PAGE}"))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Numbers that a record may hold: bounded, so that whatever is calculated from them stays a number."""
+"""How much a record may hold: numbers are bounded, so that whatever is calculated from them stays a number."""
 
 import math
 from typing import Annotated, Any
@@ -7,6 +7,8 @@ from pydantic import Field
 
 #: No count, rate or time of a measurement is larger: it would take a terabit link a year.
 MOST = 10**18
+#: Trials of many minutes on many CPUs make records of a megabyte.
+MOST_RECORD_BYTES = 32_000_000
 
 Count = Annotated[int, Field(ge=0, le=MOST)]
 #: A difference of counters, which two readings may make negative.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from ctbench.base.bounds import MOST_RECORD_BYTES
 from ctbench.base.in_two import in_two
 from ctbench.base.plain_text import printable
 from ctbench.base.regular_file import UnreadableFile, read_regular
@@ -17,8 +18,6 @@ from ctbench.results.light import Shared, no_collection
 from ctbench.results.record import Record, RecordError, from_json
 
 SUFFIX = ".json"
-#: Trials of many minutes on many CPUs make records of a megabyte.
-MOST_BYTES = 32_000_000
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def read_whole(path: Path, reading: Reading | None = None) -> Record:
     """Read one record with its trials. `RecordError` names the file and what is wrong with it; `FileNotFoundError`
     where there is none."""
     try:
-        content = read_regular(path, MOST_BYTES)
+        content = read_regular(path, MOST_RECORD_BYTES)
     except UnreadableFile as error:
         raise RecordError(f"{printable(str(path))}: {error}.\n  Expected the JSON file of a record.") from None
     return from_json(content, str(path), reading)

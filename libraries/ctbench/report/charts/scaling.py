@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ctbench.report import words
+from ctbench.report import enough, words
 from ctbench.report.charts.model import Bar, BarChart, Category, LegendItem
 from ctbench.report.charts.scale import three_digits
 from ctbench.report.reference import Figure, References
@@ -96,7 +96,7 @@ def _chart(group: Sequence[Record], kind: _Kind, references: References) -> BarC
         axis=kind.axis,
         labels=("CPUs", "queues"),
         legend=tuple(legend),
-        categories=tuple(categories),
+        categories=tuple(categories[: enough.BARS]),
     )
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 import calibrate
 from ctbench.config import load
@@ -96,3 +97,11 @@ def test_a_folder_without_records_is_named(
     monkeypatch.setattr("sys.argv", ["calibrate", "mine", "--from", str(tmp_path / "empty")])
     assert calibrate.main() == 4
     assert "has no records" in capsys.readouterr().err
+
+
+def test_a_machine_with_an_odd_name_gives_a_file_that_can_be_read(tmp_path: Path) -> None:
+    record = made_up_record()
+    facts = record.environment.model_copy(update={"machine": {"cpu_model": 'x: "y"\n- #\x1b[31m', "usable_cpus": [0]}})
+    text = sla_file("here", [record.model_copy(update={"environment": facts})], 0.2)
+    assert yaml.safe_load(text)["source"] == 'median of 1 runs on x: "y"\n- #\\x1b[31m'
+    assert "\x1b" not in text

@@ -79,8 +79,8 @@ def compose(material: Material, output: Path, references: References = NONE) -> 
 
 def _title(records: Sequence[Record]) -> str:
     """What was tested: the versions of the devices under test."""
-    duts = list(dict.fromkeys(name for record in records if (name := facts.dut(record))))
-    return f"Performance SLA of {' and '.join(duts)}" if duts else "Performance SLA"
+    duts = enough.once(enough.name(facts.dut(record)) for record in records)
+    return enough.name(f"Performance SLA of {' and '.join(duts)}") if duts else "Performance SLA"
 
 
 def _galleries(material: Material, records: Sequence[Record], references: References) -> list[Gallery]:

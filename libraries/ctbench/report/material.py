@@ -71,20 +71,17 @@ def _turn(record: Record) -> tuple[int, datetime]:
 def read_material(folders: Sequence[Path]) -> Material:
     """Read runs, each with the runs of pabot's processes below it. `ConfigError` names a folder that holds none."""
     places = [place for folder in folders for place in _places(folder)]
-    stored: list[Stored] = []
-    broken: list[Broken] = []
+    stored, broken = read_stored(*places)
     without: list[WithoutRecord] = []
     for place in places:
-        records, unreadable = read_stored(place)
-        tests, unreadable_list = without_record.read(place)
-        stored += records
-        broken += unreadable + unreadable_list
+        tests, unreadable = without_record.read(place)
+        broken += unreadable
         without += tests
     measured = {(each.record.suite, each.record.test) for each in stored}
     left = [each for each in dict.fromkeys(without) if (each.suite, each.test) not in measured]
     return Material(
         folders=tuple(places),
-        stored=tuple(sorted(stored, key=lambda each: each.record.started)),
+        stored=tuple(stored),
         broken=tuple(broken),
         without_record=tuple(left),
     )

@@ -128,7 +128,7 @@ def _trial(number: int, made: TrialRecord) -> TrialRow:
     times = trial.setup_time_us or made.latency_us
     return TrialRow(
         number=str(number),
-        phase=made.phase,
+        phase=enough.name(made.phase),
         offered=words.rate(trial.load, trial.unit),
         completed=words.rate(trial.rate, trial.unit),
         loss=format_ratio(max(0.0, trial.loss_ratio)),
@@ -136,5 +136,7 @@ def _trial(number: int, made: TrialRecord) -> TrialRow:
         waited=format_duration(times.p99 / 1e6) if times else words.DASH,
         state=made.state,
         tone=_STATES[made.state],
-        reason="; ".join(dict.fromkeys([made.reason, *(problem.text for problem in made.problems)])).strip("; "),
+        reason=enough.sentence(
+            "; ".join(dict.fromkeys([made.reason, *(problem.text for problem in made.problems)])).strip("; ")
+        ),
     )

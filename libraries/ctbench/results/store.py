@@ -80,10 +80,12 @@ def read_all(output: Path) -> tuple[list[Record], list[Broken]]:
     return sorted(records, key=lambda record: record.started), broken
 
 
-def read_stored(output: Path) -> tuple[list[Stored], list[Broken]]:
-    """Like `read_all`, each record with its file and without its trials: there is room for a year of them."""
-    paths, broken = _listed(output / "records")
-    found = in_two(_stored, paths)
+def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
+    """The records of one or more runs, each with its file and without its trials: there is room for a year of them.
+    Oldest first."""
+    listed = [_listed(output / "records") for output in outputs]
+    broken = [each for _, unlisted in listed for each in unlisted]
+    found = in_two(_stored, [path for paths, _ in listed for path in paths])
     stored = [each for each in found if isinstance(each, Stored)]
     broken += [each for each in found if isinstance(each, Broken)]
     return sorted(stored, key=lambda each: each.record.started), broken

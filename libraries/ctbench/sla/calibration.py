@@ -1,11 +1,14 @@
 """Calibration: floors for one machine, a stated margin below the median of what several runs of it measured."""
 
+import json
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ctbench.base.plain_text import one_line, printable
 from ctbench.errors import CtbenchError
 from ctbench.results.record import Record
 from ctbench.sla.floors import topology_key
@@ -82,15 +85,22 @@ def sla_file(name: str, records: Sequence[Record], margin: float) -> str:
         f"# {datetime.now(UTC):%Y-%m-%d}",
         f"name: {name}",
         f"description: {format_ratio(margin)} below what this machine did when it was calibrated.",
-        f"source: median of {runs} runs on {machine.get('cpu_model', 'this machine')}",
+        f"source: {_scalar(f'median of {runs} runs on ' + machine.get('cpu_model', 'this machine'))}",
         'loss_ratio: "<= 0.02%"',
     ]
+    lines = [one_line(line) for line in lines]
     for key in dict.fromkeys(found.key for found in figures):
-        lines += ["", f"{key}:"]
+        lines += ["", f"{_scalar(key)}:"]
         for found in figures:
             if found.key == key:
                 lines += _entry(found, margin)
     return "\n".join(lines) + "\n"
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML has it: plain where it can be."""
+    plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9 ()@./_-]*", text)
+    return text if plain else json.dumps(printable(text), ensure_ascii=False)
 
 
 def _entry(found: Figures, margin: float) -> list[str]:
@@ -101,7 +111,7 @@ def _entry(found: Figures, margin: float) -> list[str]:
     lines.append(f"    pps: {_promise(found.pps, margin, write_number)}")
     if found.shares:
         lines.append("    relative:")
-        lines.append(f"      to: {found.relative_to}")
+        lines.append(f"      to: {_scalar(found.relative_to)}")
         lines.append(f"      rate: {_promise(found.shares, margin, write_ratio)}")
     return lines
 

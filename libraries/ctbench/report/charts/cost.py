@@ -63,7 +63,7 @@ def _chart(one: Record, whole: float, others: Sequence[Record]) -> ShareChart:
                 label=words.ruleset(record.topology.ruleset),
                 share=share,
                 text=f"{least}{words.rate(_rate(record), unit)} · {format_share(share)}",
-                hint=f"{record.test}: {least}{format_share(share)} of plain forwarding",
+                hint=f"{enough.name(record.test)}: {least}{format_share(share)} of plain forwarding",
                 style="measured unsure" if least else "measured",
                 floor=parse_share(promised.removeprefix(">=").strip()) if promised else None,
             )

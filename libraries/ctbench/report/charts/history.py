@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ctbench.report import words
+from ctbench.report import enough, words
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
 from ctbench.results.record import Record, Word
 from ctbench.units import parse_number
@@ -41,7 +41,7 @@ def _chart(records: Sequence[Record]) -> XyChart:
     guides = [_floor_guide(floor, newest)] if floor else []
     change = f", {words.margin((rates[-1] / rates[0] - 1) * 100)} against the first" if rates[0] else ""
     return XyChart(
-        title=newest.test,
+        title=enough.name(newest.test),
         caption=f"{words.plural(len(records), 'run')}; the newest has {words.rate(rates[-1], unit)}{change}.",
         x=Axis("start of the test, UTC", words="label", labels=tuple(_label(record, many) for record in records)),
         y=Axis(f"{unit} per second"),

@@ -105,7 +105,7 @@ def _bar(record: Record | None, kind: _Kind) -> Bar | None:
         return None
     value = kind.rate(record)
     unsure = record.verdict == "not measured"
-    hint = f"{record.test}: {words.rate(value, kind.unit)}, {record.verdict}"
+    hint = f"{enough.name(record.test)}: {words.rate(value, kind.unit)}, {record.verdict}"
     least = "≥ " if words.at_least(record) else ""
     return Bar(value, f"{least}{three_digits(value)}", hint, "measured unsure" if unsure else "measured")
 

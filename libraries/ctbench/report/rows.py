@@ -12,7 +12,7 @@ from ctbench.report.charts.timeline import timeline_charts
 from ctbench.report.page import Group, Link, Row, Search, Tone, TrialRow
 from ctbench.report.reference import References, against
 from ctbench.results.record import Record, RecordError, TrialRecord
-from ctbench.results.store import Stored, read_whole
+from ctbench.results.store import SUFFIX, Stored, read_whole
 from ctbench.sla.floors import topology_key
 from ctbench.units import format_count, format_duration, format_ratio
 
@@ -30,8 +30,9 @@ def href(path: Path, output: Path) -> str:
 
 
 def relative(path: Path, output: Path) -> str:
-    """The path of a file from a folder, links followed."""
-    return os.path.relpath(os.path.realpath(path), _real(output))
+    """The path of a file, or of a run's folder, from another folder. Links in it are followed, but not a record's."""
+    real = os.path.join(_real(path.parent), path.name) if path.suffix == SUFFIX else _real(path)  # noqa: PTH118
+    return os.path.relpath(real, _real(output))
 
 
 @cache
@@ -41,6 +42,7 @@ def _real(folder: Path) -> str:
 
 def make_rows(newest: Sequence[Stored], output: Path, references: References) -> list[Row]:
     """A row for each record, in their order. The run is named where there are several."""
+    _real.cache_clear()  # results/latest may lead elsewhere by now
     several = len({each.record.run_id for each in newest}) > 1
     start = words.common_start([each.record.suite for each in newest])
     return [_row(f"test-{number}", each, output, references, several, start) for number, each in enumerate(newest, 1)]

@@ -7,7 +7,7 @@ All rates are per second, ratios are ratios (0.0002 is 0.02 %), times say their 
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -52,10 +52,13 @@ Utc = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 def _promise(parse: Callable[[str], float]) -> AfterValidator:
     """Of a threshold as the SLA file has it, what makes sure that it can be read again."""
 
-    def check(text: str, info: ValidationInfo) -> str:
-        if isinstance(info.context, Reading):
-            parse(text.removeprefix(">=").removeprefix("<=").strip())
+    @lru_cache(maxsize=1000)  # runs have the same floors
+    def read(text: str) -> str:
+        parse(text.removeprefix(">=").removeprefix("<=").strip())
         return text
+
+    def check(text: str, info: ValidationInfo) -> str:
+        return read(text) if isinstance(info.context, Reading) else text
 
     return AfterValidator(check)
 

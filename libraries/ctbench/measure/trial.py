@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from pydantic import ValidationError
+
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.errors import GeneratorError, TestbedError
 from ctbench.results.record import Measured, TrialRecord
@@ -248,6 +250,10 @@ class TrialRunner:
             if died:
                 raise TestbedError(f"{died} ({error})") from error
             raise
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in wrong["loc"])
+            raise GeneratorError(f"The generator counted what cannot be: {where}: {wrong['msg']}.") from error
         problems = tuple(self.dut.health())
         dead = any(problem.severity == "fatal" for problem in problems)
         cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)

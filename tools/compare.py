@@ -11,6 +11,7 @@ from pathlib import Path
 
 from robot.errors import DataError
 
+from ctbench.base.plain_text import printable
 from ctbench.cli.boundary import enter
 from ctbench.compare import text
 from ctbench.compare.interleave import STATUS_FILE, Role, Turn, installation, turns, write_testbed
@@ -116,8 +117,8 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
             "\n".join([*found.differences, "  Expected runs of one testbed that are alike, or --different."])
         )
     write(found, output)
-    print(text.console(found))
-    print(f"Comparison: {output / PAGE}")
+    print(printable(text.console(found)))
+    print(printable(f"Comparison: {output / PAGE}"))
     return stopped or status(found)
 
 
@@ -131,8 +132,8 @@ def beside_published(base: str, candidate: str, output: Path) -> int:
             "  Expected them as BASE, such as results/reference/ovs-3.0.0, and as CANDIDATE the folder of a run."
         )
     page = write_reports(runs, output, read_references(figures))
-    print(as_text(page.published))
-    print(f"Report: {output / REPORT}")
+    print(printable(as_text(page.published)))
+    print(printable(f"Report: {output / REPORT}"))
     return ExitStatus.MET
 
 
@@ -260,7 +261,7 @@ def main() -> int:
         print(f"compare: {str(error).rstrip('.')}. Try `./run compare --help`.", file=sys.stderr)
         return ExitStatus.USAGE
     except CtbenchError as error:
-        print(f"compare: {error}", file=sys.stderr)
+        print(printable(f"compare: {error}"), file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED

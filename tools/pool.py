@@ -24,7 +24,8 @@ from ctbench.pool_run import new_run_id
 from ctbench.report import console
 from ctbench.report.material import PABOT_RESULTS, read_material
 from ctbench.results import without_record
-from ctbench.results.record import RecordError, from_json
+from ctbench.results.record import RecordError
+from ctbench.results.store import read_whole
 from ctbench.results.without_record import WithoutRecord
 from ctbench.testbed_pool import Member
 from ctbench.testbed_share import CONSOLE_FILE, Share, Shares
@@ -109,14 +110,14 @@ class _Watch(threading.Thread):
         self._show_new()
 
     def _files(self) -> list[Path]:
-        return sorted((self._output / "records").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        return sorted((self._output / "records").glob("*.json"), key=lambda path: path.lstat().st_mtime_ns)
 
     def _show_new(self) -> None:
         for path in self._files():
             if path not in self._known:
                 self._known.add(path)
                 with suppress(OSError, RecordError):  # the report names it
-                    print(console.pool_line(from_json(path.read_text(encoding="utf-8"), str(path))), flush=True)
+                    print(console.pool_line(read_whole(path)), flush=True)
 
 
 def run(members: Sequence[Member], output: Path, arguments: Sequence[str]) -> int:
@@ -144,8 +145,9 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str]) -> in
         lost = gather(output, selection)
         status = status_of_pabot(ended, lost, _read(folder / _SAID))
     if (output / "records").is_dir():
-        newest = [each.record for each in read_material([output]).newest]
-        print(f"\n{console.summary([record for record in newest if record.run_id == run_id])}")
+        newest = [each.path for each in read_material([output]).newest if each.record.run_id == run_id]
+        with suppress(OSError, RecordError):  # they were read just now
+            print(f"\n{console.summary([read_whole(path) for path in newest])}")
     return status
 
 

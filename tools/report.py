@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ctbench.base.plain_text import printable
 from ctbench.base.regular_file import named_folder
 from ctbench.cli.boundary import enter
 from ctbench.errors import ConfigError, CtbenchError
@@ -51,10 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output = (asked.outputdir or runs[0]).absolute()
         page = write_reports(runs, output, read_references(asked.reference))
     except CtbenchError as error:
-        print(f"run: {error}", file=sys.stderr)
+        print(printable(f"run: {error}"), file=sys.stderr)
         return error.exit_status
     print(page.sentence)
-    print(f"Report:  {output / PAGE}")
+    print(printable(f"Report:  {output / PAGE}"))
     return 0
 
 

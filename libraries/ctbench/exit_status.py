@@ -4,12 +4,18 @@ Robot's return code counts failed tests and does not say why they failed. A test
 no record either, so the library notes such mistakes in a file of the output folder (`note_mistake`).
 """
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
+
+from pydantic_core import from_json
+
+from ctbench.base.bounds import MOST_RECORD_BYTES
+from ctbench.base.plain_text import printable
+from ctbench.base.regular_file import UnreadableFile, read_regular
+from ctbench.units import quoted
 
 #: Robot Framework's return codes (User Guide, 3.1.3): 1-250 count failed tests, these mean something else.
 ROBOT_HELP = 251
@@ -72,8 +78,9 @@ def record_stamps(records: Path) -> Stamps:
     """The records in a folder as they are now; none when there is no such folder."""
     found: dict[Path, tuple[int, int]] = {}
     for path in sorted(records.glob("*.json")):
-        status = path.stat()
-        found[path] = (status.st_mtime_ns, status.st_size)
+        with suppress(FileNotFoundError):  # it went since it was listed
+            status = path.lstat()
+            found[path] = (status.st_mtime_ns, status.st_size)
     return found
 
 
@@ -89,17 +96,19 @@ def read_verdicts(records: Path, before: Stamps | None = None) -> Verdicts:
             continue
         try:
             counts[_verdict(path)] += 1
-        except (OSError, ValueError) as error:
-            broken.append(f"{path}: {error}")
+        except FileNotFoundError:
+            continue
+        except (UnreadableFile, ValueError) as error:
+            broken.append(printable(f"{path}: {error}"))
     return Verdicts(counts["met"], counts["missed"], counts["not measured"], tuple(broken))
 
 
 def _verdict(path: Path) -> str:
     """The verdict of one record; ValueError (JSON's and Unicode's are such) when there is none."""
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = from_json(read_regular(path, MOST_RECORD_BYTES))
     verdict = record.get("verdict") if isinstance(record, dict) else None
-    if verdict not in VERDICTS:
-        raise ValueError(f'"verdict" is {json.dumps(verdict)}, expected one of {", ".join(VERDICTS)}')
+    if not isinstance(verdict, str) or verdict not in VERDICTS:
+        raise ValueError(f'"verdict" is {quoted(verdict)}, expected one of {", ".join(VERDICTS)}')
     return str(verdict)
 
 

@@ -125,8 +125,8 @@ def test_nothing_but_a_regular_file_is_opened(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     ring.symlink_to(ring)
     folder.mkdir()
-    kinds = {pipe: "is not a file but a pipe", folder: "is not a file but a folder", ring: "Too many levels",
-             Path("/dev/zero"): "is not a file but a device", Path("/dev/null"): "is not a file but a device",
+    kinds = {pipe: "is a pipe", folder: "is a folder", ring: "Too many levels",
+             Path("/dev/zero"): "is a device", Path("/dev/null"): "is a device",
              tmp_path / ("x" * 300): "File name too long", Path("a\0b"): r"a\x00b: is no name"}  # fmt: skip
     for path, said in kinds.items():
         with pytest.raises(ConfigError) as error:
@@ -198,5 +198,5 @@ def test_a_published_figure_that_is_none_is_one_sentence(tmp_path: Path, content
 
 def test_a_pipe_among_published_figures_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "figure-01.json")
-    with pytest.raises(ConfigError, match="is not a file but a pipe"):
+    with pytest.raises(ConfigError, match="is a pipe"):
         read_published(tmp_path)

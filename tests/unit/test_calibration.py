@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import calibrate
 import sla
@@ -367,3 +368,11 @@ def test_what_shared_cpus_measured_becomes_no_floor() -> None:
     shared = record.environment.model_copy(update={"testbed": {"oversubscribe": True}})
     (figures,) = gather([record.model_copy(update={"environment": shared})])
     assert figures.rates == ()
+
+
+def test_a_machine_with_an_odd_name_gives_a_file_that_can_be_read(tmp_path: Path) -> None:
+    record = made_up_record()
+    facts = record.environment.model_copy(update={"machine": {"cpu_model": 'x: "y"\n- #\x1b[31m', "usable_cpus": [0]}})
+    text = sla_file("here", [record.model_copy(update={"environment": facts})], 0.2)
+    assert yaml.safe_load(text)["source"] == 'median of 1 run on x: "y" - #\\x1b[31m'
+    assert "\x1b" not in text

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from ctbench.base.regular_file import read_regular
+from ctbench.base.regular_file import read_named
 from ctbench.errors import ConfigError
 from ctbench.units import printable
 
@@ -28,7 +28,7 @@ def read_yaml(path: Path, shown: str) -> Any:
     loader = None
     content = b""
     try:
-        content = read_regular(path, shown, MOST_BYTES)
+        content = read_named(path, shown, MOST_BYTES)
         loader = _Loader(content)
         return loader.get_single_data()
     except _Refused as error:

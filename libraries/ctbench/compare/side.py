@@ -75,18 +75,12 @@ def read_runs(name: str) -> Runs:
     Raises `ConfigError` where there is no record.
     """
     folders = [folder for part in name.split(",") for folder in _run_folders(named_folder(part))]
-    stored: list[Stored] = []
-    broken: list[Broken] = []
-    for folder in folders:
-        found, bad = read_stored(folder)
-        stored += found
-        broken += bad
+    stored, broken = read_stored(*folders)
     if not stored:
         raise ConfigError(
             f"{printable(name, 300)}: has no records.\n  Expected the folder of a run, such as results/latest, a "
             "folder with runs in it, or several with commas between them."
         )
-    stored.sort(key=lambda each: each.record.started)
     return Runs(name, tuple(folders), tuple(stored), tuple(broken))
 
 

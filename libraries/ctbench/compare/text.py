@@ -5,6 +5,8 @@ Every line for the console fits 120 columns.
 
 from textwrap import wrap
 
+from ctbench.base.markdown_text import escaped
+from ctbench.base.plain_text import one_line
 from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples, Side
 from ctbench.units import format_count, format_margin, format_rate, format_ratio
 
@@ -22,7 +24,7 @@ def console(comparison: Comparison) -> str:
     lines += [f"NOT ALIKE: {text}" for text in comparison.differences]
     lines += ["", _ROW.format(*_HEAD), "-" * WIDTH]
     for test in comparison.tests:
-        lines.append(_ROW.format(test.test, *_cells(test), _WORDS[test.judgement]))
+        lines.append(_ROW.format(one_line(test.test), *_cells(test), _WORDS[test.judgement]))
         if test.judgement == "not measurable":
             lines += wrap(test.reason, WIDTH, initial_indent="    ", subsequent_indent="    ")
     lines += ["-" * WIDTH, comparison.sentence]
@@ -34,21 +36,24 @@ def markdown(comparison: Comparison) -> str:
     lines = [f"# {comparison.sentence}", ""]
     if comparison.differences:
         lines += ["> **These runs are not alike**, so a difference may not be the build's:", ">"]
-        lines += [f"> - {_escaped(text)}" for text in comparison.differences] + [""]
+        lines += [f"> - {escaped(text)}" for text in comparison.differences] + [""]
     lines += [
         "| test | topology, profile | base | candidate | difference | p | judgement |",
         "|---|---|---|---|---|---|---|",
     ]
     for test in comparison.tests:
-        names = f"{_escaped(test.test)} | {test.topology}, {test.profile}"
+        names = f"{escaped(test.test)} | {escaped(test.topology)}, {escaped(test.profile)}"
         rates = f"{_with_spread(test, test.base)} | {_with_spread(test, test.candidate)}"
         _, _, difference, p = _cells(test)
-        lines.append(f"| {names} | {rates} | {difference} | {p} | **{test.judgement}**: {_escaped(test.reason)} |")
+        lines.append(f"| {names} | {rates} | {difference} | {p} | **{test.judgement}**: {escaped(test.reason)} |")
     lines += [
         "",
-        *(f"- {line}" for line in [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]),
+        *(
+            f"- {escaped(line)}"
+            for line in [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]
+        ),
     ]
-    lines += [f"- {_escaped(text)}" for text in comparison.notes]
+    lines += [f"- {escaped(text)}" for text in comparison.notes]
     lines += ["", method(comparison)]
     return "\n".join(lines) + "\n"
 
@@ -92,8 +97,3 @@ def _side(role: str, side: Side) -> list[str]:
     facts = [", ".join(values) for values in (side.versions, side.machines, side.kernels, side.campaigns) if values]
     runs = f"{len(side.folders)} run{'s' if len(side.folders) > 1 else ''}, {side.records} records"
     return [f"{role}: {side.name} ({runs})", f"  {'; '.join(facts)}"]
-
-
-def _escaped(text: str) -> str:
-    """A text for a cell of a table."""
-    return " ".join(text.split()).replace("|", "\\|")

@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ctbench.base.bounds import Real
+
 #: Frames that a receive queue holds at least.
 LEAST_QUEUE = 64
 
@@ -113,9 +115,9 @@ class CpuUse:
     """What a trial cost the DUT's CPUs."""
 
     #: CPUs' worth of work, softirq included: 1.0 is one CPU that never waits.
-    busy_cpus: float
+    busy_cpus: Real
     #: CPU time for one packet forwarded, nanoseconds; None where no packet was counted.
-    ns_per_packet: float | None
+    ns_per_packet: Real | None
     #: How it was measured, for the record: `link threads`, `PMD cycles`, `/proc/stat`.
     source: str
 

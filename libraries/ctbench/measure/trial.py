@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from pydantic import ValidationError
+
 from ctbench.dut.base import CpuUse, Problem
-from ctbench.errors import TestbedError
+from ctbench.errors import GeneratorError, TestbedError
 from ctbench.results.record import Measured, TrialRecord
 from ctbench.traffic.generator import Latency, LinkWork, Trial
 from ctbench.traffic.profiles import Profile
@@ -267,7 +269,12 @@ class TrialRunner:
         if self.settle_s:
             self.sleep(self.settle_s)
         self.dut.begin_trial()
-        trial = self.generator.run_trial(self.profile, load, duration_s)
+        try:
+            trial = self.generator.run_trial(self.profile, load, duration_s)
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in wrong["loc"])
+            raise GeneratorError(f"The generator counted what cannot be: {where}: {wrong['msg']}.") from error
         problems = tuple(self.dut.health())
         dead = any(problem.severity == "fatal" for problem in problems)
         cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)

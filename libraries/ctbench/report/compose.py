@@ -3,19 +3,24 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctbench.report import facts, headline, method
+from ctbench.base.plain_text import printable
+from ctbench.report import enough, facts, headline, method, words
 from ctbench.report.beside import NOTE, published_tables
 from ctbench.report.charts.cost import cost_charts
 from ctbench.report.charts.history import history_charts
+from ctbench.report.charts.model import Chart
 from ctbench.report.charts.scaling import scaling_charts
 from ctbench.report.material import Material
 from ctbench.report.page import Gallery, Link, Page, Reasons
+from ctbench.report.parts import by_anchor, split, suites
 from ctbench.report.reference import NONE, References
-from ctbench.report.rows import INTO, group_rows, href, make_rows, searches, suite_name
+from ctbench.report.rows import INTO, group_rows, href, make_rows, relative, searches, suite_name
 from ctbench.results.record import Record
 from ctbench.results.store import Broken
 from ctbench.results.without_record import WithoutRecord
 
+#: Runs whose files are listed, at most: those of the others are in their folders.
+_MOST_RUNS_WITH_FILES = 10
 #: Files of a run beside its records, with what is in them.
 _FILES = (
     ("log.html", "Robot Framework's log", "every keyword and trial as it ran"),
@@ -30,8 +35,12 @@ def compose(material: Material, output: Path, references: References = NONE) -> 
     """Everything that the page says; links are relative to `output`, the folder that it will stand in."""
     newest, tally = material.newest, headline.Tally.of(material)
     records = [each.record for each in newest]
-    rows = make_rows(newest, output, references)
+    groups = group_rows(make_rows(newest, output, references), newest)
+    parts = split(groups)
+    placed = [group for part in parts for group in part.groups] or groups
+    rows = list(by_anchor([row for group in placed for row in group.rows]))
     run_ids = list(dict.fromkeys(each.record.run_id for each in material.stored))
+    problems = [row for row in sorted(rows, key=lambda row: row.verdict) if row.verdict != "met"]
     return Page(
         title=_title(records),
         tone=tally.tone,
@@ -39,10 +48,19 @@ def compose(material: Material, output: Path, references: References = NONE) -> 
         details=headline.details(tally, records),
         counts=headline.counts(tally),
         facts=facts.first_screen(records, len(run_ids)),
-        problems=tuple(row for row in sorted(rows, key=lambda row: row.verdict) if row.verdict != "met"),
+        problems=tuple(problems[: enough.PROBLEMS]),
+        more_problems=_more(
+            len(problems) - enough.PROBLEMS,
+            "test is missed or not measured",
+            "tests are missed or not measured",
+            "see the table below and results.csv",
+        ),
         without_record=_reasons(material.without_record),
-        unreadable=tuple(_unreadable(broken, output) for broken in material.broken),
-        groups=group_rows(rows, newest),
+        unreadable=enough.some([_unreadable(broken, output) for broken in material.broken], enough.PROBLEMS),
+        groups=() if parts else groups,
+        suites=suites(parts),
+        more_suites=_more(len(groups) - enough.SUITES if parts else 0, "suite", "suites", "see the pages of the tests"),
+        parts=parts,
         reference=_reference_note(records, references),
         galleries=tuple(gallery for gallery in _galleries(material, records, references) if gallery.charts),
         published=published_tables(newest, references, output),
@@ -50,65 +68,79 @@ def compose(material: Material, output: Path, references: References = NONE) -> 
         searches=searches(newest, rows),
         environment=facts.environment(records, run_ids),
         methodology=method.methodology(records),
-        deviations=method.deviations(records),
+        deviations=method.deviations(newest),
         sources=method.floor_sources(records),
         notes=method.notes(records),
         links=_links(material.folders, output),
-        runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in material.folders),
+        runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in material.folders[: enough.PROBLEMS]),
+        more_runs=_more(len(material.folders) - enough.PROBLEMS, "run", "runs", "beside them"),
     )
 
 
 def _title(records: Sequence[Record]) -> str:
     """What was tested: the versions of the devices under test."""
-    duts = list(dict.fromkeys(name for record in records if (name := facts.dut(record))))
-    return f"Performance SLA of {' and '.join(duts)}" if duts else "Performance SLA"
+    duts = enough.once(enough.name(facts.dut(record)) for record in records)
+    return enough.name(f"Performance SLA of {' and '.join(duts)}") if duts else "Performance SLA"
 
 
 def _galleries(material: Material, records: Sequence[Record], references: References) -> list[Gallery]:
     tests = [[each.record for each in test] for test in material.by_test().values()]
     return [
-        Gallery(
+        _gallery(
             "scaling",
             "Rate by CPUs and queues",
             "How far a device under test gets with more CPUs and receive queues. Published figures are from other "
             "hardware.",
-            tuple(scaling_charts(records, references)),
+            scaling_charts(records, references),
         ),
-        Gallery(
+        _gallery(
             "cost",
             "What connection tracking and NAT cost",
             "The rate that is left of plain forwarding, with the same profile on the same machine.",
-            tuple(cost_charts(records)),
+            cost_charts(records),
         ),
-        Gallery(
+        _gallery(
             "history",
             "History over the runs",
             "Tests that were measured in more than one of the runs on this page.",
-            tuple(history_charts(tests)),
+            history_charts(tests),
         ),
     ]
+
+
+def _gallery(anchor: str, title: str, intro: str, charts: Sequence[Chart]) -> Gallery:
+    more = _more(len(charts) - enough.CHARTS, "chart", "charts", "make a report of fewer tests to see them")
+    return Gallery(anchor, title, intro, tuple(charts[: enough.CHARTS]), more)
+
+
+def _more(count: int, singular: str, many: str, where: str) -> str:
+    """How many of something are not on the page, and where they are; empty where all are."""
+    return f"{words.plural(count, f'more {singular}', f'more {many}')}: {where}." if count > 0 else ""
 
 
 def _reasons(tests: Sequence[WithoutRecord]) -> tuple[Reasons, ...]:
     """Tests without a record by their outcome and reason; the failed ones first, then the commonest reasons."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for test in tests:
-        name = f"{suite_name(test.suite).rpartition(INTO)[2]}: {test.test}"
+        name = enough.name(f"{suite_name(test.suite).rpartition(INTO)[2]}: {test.test}")
         by_reason.setdefault((test.outcome, test.reason), []).append(name)
     ordered = sorted(by_reason.items(), key=lambda item: (item[0][0], -len(item[1])))
-    return tuple(Reasons(outcome, reason, tuple(names)) for (outcome, reason), names in ordered)
+    return tuple(
+        Reasons(outcome, enough.sentence(reason), len(names), enough.some(names, enough.PROBLEMS))
+        for (outcome, reason), names in ordered[: enough.PROBLEMS]
+    )
 
 
 def _unreadable(broken: Broken, output: Path) -> str:
     """Why a file is no record, with its name as the links have it."""
-    return broken.reason.replace(str(broken.path), href(broken.path, output))
+    return broken.reason.replace(printable(str(broken.path)), printable(relative(broken.path, output)))
 
 
 def _reference_note(records: Sequence[Record], references: References) -> str:
     """What the column `against` holds the figures against."""
     if references.series:
         others = " Published figures are from other hardware." if references.published else ""
-        return f"Reference: {', '.join(references.series)}.{others}"
+        return f"Reference: {', '.join(enough.some(list(references.series), enough.VALUES))}.{others}"
     if any(record.floors.reference for record in records):
         return "Reference: figures published elsewhere, as the SLA file has them beside its floors; other hardware."
     return ""
@@ -117,7 +149,7 @@ def _reference_note(records: Sequence[Record], references: References) -> str:
 def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
     """The files that are there, of each run."""
     links = []
-    for folder in folders:
+    for folder in folders[-_MOST_RUNS_WITH_FILES:]:
         name = f"{folder.resolve().name}: " if len(folders) > 1 else ""
         links += [
             Link(f"{name}{text}", href(folder / file, output), about)

@@ -5,6 +5,7 @@ Every line fits 120 columns.
 
 from collections.abc import Sequence
 
+from ctbench.base.plain_text import one_line, printable
 from ctbench.results.record import Record, ThresholdResult, TrialRecord, Word
 from ctbench.traffic.generator import LoadUnit
 from ctbench.units import format_bits, format_count, format_duration, format_margin, format_rate, format_ratio
@@ -25,7 +26,7 @@ _RATES = ("cps", "pps", "bps", "relative")
 
 def heading(test: str, topology: str, version: str) -> str:
     """The line over a test's trials: its name, `ovs-dpdk/conntrack/1cpu-1rxq`, the version of the DUT."""
-    right = f"{topology}  {version}".rstrip()
+    right = f"{one_line(topology)}  {one_line(version)}".rstrip()
     return f"{_cut(test, WIDTH - len(right) - 2):<50}  {right}"
 
 
@@ -192,14 +193,14 @@ def _margin(record: Record) -> str:
 
 def _cut(text: str, width: int) -> str:
     """Shorten a text to `width` columns, visibly."""
-    flat = " ".join(text.split()) if "\n" in text else text
+    flat = one_line(text) if "\n" in text else printable(text)  # what is indented stays so
     return flat if len(flat) <= width else f"{flat[: width - 3]}..."
 
 
 def _indented(text: str, by: int) -> str:
     """Break a sentence into lines that fit, each indented."""
     lines, line = [], ""
-    for word in text.split():
+    for word in printable(text).split():
         if line and by + len(line) + 1 + len(word) > WIDTH:
             lines.append(line)
             line = ""

@@ -1,9 +1,9 @@
 """What the figures depend on: versions, machines, generator, testbed. Each value once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctbench.report import words
+from ctbench.report import enough, words
 from ctbench.report.page import Fact
 from ctbench.results.record import Record
 
@@ -16,9 +16,9 @@ def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
     traffic = sum(record.traffic_s for record in records)
     when = f"{words.span(first, last)}, {words.length(traffic)} of it traffic"
     found = [
-        _fact("Device under test", (dut(record) for record in records)),
-        _fact("Machine", (_short_machine(facts) for record in records for facts in _dut_machines(record))),
-        _fact("Testbed and campaign", (_where(record) for record in records)),
+        enough.fact("Device under test", (dut(record) for record in records)),
+        enough.fact("Machine", (_short_machine(facts) for record in records for facts in _dut_machines(record))),
+        enough.fact("Testbed and campaign", (_where(record) for record in records)),
         Fact("Measured", (when,)),
         *([Fact("Runs", (f"{runs} runs; where one measured a test again, the newest counts",))] if runs > 1 else []),
     ]
@@ -28,17 +28,17 @@ def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
 def environment(records: Sequence[Record], run_ids: Sequence[str]) -> tuple[Fact, ...]:
     """Everything that a reader needs to compare figures. `run_ids` are those of older records too."""
     found = [
-        _fact("Device under test", (_whole_dut(record) for record in records)),
-        _fact("Machine of the DUT", (machine(facts) for record in records for facts in _dut_machines(record))),
-        _fact("Memory of OVS", (_memory(record) for record in records)),
-        _fact("Hugepages", (_hugepages(facts) for record in records for facts in _dut_machines(record))),
-        _fact("Traffic generator", (_generator(record) for record in records)),
-        _fact("Machine of the generator", (machine(record.environment.machine) for record in records)),
-        _fact("CPUs", (_placement(record) for record in records)),
-        _fact("Testbed", (testbed(record) for record in records)),
-        _fact("Generator's ceiling", (_ceiling(record) for record in records)),
-        _fact("Suite version", (record.tool_version for record in records)),
-        _fact("Runs", run_ids),
+        enough.fact("Device under test", (_whole_dut(record) for record in records)),
+        enough.fact("Machine of the DUT", (machine(facts) for record in records for facts in _dut_machines(record))),
+        enough.fact("Memory of OVS", (_memory(record) for record in records)),
+        enough.fact("Hugepages", (_hugepages(facts) for record in records for facts in _dut_machines(record))),
+        enough.fact("Traffic generator", (_generator(record) for record in records)),
+        enough.fact("Machine of the generator", (machine(record.environment.machine) for record in records)),
+        enough.fact("CPUs", (_placement(record) for record in records)),
+        enough.fact("Testbed", (testbed(record) for record in records)),
+        enough.fact("Generator's ceiling", (_ceiling(record) for record in records)),
+        enough.fact("Suite version", (record.tool_version for record in records)),
+        enough.fact("Runs", run_ids),
     ]
     return tuple(fact for fact in found if fact.values)
 
@@ -130,8 +130,3 @@ def _ceiling(record: Record) -> str:
     if record.ceiling is None:
         return ""
     return f"{record.profile.name}: {words.rate(record.ceiling, record.profile.kind)}"
-
-
-def _fact(name: str, values: Iterable[str]) -> Fact:
-    """Each value once, in the order of the records."""
-    return Fact(name, tuple(dict.fromkeys(value for value in values if value)))

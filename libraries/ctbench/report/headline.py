@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ctbench.report import words
+from ctbench.report import enough, words
 from ctbench.report.material import Material
 from ctbench.report.page import Count, Tone
 from ctbench.results.record import Record
@@ -103,7 +103,7 @@ def counts(tally: Tally) -> tuple[Count, ...]:
 
 def _named(record: Record) -> str:
     """A test with its suite: rows of two suites may have the same name."""
-    return f"“{record.test}” ({record.suite.rpartition('.')[2]})"
+    return f"“{enough.name(record.test)}” ({enough.name(record.suite.rpartition('.')[2])})"
 
 
 def _are(count: int) -> str:

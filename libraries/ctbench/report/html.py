@@ -9,9 +9,10 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ctbench.base.plain_text import printable
 from ctbench.report import words
 from ctbench.report.charts import draw
-from ctbench.report.page import Page, Row
+from ctbench.report.page import Page, Part, Row
 
 TEMPLATES = Path(__file__).with_name("templates")
 STYLE_SHEET = TEMPLATES / "report.css"
@@ -20,6 +21,11 @@ STYLE_SHEET = TEMPLATES / "report.css"
 def report_html(page: Page) -> str:
     """The page of a run, or of several."""
     return environment().get_template("report.html.j2").render(page=page)
+
+
+def part_html(page: Page, part: Part) -> str:
+    """One page of rows, of a run that has too many for one."""
+    return environment().get_template("tests.html.j2").render(page=page, part=part)
 
 
 @cache
@@ -32,11 +38,17 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_printable,
     )
     # What these draw is marked as safe in the templates: it is made of escaped elements.
     made.filters |= {"svg": draw.draw, "swatch": draw.swatch, "margin_bar": _margin_bar}
     made.filters["thousands"] = words.thousands
     return made
+
+
+def _printable(value: object) -> object:
+    """Texts without what a page cannot hold; what was drawn is made of such texts."""
+    return printable(value) if type(value) is str else value
 
 
 def _margin_bar(row: Row) -> str:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
+from ctbench.base.plain_text import printable
 from ctbench.report import words
 from ctbench.report.material import Material
 from ctbench.report.page import Row
@@ -20,17 +22,17 @@ def junit_xml(material: Material, rows: Sequence[Row]) -> str:
     for each, row in zip(material.newest, rows, strict=True):
         suites.setdefault(each.record.suite, []).append(_case(each, row))
     for test in material.without_record:
-        case = ET.Element("testcase", classname=test.suite, name=test.test, time="0")
+        case = ET.Element("testcase", classname=printable(test.suite), name=printable(test.test), time="0")
         kind = "skipped" if test.outcome == "skipped" else "error"
-        ET.SubElement(case, kind, message=_clean(test.reason))
+        ET.SubElement(case, kind, message=printable(test.reason))
         suites.setdefault(test.suite, []).append(case)
     for broken in material.broken:
-        case = ET.Element("testcase", classname="records", name=broken.path.name, time="0")
+        case = ET.Element("testcase", classname="records", name=printable(broken.path.name), time="0")
         ET.SubElement(case, "error", type="unreadable", message="is no record, see report.html")
         suites.setdefault("records", []).append(case)
     root = ET.Element("testsuites", name="conntrack performance SLA")
     for name, cases in suites.items():
-        suite = ET.SubElement(root, "testsuite", name=name, **_counts(cases))
+        suite = ET.SubElement(root, "testsuite", name=printable(name), **_counts(cases))
         suite.extend(cases)
     ET.indent(root, " ")
     return _DECLARATION + ET.tostring(root, encoding="unicode") + "\n"
@@ -38,14 +40,16 @@ def junit_xml(material: Material, rows: Sequence[Row]) -> str:
 
 def _case(each: Stored, row: Row) -> ET.Element:
     record = each.record
-    case = ET.Element("testcase", classname=record.suite, name=record.test, time=f"{record.wall_s:.3f}")
+    case = ET.Element(
+        "testcase", classname=printable(record.suite), name=printable(record.test), time=f"{record.wall_s:.3f}"
+    )
     properties = ET.SubElement(case, "properties")
     for name, value in _properties(record, row).items():
-        ET.SubElement(properties, "property", name=name, value=_clean(value))
+        ET.SubElement(properties, "property", name=name, value=printable(value))
     if record.verdict == "missed":
-        ET.SubElement(case, "failure", type="missed", message=_clean(f"Missed: {record.verdict_reason}"))
+        ET.SubElement(case, "failure", type="missed", message=printable(f"Missed: {record.verdict_reason}"))
     elif record.verdict == "not measured":
-        ET.SubElement(case, "error", type="not measured", message=_clean(f"Not measured: {record.verdict_reason}"))
+        ET.SubElement(case, "error", type="not measured", message=printable(f"Not measured: {record.verdict_reason}"))
     return case
 
 
@@ -61,7 +65,7 @@ def _properties(record: Record, row: Row) -> dict[str, str]:
         "Profile": row.profile,
         "Campaign": str(record.campaign.get("name", "")),
         "Started": words.moment(record.started),
-        "Record": row.record.href,
+        "Record": unquote(row.record.href),
     }
 
 
@@ -71,8 +75,3 @@ def _counts(cases: Sequence[ET.Element]) -> dict[str, Any]:
              (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))}  # fmt: skip
     seconds = sum(float(case.get("time", "0")) for case in cases)
     return {"tests": str(len(cases)), **found, "time": f"{seconds:.3f}"}
-
-
-def _clean(text: str) -> str:
-    """Without the control characters that XML cannot hold."""
-    return "".join(letter for letter in text if letter >= " " or letter in "\t\n")

@@ -1,8 +1,9 @@
 """What a report is made from: the records of one or more runs, and what could not be read."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from ctbench.errors import ConfigError
@@ -31,10 +32,15 @@ class Material:
     #: Tests that were skipped or failed before they measured anything.
     without_record: tuple[WithoutRecord, ...]
 
-    @property
+    @cached_property
     def newest(self) -> tuple[Stored, ...]:
         """The record that counts for each test: the newest one. In the order of `by_test`."""
         return tuple(each[-1] for each in self.by_test().values())
+
+    def without(self, odd: Mapping[Path, str]) -> "Material":
+        """The same without these files, which are broken for the reason given."""
+        kept = tuple(each for each in self.stored if each.path not in odd)
+        return replace(self, stored=kept, broken=(*self.broken, *(Broken(path, why) for path, why in odd.items())))
 
     def by_test(self) -> dict[Identity, list[Stored]]:
         """All records of each test, oldest first. Tests in the order in which they ran; those of a pool in the order in
@@ -65,20 +71,17 @@ def _turn(record: Record) -> tuple[int, datetime]:
 def read_material(folders: Sequence[Path]) -> Material:
     """Read runs, each with the runs of pabot's processes below it. `ConfigError` names a folder that holds none."""
     places = [place for folder in folders for place in _places(folder)]
-    stored: list[Stored] = []
-    broken: list[Broken] = []
+    stored, broken = read_stored(*places)
     without: list[WithoutRecord] = []
     for place in places:
-        records, unreadable = read_stored(place)
-        tests, unreadable_list = without_record.read(place)
-        stored += records
-        broken += unreadable + unreadable_list
+        tests, unreadable = without_record.read(place)
+        broken += unreadable
         without += tests
     measured = {(each.record.suite, each.record.test) for each in stored}
     left = [each for each in dict.fromkeys(without) if (each.suite, each.test) not in measured]
     return Material(
         folders=tuple(places),
-        stored=tuple(sorted(stored, key=lambda each: each.record.started)),
+        stored=tuple(stored),
         broken=tuple(broken),
         without_record=tuple(left),
     )

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ctbench.report import words
+from ctbench.report import enough, words
 from ctbench.report.page import Deviation, Note
 from ctbench.results.record import Record
+from ctbench.results.store import Stored
 from ctbench.units import format_duration, format_ratio
 
 #: Sustain phases that are asked for, seconds, and the loss of RFC 9411.
@@ -28,33 +29,35 @@ _VERDICTS = (
 
 def methodology(records: Sequence[Record]) -> tuple[str, ...]:
     """What the words on the page mean, and what the campaigns say of themselves."""
-    campaigns = dict.fromkeys(
-        f"Campaign {record.campaign.get('name', '')}: {str(record.campaign.get('description', '')).strip()}"
+    campaigns = enough.once(
+        f"Campaign {record.campaign.get('name', '')}: {record.campaign.get('description', '').strip()}"
         for record in records
     )
-    return (*campaigns, *_VERDICTS)
+    return (*enough.some(campaigns, enough.VALUES), *_VERDICTS)
 
 
-def deviations(records: Sequence[Record]) -> tuple[Deviation, ...]:
+def deviations(newest: Sequence[Stored]) -> tuple[Deviation, ...]:
     """Where the campaigns fall short of the standards, by what the trials of the records really were."""
     found: list[Deviation] = []
-    connections = [record for record in records if record.profile.kind == "connections" and record.trials]
-    packets = [record for record in records if record.profile.kind == "packets" and record.trials]
-    if lengths := _short(connections, _RFC_9411_SUSTAIN_S):
+    records = [each.record for each in newest]
+    of_connections = [each for each in newest if each.record.profile.kind == "connections" and each.sustain_s]
+    of_packets = [each for each in newest if each.record.profile.kind == "packets" and each.sustain_s]
+    if lengths := _short(of_connections, _RFC_9411_SUSTAIN_S):
         found.append(Deviation("RFC 9411, 7.2", "a sustain phase of 300 s", lengths))
-    if lengths := _short(packets, _RFC_2544_SUSTAIN_S):
+    if lengths := _short(of_packets, _RFC_2544_SUSTAIN_S):
         found.append(Deviation("RFC 2544, 24", "trials of at least 60 s", lengths))
+    connections, packets = ([each.record for each in some] for some in (of_connections, of_packets))
     limits = sorted({limit for record in connections if (limit := _loss_limit(record)) > _RFC_9411_LOSS})
     if limits:
-        allowed = ", ".join(format_ratio(limit) for limit in limits)
+        allowed = _listed([format_ratio(limit) for limit in limits])
         found.append(Deviation("RFC 9411, 7.2", "fewer than 0.001 % failed transactions", f"at most {allowed} lost"))
     if any(_loss_limit(record) > 0 for record in packets):
-        allowed = ", ".join(sorted({format_ratio(_loss_limit(record)) for record in packets}))
+        allowed = _listed(sorted({format_ratio(_loss_limit(record)) for record in packets}))
         found.append(Deviation("RFC 2544, 26.1", "throughput without any loss", f"at most {allowed} lost"))
     stand_ins = {(old, new) for record in records for old, new in _stand_ins(record) if record.profile.name == new}
     found += [
         Deviation("2022 article", f"the profile {old}", f"{new}, whose floor follows from the same packet rate")
-        for old, new in sorted(stand_ins)
+        for old, new in sorted(stand_ins)[: enough.VALUES]
     ]
     return tuple(found)
 
@@ -70,17 +73,26 @@ def notes(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def _counted(sentences: Sequence[str]) -> tuple[Note, ...]:
-    return tuple(Note(text, words.plural(count, "test")) for text, count in Counter(sentences).items())
+    counted = list(Counter(sentences).items())
+    shown = [Note(enough.sentence(text), words.plural(count, "test")) for text, count in counted[: enough.VALUES]]
+    if rest := counted[enough.VALUES :]:
+        more = f"{words.thousands(len(rest))} more sentences, which are in the records"
+        shown.append(Note(more, words.plural(sum(count for _, count in rest), "test")))
+    return tuple(shown)
 
 
-def _short(records: Sequence[Record], asked_s: float) -> str:
+def _short(newest: Sequence[Stored], asked_s: float) -> str:
     """The shortest and longest sustain phase of the trials that results rest on, where that is too short."""
-    longest = [max(made.trial.duration_s for made in record.trials) for record in records]
-    shortest = [min(made.trial.duration_s for made in record.trials) for record in records]
+    shortest = [each.sustain_s[0] for each in newest if each.sustain_s]
+    longest = [each.sustain_s[1] for each in newest if each.sustain_s]
     if not longest or min(longest) >= asked_s:
         return ""
     least, most = min(shortest), max(longest)
     return format_duration(least) if least == most else f"{format_duration(least)} to {format_duration(most)}"
+
+
+def _listed(values: list[str]) -> str:
+    return ", ".join(enough.some(enough.once(values), enough.VALUES))
 
 
 def _loss_limit(record: Record) -> float:

@@ -66,6 +66,13 @@ class Row:
     record: Link
     #: When the test began, month to minute, UTC, where the page has several runs.
     run: str = ""
+    #: File of the page that has the row; empty for this one.
+    page: str = ""
+
+    @property
+    def href(self) -> str:
+        """Link to the row."""
+        return f"{self.page}#{self.anchor}"
 
 
 @dataclass(frozen=True)
@@ -77,11 +84,35 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Suite:
+    """A suite in a line, where the rows are too many for one page."""
+
+    name: str
+    #: Tests, met, missed, not measured.
+    counts: tuple[str, ...]
+    tone: Tone
+    href: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A page of rows, where they are too many for one."""
+
+    #: Name of its file.
+    file: str
+    #: `Tests 501 to 1 000`.
+    title: str
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True)
 class Reasons:
     """Tests that left no record for the same reason."""
 
     outcome: str
     reason: str
+    #: How many tests, and their names as far as there is room.
+    number: int
     tests: tuple[str, ...]
 
 
@@ -120,6 +151,8 @@ class Gallery:
     title: str
     intro: str
     charts: tuple[Chart, ...]
+    #: How many there are beside these; empty where these are all.
+    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,9 +208,15 @@ class Page:
     facts: tuple[Fact, ...]
     #: Tests that are missed or not measured.
     problems: tuple[Row, ...]
+    #: How many there are beside those listed; empty where all are.
+    more_problems: str
     without_record: tuple[Reasons, ...]
     unreadable: tuple[str, ...]
+    #: All rows; none where they are in `parts`, and the page has a line for each of the `suites` instead.
     groups: tuple[Group, ...]
+    suites: tuple[Suite, ...]
+    more_suites: str
+    parts: tuple[Part, ...]
     #: What the rows are set beside; empty where nothing is.
     reference: str
     galleries: tuple[Gallery, ...]
@@ -190,5 +229,12 @@ class Page:
     sources: tuple[Note, ...]
     notes: tuple[Note, ...]
     links: tuple[Link, ...]
-    #: The runs that the page was made from.
+    #: The runs that the page was made from, and how many there are beside.
     runs: tuple[Link, ...]
+    more_runs: str
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All rows, of this page and of its parts, in the order in which they stand there."""
+        groups = [*self.groups, *(group for part in self.parts for group in part.groups)]
+        return tuple(row for group in groups for row in group.rows)

@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
-from ctbench.report import words
+from ctbench.report import enough, words
 from ctbench.report.charts.search import search_chart, waiting_chart
 from ctbench.report.charts.timeline import timeline_charts
 from ctbench.report.page import Group, Link, Row, Search, Tone, TrialRow
 from ctbench.report.reference import References, against
-from ctbench.results.record import Record, TrialRecord
-from ctbench.results.store import Stored
+from ctbench.results.record import Record, RecordError, TrialRecord
+from ctbench.results.store import SUFFIX, Stored, read_whole
 from ctbench.sla.floors import topology_key
 from ctbench.units import format_count, format_duration, format_ratio
 
@@ -23,12 +25,24 @@ _MOST_SEARCHES = 4
 
 
 def href(path: Path, output: Path) -> str:
-    """A relative link from the page to a file, as URLs are written."""
-    return Path(os.path.relpath(path.resolve(), output.resolve())).as_posix()
+    """A relative link from the page to a file, as URLs are written: nothing in a file's name is more than a name."""
+    return quote(os.fsencode(relative(path, output)))
+
+
+def relative(path: Path, output: Path) -> str:
+    """The path of a file, or of a run's folder, from another folder. Links in it are followed, but not a record's."""
+    real = os.path.join(_real(path.parent), path.name) if path.suffix == SUFFIX else _real(path)  # noqa: PTH118
+    return os.path.relpath(real, _real(output))
+
+
+@cache
+def _real(folder: Path) -> str:
+    return os.path.realpath(folder)
 
 
 def make_rows(newest: Sequence[Stored], output: Path, references: References) -> list[Row]:
     """A row for each record, in their order. The run is named where there are several."""
+    _real.cache_clear()  # results/latest may lead elsewhere by now
     several = len({each.record.run_id for each in newest}) > 1
     start = words.common_start([each.record.suite for each in newest])
     return [_row(f"test-{number}", each, output, references, several, start) for number, each in enumerate(newest, 1)]
@@ -45,18 +59,18 @@ def group_rows(rows: Sequence[Row], newest: Sequence[Stored]) -> tuple[Group, ..
 
 def suite_name(suite: str, start: str = "") -> str:
     """The suite's long name without its start, with an arrow between its parts."""
-    return suite.removeprefix(start).replace(".", INTO)
+    return enough.name(suite.removeprefix(start).replace(".", INTO))
 
 
 def searches(newest: Sequence[Stored], rows: Sequence[Row]) -> tuple[Search, ...]:
     """The searches of tests that are missed or not measured, and of the one that is nearest to its floor."""
-    pairs = [(each.record, row) for each, row in zip(newest, rows, strict=True) if each.record.trials]
-    doubtful = [pair for pair in pairs if pair[0].verdict != "met"]
-    met = [pair for pair in pairs if pair[0].verdict == "met" and pair[0].margin_pct is not None]
-    nearest = min(met, key=lambda pair: pair[0].margin_pct or 0.0, default=None)
-    chosen = sorted(doubtful, key=lambda pair: pair[0].verdict)[: _MOST_SEARCHES - 1]
+    pairs = [(each, row) for each, row in zip(newest, rows, strict=True) if each.sustain_s]
+    doubtful = [pair for pair in pairs if pair[1].verdict != "met"]
+    met = [pair for pair in pairs if pair[1].verdict == "met" and pair[1].margin_pct is not None]
+    nearest = min(met, key=lambda pair: pair[1].margin_pct or 0.0, default=None)
+    chosen = sorted(doubtful, key=lambda pair: pair[1].verdict)[: _MOST_SEARCHES - 1]
     chosen += [nearest] if nearest else []
-    return tuple(_search(record, row) for record, row in chosen)
+    return tuple(search for each, row in chosen for search in _search(each, row))
 
 
 def _row(anchor: str, each: Stored, output: Path, references: References, several: bool, start: str) -> Row:
@@ -70,9 +84,9 @@ def _row(anchor: str, each: Stored, output: Path, references: References, severa
         what = f"{theirs}, {beside.figure.label}; {where}"
     return Row(
         anchor=anchor,
-        test=record.test,
-        topology=topology_key(record.topology),
-        profile=record.profile.name,
+        test=enough.name(record.test),
+        topology=enough.name(topology_key(record.topology)),
+        profile=enough.name(record.profile.name),
         verdict=record.verdict,
         sign=words.SIGNS[record.verdict],
         tone=_TONES[record.verdict],
@@ -85,25 +99,30 @@ def _row(anchor: str, each: Stored, output: Path, references: References, severa
         against=words.margin(beside.difference_pct) if beside else words.DASH,
         against_what=what,
         reason=_reason(record),
-        record=Link("record", href(each.path, output), suite_name(record.suite, start)),
+        record=Link("record", href(each.path, output), enough.name(suite_name(record.suite, start))),
         run=f"{record.started:%m-%d %H:%M}" if several else "",
     )
 
 
 def _reason(record: Record) -> str:
     """The verdict's reason as a sentence of its own."""
-    reason = record.verdict_reason.strip()
+    reason = enough.sentence(record.verdict_reason.strip())
     # Keys of topologies keep their spelling.
     first = reason if "/" in reason.partition(" ")[0] else f"{reason[:1].upper()}{reason[1:]}"
     return f"{first.rstrip('.')}." if reason else ""
 
 
-def _search(record: Record, row: Row) -> Search:
+def _search(each: Stored, row: Row) -> list[Search]:
+    """Its trials are read again; none where the file has gone, or has changed, since the row was made."""
+    try:
+        record = read_whole(each.path)
+    except (RecordError, FileNotFoundError):
+        return []
     waiting = waiting_chart(record)
     charts = (search_chart(record), *([waiting] if waiting else []), *timeline_charts(record))
     waited = "set-up p99" if record.profile.kind == "connections" else "latency p99"
     trials = tuple(_trial(number, made) for number, made in enumerate(record.trials, 1))
-    return Search(row, charts, waited, trials)
+    return [Search(row, charts, waited, trials)]
 
 
 def _trial(number: int, made: TrialRecord) -> TrialRow:
@@ -111,7 +130,7 @@ def _trial(number: int, made: TrialRecord) -> TrialRow:
     times = trial.setup_time_us or made.latency_us
     return TrialRow(
         number=str(number),
-        phase=made.phase,
+        phase=enough.name(made.phase),
         offered=words.rate(trial.load, trial.unit),
         completed=words.rate(trial.rate, trial.unit),
         loss=format_ratio(max(0.0, trial.loss_ratio)),
@@ -119,5 +138,7 @@ def _trial(number: int, made: TrialRecord) -> TrialRow:
         waited=format_duration(times.p99 / 1e6) if times else words.DASH,
         state=made.state,
         tone=_STATES[made.state],
-        reason="; ".join(dict.fromkeys([made.reason, *(problem.text for problem in made.problems)])).strip("; "),
+        reason=enough.sentence(
+            "; ".join(dict.fromkeys([made.reason, *(problem.text for problem in made.problems)])).strip("; ")
+        ),
     )

@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ctbench.base.plain_text import printable
 from ctbench.report import headline
 from ctbench.report.material import Material
 from ctbench.report.reference import References, against
-from ctbench.report.rows import href
+from ctbench.report.rows import relative
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
 from ctbench.sla.floors import topology_key
 
+#: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 #: Metrics of a floor that are a rate of the profile's unit.
 _RATES = {"connections": "cps", "packets": "pps"}
 
@@ -38,14 +41,14 @@ def summary_json(material: Material, output: Path, references: References) -> st
         "run_ids": list(dict.fromkeys(each.record.run_id for each in material.stored)),
         "tests": [figures(each, output, references) for each in material.newest],
         "without_record": [test.model_dump() for test in material.without_record],
-        "unreadable": [href(broken.path, output) for broken in material.broken],
+        "unreadable": [_path(broken.path, output) for broken in material.broken],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def results_csv(newest: Sequence[Stored], output: Path, references: References) -> str:
     """A line for each test (RFC 4180)."""
-    lines = [figures(each, output, references) for each in newest]
+    lines = [{key: _cell(value) for key, value in figures(each, output, references).items()} for each in newest]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(lines[0]) if lines else ["suite", "test", "verdict"])
     writer.writeheader()
@@ -88,8 +91,17 @@ def figures(each: Stored, output: Path, references: References) -> dict[str, Any
         "reason": record.verdict_reason,
         "started": record.started.isoformat(),
         "run_id": record.run_id,
-        "record": href(each.path, output),
+        "record": _path(each.path, output),
     }
+
+
+def _path(path: Path, output: Path) -> str:
+    return printable(relative(path, output))
+
+
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text there."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _floor(record: Record) -> float | None:

@@ -16,6 +16,8 @@ SIGNS: dict[Word, str] = {"met": "✓", "missed": "✗", "not measured": "?"}
 #: The class that a verdict has in the style sheet.
 CLASSES: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
 
+#: Letters of such a name in a chart.
+_LONGEST = 40
 #: Names of datapaths and rulesets for people; what is not named here is shown as it is.
 DATAPATHS = {
     "ovs-dpdk": "OVS-DPDK",
@@ -126,12 +128,12 @@ def spread_of(record: Record) -> tuple[str, str]:
 
 def datapath(name: str) -> str:
     """Name of a datapath for people."""
-    return DATAPATHS.get(name, name)
+    return DATAPATHS.get(name, name[:_LONGEST])
 
 
 def ruleset(name: str) -> str:
     """Name of a ruleset for people."""
-    return RULESETS.get(name, name)
+    return RULESETS.get(name, name[:_LONGEST])
 
 
 def cpus_and_queues(cpus: int, queues: int) -> str:

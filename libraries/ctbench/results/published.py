@@ -4,21 +4,17 @@ A record holds trials, times and a verdict; a table in an article has none of th
 their own. Where both know something, the keys and units are the same.
 """
 
-import json
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from ctbench.base.explain import narrow
-from ctbench.base.regular_file import named_folder, read_regular
+from ctbench.base.bounds import MOST_RECORD_BYTES, Amount, Real
+from ctbench.base.plain_text import printable
+from ctbench.base.regular_file import UnreadableFile, named_folder, read_regular
 from ctbench.errors import ConfigError
 from ctbench.results.record import Part
 from ctbench.traffic.generator import LoadUnit
-from ctbench.units import printable
-
-#: The files that ship have less than 1 KiB.
-_MOST_BYTES = 64 * 1024
 
 
 class PublishedSource(Part):
@@ -37,19 +33,19 @@ class PublishedTopology(Part):
 
     datapath: str
     ruleset: str
-    pmd_cpus: int | None
-    rx_queues: int | None
+    pmd_cpus: Annotated[int, Field(ge=1, le=64)] | None
+    rx_queues: Annotated[int, Field(ge=1, le=64)] | None
 
 
 class PublishedFigures(Part):
     """What was measured; None where the source does not say it. Rates are per second."""
 
     unit: LoadUnit
-    rate: float
-    pps: float | None = None
+    rate: Amount
+    pps: Amount | None = None
     #: Bits per second as the source counts them.
-    bps: float | None = None
-    active_connections: float | None = None
+    bps: Amount | None = None
+    active_connections: Amount | None = None
 
 
 class Published(Part):
@@ -58,13 +54,13 @@ class Published(Part):
     schema_version: Literal[1] = 1
     kind: Literal["published"] = "published"
     #: Place in the source, by which figures are sorted: the number of the table, where there are tables.
-    number: int = Field(ge=1)
+    number: int = Field(ge=1, le=10**9)
     topology: PublishedTopology
     #: Name of the profile in variables/profiles/.
     profile: str
     measured: PublishedFigures
     #: Against the release before, in percent of connections, as the source has it.
-    difference_pct: float | None = None
+    difference_pct: Real | None = None
     source: PublishedSource
 
     @property
@@ -91,15 +87,14 @@ def read_published(folder: Path) -> list[Published]:
     """All figures of a folder, in the order of their source. `ConfigError` names a file that is none."""
     found = []
     for path in sorted(folder.glob("figure-*.json")):
-        shown = printable(str(path), 300)
         try:
-            found.append(Published.model_validate(json.loads(read_regular(path, shown, _MOST_BYTES))))
+            found.append(Published.model_validate_json(read_regular(path, MOST_RECORD_BYTES)))
         except ValidationError as errors:
             first = errors.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            what = narrow(f"{shown}: {where}: {first['msg']}.")
-            raise ConfigError(f"{what}\n  Expected a published figure.") from None
-        except (ValueError, RecursionError) as error:  # no JSON, a number without end, brackets without end
-            what = printable(str(error), 200)
-            raise ConfigError(f"{shown}: cannot be read ({what}).\n  Expected a published figure as JSON.") from None
+            where = ".".join(str(part) for part in first["loc"])[:200] or "the file"
+            reason = f"{path}: {where}: {first['msg']}.\n  Expected a published figure as JSON."
+            raise ConfigError(printable(reason)) from None
+        except (OSError, UnreadableFile) as error:
+            reason = f"{path}: {error}.\n  Expected a published figure as JSON."
+            raise ConfigError(printable(reason)) from None
     return sorted(found, key=lambda figure: figure.number)

@@ -5,25 +5,67 @@ All rates are per second, ratios are ratios (0.0002 is 0.02 %), times say their 
 """
 
 import json
-from datetime import UTC
-from functools import cache
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import jsonschema
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
+from ctbench.base.bounds import Amount, Real
+from ctbench.base.plain_text import printable
 from ctbench.dut.base import CpuUse, Problem, Topology
 from ctbench.errors import CtbenchError
+from ctbench.results.environment import (
+    CampaignFacts,
+    DutFacts,
+    GeneratorFacts,
+    MachineFacts,
+    Reading,
+    TestbedFacts,
+)
+from ctbench.results.json_text import UNKNOWN_VERSION, to_text, why_no_record
 from ctbench.traffic.generator import Latency, LoadUnit, SetupTime, Trial
 from ctbench.traffic.profiles import Profile
-from ctbench.units import format_rate, format_share
+from ctbench.units import format_rate, format_share, parse_number, parse_ratio, parse_share
+
+if TYPE_CHECKING:
+    import jsonschema
 
 SCHEMA_FILE = Path(__file__).with_name("record.schema.json")
 
 Word = Literal["met", "missed", "not measured"]
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
-Utc = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is beyond the years 1 to 9999 in UTC") from None
+
+
+Utc = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+
+
+def _promise(parse: Callable[[str], float]) -> AfterValidator:
+    """Of a threshold as the SLA file has it, what makes sure that it can be read again."""
+
+    @lru_cache(maxsize=1000)  # runs have the same floors
+    def read(text: str) -> str:
+        parse(text.removeprefix(">=").removeprefix("<=").strip())
+        return text
+
+    def check(text: str, info: ValidationInfo) -> str:
+        return read(text) if isinstance(info.context, Reading) else text
+
+    return AfterValidator(check)
+
+
+RatePromise = Annotated[str, _promise(parse_number)]
+RatioPromise = Annotated[str, _promise(parse_ratio)]
+SharePromise = Annotated[str, _promise(parse_share)]
 
 
 class RecordError(CtbenchError):
@@ -42,13 +84,13 @@ class Measured(Part):
     #: What `rate` counts: the profile's unit.
     unit: LoadUnit
     #: Capacity: the highest offered load whose loss stayed within the limit. Where nothing held: completed per second.
-    rate: float
+    rate: Amount
     #: Packets that came through, both directions; of a packet profile, that is the rate. Bits without FCS.
-    pps: float
-    bps: float
+    pps: Amount
+    bps: Amount
     #: Connections open at the same time, in the mean over the sustain phase.
-    active_connections: float
-    loss_ratio: float
+    active_connections: Real
+    loss_ratio: Real
     setup_time_us: SetupTime | None
     #: Of the direction where it is the worse one.
     latency_us: Latency | None = None
@@ -80,9 +122,9 @@ class ThresholdResult(Part):
     #: The number in it: per second, a ratio, or seconds.
     limit: float
     #: In the same unit; None where it was not measured.
-    measured: float | None
+    measured: Real | None
     #: How much better than the limit, in percent of it; None without a measurement or with a limit of 0.
-    margin_pct: float | None
+    margin_pct: Real | None
     met: bool
 
 
@@ -100,13 +142,13 @@ class FloorRecord(Part):
     #: For example `ovs-dpdk/conntrack/1cpu-1rxq`.
     key: str
     profile: str
-    cps: str | None = None
-    pps: str | None = None
+    cps: RatePromise | None = None
+    pps: RatePromise | None = None
     bps: str | None = None
     #: Share of another topology's rate, and that topology's key.
-    relative: str | None = None
+    relative: SharePromise | None = None
     relative_to: str | None = None
-    loss_ratio: str | None = None
+    loss_ratio: RatioPromise | None = None
     setup_time_p99: str | None = None
     latency_p99: str | None = None
     #: Where the promise comes from: the SLA file's own words.
@@ -122,7 +164,7 @@ class Baseline(Part):
     #: For example `linux-router/forward/1cpu-1rxq`.
     key: str
     #: In the profile's unit per second; None where it could not be measured.
-    rate: float | None
+    rate: Amount | None
     #: Why it is not known, or only known to be at least this; empty when it is.
     doubt: str = ""
 
@@ -136,10 +178,10 @@ class Baseline(Part):
 class Environment(Part):
     """Everything that the figures depend on and that is no setting of the test."""
 
-    testbed: dict[str, Any]
-    dut: dict[str, Any]
-    generator: dict[str, Any]
-    machine: dict[str, Any]
+    testbed: TestbedFacts
+    dut: DutFacts
+    generator: GeneratorFacts
+    machine: MachineFacts
 
 
 class PoolMember(Part):
@@ -165,28 +207,28 @@ class Record(Part):
     started: Utc
     ended: Utc
     #: Length of the test by the wall clock, and the sum of its trials' sustain phases, seconds.
-    wall_s: float
-    traffic_s: float
+    wall_s: Amount
+    traffic_s: Amount
     topology: Topology
     #: The whole profile that was offered, and the whole campaign, as they were read.
     profile: Profile
-    campaign: dict[str, Any]
+    campaign: CampaignFacts
     floors: FloorRecord
     thresholds: list[ThresholdResult]
     #: None when no trial says anything.
     measured: Measured | None
     limited_by: LimitedBy
     #: Capacity that each repetition of the search found.
-    capacities: list[float]
+    capacities: list[Amount]
     #: How far they are apart: (largest - smallest) / median; None where there is one, or the median is 0.
-    spread: float | None = None
+    spread: Amount | None = None
     #: The lowest load that did not hold, where one was found.
-    upper_bound: float | None
+    upper_bound: Amount | None
     verdict: Word
     verdict_reason: str
-    margin_pct: float | None
+    margin_pct: Real | None
     #: The generator's capacity over the cable with the same profile; None when it is unknown.
-    ceiling: float | None
+    ceiling: Amount | None
     #: None where the floor compares with no other topology.
     baseline: Baseline | None = None
     trials: list[TrialRecord]
@@ -198,37 +240,34 @@ class Record(Part):
 
     def to_json(self) -> str:
         """Write it as JSON that is valid by the schema; what JSON does not know in the environment becomes text."""
-        document = self.model_dump(mode="json", fallback=str)
-        _validator().validate(document)
-        return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+        text = to_text(self.model_dump(mode="json", fallback=str))
+        _validator().validate(json.loads(text))
+        return text
 
 
-def from_json(text: str, source: str) -> Record:
-    """Read a record and check it against the schema; `RecordError` names `source` and what is wrong."""
+def from_json(text: str | bytes, source: str, reading: Reading | None = None) -> Record:
+    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong. With the same `reading`,
+    records hold the facts that they have in common once.
+
+    The models check it and not the schema, which takes ten times as long; the tests hold the two against each other.
+    """
     try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise RecordError(f"{source}: is not JSON ({error}).\n  Expected a whole record; was the run killed?") from None
-    if isinstance(document, dict) and document.get("schema_version") != 1:
-        version = document.get("schema_version", "missing")
-        raise RecordError(f"{source}: schema_version: {version} is not known.\n  Expected 1.")
-    mismatch = jsonschema.exceptions.best_match(_validator().iter_errors(document))
-    if mismatch is not None:
-        where = ".".join(str(part) for part in mismatch.absolute_path) or "the record"
-        raise RecordError(f"{source}: {where}: {mismatch.message[:200]}.\n  Expected what {SCHEMA_FILE.name} says.")
-    try:
-        return Record.model_validate(document)
-    except ValidationError as errors:  # what a JSON Schema cannot say, for example overlapping addresses
-        first = errors.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RecordError(f"{source}: {where}: {first['msg']}.\n  Expected a record of this version.") from None
+        record = Record.model_validate_json(text, strict=True, context=reading or Reading())
+    except ValidationError as errors:
+        reason = why_no_record(errors.errors(include_url=False))
+    else:
+        if "schema_version" in record.model_fields_set:
+            return record
+        reason = UNKNOWN_VERSION.format("missing")
+    raise RecordError(f"{printable(source)}: {printable(reason)}")
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a record, made from the models."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ctbench record, version 1"}
-    made = Record.model_json_schema(mode="serialization")
-    return head | {key: value for key, value in made.items() if key != "title"}
+    made = Record.model_json_schema()
+    required = ["schema_version", *made["required"]]
+    return head | {key: value for key, value in made.items() if key != "title"} | {"required": required}
 
 
 def schema_text() -> str:
@@ -237,8 +276,10 @@ def schema_text() -> str:
 
 
 @cache
-def _validator() -> jsonschema.Draft202012Validator:
+def _validator() -> "jsonschema.Draft202012Validator":
     """The validator over the published file, which is what others validate with."""
+    import jsonschema  # noqa: PLC0415  reading needs none of it, and it takes its time
+
     return jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 

@@ -3,13 +3,21 @@
 import os
 import re
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from ctbench.base.bounds import MOST_RECORD_BYTES
+from ctbench.base.in_two import in_two
+from ctbench.base.plain_text import printable
+from ctbench.base.regular_file import UnreadableFile, read_regular
 from ctbench.errors import OutputError
+from ctbench.results.environment import Reading
+from ctbench.results.light import Shared, no_collection
 from ctbench.results.record import Record, RecordError, from_json
 
+SUFFIX = ".json"
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
 
@@ -28,7 +36,10 @@ class Stored:
     """A record and the file that it stands in."""
 
     path: Path
+    #: Without its trials, which are nearly all of it and which few readers need: `read_whole` has them.
     record: Record
+    #: Shortest and longest sustain phase of its trials, seconds; None without trials.
+    sustain_s: tuple[float, float] | None = None
 
 
 def write(record: Record, output: Path) -> Path:
@@ -64,22 +75,67 @@ def write(record: Record, output: Path) -> Path:
 
 def read_all(output: Path) -> tuple[list[Record], list[Broken]]:
     """Read the records of a run, oldest first; files that are no records are named, not fatal."""
-    stored, broken = read_stored(output)
-    return [each.record for each in stored], broken
+    paths, broken = _listed(output / "records")
+    reading = Reading()
+    found = [each for path in paths for each in _read(path, reading)]
+    records = [each for each in found if isinstance(each, Record)]
+    broken += [each for each in found if isinstance(each, Broken)]
+    return sorted(records, key=lambda record: record.started), broken
 
 
-def read_stored(output: Path) -> tuple[list[Stored], list[Broken]]:
-    """Like `read_all`, each record with its file."""
-    stored: list[Stored] = []
-    broken: list[Broken] = []
-    for path in sorted((output / "records").glob("*.json"), key=lambda path: path.stem):
-        try:
-            stored.append(Stored(path, from_json(path.read_text(encoding="utf-8"), str(path))))
-        except RecordError as error:
-            broken.append(Broken(path, str(error)))
-        except (OSError, UnicodeDecodeError) as error:
-            broken.append(Broken(path, f"{path}: cannot be read ({error})."))
+def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
+    """The records of one or more runs, each with its file and without its trials: there is room for a year of them.
+    Oldest first."""
+    listed = [_listed(output / "records") for output in outputs]
+    broken = [each for _, unlisted in listed for each in unlisted]
+    found = in_two(_stored, [path for paths, _ in listed for path in paths])
+    stored = [each for each in found if isinstance(each, Stored)]
+    broken += [each for each in found if isinstance(each, Broken)]
     return sorted(stored, key=lambda each: each.record.started), broken
+
+
+def _stored(paths: Sequence[Path]) -> list[Stored | Broken]:
+    shared = Shared()
+    with no_collection():
+        return [_light(path, each, shared) for path in paths for each in _read(path, shared)]
+
+
+def _light(path: Path, each: Record | Broken, shared: Shared) -> Stored | Broken:
+    if isinstance(each, Broken):
+        return each
+    lengths = [made.trial.duration_s for made in each.trials]
+    return Stored(path, shared.light(each), (min(lengths), max(lengths)) if lengths else None)
+
+
+def _read(path: Path, reading: Reading) -> list[Record | Broken]:
+    """What is in a file; nothing where it went since it was listed."""
+    try:
+        return [read_whole(path, reading)]
+    except FileNotFoundError:
+        return [Broken(path, f"{printable(str(path))}: is a link that leads nowhere.")] if path.is_symlink() else []
+    except RecordError as error:
+        return [Broken(path, str(error))]
+
+
+def _listed(folder: Path) -> tuple[list[Path], list[Broken]]:
+    """What is named like a record, in the order of the names. A folder that cannot be listed is named as broken."""
+    try:
+        names = sorted((name for name in os.listdir(folder) if name.endswith(SUFFIX)), key=lambda name: name[:-5])
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        return [], [Broken(folder, f"{printable(str(folder))}: cannot be listed ({error.strerror}).")]
+    return [folder / name for name in names], []
+
+
+def read_whole(path: Path, reading: Reading | None = None) -> Record:
+    """Read one record with its trials. `RecordError` names the file and what is wrong with it; `FileNotFoundError`
+    where there is none."""
+    try:
+        content = read_regular(path, MOST_RECORD_BYTES)
+    except UnreadableFile as error:
+        raise RecordError(f"{printable(str(path))}: {error}.\n  Expected the JSON file of a record.") from None
+    return from_json(content, str(path), reading)
 
 
 def slug(record: Record) -> str:

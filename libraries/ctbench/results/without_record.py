@@ -11,6 +11,9 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from ctbench.base.bounds import MOST_RECORD_BYTES
+from ctbench.base.plain_text import printable
+from ctbench.base.regular_file import UnreadableFile, read_regular
 from ctbench.results.record import Part
 from ctbench.results.store import Broken
 
@@ -47,12 +50,13 @@ def read(output: Path) -> tuple[list[WithoutRecord], list[Broken]]:
     """The tests of a run without a record; none where nothing was noted. A file that is broken is named."""
     path = output / WITHOUT_RECORD_FILE
     try:
-        return _Document.model_validate_json(path.read_text(encoding="utf-8")).tests, []
+        return _Document.model_validate_json(read_regular(path, MOST_RECORD_BYTES), strict=True).tests, []
     except FileNotFoundError:
         return [], []
-    except (OSError, UnicodeDecodeError) as error:
-        return [], [Broken(path, f"{path}: cannot be read ({error}).")]
+    except UnreadableFile as error:
+        reason = f"{path}: {error}."
     except ValidationError as errors:
         first = errors.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        return [], [Broken(path, f"{path}: {where}: {first['msg']}.\n  Expected a list of skipped tests.")]
+        where = ".".join(str(part) for part in first["loc"])[:200] or "the file"
+        reason = f"{path}: {where}: {first['msg']}.\n  Expected a list of skipped tests."
+    return [], [Broken(path, printable(reason))]

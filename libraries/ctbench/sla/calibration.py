@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import yaml
 
+from ctbench.base.plain_text import one_line
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.results.record import Record
 from ctbench.sla.floors import topology_key
@@ -146,9 +147,10 @@ def sla_file(name: str, records: Sequence[Record], margin: float, stock: Stock |
         f"source: {_scalar(f'{median} on ' + _line(machine.get('cpu_model') or 'this machine'))}",
         f'loss_ratio: "{_LOSS_RATIO}"',
     ]
+    lines = [one_line(line) for line in lines]
     kept = kept_floors(figures, stock)
     for key in dict.fromkeys([*(found.key for found in figures), *kept]):
-        lines += ["", f"{key}:"]
+        lines += ["", f"{_scalar(key)}:"]
         for found in figures:
             if found.key == key:
                 lines += _entry(found, margin, runs)
@@ -195,7 +197,7 @@ def _entry(found: Figures, margin: float, runs: int) -> list[str]:
     lines += [f'    {metric}: "{text}"' for metric, text in found.limits.items() if text != _LOSS_RATIO]
     if found.shares:
         lines.append("    relative:")
-        lines.append(f"      to: {found.relative_to}")
+        lines.append(f"      to: {_scalar(found.relative_to)}")
         lines.append(f"      rate: {_promise(found.shares, margin, write_ratio)}")
     return lines
 
@@ -213,7 +215,7 @@ def _scalar(text: str) -> str:
 
 def _line(value: object) -> str:
     """A fact of a record for a comment, which ends with its line."""
-    return " ".join(str(value or "unknown").split())
+    return one_line(str(value or "unknown"))
 
 
 def _count(number: int, thing: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, PlainValidator
 
+from ctbench.base.bounds import MOST
 from ctbench.units import (
     format_bits,
     format_duration,
@@ -76,10 +77,10 @@ class Threshold:
         """How much better than promised, in percent: +100 is twice as good, -50 is half as good.
 
         The same scale for both comparisons: `measured/limit - 1` for `>=`, `limit/measured - 1` for `<=`.
-        None where nothing can be compared with (a limit of 0, or nothing measured against a `<=`).
+        None where nothing can be compared with (a limit of 0, or nothing measured against a `<=`); at most `MOST`.
         """
         of, by = (measured, self.limit) if self.comparison == ">=" else (self.limit, measured)
-        return (of / by - 1) * 100 if by > 0 else None
+        return min((of / by - 1) * 100, MOST) if by > 0 else None
 
     def show(self, value: float) -> str:
         """Format a value of this metric for people."""

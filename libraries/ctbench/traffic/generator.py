@@ -1,10 +1,11 @@
 """The TrafficGenerator interface and the Trial: what was offered, what came of it. Counts, never opinions."""
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ctbench.base.bounds import MOST, Amount, Count, Real, Whole
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 #: What a profile's load counts per second.
@@ -16,39 +17,39 @@ class SetupTime(BaseModel):
     establishment time of RFC 2647 section 3.9 as the client sees it. RFC 9411's time to first byte is longer: it waits
     for the server's data."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    p50: float
-    p90: float
-    p99: float
-    max: float
+    p50: Amount
+    p90: Amount
+    p99: Amount
+    max: Amount
 
 
 class Latency(BaseModel):
     """One-way latency through the DUT in microseconds (RFC 1242 section 3.8), from the moment a frame is written to
     the moment it is taken: the generator's own polling is in it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    p50: float
-    p99: float
-    max: float
+    p50: Amount
+    p99: Amount
+    max: Amount
     #: Mean difference between successive packets (RFC 4689 section 3.2.5).
-    jitter: float
+    jitter: Amount
 
 
 class Direction(BaseModel):
     """What became of the packets of one direction; due in the sustain phase, followed to their arrival or to the
     end of the trial."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     #: Packets that the offered load asked for, that were written, that came out.
-    intended: int
-    attempted: int
-    received: int
+    intended: Count
+    attempted: Count
+    received: Count
     #: Packets that came out after one that was sent later (RFC 4737).
-    reordered: int
+    reordered: Count
     latency_us: Latency | None
 
     @property
@@ -61,79 +62,79 @@ class LinkWork(BaseModel):
     """What the threads did in the sustain phase that hand frames to the DUT's interfaces (local testbed, Linux as DUT):
     the kernel receives, forwards and delivers in their time, so this is the DUT's work."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     #: CPUs' worth of work: 1.0 is one CPU that never waits.
-    busy_cpus: float
+    busy_cpus: Real
     #: Frames handed over, and those of them that the interface refused.
-    packets: int
-    refused: int
+    packets: Whole
+    refused: Whole
     #: Time for one frame, with the hand-over itself.
-    ns_per_packet: float
+    ns_per_packet: Real
     #: Share of the trial in which a thread waited for its CPU, which others had; the most of any thread.
-    waiting: float = 0.0
+    waiting: Real = 0.0
 
 
 class Trial(BaseModel):
     """One offered load held for one duration. Counts are of connections begun (packets due) in the sustain phase,
     followed to their end or their timeout; packet counts are of the sustain phase itself."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     #: What `load`, `intended`, `attempted` and `completed` count.
     unit: LoadUnit = "connections"
     #: Offered load asked for, connections (or packets, all directions added) per second.
-    load: float
+    load: Amount
     #: Length of the sustain phase asked for, seconds.
-    duration_s: float
+    duration_s: Annotated[float, Field(ge=1e-6, le=MOST)]
     #: Length of the ramp-up before it, seconds.
-    ramp_up_s: float
+    ramp_up_s: Amount
     #: Length of the whole trial by the wall clock, flushes and waiting included, seconds.
-    wall_s: float
+    wall_s: Amount
     #: Connections (packets) that the offered load asked for in the sustain phase.
-    intended: int
+    intended: Count
     #: Connections whose first packet was made (handed to the DUT's ring or lost at it); packets that were written.
-    attempted: int
+    attempted: Count
     #: Connections whose handshake ended (UDP: first reply seen). 0 for packets.
-    established: int = 0
+    established: Count = 0
     #: Connections that did everything the profile says and closed; packets that came out.
-    completed: int
+    completed: Count
     #: Connections that did not, by cause: `no_syn_ack`, `no_reply`, `no_fin`, `no_last_ack`, `reset`,
     #: `bad_checksum`.
-    failed: dict[str, int] = Field(default_factory=dict)
+    failed: dict[str, Whole] = Field(default_factory=dict)
     #: Packets and bytes (Ethernet frame without FCS) handed to the DUT and received from it in the sustain
     #: phase; keys `client` and `server` name the generator's port.
-    tx_packets: dict[str, int]
-    rx_packets: dict[str, int]
-    tx_bytes: dict[str, int]
-    rx_bytes: dict[str, int]
+    tx_packets: dict[str, Count]
+    rx_packets: dict[str, Count]
+    tx_bytes: dict[str, Count]
+    rx_bytes: dict[str, Count]
     #: The same over the whole trial, ramps included, to be held against the DUT's own counters.
-    total_tx_packets: dict[str, int]
-    total_rx_packets: dict[str, int]
+    total_tx_packets: dict[str, Count]
+    total_rx_packets: dict[str, Count]
     #: Packets that met a full ring of the DUT (what a NIC calls imissed), in the sustain phase and in all.
-    dut_missed: int = 0
-    total_dut_missed: int = 0
+    dut_missed: Whole = 0
+    total_dut_missed: Whole = 0
     #: Frames that came back and belong to no connection, or are broken, by name.
-    unexpected: dict[str, int] = Field(default_factory=dict)
+    unexpected: dict[str, Whole] = Field(default_factory=dict)
     #: Connections open at the same time, in the mean and at most, over the sustain phase.
-    active_mean: float = 0
-    active_max: int = 0
+    active_mean: Real = 0
+    active_max: Whole = 0
     #: A point of the trial each `timeline_step_s`: connections open, and completed since the last point.
-    timeline_step_s: float = 0
-    timeline_active: list[int] = Field(default_factory=list)
-    timeline_completed: list[int] = Field(default_factory=list)
+    timeline_step_s: Amount = 0
+    timeline_active: list[Whole] = Field(default_factory=list)
+    timeline_completed: list[Whole] = Field(default_factory=list)
     #: Set-up time in the step up to each point, microseconds, in the mean and at most, of the connections that
     #: `setup_time_us` is about; None where none was set up. Empty where the generator does not tell.
-    timeline_setup_mean_us: list[float | None] = Field(default_factory=list)
-    timeline_setup_max_us: list[float | None] = Field(default_factory=list)
+    timeline_setup_mean_us: list[Amount | None] = Field(default_factory=list)
+    timeline_setup_max_us: list[Amount | None] = Field(default_factory=list)
     setup_time_us: SetupTime | None = None
     #: Packet profiles: each direction by the generator's port that sends, `client` or `server`.
     directions: Mapping[str, Direction] = Field(default_factory=dict)
     #: Where threads of the testbed carry frames into a DUT in the kernel.
     link: LinkWork | None = None
     #: How late the generator ran against its schedule at worst, ms, and share of time it was late by more than 1 ms.
-    late_max_ms: float = 0
-    late_ratio: float = 0
+    late_max_ms: Real = 0
+    late_ratio: Real = 0
     #: Why the generator, not the DUT, limited this trial; empty when it did not.
     generator_limited: str = ""
 

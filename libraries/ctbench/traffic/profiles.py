@@ -1,5 +1,6 @@
 """Traffic profiles: what one connection does, or what a stateless stream is. Read from variables/profiles/*.yaml."""
 
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -17,6 +18,12 @@ IMIX = ((64, 7), (594, 4), (1518, 1))
 _NOT_FORWARDED = tuple(IPv4Network(net) for net in ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"))
 #: A trial waits for the lifetime of a connection before it counts.
 _LONGEST_LIFETIME_S = 3600
+
+
+@lru_cache(maxsize=1000)  # every record has its profile
+def _as_number(address: str) -> int:
+    """An IPv4 address as a number; `AddressValueError` where it is none."""
+    return int(IPv4Address(address))
 
 
 class Endpoints(BaseModel):
@@ -49,7 +56,7 @@ class Endpoints(BaseModel):
     @classmethod
     def _is_ipv4(cls, text: str) -> str:
         try:
-            IPv4Address(text)
+            _as_number(text)
         except AddressValueError:
             raise ValueError(f'{quoted(text)} is not an IPv4 address.\n  Expected one such as "16.0.0.1".') from None
         return text
@@ -61,8 +68,8 @@ class Endpoints(BaseModel):
                 f"client_port_min: {self.client_port_min} is above client_port_max {self.client_port_max}.\n"
                 "  Expected a range such as 1024 to 65535."
             )
-        client, clients = int(IPv4Address(self.client_ip)), self.client_ips
-        server, servers = int(IPv4Address(self.server_ip)), self.server_ips
+        client, clients = _as_number(self.client_ip), self.client_ips
+        server, servers = _as_number(self.server_ip), self.server_ips
         for key, first, count in (("client_ips", client, clients), ("server_ips", server, servers)):
             if first + count > 1 << 32:
                 raise ValueError(f"{key}: {count} addresses go beyond 255.255.255.255.\n  Expected fewer.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ctbench.report import words
+from ctbench.report import enough, words
 from ctbench.report.charts.model import LegendItem, Share, ShareChart
 from ctbench.results.record import Record
 from ctbench.sla.floors import topology_key
@@ -51,7 +51,9 @@ def _chart(one: Record, whole: float, others: Sequence[Record]) -> ShareChart:
     first = Share(words.ruleset(_YARDSTICK), 1.0, words.rate(whole, unit), "the yardstick", "yardstick")
     shares = [first]
     sure: list[Share] = []
-    for record in sorted(others, key=lambda record: -_rate(record)):
+    ordered = sorted(others, key=lambda record: -_rate(record))
+    # The dearest matter most.
+    for record in ordered[-enough.BARS :]:
         share = _rate(record) / whole
         floors = record.floors
         promised = floors.relative if (floors.relative_to or "").split("/")[1:2] == [_YARDSTICK] else None
@@ -61,7 +63,7 @@ def _chart(one: Record, whole: float, others: Sequence[Record]) -> ShareChart:
                 label=words.ruleset(record.topology.ruleset),
                 share=share,
                 text=f"{least}{words.rate(_rate(record), unit)} · {format_share(share)}",
-                hint=f"{record.test}: {least}{format_share(share)} of plain forwarding",
+                hint=f"{enough.name(record.test)}: {least}{format_share(share)} of plain forwarding",
                 style="measured unsure" if least else "measured",
                 floor=parse_share(promised.removeprefix(">=").strip()) if promised else None,
             )
@@ -71,6 +73,8 @@ def _chart(one: Record, whole: float, others: Sequence[Record]) -> ShareChart:
     if sure:
         dearest = sure[-1]
         caption = f"{caption[:-1]}; {dearest.label} leaves {format_share(dearest.share)} of that."
+    if len(ordered) > enough.BARS:
+        caption += f" Shown are the {enough.BARS} dearest of {words.thousands(len(ordered))}."
     if max(share.share for share in shares) > _MORE_THAN_ALL:
         caption += " More than 100 %: the machine was probably slower during plain forwarding, so measure again."
     legend = _LEGEND if any(share.floor for share in shares) else _LEGEND[:1]

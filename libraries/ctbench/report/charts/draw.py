@@ -198,7 +198,8 @@ def _below(drawing: Drawing, axis: Placed, bottom: float, *, words: bool) -> Non
     """Ticks below the x axis; with `words`, their values as far as they do not touch, and its name."""
     width = WIDTH - _LEFT - _RIGHT
     ticks = axis.ticks()
-    for value, text in ticks[:: _every(len(ticks))]:
+    # Words are wider than numbers.
+    for value, text in ticks[:: _every(len(ticks), 5 if axis.axis.words == "label" else 7)]:
         x = _LEFT + width * axis.place(value)
         drawing.line(x, bottom, x, bottom + 4, "axis")
         if words:
@@ -207,7 +208,7 @@ def _below(drawing: Drawing, axis: Placed, bottom: float, *, words: bool) -> Non
         drawing.text(WIDTH - _RIGHT, bottom + 34, axis.axis.name, "name", "end")
 
 
-def _every(count: int, most: int = 7) -> int:
+def _every(count: int, most: int) -> int:
     """Every how many labels are shown, so that there are at most `most`."""
     return max(1, -(-count // most))
 

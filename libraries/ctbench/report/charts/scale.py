@@ -10,6 +10,8 @@ from ctbench.units import format_count, format_ratio
 #: Of an axis of losses: the share of its length that stands for no loss at all, and the least loss after it.
 _NO_LOSS = 0.16
 _LEAST_LOSS = 1e-5
+#: Numbers beyond these are none of a measurement: a chart stays a chart with them.
+_LEAST, _MOST = 1e-12, 1e18
 #: Microseconds of each unit, the longest first.
 _UNITS = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))
 
@@ -66,9 +68,10 @@ def fit(axis: Axis, values: Sequence[float]) -> Placed:
     if axis.scale == "loss":
         return Placed(axis, 0.0, 1.0)
     if axis.scale == "log":
-        some = [value for value in values if value > 0] or [1.0]
+        some = [min(value, _MOST) for value in values if value > _LEAST] or [1.0]
         return Placed(axis, min(some) / 1.3, max(some) * 1.3)
-    high = max(values, default=0.0) or 1.0
+    high = min(max(values, default=0.0), _MOST)
+    high = high if high > _LEAST else 1.0
     if axis.words == "seconds":
         return Placed(axis, 0.0, high)
     step = nice_step(high * 1.08)

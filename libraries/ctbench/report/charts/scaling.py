@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ctbench.report import words
+from ctbench.report import enough, words
 from ctbench.report.charts.model import Bar, BarChart, Category, LegendItem
 from ctbench.report.charts.scale import three_digits
 from ctbench.report.reference import Figure, References
@@ -96,7 +96,7 @@ def _chart(group: Sequence[Record], kind: _Kind, references: References) -> BarC
         axis=kind.axis,
         labels=("CPUs", "queues"),
         legend=tuple(legend),
-        categories=tuple(categories),
+        categories=tuple(categories[: enough.BARS]),
     )
 
 
@@ -105,7 +105,7 @@ def _bar(record: Record | None, kind: _Kind) -> Bar | None:
         return None
     value = kind.rate(record)
     unsure = record.verdict == "not measured"
-    hint = f"{record.test}: {words.rate(value, kind.unit)}, {record.verdict}"
+    hint = f"{enough.name(record.test)}: {words.rate(value, kind.unit)}, {record.verdict}"
     least = "≥ " if words.at_least(record) else ""
     return Bar(value, f"{least}{three_digits(value)}", hint, "measured unsure" if unsure else "measured")
 

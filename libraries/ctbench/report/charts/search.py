@@ -1,6 +1,6 @@
 """The trials of one search: load against loss, and what a connection (or packet) waited at each load."""
 
-from ctbench.report import words
+from ctbench.report import enough, words
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
 from ctbench.report.charts.scale import loss_words
 from ctbench.results.record import Record, TrialRecord
@@ -92,7 +92,7 @@ def _times(made: TrialRecord) -> tuple[float, float, float] | None:
 def _sentence(number: int, made: TrialRecord) -> str:
     trial = made.trial
     what = f"trial {number}: {words.rate(trial.load, trial.unit)} offered, {loss_words(trial.loss_ratio)} lost"
-    return f"{what}, {made.state}{': ' + made.reason if made.reason else ''}"
+    return enough.sentence(f"{what}, {made.state}{': ' + made.reason if made.reason else ''}")
 
 
 def _loss_limit(record: Record) -> float | None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Literal
 from xml.etree import ElementTree as ET
 
+from ctbench.base.plain_text import printable
+
 Anchor = Literal["start", "middle", "end"]
 
 #: Half the size of a mark.
@@ -16,7 +18,7 @@ class Drawing:
     def __init__(self, width: float, height: float, words: str, style: str = "chart") -> None:
         """`words` says in a sentence what is drawn, for those who cannot see it."""
         box = f"0 0 {_number(width)} {_number(height)}"
-        self._root = ET.Element("svg", {"viewBox": box, "class": style, "role": "img", "aria-label": words})
+        self._root = ET.Element("svg", {"viewBox": box, "class": style, "role": "img", "aria-label": printable(words)})
 
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
         """Draw a straight line."""
@@ -31,7 +33,7 @@ class Drawing:
         """A line of text, y is that of its baseline."""
         made = self._add("text", style, x=x, y=y)
         made.set("text-anchor", anchor)
-        made.text = words
+        made.text = printable(words)
 
     def path(self, points: Sequence[tuple[float, float]], style: str) -> None:
         """A line from point to point."""
@@ -62,7 +64,7 @@ class Drawing:
 def _hint(element: ET.Element, words: str) -> None:
     """What is shown when the pointer rests on a shape."""
     if words:
-        ET.SubElement(element, "title").text = words
+        ET.SubElement(element, "title").text = printable(words)
 
 
 def _number(value: float) -> str:

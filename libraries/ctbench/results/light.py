@@ -1,0 +1,49 @@
+"""Records of a year in memory: without their trials, and what is the same in many of them held once."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic_core import to_json
+
+from ctbench.results.environment import DUT_FACTS, Reading
+from ctbench.results.record import Record
+
+#: Parts that runs have in common, beside their environment.
+_COMMON = ("topology", "profile", "floors", "thresholds", "baseline", "tags", "pool", "notes")
+
+
+class Shared(Reading):
+    """Reads many records: holds the parts that they have in common once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: dict[object, Any] = {}
+
+    def light(self, whole: Record) -> Record:
+        """The record without its trials, and of the DUT's facts only those that are known by name."""
+        environment = whole.environment
+        dut = {name: environment.dut[name] for name in DUT_FACTS if name in environment.dut}
+        common = {name: self._part(name, getattr(whole, name)) for name in _COMMON}
+        texts = {name: self._text(getattr(whole, name)) for name in ("tool_version", "run_id", "suite", "test")}
+        facts = environment.model_copy(update={"dut": dut})
+        return whole.model_copy(update={**common, **texts, "environment": facts, "trials": []})
+
+    def _part(self, name: str, part: Any) -> Any:
+        return self._parts.setdefault((name, to_json(part)), part) if part else part
+
+    def _text(self, text: str) -> Any:
+        return self._parts.setdefault(text, text)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Without looking for cycles, of which reading makes none: each look goes through all records read so far."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()

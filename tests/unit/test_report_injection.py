@@ -1,0 +1,244 @@
+"""Whatever a name, a reason or a fact holds: each file of a report stays what it is, and gives the text back."""
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ctbench.base.markdown_text import code, escaped
+from ctbench.base.plain_text import one_line, printable
+from ctbench.compare import text as compare_text
+from ctbench.compare.judge import compare
+from ctbench.compare.side import Runs
+from ctbench.report import console, enough
+from ctbench.report.comparison import comparison_html
+from ctbench.report.compose import compose
+from ctbench.report.material import Material
+from ctbench.report.write import documents
+from ctbench.results.record import Record
+from ctbench.results.store import Broken, Stored
+from ctbench.results.without_record import WithoutRecord
+
+from .simulated import made_up_record
+
+pytestmark = pytest.mark.unit
+
+OUTPUT = Path("/nowhere/run")
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</td></tr></table>",
+    "{{ 7 * 7 }}{% raw %}",
+    "]]>&amp;&#0;",
+    "\x00\x01\x1b[31m\x7f\x9b2J\r\n\t",
+    "\ufffe\uffff\U0001fffe",
+    "\u202eevil\u2028\u2029",
+    "=1+1",
+    "-3.2",
+    "+cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "\t=1",
+    "\uff1d1",
+    "a|b\\|c\n# heading\n- list",
+    "[x](javascript:alert(1)) ![y](http://z/) `code` **b** _i_ ~s~ $m$ @all",
+    "``` \n```",
+    "1. one",
+    "x" * 5000,
+]
+TEXTS = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=60))
+#: Each example makes a whole report.
+FEW = settings(max_examples=40, derandomize=True, deadline=None)
+
+
+def _record(text: str) -> Record:
+    made = made_up_record(
+        suite=f"S{text}", test=text, verdict="missed", verdict_reason=text, notes=[text], tags=[text], run_id=text
+    )
+    facts = made.environment.model_copy(
+        update={
+            "dut": {"version": text, "machine": {"cpu_model": text}},
+            "testbed": {"name": text, "description": text},
+        }
+    )
+    floors = made.floors.model_copy(update={"source": text})
+    topology = made.topology.model_copy(update={"datapath": text, "ruleset": text})
+    campaign = {"name": text, "description": text}
+    return made.model_copy(update={"environment": facts, "floors": floors, "topology": topology, "campaign": campaign})
+
+
+def _material(text: str) -> Material:
+    record = _record(text)
+    path = OUTPUT / "records" / "a.json"
+    broken = Broken(OUTPUT / "records" / (re.sub("[/\0]", "", text)[:60] or "x"), f"{printable(text)}: is no record.")
+    left = WithoutRecord(suite=text, test=text, outcome="skipped", reason=text)
+    return Material((OUTPUT,), (Stored(path, record), Stored(path, record)), (broken,), (left,))
+
+
+def _report(text: str) -> dict[str, str]:
+    material = _material(text)
+    return documents(material, compose(material, OUTPUT), OUTPUT)
+
+
+class _Tags(HTMLParser):
+    """Names of elements, of attributes and their values, in their order; and the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, tuple[str, ...]]] = []
+        self.links: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, tuple(name for name, _ in attrs)))
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def _read(html: str) -> _Tags:
+    reader = _Tags()
+    reader.feed(html)
+    reader.close()
+    return reader
+
+
+@FEW
+@given(TEXTS)
+@example("<script>alert(1)</script>")
+def test_the_page_has_the_elements_of_a_harmless_one_and_the_text(text: str) -> None:
+    page, harmless = _read(_report(text)["report.html"]), _read(_report("harmless")["report.html"])
+    names = {tag for tag, _ in harmless.tags}
+    assert {tag for tag, _ in page.tags} <= names
+    assert {each for _, some in page.tags for each in some} <= {each for _, some in harmless.tags for each in some}
+    assert all(re.match(r"(#|[A-Za-z0-9_.~%/-]*$)", link) for link in page.links), page.links
+    if text.strip():
+        shown = printable(enough.name(text))
+        assert any(" ".join(shown.split()) in " ".join(each.split()) for each in page.texts)
+    "".join(page.texts).encode()
+
+
+@FEW
+@given(TEXTS)
+def test_junit_is_well_formed_and_has_the_text(text: str) -> None:
+    root = ET.fromstring(_report(text)["junit.xml"].encode())
+    cases = {case.get("name") for case in root.iter("testcase")}
+    assert printable(text) in cases
+    assert any(each.get("message") == f"Missed: {printable(text)}" for each in root.iter("failure"))
+
+
+@FEW
+@given(TEXTS)
+def test_no_cell_of_the_csv_is_a_formula_and_numbers_stay_numbers(text: str) -> None:
+    (line,) = csv.DictReader(io.StringIO(_report(text)["results.csv"], newline=""))
+    assert line["test"] in (text, f"'{text}")
+    for name, cell in line.items():
+        number = name in ("margin_pct", "measured", "floor")
+        assert number or not cell.startswith(("=", "+", "-", "@", "\t", "\r")), (name, cell)
+    assert float(line["margin_pct"])
+
+
+def test_a_negative_number_in_the_csv_is_one() -> None:
+    record = made_up_record(margin_pct=-3.2)
+    material = Material((OUTPUT,), (Stored(OUTPUT / "records" / "a.json", record),), (), ())
+    (line,) = csv.DictReader(io.StringIO(documents(material, compose(material, OUTPUT), OUTPUT)["results.csv"]))
+    assert line["margin_pct"] == "-3.2"
+
+
+@FEW
+@given(TEXTS)
+def test_the_summary_is_json_and_has_the_text(text: str) -> None:
+    summary = json.loads(_report(text)["summary.json"].encode())
+    assert summary["tests"][0]["test"] == text
+    assert summary["without_record"][0]["reason"] == text
+
+
+@FEW
+@given(TEXTS)
+def test_the_page_for_a_merge_request_has_the_lines_of_a_harmless_one(text: str) -> None:
+    lines, harmless = (_report(each)["report.md"].splitlines() for each in (text, "harmless"))
+    assert [line[:3] for line in lines if line.startswith(("#", "|", ">"))] == [
+        line[:3] for line in harmless if line.startswith(("#", "|", ">"))
+    ]
+    without_code = [re.sub(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)", "", line.replace("<!-- -->", "")) for line in lines]
+    bare = [re.sub(r"\\.", "", line) for line in without_code]
+    assert not any("<" in line or "](" in line or "\x1b" in line for line in bare)
+    cells = {line.count("|") for line in bare if line.startswith("|")}
+    assert len(cells) <= 1
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.one_of(st.sampled_from(HOSTILE), st.text(alphabet="ab12 \\`*_[]<>|~&$#+-.=@:/w\n", max_size=12), st.text()))
+def test_escaped_text_is_that_text_once_more(text: str) -> None:
+    said = escaped(text)
+    assert "\n" not in said
+    assert re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", said.replace("<!-- -->", "")) == one_line(text)
+    assert not re.search(r"(?<!\\)(?:\\\\)*[`*_\[\]<>|~&$]", said.replace("<!-- -->", ""))
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.text(alphabet="a`|\\ ", max_size=10))
+def test_code_ends_where_it_was_meant_to(text: str) -> None:
+    said = code(text)
+    fence = re.match("`+", said)
+    assert fence and said.endswith(fence[0])
+    assert not re.search(rf"(?<!`){fence[0]}(?!`)", said[len(fence[0]) : -len(fence[0])])
+    assert not re.search(r"(?<!\\)\|", said)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.one_of(st.sampled_from(HOSTILE), st.text(st.characters())))
+def test_what_is_printable_moves_no_cursor_and_is_utf_8(text: str) -> None:
+    said = printable(text)
+    said.encode()
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", said)
+    assert printable(said) == said
+    if not re.search("[^ -~]", text):
+        assert said == text
+
+
+def test_halves_of_pairs_and_bytes_that_are_no_text_are_named() -> None:
+    assert printable("a\ud800b\udcffc") == "a\\ud800b\\xffc"
+
+
+@FEW
+@given(TEXTS)
+def test_the_console_has_a_line_where_it_had_one(text: str) -> None:
+    record = _record(text)
+    for said in (
+        console.heading(record.test, record.topology.datapath, text),
+        console.verdict_line(record),
+        console.pool_line(record),
+        console.summary([record]),
+    ):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", said)
+    assert "\n" not in console.heading(record.test, "", text)
+    assert "\n" not in console.pool_line(record)
+
+
+@FEW
+@given(TEXTS)
+def test_a_comparison_is_as_safe(text: str) -> None:
+    stored = (Stored(OUTPUT / "records" / "a.json", _record(text)),)
+    found, harmless = (
+        compare(side, side)
+        for side in (
+            Runs(text, (OUTPUT,), stored, (Broken(OUTPUT, printable(text)),)),
+            Runs("a", (OUTPUT,), (Stored(OUTPUT / "records" / "a.json", _record("harmless")),), (Broken(OUTPUT, "b"),)),
+        )
+    )
+    page, other = _read(comparison_html(found, OUTPUT)), _read(comparison_html(harmless, OUTPUT))
+    assert {tag for tag, _ in page.tags} <= {tag for tag, _ in other.tags}
+    said = compare_text.markdown(found)
+    bare = [re.sub(r"\\.", "", line.replace("<!-- -->", "")) for line in said.splitlines() if line[:2] != "> "]
+    assert not any("<" in line.replace("p < 0.01", "") or "](" in line for line in bare)
+    json.loads(found.model_dump_json())
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", printable(compare_text.console(found)))

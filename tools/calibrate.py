@@ -1,7 +1,6 @@
 """`./run calibrate`: measures this machine a few times and writes an SLA file with floors that suit it."""
 
 import argparse
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.exit_status import ExitStatus
+from ctbench.hosts.child import run_child
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.sla.calibration import sla_file
@@ -44,7 +44,7 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
     argv = [sys.executable, str(ROOT / "tools" / "sla.py"), "--outputdir", str(folder)]
     argv += [part for variable in variables for part in ("-v", variable)]
     argv += [part for tag in options.include for part in ("--include", tag)]
-    status = subprocess.run(argv, check=False).returncode
+    status = run_child(argv)
     if status not in (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED):
         raise SystemExit(status)
 

@@ -68,7 +68,7 @@ class Run:
         # PYTHONPATH is pytest's own business here, and would hide that a suite does not find its library.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         environment |= {"CTBENCH_MARK": self.mark, "TMPDIR": str(self.temporary)}
-        if str(self.folder / "tools" / "sla.py") in self.command:
+        if any(part.startswith(str(self.folder / "tools")) for part in self.command):
             environment["PYTHONPATH"] = str(ROOT / "libraries")  # as ./run does
         with self.console.open("wb") as console, self.complaints.open("wb") as complaints:
             self.popen = subprocess.Popen(

@@ -148,7 +148,7 @@ class _Watch(threading.Thread):
                     print(console.pool_line(from_json(path.read_text(encoding="utf-8"), str(path))), flush=True)
 
 
-def run(members: Sequence[Member], output: Path, arguments: Sequence[str]) -> int:
+def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str = "") -> int:
     """Run what `arguments` select on the testbeds of the pool; returns what Robot Framework would, by itself.
 
     Records land in `output`; so do pabot's merged output.xml and log, and in numbered parts, one for each process, what
@@ -161,7 +161,7 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str]) -> in
         return ROBOT_INVALID_DATA
     order = output / _ORDER
     order.write_text("".join(f"--suite {name}\n" for name in selection.suites), encoding="utf-8")
-    run_id = new_run_id()
+    run_id = run_id or new_run_id()
     server = RobotRemoteServer(ValueSets(members, output, run_id), port=0, serve=False)
     uri = f"127.0.0.1:{server.activate()}"
     # In a thread and not in a process, as pabot would have it: then it cannot outlive us.

@@ -1,0 +1,1 @@
+"""An acceptance run: what it was asked for, and how far it got."""

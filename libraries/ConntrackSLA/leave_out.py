@@ -32,6 +32,8 @@ class LeaveOut(SuiteVisitor):  # type: ignore[misc] # robot has no types for myp
         """Remove tests."""
         if self._uppermost is None:
             self._uppermost = suite.full_name
+            # Of several files it is made of the names of those that are left: the records have that of all.
+            suite.name = suite.name
         kept = []
         for test in suite.tests:
             name = below(suite.full_name, self._uppermost), test.name

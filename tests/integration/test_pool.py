@@ -38,8 +38,8 @@ def starter(folder: Path) -> tuple[Start, list[Run]]:
     def start(*options: str, testbeds: int = 2) -> Run:
         place = folder / str(len(runs))
         (place / "tools").mkdir(parents=True)
-        for name in ("sla.py", "pool.py"):  # results/latest of their checkout is the developer's
-            shutil.copy(ROOT / "tools" / name, place / "tools")
+        for path in (ROOT / "tools").glob("*.py"):  # results/latest of their checkout is the developer's
+            shutil.copy(path, place / "tools")
         chosen = ["--testbeds", ",".join([str(testbed)] * testbeds)] if testbeds else ["-v", f"TESTBED:{testbed}"]
         where = ["--outputdir", str(place / "output"), "-v", f"SLA:{HERE / 'floors.yaml'}", *chosen]
         runs.append(Run([sys.executable, str(place / "tools" / "sla.py"), *where, *options, str(SUITES)], place))

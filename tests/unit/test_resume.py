@@ -175,6 +175,15 @@ def test_tests_of_one_name_are_as_many_as_they_are(checkout: Path) -> None:
     assert [name for name, _, _ in shown(folder)] == [f"Night.1.First.{name}" for name in ("Same",) * 3 + ("Stop",)]
 
 
+def test_several_files_keep_the_name_that_they_have_together(checkout: Path) -> None:
+    assert sla.main(["--console", "none", "suites/01__first.robot", "suites/02__second.robot"]) == 1
+    folder = (checkout / "results" / "latest").resolve()
+    (folder / "records" / "first-second-first.two.json").unlink()
+    assert resume("suites/02__second.robot", str(checkout / "suites" / "01__first.robot")) == 1
+    assert {name.partition(".")[0] for name in measured(folder)} == {"First & Second"}
+    assert len(shown(folder)) == 5
+
+
 def test_records_of_an_older_run_in_the_same_folder_are_not_counted(checkout: Path) -> None:
     where = ["--console", "none", "--outputdir", "out"]
     assert sla.main([*where, "suites/01__first.robot"]) == 1

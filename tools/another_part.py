@@ -1,7 +1,8 @@
 """Another part of a run that was stopped: `./run sla --resume RUN`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from robot.conf import RobotSettings
@@ -37,7 +38,8 @@ class Part:
             raise ConfigError(f"--resume: {str(error).rstrip('.')}.\n  Expected the suites of the run.") from None
         self._keys = [(test.parent.full_name, test.name) for test in self._selected.all_tests]
         self._earlier = frozenset(earlier)
-        stored, broken = own_records(folder, earlier)
+        with _writing(folder):
+            stored, broken = own_records(folder, earlier)
         for each in broken:
             print(f"run: {each}", file=sys.stderr)
         #: Of the parts before this one.
@@ -45,6 +47,9 @@ class Part:
         require_same_profiles(self.records)
         #: The tests that have none.
         self.left = left(self._keys, self.records)
+        gone = sorted({test for suite, test in map(key, self.records) if (suite, test) not in self._keys})
+        if gone:
+            print(f"run: The suites have no test {', '.join(gone)} any more: its record counts.", file=sys.stderr)
         self._settings = RobotSettings({"outputdir": str(folder)})
 
     @property
@@ -66,9 +71,10 @@ class Part:
         self._settings = RobotSettings(RobotFramework().parse_arguments(list(arguments))[0])
         if not self.left:
             return list(arguments)
-        set_aside(self._folder, self._settings)
         uppermost, listed = self._selected.full_name, self._folder / MEASURED
-        write_list([(below(suite, uppermost), test) for suite, test in map(key, self.records)], listed)
+        with _writing(self._folder):
+            set_aside(self._folder, self._settings)
+            write_list([(below(suite, uppermost), test) for suite, test in map(key, self.records)], listed)
         options, suites = arguments[: -self._suites], arguments[-self._suites :]
         # The last one: those of the user may give tests the names that they have in their records.
         return [*options, "--prerunmodifier", f"ConntrackSLA.leave_out.LeaveOut;{listed}", *suites]
@@ -93,3 +99,15 @@ class Part:
                 return found
             set_aside(self._folder, self._settings)
         return write_whole(self._folder, self._settings, self._selected, records)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """A folder that cannot be written is one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"--resume: {folder} cannot be written ({error.strerror}).\n  Expected a folder of your own, on a disk "
+            "with space left."
+        ) from None

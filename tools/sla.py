@@ -309,15 +309,12 @@ def resume(given: CommandLine, name: str) -> int:
         if differing := list(differences(asked.inputs, inputs_of(command, testbeds))):
             expected = "  Expected what the run began with; a new run measures all with what is there now."
             raise ConfigError("\n".join([f"--resume {name}: {differing[0]}", *differing[1:], expected]))
-        try:
-            part = Part(folder, command.arguments, asked.earlier, len(command.suites))
-            print(part.sentence, flush=True)
-            members = make_pool(testbeds, usable_cores()) if command.testbeds else []
-            for _, testbed in testbeds if part.left else ():
-                preflight.check_machine(testbed)
-            return run(command, prepare(command), members, asked.run_id, part)
-        except OSError as error:
-            raise ConfigError(f"The results cannot be written to {error.filename} ({error.strerror}).") from None
+        part = Part(folder, command.arguments, asked.earlier, len(command.suites))
+        print(part.sentence, flush=True)
+        members = make_pool(testbeds, usable_cores()) if command.testbeds else []
+        for _, testbed in testbeds if part.left else ():
+            preflight.check_machine(testbed)
+        return run(command, prepare(command), members, asked.run_id, part)
 
 
 def main(arguments: Sequence[str]) -> int:

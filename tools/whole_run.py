@@ -65,11 +65,13 @@ def write_whole(output: Path, settings: RobotSettings, selected: TestSuite, reco
     if path is None:
         return None
     last = [path] if path.exists() else []
-    parts = [part for part in map(_read, [*_outputs(output), *last]) if part]
+    parts = [each for each in map(_read, [*_outputs(output), *last]) if each]
     whole = Result(suite=_Whole(parts, records).suite(selected), rpa=bool(settings.rpa), generator="Robot")
-    for part in parts:
-        whole.errors.add(part.errors)
-    whole.save(path)
+    for each in parts:
+        whole.errors.add(each.errors)
+    part = path.with_name(f".part-{path.name}")
+    whole.save(part)
+    part.replace(path)
     # Read once more: that is what Robot Framework itself writes its log from.
     ResultWriter(str(path)).write_results(settings.get_rebot_settings())
     return int(whole.return_code)

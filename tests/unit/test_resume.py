@@ -269,9 +269,11 @@ def test_a_file_that_says_something_else_now_is_refused(checkout: Path, capsys: 
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        ("nope", "--resume nope: no such run."),
-        ("", "--resume (empty): no such run."),
+        ("nope", '--resume "nope": no such run.'),
+        ("", '--resume "": no such run.'),
         ("x" * 5000, ": no such run."),
+        ("~nosuchuser/x", '--resume "~nosuchuser/x": no such run.'),
+        ("a\0b", ": no such run."),
         ("suites", "has no asked-for.json, which says what was asked for."),
         ("torn", "asked-for.json: the file: "),
     ],
@@ -283,6 +285,27 @@ def test_what_is_no_run_is_one_sentence(
     (checkout / "torn" / "asked-for.json").write_text('{"schema_version": 1, ')
     assert resume(run=run) == 4
     assert said in capsys.readouterr().err
+
+
+def test_a_folder_of_somebody_else_is_one_sentence(
+    stopped: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("another_part.set_aside", refuse)  # root may write everywhere
+    assert resume() == 4
+    assert f"--resume: {stopped} cannot be written (Permission denied)." in capsys.readouterr().err
+
+
+def test_a_record_of_a_test_that_is_gone_counts_and_is_named(
+    stopped: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "suites" / "01__first.robot").write_text(FIRST.replace("Two", "Renamed").replace("missed", "met"))
+    assert resume() == 1
+    said = capsys.readouterr()
+    assert "run: The suites have no test Two any more: its record counts." in said.err
+    assert "1 of 5 tests have a record; measuring 4." in said.out
 
 
 def test_without_a_value_the_option_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from ctbench import __version__
 from ctbench.errors import ConfigError
+from ctbench.units import quoted
 
 #: In the output folder of a run, beside `records/`.
 ASKED_FOR_FILE = "asked-for.json"
@@ -79,15 +80,17 @@ def read(output: Path) -> AskedFor:
 
 def find(results: Path, name: str) -> Path:
     """The folder of the run that `--resume` names: one of `results`, `latest` among them, or a path."""
-    found = [place for place in (Path(name).expanduser(), results / name) if name and os.path.isdir(place)]  # noqa: PTH112
+    # pathlib raises where there is no such user, and where a name is too long.
+    places = [str(results / name), os.path.expanduser(name)] if name else []  # noqa: PTH111
+    found = [place for place in places if os.path.isdir(place)]  # noqa: PTH112
     if not found:
         known = sorted(path.parent.name for path in results.glob(f"*/{ASKED_FOR_FILE}") if not path.parent.is_symlink())
         newest = f" The newest one is {known[-1]}." if known else ""
         raise ConfigError(
-            f"--resume {name or '(empty)'}: no such run.\n  Expected latest, a folder of {results}, or the path of "
-            f"one.{newest}"
+            f"--resume {quoted(name)}: no such run.\n  Expected latest, a folder of {results}, or the path of one."
+            f"{newest}"
         )
-    return found[0].resolve()
+    return Path(found[0]).resolve()
 
 
 def stop_sentence(output: Path) -> str:
@@ -103,7 +106,10 @@ def stop_sentence(output: Path) -> str:
 def claimed(output: Path) -> Iterator[None]:
     """Keep the folder of a run for this process; the kernel gives it back however this process ends. `ConfigError`
     where another process measures into it."""
-    descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(f"{output}: {error.strerror}.\n  Expected a folder that you may read and write.") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,7 +14,7 @@ from ctbench.errors import ConfigError
 from ctbench.exit_status import Stamps, record_stamps
 from ctbench.report import console
 from ctbench.results.record import Record
-from ctbench.run.progress import key, left, own_records, require_same_profiles
+from ctbench.run.progress import key, left, own_records, put_aside, require_same_profiles
 from pool import selected_suite
 from whole_run import is_whole, set_aside, write_whole
 
@@ -27,10 +27,11 @@ ROBOT_MOST_FAILED = 250
 class Part:
     """What is left of a run, and how it becomes one with what was before."""
 
-    def __init__(self, folder: Path, arguments: Sequence[str], earlier: Sequence[str], suites: int) -> None:
+    def __init__(self, folder: Path, arguments: Sequence[str], earlier: Sequence[str], suites: int, here: Path) -> None:
         """`arguments`: of Robot Framework, the last ones of which are as many `suites`; `earlier`: names of records
-        that are of another run. Raises `ConfigError` where the arguments select nothing, or a profile is another one
-        now."""
+        that are of another run; `here`: the folder that the user is in. Raises `ConfigError` where the arguments select
+        nothing, or a profile is another one now."""
+        self.here = here
         self._folder, self._suites = folder, suites
         try:
             self._selected = selected_suite(arguments)
@@ -39,11 +40,10 @@ class Part:
         self._keys = [(test.parent.full_name, test.name) for test in self._selected.all_tests]
         self._earlier = frozenset(earlier)
         with _writing(folder):
-            stored, broken = own_records(folder, earlier)
-        for each in broken:
-            print(f"run: {each}", file=sys.stderr)
+            for each in put_aside(folder, earlier):
+                print(f"run: {each}", file=sys.stderr)
         #: Of the parts before this one.
-        self.records = [each.record for each in stored]
+        self.records = [each.record for each in own_records(folder, earlier)]
         require_same_profiles(self.records)
         #: The tests that have none.
         self.left = left(self._keys, self.records)
@@ -83,7 +83,7 @@ class Part:
         """Put the parts together; returns Robot Framework's return code for the whole, and its `status` for this part
         where that says that something went wrong."""
         (self._folder / MEASURED).unlink(missing_ok=True)
-        records = [each.record for each in own_records(self._folder, self._earlier)[0]]
+        records = [each.record for each in own_records(self._folder, self._earlier)]
         try:
             found = self._put_together(records)
         except (OSError, DataError) as error:

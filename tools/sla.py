@@ -221,7 +221,7 @@ def run(
         report(folder, chosen_files(command.assignments).get("reference"))
         print(sentence(status, verdicts))
     if signals:
-        print(stop_sentence(folder))
+        print(stop_sentence(folder, part.here if part else Path.cwd()))
     return 128 + signals[0] if signals else status
 
 
@@ -296,7 +296,7 @@ def resume(given: CommandLine, name: str) -> int:
     # It brings pabot, which few runs need.
     from another_part import Part  # noqa: PLC0415
 
-    folder = find(results_root(), name)
+    folder, here = find(results_root(), name), Path.cwd()
     with claimed(folder):
         asked = read_asked_for(folder)
         named = given.suites if given.names_suites else ()
@@ -309,7 +309,7 @@ def resume(given: CommandLine, name: str) -> int:
         if differing := list(differences(asked.inputs, inputs_of(command, testbeds))):
             expected = "  Expected what the run began with; a new run measures all with what is there now."
             raise ConfigError("\n".join([f"--resume {name}: {differing[0]}", *differing[1:], expected]))
-        part = Part(folder, command.arguments, asked.earlier, len(command.suites))
+        part = Part(folder, command.arguments, asked.earlier, len(command.suites), here)
         print(part.sentence, flush=True)
         members = make_pool(testbeds, usable_cores()) if command.testbeds else []
         for _, testbed in testbeds if part.left else ():

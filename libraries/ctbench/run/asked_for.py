@@ -93,11 +93,10 @@ def find(results: Path, name: str) -> Path:
     return Path(found[0]).resolve()
 
 
-def stop_sentence(output: Path) -> str:
-    """How the run of a folder goes on; empty where it cannot."""
+def stop_sentence(output: Path, here: Path) -> str:
+    """How the run of a folder goes on, for a user who is `here`; empty where it cannot."""
     if not (output / ASKED_FOR_FILE).is_file():
         return ""
-    here = Path.cwd()
     shown = output.relative_to(here) if output.is_relative_to(here) and output != here else output
     return f"To go on: ./run sla --resume {shlex.quote(str(shown))}"
 

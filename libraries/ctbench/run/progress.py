@@ -13,19 +13,24 @@ from ctbench.traffic.profiles import load_profile
 TestKey = tuple[str, str]
 
 
-def own_records(output: Path, earlier: Iterable[str]) -> tuple[list[Stored], list[str]]:
-    """The records of a run that goes on, and a sentence for each file that was none: it is put aside, so that its test
-    is measured again and nothing counts it. `earlier`: names of the files of another run in this folder."""
+def own_records(output: Path, earlier: Iterable[str]) -> list[Stored]:
+    """The records of a run, oldest first. `earlier`: names of the files of another run in this folder."""
+    others = set(earlier)
+    return [each for each in read_stored(output)[0] if each.path.name not in others]
+
+
+def put_aside(output: Path, earlier: Iterable[str]) -> list[str]:
+    """Rename the files of a run that are no records, so that their tests are measured again and nothing counts them;
+    returns a sentence for each."""
     others, said = set(earlier), []
-    stored, broken = read_stored(output)
-    for each in broken:
+    for each in read_stored(output)[1]:
         if each.path.name not in others:
             aside = _free(each.path.with_name(f"{each.path.name}.broken"))
             each.path.rename(aside)
             said.append(f"{each.reason}\n  It is now called {aside.name}, and its test is measured again.")
     for part in (output / "records").glob("*.tmp"):  # of a record that was being written
         part.unlink()
-    return [each for each in stored if each.path.name not in others], said
+    return said
 
 
 def _free(path: Path) -> Path:

@@ -9,12 +9,11 @@ from robot.conf import RobotSettings
 from robot.errors import DataError
 from robot.run import RobotFramework
 
-from ConntrackSLA.leave_out import below, write_list
 from ctbench.errors import ConfigError
 from ctbench.exit_status import Stamps, record_stamps
 from ctbench.report import console
 from ctbench.results.record import Record
-from ctbench.run.progress import key, left, own_records, put_aside, require_same_profiles
+from ctbench.run.progress import key, left, own_records, put_aside, require_same_profiles, write_list
 from pool import selected_suite
 from whole_run import is_whole, set_aside, write_whole
 
@@ -74,7 +73,7 @@ class Part:
         uppermost, listed = self._selected.full_name, self._folder / MEASURED
         with _writing(self._folder):
             set_aside(self._folder, self._settings)
-            write_list([(below(suite, uppermost), test) for suite, test in map(key, self.records)], listed)
+            write_list(map(key, self.records), uppermost, listed)
         options, suites = arguments[: -self._suites], arguments[-self._suites :]
         # The last one: those of the user may give tests the names that they have in their records.
         return [*options, "--prerunmodifier", f"ConntrackSLA.leave_out.LeaveOut;{listed}", *suites]

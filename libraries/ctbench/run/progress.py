@@ -1,5 +1,6 @@
 """How far a run got: which of its tests have a record."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -71,3 +72,18 @@ def left(selected: Sequence[TestKey], records: Sequence[Record]) -> list[TestKey
         else:
             found.append(test)
     return found
+
+
+def below(suite: str, uppermost: str) -> str:
+    """A suite's full name without that of the uppermost suite, which `--name` changes."""
+    return suite[len(uppermost) :].lstrip(".")
+
+
+def write_list(tests: Iterable[TestKey], uppermost: str, path: Path) -> None:
+    """Write tests down for another process, each by its suite below the `uppermost` one, and its name."""
+    path.write_text(json.dumps([(below(suite, uppermost), test) for suite, test in tests]) + "\n", encoding="utf-8")
+
+
+def read_list(path: Path) -> list[TestKey]:
+    """What `write_list` wrote."""
+    return [(suite, test) for suite, test in json.loads(path.read_text(encoding="utf-8"))]

@@ -2,8 +2,6 @@
 
 import argparse
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,13 +12,14 @@ from robot.errors import DataError
 from ctbench.base.plain_text import printable
 from ctbench.cli.boundary import enter
 from ctbench.compare import text
+from ctbench.compare.installations import check_side
 from ctbench.compare.interleave import STATUS_FILE, Role, Turn, installation, turns, write_testbed
 from ctbench.compare.judge import ALPHA, LEAST_DIFFERENCE, compare
 from ctbench.compare.likeness import only_alike
-from ctbench.compare.side import read_runs
-from ctbench.config import load
+from ctbench.compare.side import read_runs, require_runs
 from ctbench.errors import ConfigError, CtbenchError
 from ctbench.exit_status import ExitStatus
+from ctbench.hosts.child import run_child
 from ctbench.report.beside import as_text
 from ctbench.report.comparison import PAGE, write_comparison
 from ctbench.report.reference import read_references
@@ -29,8 +28,10 @@ from ctbench.report.write import write_reports
 from ctbench.results.comparison import Comparison
 from ctbench.results.published import is_published
 from ctbench.results.statistics import needed_samples
+from ctbench.run_settings import Settings
 from ctbench.testbed_config import TestbedConfig
 from ctbench.units import parse_ratio, parse_whole, write_ratio
+from selection import selected_suite
 from sla import ROOT, chosen_files, parse, results_root
 
 #: Nobody waits for more: four runs each, of minutes.
@@ -104,10 +105,12 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
     if options.installations:
         stopped = measure(options, rest, output)
         sides = [str(output / role) for role in ("base", "candidate")]
-        if stopped and not all(Path(side).exists() for side in sides):
+        if stopped and not all(any(Path(side).glob("*/records/*.json")) for side in sides):
             return stopped
     else:
         sides = list(_sides(rest))
+        for side in sides:
+            require_runs(side)
     base, candidate = (read_runs(side) for side in sides)
     if options.only_alike:
         base = only_alike(base, candidate)
@@ -178,7 +181,8 @@ def measure(options: argparse.Namespace, rest: Sequence[str], output: Path) -> i
     except ValueError as error:
         raise ConfigError(f"--rounds: {error}") from None
     chosen = ["-v", f"CAMPAIGN:{options.campaign}", "-v", f"SLA:{options.sla}", *_for_robot(rest)]
-    files = _testbed_files(options.testbed, prefixes, output)
+    testbed = _check(options, chosen, prefixes)
+    files = _testbed_files(testbed, prefixes, output)
     plan = list(turns(output, rounds))
     for turn in plan:
         if turn.done:
@@ -186,16 +190,17 @@ def measure(options: argparse.Namespace, rest: Sequence[str], output: Path) -> i
         print(f"compare: run {turn.number} of {len(plan)}: {turn.role}, {prefixes[turn.role]}", flush=True)
         turn.make_way()
         turn.folder.mkdir(parents=True)
-        ended = _wait_for(
+        ended = run_child(
             [sys.executable, str(ROOT / "tools" / "enter.py"), "sla", "--outputdir", str(turn.folder),
              "-v", f"TESTBED:{files[turn.role]}", *chosen]
         )  # fmt: skip
         if ended not in _GOES_ON:
+            complete = sum(each.done for each in plan)
             print(
-                f"compare: run {turn.number} ended with status {ended}. To go on: the same command with",
+                f"compare: run {turn.number} ended with status {ended}. {complete} of {len(plan)} runs are complete, "
+                f"in {output}. To go on: the same command with\n  --outputdir {output}",
                 file=sys.stderr,
             )
-            print(f"  --outputdir {output}", file=sys.stderr)
             return ended
         (turn.folder / STATUS_FILE).write_text(f"{ended}\n", encoding="utf-8")
         if turn.number == 1:
@@ -213,8 +218,20 @@ def _for_robot(rest: Sequence[str]) -> list[str]:
     return list(rest) if given else [*rest, "--include", "ovs-dpdk"]
 
 
-def _testbed_files(name: str, prefixes: dict[Role, str], output: Path) -> dict[Role, Path]:
-    testbed = load("testbeds", name, TestbedConfig)
+def _check(options: argparse.Namespace, chosen: Sequence[str], prefixes: dict[Role, str]) -> TestbedConfig:
+    """The testbed, once it is known that both installations can be measured on it and that there is a test to do it
+    with: the second one's turn comes late."""
+    testbed = Settings.load(options.testbed, options.campaign, options.sla).testbed
+    try:
+        selected_suite(parse(chosen, ROOT / "suites").arguments)
+    except DataError as error:
+        raise ConfigError(f"{str(error).rstrip('.')}.\n  Expected suites and tags of at least one test.") from None
+    for role, prefix in prefixes.items():
+        check_side(role, prefix, testbed)
+    return testbed
+
+
+def _testbed_files(testbed: TestbedConfig, prefixes: dict[Role, str], output: Path) -> dict[Role, Path]:
     files = {role: output / f"{role}.yaml" for role in prefixes}
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -225,20 +242,6 @@ def _testbed_files(name: str, prefixes: dict[Role, str], output: Path) -> dict[R
             f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir."
         ) from None
     return files
-
-
-def _wait_for(argv: Sequence[str]) -> int:
-    """Run to the end. Ctrl-C reaches the run as well, which then takes its testbed down: that is waited for."""
-    process = subprocess.Popen(argv)
-    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-    try:
-        while True:
-            try:
-                return process.wait()
-            except KeyboardInterrupt:
-                continue
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _say_what_is_needed(first: Turn, rounds: int) -> None:

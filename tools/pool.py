@@ -120,7 +120,7 @@ class _Watch(threading.Thread):
                     print(console.pool_line(read_whole(path)), flush=True)
 
 
-def run(members: Sequence[Member], output: Path, arguments: Sequence[str]) -> int:
+def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str = "") -> int:
     """Run what `arguments` select on the testbeds of the pool; returns what Robot Framework would, by itself.
 
     Records land in `output`; so do pabot's merged output.xml and log, and in numbered parts, one for each process, what
@@ -131,7 +131,7 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str]) -> in
     except DataError as error:
         print(f"[ ERROR ] {error}", file=sys.stderr)
         return ROBOT_INVALID_DATA
-    run_id = new_run_id()
+    run_id = run_id or new_run_id()
     offered = [Share(each.name, each.testbed, each.cpus, run_id, str(output)) for each in members]
     with _own_folder(output) as folder:
         shares = Shares(folder / _SHARES)

@@ -8,11 +8,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from robot.errors import DataError, Information
 from robot.run import RobotFramework
@@ -26,14 +27,22 @@ from ctbench.errors import ConfigError, CtbenchError, OutputError
 from ctbench.exit_status import MISTAKES_FILE, ExitStatus, exit_status, read_verdicts, record_stamps, sentence
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
+from ctbench.pool_run import new_run_id
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
 from ctbench.results.without_record import WITHOUT_RECORD_FILE
+from ctbench.run.asked_for import AskedFor, claimed, find, stop_sentence
+from ctbench.run.asked_for import read as read_asked_for
+from ctbench.run.command_line import absolute, goes_on_with, kept_options
+from ctbench.run.inputs import differences, read_inputs
 from ctbench.run_settings import Settings
 from ctbench.testbed_config import TestbedConfig
 from ctbench.testbed_pool import Member, make_pool, split_names
 from robot_run import RobotRun
 from selection import argument_files_replaced, selected_suite
+
+if TYPE_CHECKING:
+    from another_part import Part
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Robot Framework's own report, whose usual name is that of the SLA report.
@@ -52,6 +61,11 @@ class CommandLine:
     names_suites: bool
     #: Where several testbeds are to measure side by side: their names.
     testbeds: tuple[str, ...] = ()
+    #: Robot Framework's options by their long names, and the suites.
+    options: Mapping[str, Any] = field(default_factory=dict)
+    suites: tuple[str, ...] = ()
+    #: The run that is to go on, as it was named.
+    resume: str | None = None
 
 
 def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
@@ -61,7 +75,8 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     DataError (wrong usage) and Information (`--help`, `--version`), as the parser does; `ConfigError` for a pool that
     is none.
     """
-    complete, testbeds = _take_testbeds(argument_files_replaced(arguments))
+    complete, testbeds = _take("--testbeds", argument_files_replaced(arguments))
+    complete, resume = _take("--resume", complete)
     parser, names_suites = RobotFramework(), True
     try:
         options, suites = parser.parse_arguments(complete)
@@ -83,19 +98,22 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
         dry_run=bool(options.get("dryrun")),
         names_suites=names_suites,
         testbeds=tuple(split_names(testbeds)) if testbeds is not None else (),
+        options=options,
+        suites=tuple(suites),
+        resume=resume,
     )
 
 
-def _take_testbeds(arguments: list[str]) -> tuple[list[str], str | None]:
-    """The arguments without `--testbeds a,b`, and what it names; the last one counts, as with Robot's options."""
+def _take(option: str, arguments: Sequence[str]) -> tuple[list[str], str | None]:
+    """The arguments without an option of our own, and its value; the last one counts, as with Robot's options."""
     rest, found = [], None
     waiting = iter(arguments)
     for argument in waiting:
         name, assigned, value = argument.partition("=")
-        if name != "--testbeds":
+        if name != option:
             rest.append(argument)
         elif (found := value if assigned else next(waiting, None)) is None:
-            raise DataError("option --testbeds requires argument")
+            raise DataError(f"option {option} requires argument")
     return rest, found
 
 
@@ -217,25 +235,32 @@ def check_selection(command: CommandLine) -> None:
     check_names(command.assignments, [test.source for test in suite.all_tests], ROOT / "suites")
 
 
-def run(command: CommandLine, folder: Path, members: Sequence[Member] = ()) -> int:
-    """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it. A signal that stopped it
-    is this run's exit status."""
+def run(
+    command: CommandLine, folder: Path, members: Sequence[Member] = (), run_id: str = "", part: "Part | None" = None
+) -> int:
+    """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it: of the whole run, where
+    this is another `part` of it. A signal that stopped it is this run's exit status."""
     records = folder / "records"
     watched, robot = WatchedFolder(folder), RobotRun()
-    before = record_stamps(records)
+    before = part.before if part else record_stamps(records)
     mistakes = folder / MISTAKES_FILE
-    for left in (mistakes, folder / WITHOUT_RECORD_FILE):  # those of an older run
-        left.unlink(missing_ok=True)
+    # report.html is ours; an option of the user comes later and wins.
+    arguments = ["--outputdir", str(folder), "--report", ROBOT_REPORT, *command.arguments]
+    if part:
+        arguments = part.begin(arguments)
+    else:
+        for left in (mistakes, folder / WITHOUT_RECORD_FILE):  # those of an older run
+            left.unlink(missing_ok=True)
     heard, said = socket.socketpair()
     heard.setblocking(False)
     said.setblocking(False)
     # Robot handles signals itself and tells nobody; Python also notes the number of each signal here.
     signal.set_wakeup_fd(said.fileno(), warn_on_full_buffer=False)
-    # report.html is ours; an option of the user comes later and wins.
-    arguments = ["--outputdir", str(folder), "--report", ROBOT_REPORT, *command.arguments]
-    robot_rc = _run_pool(members, folder, arguments) if members else robot.run(arguments)
+    robot_rc = 0 if part and not part.left else _run_robot(robot, members, folder, arguments, run_id)
     signal.set_wakeup_fd(-1)
     signals = _received(heard)
+    if part:
+        robot_rc = part.end(robot_rc)
 
     verdicts = read_verdicts(records, before)
     for problem in verdicts.broken:
@@ -251,14 +276,18 @@ def run(command: CommandLine, folder: Path, members: Sequence[Member] = ()) -> i
         if not report(folder, chosen_files(command.assignments).get("reference")) and status == ExitStatus.MET:
             status = ExitStatus.OUTPUT
         print(sentence(status, verdicts))
+    if signals:
+        print(stop_sentence(folder, part.here if part else Path.cwd()))
     return 128 + signals[0] if signals else status
 
 
-def _run_pool(members: Sequence[Member], folder: Path, arguments: Sequence[str]) -> int:
+def _run_robot(robot: RobotRun, members: Sequence[Member], folder: Path, arguments: Sequence[str], run_id: str) -> int:
+    if not members:
+        return robot.run(["--variable", f"RUN_ID:{run_id}", *arguments])
     # It brings pabot, which few runs need.
     import pool  # noqa: PLC0415
 
-    return pool.run(members, folder, arguments)
+    return pool.run(members, folder, arguments, run_id)
 
 
 def report(folder: Path, reference: str | None) -> bool:
@@ -284,20 +313,76 @@ def _received(heard: socket.socket) -> bytes:
     return bytes(number for number in numbers if number in boundary.STOP_SIGNALS)
 
 
+def asked_for(command: CommandLine, testbeds: Sequence[tuple[str, TestbedConfig]], folder: Path) -> AskedFor:
+    """What a run that begins now is asked for."""
+    return AskedFor(
+        run_id=new_run_id(),
+        folder=str(Path.cwd()),
+        options=kept_options(command.options),
+        suites=absolute(command.suites) if command.names_suites else [],
+        testbeds=list(command.testbeds),
+        inputs=inputs_of(command, testbeds),
+        earlier=[path.name for path in record_stamps(folder / "records")],
+    )
+
+
+def inputs_of(command: CommandLine, testbeds: Sequence[tuple[str, TestbedConfig]]) -> dict[str, Any]:
+    """What has to be the same in all parts of a run."""
+    return read_inputs([testbed for _, testbed in testbeds], chosen_files(command.assignments))
+
+
+def begin(command: CommandLine) -> int:
+    """A new run, in a folder that keeps what it was asked for."""
+    testbeds = read_testbeds(command)
+    check_packages()
+    # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
+    if not command.dry_run:
+        for _, testbed in testbeds:
+            preflight.check_machine(testbed)
+    check_selection(command)
+    members = make_pool(testbeds, usable_cores()) if command.testbeds else []
+    folder = prepare(command)
+    if command.dry_run:
+        return run(command, folder)
+    with claimed(folder):
+        asked = asked_for(command, testbeds, folder)
+        asked.write(folder)
+        return run(command, folder, members, asked.run_id)
+
+
+def resume(given: CommandLine, name: str) -> int:
+    """Go on with the run `name`, which was stopped: measure what has no record yet, and report the whole."""
+    # It brings pabot, which few runs need.
+    from another_part import Part  # noqa: PLC0415
+
+    folder, here = find(results_root(), name), Path.cwd()
+    with claimed(folder):
+        asked = read_asked_for(folder)
+        named = given.suites if given.names_suites else ()
+        arguments = goes_on_with(asked, folder, given.options, named, given.testbeds)
+        os.environ.pop("ROBOT_OPTIONS", None)  # they are among what was asked for
+        with suppress(OSError):
+            os.chdir(asked.folder)
+        command = parse(arguments, ROOT / "suites")
+        testbeds = read_testbeds(command)
+        check_packages()
+        if differing := list(differences(asked.inputs, inputs_of(command, testbeds))):
+            expected = "  Expected what the run began with; a new run measures all with what is there now."
+            raise ConfigError("\n".join([f"--resume {name}: {differing[0]}", *differing[1:], expected]))
+        part = Part(folder, command.arguments, asked.earlier, len(command.suites), here)
+        print(part.sentence, flush=True)
+        members = make_pool(testbeds, usable_cores()) if command.testbeds else []
+        for _, testbed in testbeds if part.left else ():
+            preflight.check_machine(testbed)
+        return run(command, prepare(command), members, asked.run_id, part)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments, ROOT / "suites")
         check_forms(command.assignments)
-        testbeds = read_testbeds(command)
-        check_packages()
-        # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
-        if not command.dry_run:
-            for _, testbed in testbeds:
-                preflight.check_machine(testbed)
-        check_selection(command)
-        members = make_pool(testbeds, usable_cores()) if command.testbeds else []
-        return run(command, prepare(command), members if not command.dry_run else [])
+        return begin(command) if command.resume is None else resume(command, command.resume)
     except Information as information:
         print(information)
         return 0

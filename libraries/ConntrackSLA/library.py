@@ -26,7 +26,7 @@ from ctbench.results.without_record import WithoutRecord
 from ctbench.run.measurement import TestName
 from ctbench.run_settings import Settings
 from ctbench.traffic.generator import LoadUnit
-from ctbench.units import format_margin, quoted
+from ctbench.units import quoted
 
 OvsRuleset = Literal["forward", "conntrack", "conntrack-normal", "nat", "normal", "vlan", "bond", "bond-vlan"]
 RouterRuleset = Literal[
@@ -117,6 +117,8 @@ class ConntrackSLA:
                 note_mistake(output, str(error))
             raise FatalError(str(error)) from None
         self._run = AcceptanceRun(settings, output, _say, pool.pool_run(share) if share else None)
+        # ./run sla knows it: a run that was stopped and goes on is one run.
+        self._run.run_id = BuiltIn().get_variable_value("${RUN_ID}") or self._run.run_id
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
         """Listener method: notes a test that was skipped, or failed, before it left a record, for the report."""
@@ -309,14 +311,5 @@ def _say(line: str) -> None:
 
 
 def _show_as_metadata(record: Record) -> None:
-    margin = "-" if record.margin_pct is None else format_margin(record.margin_pct)
-    shown = {
-        "Floor": console.floor_text(record),
-        "Measured": console.measured_text(record),
-        "Margin": margin,
-        "Verdict": record.verdict,
-    }
-    if relative := console.relative_text(record):
-        shown["Relative"] = relative
-    for name, value in shown.items():
+    for name, value in console.metadata(record).items():
         BuiltIn().set_test_metadata(name, value)

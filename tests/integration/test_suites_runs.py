@@ -69,7 +69,7 @@ class Run:
         # PYTHONPATH is pytest's own business here, and would hide that a suite does not find its library.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         environment |= {"CTBENCH_MARK": self.mark, "TMPDIR": str(self.temporary)}
-        if str(self.folder / "tools" / "sla.py") in self.command:
+        if any(part.startswith(str(self.folder / "tools")) for part in self.command):
             environment["PYTHONPATH"] = str(ROOT / "libraries")  # as ./run does
         with self.console.open("wb") as console, self.complaints.open("wb") as complaints:
             self.popen = subprocess.Popen(
@@ -264,6 +264,7 @@ def test_a_run_that_is_ended_in_the_middle_of_a_trial_leaves_its_records_and_not
         assert run.tests()[TEST][2]["Verdict"] == record.verdict
         assert run.tests()[ENDLESS_TEST][0] == "FAIL"
         assert "Stopped before the end (" in run.said
+        assert "To go on: ./run sla --resume output\n" in run.said
     assert_nothing_is_left(run, before, namespaces)
 
 

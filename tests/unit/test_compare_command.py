@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 import compare
+from ctbench import preflight
 from ctbench.compare.interleave import turns
 from ctbench.dut.base import Topology
+from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.results import store
 from ctbench.results.comparison import Comparison
 
@@ -132,6 +134,12 @@ def test_where_no_run_is_like_the_candidate_nothing_is_compared(
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
+        (["", "one"], 4, "a folder has no name"),
+        (["one", "two"], 4, "one: has no records, it is no folder"),
+        (["--installations", "base=distribution", "candidate=/nowhere"], 4, "candidate=/nowhere: there is no such"),
+        (["--installations", "base=/nowhere", "candidate=distribution"], 4, "base=/nowhere: there is no such"),
+        (["--installations", "base=/etc", "candidate=distribution"], 6, "base=/etc: OVS-DPDK is not on"),
+        (["--installations", "base=/etc", "candidate=/etc", "--include", "nope"], 4, "no tests matching tag 'nope'"),
         (["one"], 2, "BASE and CANDIDATE are needed"),
         (["one", "two", "--nope"], 2, "--nope is not known"),
         (["one", "two"], 4, "one: has no records"),
@@ -150,6 +158,39 @@ def test_a_mistake_on_the_command_line_is_a_sentence(
     found, _, error = run(capsys, monkeypatch, *arguments, "--outputdir", str(tmp_path / "out"))
     assert found == status
     assert said in error
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"sbin/ovsdb-server": None}, "sbin/ovsdb-server not found"),
+        ({"sbin/ovs-vswitchd": (0o644, "")}, "sbin/ovs-vswitchd cannot be executed"),
+        ({"sbin/ovsdb-server": (0o755, "#!/bin/sh\necho library missing >&2; exit 127\n")}, "(library missing)"),
+        ({"sbin/ovs-vswitchd": (0o755, "#!/nowhere\n")}, "sbin/ovs-vswitchd --version does not work"),
+        ({"sbin/ovs-vswitchd": (0o755, "#!/bin/sh\necho Open vSwitch 3.3.0\n")}, "was built without DPDK"),
+    ],
+)
+def test_an_installation_that_cannot_be_measured_is_said_before_the_other_one_is(
+    broken: dict[str, tuple[int, str] | None], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    prefix, sla = tmp_path / "ovs", MadeUpSla()
+    works = (0o755, "#!/bin/sh\necho 'ovs-vswitchd (Open vSwitch) 3.3.0'\necho DPDK 23.11\n")
+    files = dict.fromkeys(OvsInstallation(prefix="").files, works) | {f"/{name}": made for name, made in broken.items()}
+    for name, made in files.items():
+        if made:
+            path = prefix / name.lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(made[1])
+            path.chmod(made[0])
+    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(compare, "run_child", sla)
+    both = ["--installations", f"base={prefix}", f"candidate={prefix}", "--outputdir", str(tmp_path / "out")]
+    status, _, error = run(capsys, monkeypatch, *both)
+    assert (status, sla.calls) == (6, [])
+    assert error.startswith(f"compare: --installations base={prefix}: ")
+    assert said in error
+    assert not (tmp_path / "out").exists()
 
 
 class MadeUpSla:
@@ -173,14 +214,20 @@ class MadeUpSla:
         return [call[call.index("--outputdir") + 1].split("/")[-2] for call in self.calls]
 
 
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which every installation can be measured."""
+    monkeypatch.setattr(compare, "check_side", lambda *_: None)
+
+
 COMMAND = ["--installations", "base=distribution", "candidate=/opt/ovs-3.3", "--rounds", "3"]
 
 
 def test_two_installations_are_measured_in_turn_and_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    installed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sla = MadeUpSla()
-    monkeypatch.setattr(compare, "_wait_for", sla)
+    monkeypatch.setattr(compare, "run_child", sla)
     status, shown, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"), "--include", "1cpu")
     assert sla.order == ["base", "candidate", "candidate", "base"] * 3
     assert status == 7
@@ -190,25 +237,25 @@ def test_two_installations_are_measured_in_turn_and_compared(
 
 
 def test_without_tags_and_suites_only_open_vswitch_is_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    installed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sla = MadeUpSla()
-    monkeypatch.setattr(compare, "_wait_for", sla)
+    monkeypatch.setattr(compare, "run_child", sla)
     run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
     assert sla.calls[0][-2:] == ["--include", "ovs-dpdk"]
 
 
 def test_what_was_stopped_goes_on_where_it_was_and_loses_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    installed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, stopped = tmp_path / "out", MadeUpSla(breaks_at=3)
-    monkeypatch.setattr(compare, "_wait_for", stopped)
+    monkeypatch.setattr(compare, "run_child", stopped)
     status, shown, said = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
     assert (status, len(stopped.calls)) == (130, 3)
     assert f"--outputdir {out}" in said
     assert "NOT MEASURABLE" in shown
     again = MadeUpSla()
-    monkeypatch.setattr(compare, "_wait_for", again)
+    monkeypatch.setattr(compare, "run_child", again)
     status, _, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
     assert again.order == ["candidate", "base", *["base", "candidate", "candidate", "base"] * 2]
     assert status == 7
@@ -217,9 +264,9 @@ def test_what_was_stopped_goes_on_where_it_was_and_loses_nothing(
 
 
 def test_runs_of_other_installations_are_not_mixed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    installed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compare, "_wait_for", MadeUpSla(breaks_at=3))
+    monkeypatch.setattr(compare, "run_child", MadeUpSla(breaks_at=3))
     run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
     other = ["--installations", "base=distribution", "candidate=/opt/ovs-3.4", "--outputdir", str(tmp_path / "out")]
     status, _, said = run(capsys, monkeypatch, *other)

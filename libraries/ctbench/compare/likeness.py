@@ -74,11 +74,11 @@ def _differing(
     first: dict[str, dict[str, str]] = {}
     for record in records:
         for name, facts in facts_of(record).items():
-            known, flat = first.setdefault(name, dict(_flat(facts))), dict(_flat(facts))
+            known, flat = first.setdefault(name, dict(leaves(facts))), dict(leaves(facts))
             keys = [key for key in dict.fromkeys([*known, *flat]) if known.get(key) != flat.get(key)]
             if keys:
                 shown = ", ".join(
-                    f"{key} ({_short(known.get(key))} and {_short(flat.get(key))})" for key in keys[:_SHOWN]
+                    f"{key} ({short(known.get(key))} and {short(flat.get(key))})" for key in keys[:_SHOWN]
                 )
                 more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
                 yield f"{what}{' ' if name else ''}{name} is not the same in all runs: {shown}{more}."
@@ -106,18 +106,19 @@ def _without(facts: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name != key}
 
 
-def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """The leaves of nested facts by their path, in the words of JSON, without what is volatile."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _VOLATILE:
-                yield from _flat(inner, f"{path}.{key}" if path else str(key))
+                yield from leaves(inner, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list | tuple) and any(isinstance(inner, dict) for inner in value):
         for index, inner in enumerate(value):
-            yield from _flat(inner, f"{path}[{index}]")
+            yield from leaves(inner, f"{path}[{index}]")
     else:
         yield path, json.dumps(value, default=str)
 
 
-def _short(value: str | None) -> str:
+def short(value: str | None) -> str:
+    """A leaf for a sentence."""
     return "nothing" if value is None else quoted(json.loads(value)) if len(value) < 60 else f"{value[:57]}..."

@@ -1,5 +1,6 @@
 """One side of a comparison: the runs that it is made of, and the samples of each test in them."""
 
+import os
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
@@ -82,6 +83,18 @@ def read_runs(name: str) -> Runs:
             "folder with runs in it, or several with commas between them."
         )
     return Runs(name, tuple(folders), tuple(stored), tuple(broken))
+
+
+def require_runs(name: str) -> None:
+    """Raise `ConfigError` where one of the folders that `name` stands for holds no run. Nothing is read yet."""
+    for part in name.split(","):
+        known = bool(part) and os.path.isdir(part)  # noqa: PTH112 # pathlib's raises where a name is too long
+        if not known or not _run_folders(Path(part)):
+            what = f"{part}: has no records" if part else f'"{name}": a folder has no name'
+            raise ConfigError(
+                f"{what}{'' if known or not part else ', it is no folder'}.\n  Expected the folder of a run, such as "
+                "results/latest, a folder with runs in it, or several with commas between them."
+            )
 
 
 def _run_folders(folder: Path) -> list[Path]:

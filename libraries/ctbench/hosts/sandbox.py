@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts import sandbox_init
 from ctbench.hosts.base import Completed, SocketKind
+from ctbench.hosts.child import ends_with_us
 from ctbench.hosts.local import (
     OPEN_SOCKET,
     LocalProcess,
@@ -238,7 +239,7 @@ def why_forbidden(stderr: str, settings: Path = Path("/proc/sys")) -> str:
 def _unshare_argv() -> list[str]:
     init = [sys.executable, "-I", "-S", sandbox_init.__file__]
     namespaces = ["--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    return ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *namespaces, "--", *init]
+    return ends_with_us(["unshare", *namespaces, "--", *init])
 
 
 def _wait_for_child(carrier: "subprocess.Popen[bytes]") -> tuple[int, int]:

@@ -65,6 +65,18 @@ def pool_line(record: Record) -> str:
     return f"{_cut(member, 14):<14}  " + "{:<56}  {:>20}  {:>10}  {}".format(*cells)
 
 
+def metadata(record: Record) -> dict[str, str]:
+    """What Robot Framework's log shows of a test beside its name."""
+    shown = {
+        "Floor": floor_text(record),
+        "Measured": measured_text(record),
+        "Margin": _margin(record),
+        "Verdict": record.verdict,
+    }
+    relative = relative_text(record)
+    return shown | ({"Relative": relative} if relative else {})
+
+
 def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None) -> str:
     """The table at the end of a run, and a line that counts the verdicts. `made` are all trials of the run, where those
     of ceilings and comparisons are known; the records have those of the tests."""

@@ -1,0 +1,59 @@
+"""`./run compare --installations` that is stopped while a run measures: nothing goes on, and what there is is kept."""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.test_suites_runs import (
+    ENDLESS_TEST,
+    HEADING,
+    HERE,
+    ROOT,
+    SUITE,
+    TEST,
+    Run,
+    assert_nothing_is_left,
+    traces,
+)
+
+
+@pytest.fixture
+def comparison(able_machine: None, tmp_path: Path) -> Iterator[Run]:
+    """A comparison of the distribution's Open vSwitch with itself, whose first run never ends."""
+    (tmp_path / "tools").mkdir()
+    for path in (ROOT / "tools").glob("*.py"):  # results/latest of their checkout is the developer's
+        shutil.copy(path, tmp_path / "tools")
+    testbed = tmp_path / "mine.yaml"
+    shutil.copy(ROOT / "variables" / "testbeds" / "local.yaml", testbed)
+    where = ["--outputdir", str(tmp_path / "output"), "--testbed", str(testbed), "--sla", str(HERE / "floors.yaml")]
+    what = ["--installations", "base=distribution", "candidate=distribution", "--rounds", "1"]
+    tests = ["--campaign", str(HERE / "search.yaml"), "--test", TEST, "--test", ENDLESS_TEST, str(SUITE)]
+    run = Run([sys.executable, str(tmp_path / "tools" / "compare.py"), *where, *what, *tests], tmp_path)
+    yield run
+    run.end()
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)],
+    ids=["kill -INT", "kill -9"],
+)
+def test_a_comparison_that_is_ended_leaves_no_process_and_names_what_is_kept(
+    comparison: Run, number: signal.Signals, status: int
+) -> None:
+    before = traces()
+    comparison.wait_until(lambda: comparison.said.count(HEADING) == 2)
+    namespaces = comparison.namespaces()
+
+    os.kill(comparison.popen.pid, number)
+
+    assert comparison.wait() == status, comparison.said
+    assert_nothing_is_left(comparison, before, namespaces)
+    assert len(list((comparison.output / "base" / "01" / "records").glob("*.json"))) == 1
+    if number != signal.SIGKILL:
+        assert f"0 of 4 runs are complete, in {comparison.output}. To go on" in comparison.said
+        assert "Traceback" not in comparison.said

@@ -1,0 +1,89 @@
+"""A run that is killed in the middle goes on with `./run sla --resume`, on one testbed and on a pool of two."""
+
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from integration.test_pool import GATE as POOL_GATE
+from integration.test_pool import Start, start
+from integration.test_suites_runs import HERE, ROOT, Run, assert_nothing_is_left, finished, traces
+from robot.api import ExecutionResult
+
+__all__ = ["start"]
+SUITES = (
+    ROOT / "suites" / "02__ovs_dpdk" / "02__conntrack.robot",
+    ROOT / "suites" / "03__linux_router" / "04__connections.robot",
+)
+TESTS = ("1 CPU, 1 Queue, Short-Lived Connections", "Stateful iptables, Short-Lived Connections")
+
+
+def program(folder: Path, *options: str) -> Run:
+    """tools/sla.py in a folder of its own: results/latest of its checkout is the developer's."""
+    (folder / "tools").mkdir(parents=True)
+    for path in (ROOT / "tools").glob("*.py"):
+        shutil.copy(path, folder / "tools")
+    return Run([sys.executable, str(folder / "tools" / "sla.py"), *options], folder)
+
+
+def kill_after_the_first_record(run: Run) -> None:
+    before = traces()
+    run.wait_until(lambda: bool(files(run.output)))
+    namespaces = run.namespaces()
+    run.popen.send_signal(signal.SIGKILL)
+    assert run.wait() == -signal.SIGKILL
+    assert_nothing_is_left(run, before, namespaces)
+    assert len(files(run.output)) == 1
+
+
+def files(output: Path) -> dict[str, int]:
+    """The records by name, each with the time when it was written."""
+    return {path.name: path.stat().st_mtime_ns for path in (output / "records").glob("*.json")}
+
+
+def statuses(output: Path) -> dict[str, str]:
+    suite = ExecutionResult(output / "output.xml").suite
+    return {test.name: test.status for test in suite.all_tests}
+
+
+def test_a_run_that_was_killed_measures_what_is_left_and_reports_the_whole(able_machine: None, tmp_path: Path) -> None:
+    asked = ["-v", f"CAMPAIGN:{HERE / 'gate.yaml'}", "-v", f"SLA:{HERE / 'floors.yaml'}"]
+    asked += [part for test in TESTS for part in ("--test", test)]
+    first = program(tmp_path / "first", "--outputdir", str(tmp_path / "first/output"), *asked, *map(str, SUITES))
+    kill_after_the_first_record(first)
+    before = files(first.output)
+
+    second = program(tmp_path / "second", "--resume", str(first.output))
+    status = second.wait()
+
+    assert "1 of 2 tests have a record; measuring 1.\n" in second.said
+    assert first.output.name in second.said
+    records = first.records()
+    assert len({record.run_id for record in records}) == 1
+    assert {record.test for record in records} == set(TESTS)
+    assert files(first.output).items() > before.items()
+    assert list(statuses(first.output)) == list(TESTS)
+    assert (first.output / "parts" / "1").is_dir() and (first.output / "log.html").exists()
+    if all(record.verdict == "met" for record in records):
+        assert status == 0, second.said
+        assert set(statuses(first.output).values()) == {"PASS"}
+    finished(first)  # skips where the machine was too busy
+
+
+def test_a_pool_that_was_killed_goes_on(start: Start, tmp_path: Path) -> None:
+    run = start(*POOL_GATE)
+    kill_after_the_first_record(run)
+
+    second = program(tmp_path / "second", "--resume", str(run.output))
+
+    assert second.wait() == 3, second.said  # its threads share CPUs: nothing is measured
+    assert "1 of 4 tests have a record; measuring 3.\n" in second.said
+    assert "local#1" in second.said
+    assert [record.verdict for record in run.records()] == ["not measured"] * 3
+    found = statuses(run.output)
+    assert list(found) == [
+        "1 CPU, 1 Queue, Short-Lived Connections", "What This Testbed Lacks", "1 CPU, 1 Queue, Once More",
+        "Stateful iptables, Short-Lived",
+    ]  # fmt: skip
+    assert sorted(found.values()) == ["FAIL", "FAIL", "FAIL", "SKIP"]
+    assert not (run.output / "pabot_results").exists()

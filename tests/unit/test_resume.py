@@ -1,0 +1,369 @@
+"""`./run sla --resume RUN`: what is measured, what the whole comes to, and what is refused."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from robot.api import ExecutionResult
+
+import sla
+from ctbench import preflight
+from ctbench.run.asked_for import claimed
+from whole_run import completed
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = f"*** Settings ***\nLibrary    {Path(__file__).with_name('made_up_tests.py')}\n*** Test Cases ***\n"
+FIRST = LIBRARY + "One\n    Measure\nTwo\n    Measure    missed\nLacking\n    Skip    no NIC\n"
+#: It has a test of the same name, and one that ends the run.
+SECOND = LIBRARY + "One\n    [Tags]    late\n    Stop The First Time\n    Measure\nLast\n    Measure\n"
+MEASURED_FIRST = ["Suites.First.One", "Suites.First.Two"]
+ALL = [*MEASURED_FIRST, "Suites.Second.One", "Suites.Second.Last"]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of two suites on a machine that has everything, which is the current folder."""
+    shutil.copytree(ROOT / "variables", tmp_path / "variables")
+    for name, text in (("01__first", FIRST), ("02__second", SECOND)):
+        path = tmp_path / "suites" / f"{name}.robot"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(sla, "ROOT", tmp_path)
+    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: None)
+    monkeypatch.syspath_prepend(str(ROOT / "tests"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def stopped(checkout: Path) -> Path:
+    """The folder of a run that was stopped in its second suite."""
+    assert sla.main(["--console", "none", "-v", "CAMPAIGN:quick"]) == 1
+    folder = (checkout / "results" / "latest").resolve()
+    assert measured(folder) == MEASURED_FIRST
+    return folder
+
+
+def measured(folder: Path) -> list[str]:
+    """The tests that were measured, in order, each as often as it was."""
+    return (folder / "measured").read_text().splitlines()
+
+
+def shown(folder: Path) -> list[tuple[str, str, str]]:
+    """Name, status and message of each test in output.xml."""
+    return [
+        (test.full_name, test.status, test.message) for test in ExecutionResult(folder / "output.xml").suite.all_tests
+    ]
+
+
+def resume(*more: str, run: str = "latest") -> int:
+    return sla.main(["--resume", run, *more])
+
+
+def test_what_has_no_record_is_measured_and_the_whole_is_reported(
+    stopped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert resume() == 1  # what was missed before the stop counts
+    said = capsys.readouterr().out
+    assert "2 of 5 tests have a record; measuring 3.\n" in said
+    assert said.endswith("An SLA is missed (3 met, 1 missed, 0 not measured).\n")
+    assert measured(stopped) == ALL
+    assert shown(stopped) == [
+        ("Suites.First.One", "PASS", ""),
+        ("Suites.First.Two", "FAIL", "Missed"),
+        ("Suites.First.Lacking", "SKIP", "no NIC"),
+        ("Suites.Second.One", "PASS", ""),
+        ("Suites.Second.Last", "PASS", ""),
+    ]
+    summary = json.loads((stopped / "summary.json").read_text())
+    assert len(summary["tests"]) == 4
+    assert len(summary["run_ids"]) == 1
+    assert [path.name for path in (stopped / "parts").iterdir()] == ["1"]
+
+
+@pytest.mark.parametrize("keep", [0, 0.3, 0.6, 0.99], ids=["nothing", "a third", "more than half", "nearly all"])
+def test_of_a_run_that_was_killed_the_records_and_what_is_complete_in_its_output_are_kept(
+    keep: float, stopped: Path
+) -> None:
+    for path in stopped.glob("*.html"):
+        path.unlink()
+    text = (stopped / "output.xml").read_bytes()
+    (stopped / "output.xml").write_bytes(text[: int(len(text) * keep)] + b"\0" * 9)
+    assert resume() == 1
+    found = shown(stopped)
+    assert [f"{name} {status}" for name, status, _ in found] == [
+        "Suites.First.One PASS", "Suites.First.Two FAIL", "Suites.First.Lacking SKIP", "Suites.Second.One PASS",
+        "Suites.Second.Last PASS",
+    ]  # fmt: skip
+    assert found[1][2].startswith("Missed")
+    assert (stopped / "log.html").exists()
+
+
+def test_a_run_can_be_stopped_and_go_on_again_and_again(stopped: Path) -> None:
+    (stopped / "stopped").unlink()
+    assert resume() == 1
+    assert measured(stopped) == MEASURED_FIRST
+    assert resume() == 1
+    assert measured(stopped) == ALL
+    assert [status for _, status, _ in shown(stopped)] == ["PASS", "FAIL", "SKIP", "PASS", "PASS"]
+    assert resume() == 1  # only what was skipped is asked again
+    assert measured(stopped) == ALL
+
+
+def test_a_run_that_is_complete_is_reported_and_nothing_is_touched(
+    checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sla.main(["--console", "none", "--include", "late", "--outputdir", "out"]) == 5
+    assert resume(run="out") == 0
+    before = (checkout / "out" / "output.xml").read_bytes()
+    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: pytest.fail("nothing is measured"))
+    capsys.readouterr()
+    assert resume(run="out") == 0
+    said = capsys.readouterr().out
+    assert "1 of 1 tests have a record; nothing is left to measure.\n" in said
+    assert said.endswith("Every SLA that was measured is met (1 met, 0 missed, 0 not measured).\n")
+    assert (checkout / "out" / "output.xml").read_bytes() == before
+    (checkout / "out" / "output.xml").write_bytes(before[: len(before) // 2])
+    assert resume(run="out") == 0
+    assert [status for _, status, _ in shown(checkout / "out")] == ["PASS"]
+
+
+def test_what_was_not_measured_has_a_record_and_is_measured_again_when_that_is_removed(checkout: Path) -> None:
+    (checkout / "suites" / "01__first.robot").write_text(FIRST.replace("missed", "not measured"))
+    assert sla.main(["--console", "none"]) == 3
+    folder = (checkout / "results" / "latest").resolve()
+    assert resume() == 3
+    assert measured(folder) == ALL
+    (folder / "records" / "suites-first.two.json").unlink()
+    (checkout / "suites" / "01__first.robot").write_text(FIRST.replace("missed", "met"))
+    assert resume() == 0
+    assert measured(folder) == [*ALL, "Suites.First.Two"]
+
+
+def test_a_record_that_is_torn_is_named_and_its_test_is_measured_again(
+    stopped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torn = stopped / "records" / "suites-first.one.json"
+    torn.write_text(torn.read_text()[:200])
+    (stopped / "records" / "x.tmp").touch()
+    assert resume() == 1
+    said = capsys.readouterr()
+    assert f"{torn}: is not JSON" in said.err
+    assert "suites-first.one.json.broken, and its test is measured again" in said.err
+    assert "1 of 5 tests have a record; measuring 4." in said.out
+    assert measured(stopped).count("Suites.First.One") == 2
+    assert sorted(path.name for path in (stopped / "records").iterdir()) == [
+        "suites-first.one.json", "suites-first.one.json.broken", "suites-first.two.json", "suites-second.last.json",
+        "suites-second.one.json",
+    ]  # fmt: skip
+
+
+def test_tests_of_one_name_are_as_many_as_they_are(checkout: Path) -> None:
+    row = "Same\n    Measure\n"
+    (checkout / "suites" / "01__first.robot").write_text(LIBRARY + row + row + "Stop\n    Stop The First Time\n" + row)
+    (checkout / "suites" / "02__second.robot").unlink()
+    assert sla.main(["--console", "none", "--name", "Night.1"]) == 5
+    folder = (checkout / "results" / "latest").resolve()
+    assert resume() == 0
+    assert measured(folder) == ["Night.1.First.Same"] * 3
+    assert [name for name, _, _ in shown(folder)] == [f"Night.1.First.{name}" for name in ("Same",) * 3 + ("Stop",)]
+
+
+def test_several_files_keep_the_name_that_they_have_together(checkout: Path) -> None:
+    assert sla.main(["--console", "none", "suites/01__first.robot", "suites/02__second.robot"]) == 1
+    folder = (checkout / "results" / "latest").resolve()
+    (folder / "records" / "first-second-first.two.json").unlink()
+    assert resume("suites/02__second.robot", str(checkout / "suites" / "01__first.robot")) == 1
+    assert {name.partition(".")[0] for name in measured(folder)} == {"First & Second"}
+    assert len(shown(folder)) == 5
+
+
+def test_records_of_an_older_run_in_the_same_folder_are_not_counted(checkout: Path) -> None:
+    where = ["--console", "none", "--outputdir", "out"]
+    assert sla.main([*where, "suites/01__first.robot"]) == 1
+    (checkout / "suites" / "01__first.robot").write_text(FIRST.replace("Two\n", "Two\n    Stop The First Time\n"))
+    assert sla.main([*where, "--exclude", "late", "suites/01__first.robot"]) == 5
+    assert resume(run="out") == 1
+    assert measured(checkout / "out") == ["First.One", "First.Two", "First.One", "First.Two"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--include", "late"], "--include: the run was asked for none, and now for late."),
+        (["--test", "One"], "--test: the run was asked for none, and now for One."),
+        (["suites/01__first.robot"], "The suites: the run was asked for none, and now for suites/01__first.robot."),
+        (["--outputdir", "elsewhere"], "--outputdir: the run was asked for "),
+        (["-v", "OTHER:1"], "-v OTHER: the run was asked for none, and now for OTHER:1."),
+        (["--dryrun"], "--dryrun: measures nothing"),
+        (["-v", "CAMPAIGN:gate"], 'The campaign is not the same: name was "quick" and is "gate"'),
+        (["-v", "TESTBED:local-trex"], 'The testbed is not the same: name was "local" and is "local-trex"'),
+        (["--testbeds", "local,local"], "is not the same"),
+        (["-v", "CAMPAIGN:quik"], 'Did you mean "quick"?'),
+    ],
+)
+def test_options_that_are_not_those_of_the_run_are_refused(
+    given: list[str], said: str, stopped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(stopped.rglob("*"))
+    assert resume(*given) == 4
+    assert said in capsys.readouterr().err
+    assert sorted(stopped.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["-v", "campaign:quick", "-v", "SLA:local", "-v", "TESTBED:local"],
+        ["-v", f"CAMPAIGN:{ROOT / 'variables' / 'campaigns' / 'quick.yaml'}"],
+        ["--outputdir", "results/latest", "--console", "dotted", "--loglevel", "TRACE"],
+    ],
+)
+def test_options_that_say_the_same_or_only_what_is_shown_are_taken(given: list[str], stopped: Path) -> None:
+    assert resume(*given) == 1
+    assert measured(stopped) == ALL
+
+
+Change = Callable[[dict[str, dict[str, object]]], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda then: then["The campaign"].update(repetitions=7), "The campaign is not the same: repetitions was 7"),
+        (lambda then: then["The SLA"].update(loss_ratio="x"), "The SLA is not the same: loss_ratio was"),
+        (lambda then: then["The testbed"].update(oversubscribe=True), "oversubscribe was true and is false"),
+        (lambda then: then["The machine"].update(kernel="2.4"), 'The machine is not the same: kernel was "2.4"'),
+    ],
+)
+def test_another_testbed_campaign_sla_or_machine_is_refused_and_what_differs_is_named(
+    change: Change, said: str, stopped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = stopped / "asked-for.json"
+    asked = json.loads(path.read_text())
+    change(asked["inputs"])
+    path.write_text(json.dumps(asked))
+    assert resume() == 4
+    assert said in capsys.readouterr().err
+    assert measured(stopped) == MEASURED_FIRST
+
+
+def test_a_file_that_says_something_else_now_is_refused(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = checkout / "mine.yaml"
+    text = (ROOT / "variables" / "sla" / "local.yaml").read_text()
+    mine.write_text(text)
+    assert sla.main(["--console", "none", "-v", "SLA:mine.yaml"]) == 1
+    mine.write_text(text.replace("48.2k", "48.3k"))
+    assert resume() == 4
+    assert 'cps was ">= 48.2k" and is ">= 48.3k"' in capsys.readouterr().err
+    mine.write_text(text + "# another comment\n")
+    assert resume() == 1
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("nope", '--resume "nope": no such run.'),
+        ("", '--resume "": no such run.'),
+        ("x" * 5000, ": no such run."),
+        ("~nosuchuser/x", '--resume "~nosuchuser/x": no such run.'),
+        ("a\0b", ": no such run."),
+        ("suites", "has no asked-for.json, which says what was asked for."),
+        ("torn", "asked-for.json: the file: "),
+    ],
+)
+def test_what_is_no_run_is_one_sentence(
+    run: str, said: str, stopped: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "torn").mkdir()
+    (checkout / "torn" / "asked-for.json").write_text('{"schema_version": 1, ')
+    assert resume(run=run) == 4
+    assert said in capsys.readouterr().err
+
+
+def test_a_folder_of_somebody_else_is_one_sentence(
+    stopped: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("another_part.set_aside", refuse)  # root may write everywhere
+    assert resume() == 4
+    assert f"--resume: {stopped} cannot be written (Permission denied)." in capsys.readouterr().err
+
+
+def test_a_record_of_a_test_that_is_gone_counts_and_is_named(
+    stopped: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "suites" / "01__first.robot").write_text(FIRST.replace("Two", "Renamed").replace("missed", "met"))
+    assert resume() == 1
+    said = capsys.readouterr()
+    assert "run: The suites have no test Two any more: its record counts." in said.err
+    assert "1 of 5 tests have a record; measuring 4." in said.out
+
+
+def test_without_a_value_the_option_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sla.main(["--resume"]) == 2
+    assert "option --resume requires argument" in capsys.readouterr().err
+
+
+def test_a_run_that_is_still_measuring_is_refused_and_one_that_was_killed_is_not(
+    stopped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with claimed(stopped):
+        assert resume() == 4
+        assert f"{stopped}: another ./run sla measures into it." in capsys.readouterr().err
+        assert sla.main(["--console", "none", "--outputdir", str(stopped)]) == 4
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'libraries')!r})\nfrom pathlib import Path\n"
+        "from ctbench.run.asked_for import claimed\n"
+        f"with claimed(Path({str(stopped)!r})):\n    print('mine', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout and other.stdout.readline() == b"mine\n"
+        assert resume() == 4
+        other.kill()
+        other.wait()
+        assert resume() == 1
+
+
+def test_the_folder_of_a_run_keeps_no_secret(checkout: Path) -> None:
+    sla.main(["--console", "none", "-v", "TOKEN: Secret:hush", "-v", "SLA:local", "--include", "nothing"])
+    for path in checkout.glob("results/*/asked-for.json"):
+        assert "hush" not in path.read_text()
+
+
+def test_options_of_the_environment_are_remembered_as_well(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROBOT_OPTIONS", "--include late --console none")
+    assert sla.main([]) == 5
+    folder = (checkout / "results" / "latest").resolve()
+    monkeypatch.delenv("ROBOT_OPTIONS")
+    assert resume() == 0
+    assert measured(folder) == ["Suites.Second.One"]
+
+
+def test_a_run_goes_on_from_any_folder(stopped: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "elsewhere").mkdir()
+    monkeypatch.chdir(checkout / "elsewhere")
+    assert resume(run=f"../results/{stopped.name}") == 1
+    assert measured(stopped) == ALL
+
+
+WHOLE = b"""<?xml version="1.0"?><robot a="x &gt; y"><suite name="S"><kw type="SETUP"></kw><suite name="A">
+<test name="One"><kw><msg>&lt;/test&gt;</msg></kw><status status="PASS"/></test>
+<test name="Two"><kw></kw><status status="PASS"/></test><status status="PASS"/></suite></suite></robot>"""
+
+
+def test_wherever_an_output_ends_what_is_complete_in_it_can_be_read() -> None:
+    for length in range(len(WHOLE) + 1):
+        text = completed(WHOLE[:length])
+        if text:
+            complete = WHOLE[:length].count(b"</test>")
+            tests = [test.name for test in ExecutionResult(text).suite.all_tests] if b"<suite" in text else []
+            assert tests == ["One", "Two"][:complete], text

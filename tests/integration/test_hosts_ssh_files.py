@@ -12,6 +12,8 @@ from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts import ssh_remote
 from ctbench.hosts.ssh import SshHost
 
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
+
 PASSWORD = "corr3ct h0rse'$"
 VARIABLE = "CTBENCH_TEST_PASSWORD"
 

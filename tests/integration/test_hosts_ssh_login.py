@@ -16,6 +16,8 @@ from ctbench.host_config import SshConfig
 from ctbench.hosts.ssh import SshHost
 from ctbench.hosts.ssh_password import Password
 
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
+
 PASSWORD = "corr3ct h0rse'$"
 VARIABLE = "CTBENCH_TEST_PASSWORD"
 

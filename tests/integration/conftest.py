@@ -1,11 +1,8 @@
-"""What integration tests share: a sandbox, the real OVS-DPDK in it, and a way to be an ordinary user."""
+"""What integration tests share: a sandbox, the real OVS-DPDK in it, an sshd."""
 
 import os
-import shutil
 import signal
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,15 +13,10 @@ from ctbench.config import load
 from ctbench.dut.base import Topology
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.ovs import OvsDpdkDut
-from ctbench.errors import MissingResource, TestbedError
-from ctbench.hosts.local import LocalHost
+from ctbench.errors import MissingResource
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed_config import TestbedConfig
-
-#: User and group `nobody` of Debian: what root becomes to be an ordinary user.
-NOBODY = "65534"
-REPOSITORY = Path(__file__).parents[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -131,52 +123,3 @@ def able_machine() -> None:
     cpus = len(os.sched_getaffinity(0))
     if cpus < 2:
         pytest.skip(f"A run needs 2 CPUs, for the traffic generator and for OVS; this machine has {cpus} usable.")
-
-
-@pytest.fixture(scope="session")
-def compiled_kernel() -> Iterator[Path]:
-    """A copy of numba's cache that an ordinary user can use: compiling takes 15 s."""
-    import numba
-
-    from ctbench.traffic.software.generator import warm_up
-
-    warm_up()
-    with tempfile.TemporaryDirectory(prefix="ctbench-test-") as folder:
-        cache = Path(folder)
-        compiled = Path(numba.config.CACHE_DIR)  # named by the state of the sources
-        shutil.copytree(compiled, cache / compiled.name)
-        for path in (cache, *cache.rglob("*")):
-            os.chown(path, int(NOBODY), int(NOBODY))
-        yield cache
-
-
-@pytest.fixture(scope="session")
-def as_ordinary_user(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Runs tests of this folder once more as an ordinary user, `only` those that pytest's -k chooses; skips for who is
-    one already."""
-    if os.geteuid() != 0:
-        pytest.skip("The tests run as an ordinary user already.")
-    drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
-    here = Path(__file__).parent
-    if LocalHost().run([*drop, "test", "-r", str(here / "conftest.py")], check=False).exit_status != 0:
-        pytest.skip(f"An ordinary user cannot read this checkout ({REPOSITORY}).")
-
-    def run(*files: str, generator: bool = False, only: str = "") -> None:
-        command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        # Otherwise pytest would use root's folder for temporary files.
-        user = {"LOGNAME": "nobody", "USER": "nobody", "HOME": "/nonexistent"}
-        if generator:  # nobody has no folder that numba could keep what it compiles in
-            user["NUMBA_CACHE_DIR"] = str(request.getfixturevalue("compiled_kernel"))
-        chosen = ["-k", only, *(str(here / file) for file in files)]
-        done = LocalHost().run(
-            [*drop, *command, "--rootdir", str(REPOSITORY), "-c", str(REPOSITORY / "pyproject.toml"), *chosen],
-            timeout=180,
-            check=False,
-            env=user,
-        )
-        if done.exit_status == 0 and " passed" not in done.stdout:
-            pytest.skip(f"An ordinary user could run none of it:\n{done.stdout[-1000:]}")
-        if done.exit_status != 0:
-            raise TestbedError(done.stdout[-4000:] + done.stderr[-1000:])
-
-    return run

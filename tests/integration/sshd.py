@@ -20,20 +20,22 @@ from ctbench.host_config import SshConfig
 
 #: Where sshd is; the PATH of an ordinary user often leaves it out, and sshd wants its whole path.
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-#: The user that is there as well.
-TESTER, TESTER_ID = "ctbench-tester", "4711"
+#: The user that is there as well. Where we are an ordinary user its number is ours: what a host keeps for a user in
+#: /tmp has the number in its name, and is refused to another user.
+TESTER, TESTER_ID = "ctbench-tester", str(os.getuid() or 4711)
 
 #: In the namespace: its own /run and its own users; then whatever follows.
 PREPARE = """
 set -e
 folder=$1
-shift
+tester=$2
+shift 2
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd /run/home
 chmod 755 /run
 cp "$folder/authorized_keys" /run/authorized_keys
 chmod 644 /run/authorized_keys
-chown 4711 /run/home
+chown "$tester" /run/home
 for file in passwd shadow sudoers; do
     if [ -e "$folder/$file" ] && [ -e "/etc/$file" ]; then mount --bind "$folder/$file" "/etc/$file"; fi
 done
@@ -120,7 +122,7 @@ class Sshd:
         within = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *namespaces, "--"]
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [*within, "sh", "-c", PREPARE, "sh", str(folder), *inetd],
+                [*within, "sh", "-c", PREPARE, "sh", str(folder), TESTER_ID, *inetd],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -191,8 +193,9 @@ class Sshd:
             self._process.stdout.close()
 
     def _write_users(self, password: str) -> None:
-        lines = [line for line in Path("/etc/passwd").read_text().splitlines() if not line.startswith("root:")]
-        lines += ["root:x:0:0::/run/home:/bin/sh", f"{TESTER}:x:{TESTER_ID}:{TESTER_ID}::/run/home:/bin/sh"]
+        lines = ["root:x:0:0::/run/home:/bin/sh", f"{TESTER}:x:{TESTER_ID}:{TESTER_ID}::/run/home:/bin/sh"]
+        # Of two users with one number the first is the one that is found.
+        lines += [line for line in Path("/etc/passwd").read_text().splitlines() if not line.startswith("root:")]
         (self.folder / "passwd").write_text("\n".join(lines) + "\n")
         (self.folder / "passwd").chmod(0o644)
         if password:

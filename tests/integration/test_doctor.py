@@ -88,6 +88,7 @@ def doctor(*arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.root_too
 def test_the_local_testbed_needs_nothing_on_a_machine_that_can_measure(able_machine: None) -> None:
     done = doctor()
     assert done.returncode == 0, done.stdout
@@ -180,7 +181,3 @@ def test_a_trex_that_is_there_is_told_with_its_version(pretended: Kept) -> None:
     found = examined(pretended, lab(generator=RUNNING | {"trex_home": home}))
     assert found["TRex"].found.startswith("v")
     assert found["TRex client"].state == "ok"
-
-
-def test_an_ordinary_user_is_told_the_same(request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue("as_ordinary_user")("test_doctor.py")

@@ -22,6 +22,8 @@ from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost
 
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
+
 #: What a process may be given as argument: anything but the end of a C string, as UTF-8.
 ARGUMENTS = st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=30), max_size=5)
 #: Runs a command on a host of this kind, for a test that interrupts it.

@@ -16,6 +16,8 @@ from ctbench.errors import TestbedError
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
 
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
+
 LIBRARIES = str(Path(ctbench.__file__).parents[1])
 #: Makes a sandbox with a daemon in it, says so, and waits for its end.
 MAKER = """

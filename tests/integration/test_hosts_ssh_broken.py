@@ -16,6 +16,8 @@ from ctbench.errors import TestbedError
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.ssh import SshHost
 
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
+
 #: A run that uses the host: starts one command, waits for another, and says what became of that.
 CLIENT = """
 import sys

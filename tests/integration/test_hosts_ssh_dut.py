@@ -15,6 +15,8 @@ from ctbench.errors import MissingResource
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.ssh import SshHost
 
+pytestmark = pytest.mark.root_too
+
 
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:

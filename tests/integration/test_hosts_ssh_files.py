@@ -12,6 +12,8 @@ from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts import ssh_remote
 from ctbench.hosts.ssh import SshHost
 
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
+
 PASSWORD = "corr3ct h0rse'$"
 VARIABLE = "CTBENCH_TEST_PASSWORD"
 
@@ -64,16 +66,18 @@ def test_a_file_keeps_its_mode_and_every_byte(host: SshHost, tmp_path: Path, mod
 
 
 def test_files_that_are_not_there_are_one_sentence(host: SshHost, tmp_path: Path) -> None:
+    # In a folder of ours: elsewhere whoever may not look is told that instead.
     (tmp_path / "file").touch()
+    none, there = tmp_path / "none", tmp_path / "no" / "such"
 
-    with pytest.raises(TestbedError, match=r"^dut: cannot copy /no-such-file to .*/back: No such file or directory\.$"):
-        host.get("/no-such-file", tmp_path / "back")
-    with pytest.raises(TestbedError, match=r"^dut: cannot copy .*/none to /there: No such file or directory\.$"):
-        host.put(tmp_path / "none", "/there")
-    with pytest.raises(TestbedError, match=r"^dut: cannot copy .*/file to /no/such/folder: No such .*directory\.$"):
-        host.put(tmp_path / "file", "/no/such/folder")
-    with pytest.raises(TestbedError, match=r"^dut: cannot read /no-such-file: No such file or directory\.$"):
-        host.read("/no-such-file")
+    with pytest.raises(TestbedError, match=rf"^dut: cannot copy {none} to .*/back: No such file or directory\.$"):
+        host.get(str(none), tmp_path / "back")
+    with pytest.raises(TestbedError, match=rf"^dut: cannot copy {none} to .*/there: No such file or directory\.$"):
+        host.put(none, str(tmp_path / "there"))
+    with pytest.raises(TestbedError, match=rf"^dut: cannot copy .*/file to {there}: No such .*directory\.$"):
+        host.put(tmp_path / "file", str(there))
+    with pytest.raises(TestbedError, match=rf"^dut: cannot read {none}: No such file or directory\.$"):
+        host.read(str(none))
 
 
 def test_a_file_without_a_size_comes_whole(host: SshHost, tmp_path: Path) -> None:

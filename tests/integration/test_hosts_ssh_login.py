@@ -1,5 +1,6 @@
 """Who may log in over SSH with what, and whom we believe to be the host; a real sshd on loopback."""
 
+import os
 import pickle
 import socket
 import subprocess
@@ -14,6 +15,8 @@ from ctbench.errors import ConfigError, MissingResource, TestbedError
 from ctbench.host_config import SshConfig
 from ctbench.hosts.ssh import SshHost
 from ctbench.hosts.ssh_password import Password
+
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
 PASSWORD = "corr3ct h0rse'$"
 VARIABLE = "CTBENCH_TEST_PASSWORD"
@@ -56,6 +59,11 @@ def nobodys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_key_logs_in(sshd: Sshd, connect: Connect) -> None:
     assert connect(sshd.config()).run(["id", "-un"]).stdout.strip() == sshd.user
+
+
+def test_whoever_logs_in_has_the_number_that_we_have(sshd: Sshd, connect: Connect) -> None:
+    # Otherwise two users who test on one machine at a time would be refused each other's folder in /tmp.
+    assert connect(sshd.config()).run(["id", "-u"]).stdout.strip() == str(os.getuid())
 
 
 def test_a_host_that_nobody_vouched_for_is_refused(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:

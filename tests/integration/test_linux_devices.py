@@ -11,6 +11,8 @@ from ctbench.dut.base import Topology
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.errors import MissingResource
 
+pytestmark = pytest.mark.beside_others
+
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
 #: The VLAN that the topologies know, and one that they do not.
 OURS, ANOTHER = 100, 200

@@ -10,6 +10,8 @@ from veth import Wire
 from ctbench.dut.base import Topology
 from ctbench.dut.linux import LinuxRouterDut
 
+pytestmark = pytest.mark.beside_others
+
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
 #: Other ports of the same hosts: no connection knows them.
 STRANGER, BACK_DOOR = ("16.0.0.1", 2222), ("48.0.0.1", 4444)

@@ -13,6 +13,8 @@ from ctbench.errors import MissingResource
 from ctbench.hosts.machine import Placement, place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
+pytestmark = pytest.mark.root_too
+
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
 FORWARD = Topology(datapath="linux-router", ruleset="forward")
 #: Enough to tell the DUT's packets from the machine's own.

@@ -13,6 +13,8 @@ from ctbench.testbed import Testbed
 from ctbench.testbed_config import TestbedConfig
 from ctbench.traffic.profiles import load_profile
 
+pytestmark = pytest.mark.root_too
+
 OVS = Topology(ruleset="forward")
 ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 BRIDGE = Topology(datapath="linux-bridge", ruleset="forward")

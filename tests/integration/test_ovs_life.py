@@ -17,6 +17,8 @@ from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
+pytestmark = pytest.mark.root_too
+
 
 def on_cpus_of_its_own(sandbox: Sandbox, **options: Any) -> OvsDpdkDut:
     """OVS-DPDK as it is measured: PMD threads share no CPU."""

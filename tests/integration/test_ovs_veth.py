@@ -16,6 +16,8 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
+pytestmark = pytest.mark.root_too
+
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
 PACKETS = PacketProfile(name="packets", kind="packets", flows=500, client_ips=50, directions="both")
 CONNECTIONS = ConnectionProfile(name="mixed", messages=2, udp_percent=10, client_ips=100, server_ips=10)

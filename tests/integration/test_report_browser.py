@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from browser import Browser, find_chromium, served
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.beside_others]
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden-run"
 #: Width and height of the window, and whether the system is set to dark.

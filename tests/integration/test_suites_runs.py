@@ -200,6 +200,7 @@ def finished(run: Run) -> int:
 GATE = ("-v", f"CAMPAIGN:{HERE / 'gate.yaml'}", "--test", TEST)
 
 
+@pytest.mark.root_too
 def test_a_floor_that_is_held_ends_with_0_and_the_figures_are_in_robots_output(start: Start) -> None:
     before = traces()
     run = start("robot", *GATE)
@@ -235,6 +236,7 @@ def test_a_floor_out_of_reach_ends_with_1_and_the_sentence_for_the_product_manag
     assert "An SLA is missed (0 met, 1 missed, 0 not measured)." in run.said
 
 
+@pytest.mark.root_too
 @pytest.mark.parametrize(
     ("program", "number", "status"),
     [("sla", signal.SIGINT, 130), ("sla", signal.SIGTERM, 143), ("robot", signal.SIGKILL, -signal.SIGKILL)],

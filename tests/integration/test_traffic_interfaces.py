@@ -59,6 +59,7 @@ def router_topology(ruleset: str = "forward", **settings: int) -> Topology:
     return Topology(datapath="linux-router", ruleset=ruleset, **settings)
 
 
+@pytest.mark.root_too
 @pytest.mark.parametrize("ruleset", ["forward", *STATEFUL])
 def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
@@ -128,6 +129,7 @@ def test_packets_pass_over_every_queue(
     assert trial.link.refused == 0
 
 
+@pytest.mark.root_too
 def test_one_cpu_is_all_that_a_dut_with_one_cpu_works_on(
     sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_process_that_takes_the_duts_cpu_is_noticed(
     assert trial.link and trial.link.waiting > MOST_WAITING_OF_LINKS
 
 
+@pytest.mark.root_too
 def test_packet_sockets_do_where_af_xdp_may_not_be_used(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator
 ) -> None:

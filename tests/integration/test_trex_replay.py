@@ -21,6 +21,8 @@ from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.server import Endpoint, Outlook, RunningServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
+pytestmark = pytest.mark.beside_others
+
 #: What the real server answered to a client whose API is newer than its own.
 TOO_NEW = {
     "error": {

@@ -15,6 +15,8 @@ from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.server import Endpoint, Outlook
 
+pytestmark = pytest.mark.beside_others
+
 DATA = Path(__file__).parents[1] / "data/trex"
 #: A session of the recording -> the replay, and a server object that talks to it.
 Replay = Callable[..., tuple[TrexReplayDaemon, DaemonServer]]

@@ -244,15 +244,3 @@ def test_the_daemon_starts_changes_and_ends_it(cabled: Sandbox, home: str, tmp_p
 
     assert done.stdout.splitlines() == ["True ASTF", "True STL", "False nobody"]
     assert "zmq publisher at" in (tmp_path / "trex-1-astf.log").read_text()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        test_it_starts_in_the_mode_that_is_needed_and_only_then.__name__,
-        test_a_server_that_is_killed_is_noticed_and_started_anew.__name__,
-        test_the_daemon_starts_changes_and_ends_it.__name__,
-    ],
-)
-def test_an_ordinary_user_can_do_it_too(as_ordinary_user: Callable[..., None], home: str, name: str) -> None:
-    as_ordinary_user(f"test_trex_server.py::{name}")

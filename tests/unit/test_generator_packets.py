@@ -151,7 +151,7 @@ def test_packets_that_overtake_each_other_are_counted() -> None:
         return [] if len(held) % 2 else [held.pop(), held.pop()]
 
     # 100 pairs at most; the ramp's own pairs do not count.
-    trial = run(swap)
+    trial = run(swap, patience=LESS_PATIENCE)  # one packet may be held for ever
     assert 90 <= trial.directions["client"].reordered <= 100
 
 

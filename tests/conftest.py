@@ -1,0 +1,90 @@
+"""What tools/whole_suite.py needs: which tests run beside others, and what became of each."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("whole suite", "what ./run tests passes to pytest")
+    group.addoption(
+        "--lane", choices=["beside", "alone"], help="only tests that may run beside others, or that may not"
+    )
+    group.addoption("--only", type=Path, metavar="FILE", help="only tests whose names are lines of this file")
+    group.addoption("--outcomes", type=Path, metavar="FILE", help="append a line of JSON for each report of a test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # A worker of pytest-xdist sends its reports to the process that started it, which writes them.
+    if (path := config.getoption("outcomes")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Outcomes(path))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if not runs_beside_others(item):
+            item.add_marker("alone")
+
+    chosen = items[:]
+    if lane := config.getoption("lane"):
+        chosen = [item for item in chosen if (item.get_closest_marker("alone") is not None) == (lane == "alone")]
+    if only := config.getoption("only"):
+        names = set(only.read_text().splitlines())
+        chosen = [item for item in chosen if item.nodeid in names]
+    if len(chosen) < len(items):
+        kept = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = chosen
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Tests of a file run in one process, one by one, and so do all about hosts: they look for processes and folders by
+    name. (Groups of pytest-xdist 3.8 do nothing under pytest 9.2.)"""
+    from xdist.scheduler import LoadFileScheduling
+
+    class InGroups(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            return "hosts" if Path(file).name.startswith("test_hosts") and "integration" in file else file
+
+    return InGroups(config, log)
+
+
+def runs_beside_others(item: pytest.Item) -> bool:
+    """Unit tests do, but for those that drive the traffic generator; integration tests where they say so: on a machine
+    with two CPUs most of them need both."""
+    if item.path.parent.name == "integration":
+        return item.get_closest_marker("beside_others") is not None
+    return "compiled_generator" not in getattr(item, "fixturenames", ())
+
+
+class Outcomes:
+    """Writes what pytest reports, as it comes: a process that dies leaves what it has done."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._write(
+            report.nodeid, report.when or "", outcome_of(report), "root_too" in report.keywords, report.duration
+        )
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._write(report.nodeid, "collect", "error")
+
+    def _write(self, test: str, when: str, outcome: str, root_too: bool = False, seconds: float = 0) -> None:
+        line = {"test": test, "when": when, "outcome": outcome, "root_too": root_too, "seconds": round(seconds, 3)}
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def outcome_of(report: pytest.TestReport) -> str:
+    """In the words of pytest's closing line."""
+    if hasattr(report, "wasxfail"):
+        return "xpassed" if report.passed else "xfailed"
+    if report.failed and report.when != "call":
+        return "error"
+    return report.outcome

@@ -8,8 +8,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-#: Documented, and so public in spite of its name; and a setting, which is there to be changed.
-DOCUMENTED = {"os._exit", "numba.config.CACHE_DIR"}
+#: Documented, and so public in spite of its name; and settings and hooks, which are there to be changed.
+DOCUMENTED = {
+    "os._exit",
+    "numba.config.CACHE_DIR",
+    "threading.excepthook",
+    *(f"sys.{name}" for name in ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__")),
+    # Read where Robot Framework has it, and only to forget what it would say twice.
+    "robot.output.LOGGER._message_cache",
+}
 #: Documented methods of named tuples.
 OF_NAMED_TUPLES = {"_asdict", "_replace", "_make", "_fields"}
 

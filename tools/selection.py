@@ -1,10 +1,10 @@
 """What a command line selects, found out before anything is made: Robot Framework reads the suites as for a run."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, SupportsIndex
 
 from robot.conf import RobotSettings
 from robot.errors import DataError
@@ -19,31 +19,32 @@ from robot.utils.argumentparser import ArgFileParser
 _BY_PATH = (".py", "/", ".yaml", ".yml", ".json")
 
 
-#: How often one argument file may be read: one that names itself is read again and again.
-_READ_AT_MOST = 20
+#: Argument files that one command line may read: one that names itself is read again and again.
+_MOST_ARGUMENT_FILES = 100
 
 
-class _ArgumentFiles(ArgFileParser):  # type: ignore[misc] # robot has no types
-    """Replaces argument files by what they say, and notices those that name themselves."""
+class _Arguments(list[str]):
+    """A command line in which Robot Framework's parser puts what an argument file says in the place of its option."""
 
-    def __init__(self) -> None:
-        super().__init__(["--argumentfile", "-A"])
-        self._read: Counter[str] = Counter()
+    def __init__(self, arguments: Sequence[str]) -> None:
+        super().__init__(arguments)
+        self._files = 0
 
-    def _get_args(self, path: str) -> list[str]:
-        self._read[path] += 1
-        if self._read[path] > _READ_AT_MOST:
-            raise DataError(f"The argument file '{path}' names itself, or a file that does names it")
-        found: list[str] = super()._get_args(path)
+    def __setitem__(self, place: SupportsIndex | slice, found: Any) -> None:
+        """Raises DataError for a file that names itself, and for one that holds no text."""
+        named = str(self[place][-1] if isinstance(place, slice) else self[place])
+        self._files += 1
+        if self._files > _MOST_ARGUMENT_FILES:
+            raise DataError(f"The argument file '{named}' names itself, or a file that does names it")
         if any("\0" in argument for argument in found):
-            raise DataError(f"The argument file '{path}' is no text")
-        return found
+            raise DataError(f"The argument file '{named}' is not a text file")
+        super().__setitem__(place, found)
 
 
 def argument_files_replaced(arguments: Sequence[str]) -> list[str]:
     """The command line with what argument files say in their place. Raises DataError for one that cannot be read."""
-    replaced: list[str] = _ArgumentFiles().process(list(arguments))
-    return replaced
+    replaced: list[str] = ArgFileParser(["--argumentfile", "-A"]).process(_Arguments(arguments))
+    return list(replaced)
 
 
 def selected_suite(arguments: Sequence[str]) -> TestSuite:
@@ -57,7 +58,7 @@ def selected_suite(arguments: Sequence[str]) -> TestSuite:
                 f"{source.name}.robot."
             )
     settings = RobotSettings(options)
-    sys.path = settings.pythonpath + sys.path
+    sys.path[:0] = settings.pythonpath
     for name, _ in settings.variable_files:
         if name.lower().endswith(_BY_PATH):
             find_file(name, file_type="Variable file")

@@ -297,7 +297,8 @@ def test_an_option_out_of_its_range_is_said_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
 ) -> None:
     sla = MadeUpSla()
-    monkeypatch.setattr(compare, "_wait_for", sla)
+    monkeypatch.setattr(compare, "run_child", sla)
+    monkeypatch.setattr(compare, "check_side", lambda *_: None)
     status, _, error = run(capsys, monkeypatch, *COMMAND, *options, "--outputdir", str(tmp_path / "out"))
     assert (status, sla.calls) == (4, [])
     assert said in error

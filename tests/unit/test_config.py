@@ -91,7 +91,7 @@ def test_an_unknown_file_is_answered_with_those_that_there_are(root: Path) -> No
 
 
 def test_a_folder_is_no_file(root: Path) -> None:
-    with pytest.raises(ConfigError, match="is not a file"):
+    with pytest.raises(ConfigError, match="is a folder"):
         load("vehicles", root, Vehicle)
 
 
@@ -112,7 +112,7 @@ def test_a_copied_file_must_not_pass_for_the_original(root: Path) -> None:
         ("name: cart\nwheels: {a: {size: 1}, a: {size: 2}}\n", 'the key "a" stands twice.'),
         ("name: cart\nspeed: 2024-99-99\n", '"2024-99-99" is not a number'),
         ("name: cart\n---\nname: cart\n", "expected a single document"),
-        ("name: !!python/object:os.system cart\n", "could not determine a constructor"),
+        ("name: !!python/object:os.system cart\n", "a tag."),
         ("name: *nobody\n", "undefined alias"),
         ("name: \x01\n", "Expected a text file in UTF-8."),
         ("? [a, b]\n: 1\n", "cart.yaml: line 1, column 3: while constructing a mapping, found unhashable key"),
@@ -177,7 +177,7 @@ def test_a_file_that_may_not_be_read_is_said(root: Path, monkeypatch: pytest.Mon
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(ConfigError, match=r"cart\.yaml: Permission denied"):
+    with pytest.raises(ConfigError, match=r"cart\.yaml: cannot be read \(Permission denied\)"):
         load("vehicles", "cart", Vehicle, root=root)
 
 

@@ -66,7 +66,7 @@ def test_a_comparison_does_not_copy_it_into_its_results(tmp_path: Path) -> None:
     testbed = load("testbeds", file, TestbedConfig)
 
     with pytest.raises(ConfigError, match="is not set"):
-        write_testbed(testbed, file, "/opt/ovs", tmp_path / "base.yaml")
+        write_testbed(testbed, "/opt/ovs", tmp_path / "base.yaml")
     assert not (tmp_path / "base.yaml").exists()
 
 

@@ -11,10 +11,7 @@ import os
 import select
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+from typing import Any, BinaryIO, TextIO, cast
 
 #: A reader that has gone away is nothing to complain about.
 _GONE = (errno.EPIPE, errno.EBADF)
@@ -40,7 +37,7 @@ class LastingOutput(io.RawIOBase):
         """Whether people look at it as it comes."""
         return os.isatty(self._descriptor)
 
-    def write(self, data: "ReadableBuffer", /) -> int:
+    def write(self, data: Any, /) -> int:
         """Write all of it, or drop all of it."""
         left = memoryview(data).cast("B")
         size = len(left)

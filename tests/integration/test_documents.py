@@ -15,9 +15,9 @@ import documents
 import pytest
 from document_outputs import FORMS
 from documents import Command
-from integration.conftest import NOBODY
 
 from ctbench.results import store
+from ordinary_user import DROP, NOBODY
 
 COMMANDS, SHOWN = documents.everything()
 #: Every command once, in the order in which a reader meets them: what one leaves, a later one may need.
@@ -55,12 +55,11 @@ class Clone:
 
     def type(self, command: str) -> "subprocess.CompletedProcess[str]":
         """Run a command line as a shell does."""
-        user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
         inherited = {name: value for name, value in os.environ.items() if name not in OURS}
         # A terminal gets each line at once, so what goes to stderr stands in its place.
         settled = {"HOME": str(self.home), "USER": "nobody", "LOGNAME": "nobody", "LC_ALL": "C.UTF-8"}
         return subprocess.run(
-            [*(user if os.geteuid() == 0 else []), "bash", "-c", command],
+            [*(DROP if os.geteuid() == 0 else []), "bash", "-c", command],
             cwd=self.folder,
             env=inherited | settled | {"PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
@@ -75,8 +74,8 @@ class Clone:
         """Everything in it belongs to its user."""
         if os.geteuid() == 0:
             for path in (self.home, *self.home.rglob("*")):
-                if path.lstat().st_uid != int(NOBODY):
-                    os.chown(path, int(NOBODY), int(NOBODY), follow_symlinks=False)
+                if path.lstat().st_uid != NOBODY:
+                    os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
     def write(self, path: str, text: str) -> None:
         file = self.folder / path

@@ -1,4 +1,4 @@
-"""What tools/whole_suite.py needs: which tests run beside others, and what became of each."""
+"""What ctbench.cli.checks.whole_suite needs: which tests run beside others, and what became of each."""
 
 import json
 from pathlib import Path

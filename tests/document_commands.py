@@ -35,6 +35,8 @@ STATUSES = {
     "robot --help": {251},
     "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --rounds 4 --include conntrack": {0, 7, 8},
     "./run compare results/last-release results/this-one": {0, 7, 8},
+    # What the machine had the time for in the run that it goes on with.
+    "./run sla --resume latest": {0, 1, 3},
 }
 
 #: What stands for something of the reader's.
@@ -43,6 +45,13 @@ STAND_INS = {
     "ANOTHER-RUN": "results/last-release",
     "candidate=/opt/ovs-3.3": "candidate=/usr",
     " [TESTBED]": "",
+}
+
+#: What is typed in the place of a command that takes too long: the same without its measurements, or as ./run does it
+#: once it has installed what all checks need.
+INSTEAD = {
+    "robot suites/": "robot --dryrun --output NONE --log NONE --report NONE suites/",
+    "./run check promises": "PYTHONPATH=libraries .venv/bin/python -m ConntrackSLA.check_promises",
 }
 
 #: How a block begins that shows what a command shows.
@@ -73,7 +82,8 @@ def way(command: Command) -> Way | None:
     statuses = frozenset(STATUSES.get(text, {0}))
     for asked, given in STAND_INS.items():
         typed = typed.replace(asked, given)
-    if re.match(r"(\w+=\S+ )*\./run sla\b", text):
+    # The run that --resume goes on with is complete: nothing is measured, and the whole is reported.
+    if re.match(r"(\w+=\S+ )*\./run sla\b(?! --resume)", text):
         dry = _before_suites(typed, "--dryrun --console none --log NONE --report NONE")
         if text in EXCEPTIONS or not command.in_block:
             return Way(dry, statuses)
@@ -83,11 +93,10 @@ def way(command: Command) -> Way | None:
     if re.match(r"\./run (calibrate|compare --installations) ", text):
         once, chosen = ("--runs 2", _ONLY) if " calibrate " in text else ("--rounds 1", _ONE_TEST)
         return Way("", statuses, text, f"{typed} {once} --campaign {CAMPAIGN} --sla {FLOORS} {chosen}")
-    if text == "robot suites/":
-        typed = "robot --dryrun --output NONE --log NONE --report NONE suites/"
+    typed = INSTEAD.get(text, typed)
     if typed.startswith("robot "):
         return Way(f".venv/bin/{typed}", statuses)
-    if re.match(r"\./run (report|compare|doctor|setup|--help)\b|cp ", text):
+    if text in INSTEAD or re.match(r"\./run (report|compare|doctor|setup|sla --resume|--help)\b|cp ", text):
         return Way(typed, statuses)
     raise LookupError(f"{command.place}: nobody runs this command: {text}")
 
@@ -115,7 +124,9 @@ def problems(commands: Sequence[Command], shown: Sequence[Shown]) -> list[str]:
             found.append(str(error))
     found += [f"{each.place}: nobody compares what is shown here" for each in shown if output_of(each) is None]
     texts = [command.text for command in commands]
-    found += [f"{text}: is in no document" for text in dict.fromkeys([*EXCEPTIONS, *STATUSES]) if text not in texts]
+    found += [
+        f"{text}: is in no document" for text in dict.fromkeys([*EXCEPTIONS, *STATUSES, *INSTEAD]) if text not in texts
+    ]
     found += [f"{part}: is in no command" for part in STAND_INS if not any(part in text for text in texts)]
     found += [
         f"{start}: begins no block" for start in OUTPUTS if not any(each.text.startswith(start) for each in shown)

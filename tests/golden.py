@@ -6,8 +6,8 @@ PYTHONPATH=libraries .venv/bin/python tests/golden.py
 from pathlib import Path
 
 from ctbench.report.compose import compose
-from ctbench.report.material import read_material
 from ctbench.report.reference import read_references
+from ctbench.report.runs import read_material
 from ctbench.report.write import documents
 
 ROOT = Path(__file__).resolve().parents[1]

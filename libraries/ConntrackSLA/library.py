@@ -12,39 +12,25 @@ from robot.result import TestCase as TestResult
 from robot.running import TestCase as RunningTest
 
 from ConntrackSLA import pool
-from ctbench import __version__, preflight
-from ctbench.acceptance import AcceptanceRun
+from ctbench import __version__
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, OutputError, TestbedError
 from ctbench.base.unexpected import let_pass, sentence_of
-from ctbench.dut.base import Topology
+from ctbench.base.units import quoted
 from ctbench.dut.cable import CABLE
-from ctbench.errors import ConfigError, CtbenchError, MissingResource, OutputError, TestbedError
-from ctbench.exit_status import note_mistake
+from ctbench.dut.registry import ruleset_of
+from ctbench.dut.topology import PortSetup, Topology
 from ctbench.report import console
 from ctbench.results import without_record
 from ctbench.results.record import Record
 from ctbench.results.without_record import WithoutRecord
+from ctbench.run.acceptance import AcceptanceRun
+from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName
-from ctbench.run_settings import Settings
+from ctbench.run.settings import Settings
+from ctbench.run.tags import tags_of
+from ctbench.testbed import checks
 from ctbench.traffic.generator import LoadUnit
-from ctbench.units import quoted
-
-OvsRuleset = Literal["forward", "conntrack", "conntrack-normal", "nat", "normal", "vlan", "bond", "bond-vlan"]
-RouterRuleset = Literal[
-    "forward",
-    "notrack",
-    "vlan",
-    "bond",
-    "bond-vlan",
-    "iptables-stateful",
-    "iptables-snat",
-    "iptables-dnat",
-    "iptables-masquerade",
-    "nftables-stateful",
-    "nftables-snat",
-    "nftables-dnat",
-    "nftables-masquerade",
-]
-BridgeRuleset = Literal["forward", "vlan", "bond", "bond-vlan"]
+from ctbench.traffic.profiles import load_profile
 
 #: The keyword that measures each kind of profile.
 _MEASURES: dict[LoadUnit, str] = {"connections": "Measure Connection Rate", "packets": "Measure Packet Rate"}
@@ -57,13 +43,13 @@ class ConntrackSLA:
     A test sets a topology up, measures it with a connection profile and holds the result against the floor that the
     SLA file has for both:
 
-    | Apply OVS-DPDK Topology    conntrack    pmd_cpus=2    rx_queues=2
+    | Use Topology    ovs-dpdk    conntrack    cpus=2    rx_queues=2
     | Measure Connection Rate    short-lived
     | Connection Rate Should Meet SLA
 
     A packet profile, which is a stateless stream, has keywords of its own:
 
-    | Apply Linux Router Topology    iptables-stateful
+    | Use Topology    linux-router    iptables-stateful
     | Measure Packet Rate    udp-64-10k
     | Packet Rate Should Meet SLA
 
@@ -111,7 +97,7 @@ class ConntrackSLA:
             share = pool.share()
             testbed = share.testbed if share else testbed
             settings = Settings.load(testbed, campaign, sla, reference)
-            preflight.check_machine(settings.testbed)
+            checks.check_machine(settings.testbed)
         except CtbenchError as error:
             if isinstance(error, ConfigError):
                 note_mistake(output, str(error))
@@ -143,55 +129,52 @@ class ConntrackSLA:
             if run.records:
                 logger.console(f"\n{run.summary()}")
 
-    @keyword("Apply OVS-DPDK Topology", tags=["topology"])
-    def apply_ovs_dpdk_topology(self, ruleset: OvsRuleset, pmd_cpus: int, rx_queues: int, mtu: int = 1500) -> None:
-        """Chooses OVS-DPDK with a ruleset, a number of PMD CPUs and of receive queues per port.
-
-        ``mtu`` is the largest IP packet in bytes. Skips the test where the testbed lacks what the topology needs. The
-        DUT is set up, and read back, when the measurement begins.
-
-        Example:
-        | Apply OVS-DPDK Topology    nat    pmd_cpus=1    rx_queues=1
-        """
-        self._apply("ovs-dpdk", ruleset, pmd_cpus, rx_queues, mtu)
-
     @keyword(tags=["topology"])
-    def apply_linux_router_topology(
-        self, ruleset: RouterRuleset, cpus: int = 1, rx_queues: int = 1, mtu: int = 1500
+    def use_topology(
+        self,
+        datapath: str,
+        ruleset: str,
+        cpus: int = 1,
+        rx_queues: int = 1,
+        ports: PortSetup = "plain",
+        mtu: int = 1500,
     ) -> None:
-        """Chooses the Linux kernel as a router with a ruleset, a number of CPUs and of receive queues per port.
+        """Chooses a kind of DUT with a ruleset, a number of CPUs and of receive queues per port.
 
-        ``forward`` has no netfilter at all, ``notrack`` has it and keeps the traffic out of connection tracking;
-        ``vlan``, ``bond`` and ``bond-vlan`` forward over such devices. ``mtu`` is the largest IP packet in bytes.
-        Skips the test where the testbed lacks what the topology needs, a kernel module for example. The DUT is set
-        up, and read back, when the measurement begins.
-
-        Example:
-        | Apply Linux Router Topology    nftables-snat    cpus=1    rx_queues=2
-        """
-        self._apply("linux-router", ruleset, cpus, rx_queues, mtu)
-
-    @keyword(tags=["topology"])
-    def apply_linux_bridge_topology(
-        self, ruleset: BridgeRuleset, cpus: int = 1, rx_queues: int = 1, mtu: int = 1500
-    ) -> None:
-        """Chooses a bridge of the Linux kernel, with a number of CPUs and of receive queues per port.
-
-        ``forward`` bridges the two ports, ``vlan`` filters by VLAN, ``bond`` and ``bond-vlan`` bridge over bonds.
-        ``mtu`` is the largest IP packet in bytes. Skips the test where the testbed lacks what the topology needs, a
-        kernel module for example. The DUT is set up, and read back, when the measurement begins.
+        ``datapath`` is ``ovs-dpdk``, ``linux-router`` or ``linux-bridge``. The rulesets of each are files below
+        ``resources/rulesets``: those of OVS in ``ovs``; a router has ``forward``, without netfilter, and those of
+        ``iptables`` and ``nftables`` with the folder in front, as in ``iptables-snat``; a bridge has ``forward``.
+        ``ports`` says what the two ports are: ``plain`` links, trunks of a ``vlan``, a ``bond``, or ``bond-vlan``.
+        ``mtu`` is the largest IP packet in bytes. Skips the test where the testbed lacks what the topology needs, CPUs
+        or a kernel module for example. The DUT is set up, and read back, when the measurement begins.
 
         Example:
-        | Apply Linux Bridge Topology    forward    mtu=9000
+        | Use Topology    ovs-dpdk    conntrack    cpus=2    rx_queues=2
+        | Use Topology    linux-router    nftables-snat
+        | Use Topology    linux-bridge    forward    ports=bond    mtu=9000
         """
-        self._apply("linux-bridge", ruleset, cpus, rx_queues, mtu)
+        try:
+            topology = Topology(
+                datapath=datapath, ruleset=ruleset, cpus=cpus, rx_queues=rx_queues, ports=ports, mtu=mtu
+            )
+            ruleset_of(topology)
+        except ValidationError as error:
+            raise Failure(_no_topology(error)) from None
+        except ConfigError as error:
+            note_mistake(_output_folder(), str(error))
+            raise Failure(str(error)) from None
+        try:
+            self._open().testbed.placement(topology)
+        except MissingResource as error:
+            raise SkipExecution(str(error)) from None
+        self._topology = topology
 
     @keyword(tags=["topology"])
-    def apply_cable(self) -> None:
+    def use_cable(self) -> None:
         """Chooses a cable in the place of the DUT: what is measured is the traffic generator itself.
 
         Example:
-        | Apply Cable
+        | Use Cable
         | Measure Connection Rate    short-lived
         """
         self._topology = CABLE
@@ -244,25 +227,16 @@ class ConntrackSLA:
         """
         self._judge("packets")
 
-    def _apply(self, datapath: str, ruleset: str, cpus: int, rx_queues: int, mtu: int) -> None:
-        try:
-            topology = Topology(datapath=datapath, ruleset=ruleset, pmd_cpus=cpus, rx_queues=rx_queues, mtu=mtu)
-        except ValidationError as error:
-            raise Failure(_no_topology(error)) from None
-        try:
-            self._open().testbed.placement(topology)
-        except MissingResource as error:
-            raise SkipExecution(str(error)) from None
-        self._topology = topology
-
     def _measure(self, profile: str, kind: LoadUnit) -> Record:
         run, topology, self._record = self._open(), self._topology, None
         if topology is None:
-            raise Failure("No topology: use one of the keywords that apply one first, such as Apply Cable.")
+            raise Failure("No topology: use Use Topology or Use Cable first.")
         variables = BuiltIn().get_variables()
-        name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tuple(variables["@{TEST TAGS}"]))
         logger.console("")
         try:
+            BuiltIn().set_tags(*tags_of(topology, load_profile(profile)))
+            tags = tuple(BuiltIn().get_variable_value("@{TEST TAGS}"))
+            name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags)
             offered = run.profile(profile)
             if offered.kind != kind:
                 raise Failure(f"{offered.name} is a profile of {offered.kind}: use {_MEASURES[offered.kind]}.")

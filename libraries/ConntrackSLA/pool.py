@@ -5,9 +5,9 @@ from pathlib import Path
 
 from robot.libraries.BuiltIn import BuiltIn
 
-from ctbench.pool_run import PoolRun
 from ctbench.results.record import PoolMember
-from ctbench.testbed_share import SHARE_VARIABLE, Share
+from ctbench.run.pool_member import PoolRun
+from ctbench.testbed.share import SHARE_VARIABLE, Share
 
 
 def share() -> Share | None:

@@ -1,18 +1,16 @@
 *** Settings ***
 Documentation    Open vSwitch with DPDK translates the clients' addresses (SNAT) while it tracks their connections.
 
-Resource         ../../resources/ovs_dpdk.resource
+Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Connection Rate Of OVS-DPDK Should Meet SLA
+Test Template    Topology Should Hold Its Connection Rate
 
-Test Tags        ovs-dpdk    conntrack    nat    cps    pps    1cpu    1rxq
+Test Tags        pps
 
 Name             SNAT
 
 
-*** Test Cases ***                          RULESET    PMD CPUS    RX QUEUES    PROFILE
-SNAT, 1 CPU, 1 Queue, Short-Lived           nat        1           1            short-lived
-    [Tags]    short-lived
-SNAT, 1 CPU, 1 Queue, Long-Lived            nat        1           1            long-lived
-    [Tags]    long-lived
+*** Test Cases ***                   DATAPATH    RULESET    CPUS    RX QUEUES    PROFILE
+SNAT, 1 CPU, 1 Queue, Short-Lived    ovs-dpdk    nat        1       1            short-lived
+SNAT, 1 CPU, 1 Queue, Long-Lived     ovs-dpdk    nat        1       1            long-lived

@@ -5,34 +5,24 @@ Documentation    The Linux kernel forwards without connection tracking.
 ...              not say otherwise. Forwarding has no netfilter rules at all; Untracked has those of a firewall and
 ...              keeps the traffic out of connection tracking (NOTRACK).
 
-Resource         ../../resources/linux.resource
+Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Packet Rate Of Linux Router Should Meet SLA
+Test Template    Topology Should Hold Its Packet Rate
 
-Test Tags        linux    router    forwarding    pps
+Test Tags        forwarding
 
 Name             Forwarding
 
 
-*** Test Cases ***                         RULESET    CPUS    RX QUEUES    PROFILE
-Forwarding, 1 Flow                         forward    1       1            udp-64-1flow
-    [Tags]    1cpu    1rxq    1flow    one-way
-Forwarding, 10k Flows                      forward    1       1            udp-64-10k
-    [Tags]    1cpu    1rxq    10kflows    one-way
-Forwarding, 10k Flows, Both Ways           forward    1       1            udp-64-10k-both
-    [Tags]    1cpu    1rxq    10kflows    both-ways
-Forwarding, IMIX                           forward    1       1            udp-imix-10k
-    [Tags]    1cpu    1rxq    10kflows    one-way    imix
-Forwarding, 1518 Bytes                     forward    1       1            udp-1518-10k
-    [Tags]    1cpu    1rxq    10kflows    one-way    1518b
-Forwarding, 1 CPU, 2 Queues, 10k Flows     forward    1       2            udp-64-10k
-    [Tags]    1cpu    2rxq    10kflows    one-way
-Forwarding, 2 CPUs, 2 Queues, 10k Flows    forward    2       2            udp-64-10k
-    [Tags]    2cpu    2rxq    10kflows    one-way
-Forwarding, 4 CPUs, 4 Queues, 10k Flows    forward    4       4            udp-64-10k
-    [Tags]    4cpu    4rxq    10kflows    one-way
-Forwarding, 8 CPUs, 8 Queues, 10k Flows    forward    8       8            udp-64-10k
-    [Tags]    8cpu    8rxq    10kflows    one-way
-Untracked, 10k Flows                       notrack    1       1            udp-64-10k
-    [Tags]    1cpu    1rxq    10kflows    one-way    notrack
+*** Test Cases ***                         DATAPATH        RULESET             CPUS    RX QUEUES    PROFILE
+Forwarding, 1 Flow                         linux-router    forward             1       1            udp-64-1flow
+Forwarding, 10k Flows                      linux-router    forward             1       1            udp-64-10k
+Forwarding, 10k Flows, Both Ways           linux-router    forward             1       1            udp-64-10k-both
+Forwarding, IMIX                           linux-router    forward             1       1            udp-imix-10k
+Forwarding, 1518 Bytes                     linux-router    forward             1       1            udp-1518-10k
+Forwarding, 1 CPU, 2 Queues, 10k Flows     linux-router    forward             1       2            udp-64-10k
+Forwarding, 2 CPUs, 2 Queues, 10k Flows    linux-router    forward             2       2            udp-64-10k
+Forwarding, 4 CPUs, 4 Queues, 10k Flows    linux-router    forward             4       4            udp-64-10k
+Forwarding, 8 CPUs, 8 Queues, 10k Flows    linux-router    forward             8       8            udp-64-10k
+Untracked, 10k Flows                       linux-router    iptables-notrack    1       1            udp-64-10k

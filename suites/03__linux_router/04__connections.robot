@@ -3,30 +3,21 @@ Documentation    How many connections per second the Linux kernel sets up and ta
 ...
 ...              Whole TCP connections (and 1 % UDP) through forwarding, stateful rules and NAT.
 
-Resource         ../../resources/linux.resource
+Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Connection Rate Of Linux Router Should Meet SLA
-
-Test Tags        linux    router    cps    1cpu    1rxq
+Test Template    Topology Should Hold Its Connection Rate
 
 Name             New Connections
 
 
-*** Test Cases ***                                   RULESET                CPUS    RX QUEUES    PROFILE
-Forwarding, Short-Lived Connections                  forward                1       1            short-lived
-    [Tags]    short-lived    forwarding
-Stateful iptables, Short-Lived Connections           iptables-stateful      1       1            short-lived
-    [Tags]    short-lived    stateful    iptables
-Stateful nftables, Short-Lived Connections           nftables-stateful      1       1            short-lived
-    [Tags]    short-lived    stateful    nftables
-SNAT With iptables, Short-Lived Connections          iptables-snat          1       1            short-lived
-    [Tags]    short-lived    nat    snat    iptables
-SNAT With nftables, Short-Lived Connections          nftables-snat          1       1            short-lived
-    [Tags]    short-lived    nat    snat    nftables
-DNAT With iptables, Short-Lived Connections          iptables-dnat          1       1            short-lived
-    [Tags]    short-lived    nat    dnat    iptables
-Masquerade With iptables, Short-Lived Connections    iptables-masquerade    1       1            short-lived
-    [Tags]    short-lived    nat    masquerade    iptables
-Stateful iptables, Long-Lived Connections            iptables-stateful      1       1            long-lived
-    [Tags]    long-lived    stateful    iptables
+*** Test Cases ***                                   DATAPATH        RULESET                CPUS    RX QUEUES    PROFILE
+Forwarding, Short-Lived Connections                  linux-router    forward                1       1            short-lived
+    [Tags]    forwarding
+Stateful iptables, Short-Lived Connections           linux-router    iptables-stateful      1       1            short-lived
+Stateful nftables, Short-Lived Connections           linux-router    nftables-stateful      1       1            short-lived
+SNAT With iptables, Short-Lived Connections          linux-router    iptables-snat          1       1            short-lived
+SNAT With nftables, Short-Lived Connections          linux-router    nftables-snat          1       1            short-lived
+DNAT With iptables, Short-Lived Connections          linux-router    iptables-dnat          1       1            short-lived
+Masquerade With iptables, Short-Lived Connections    linux-router    iptables-masquerade    1       1            short-lived
+Stateful iptables, Long-Lived Connections            linux-router    iptables-stateful      1       1            long-lived

@@ -4,20 +4,17 @@ Documentation    The Linux kernel forwards over VLAN devices and bonds.
 ...              Without connection tracking. Frames have 64 bytes, and are tagged with VLAN 100 where the name says so.
 ...              These tests are skipped where the kernel has no such devices.
 
-Resource         ../../resources/linux.resource
+Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Packet Rate Of Linux Router Should Meet SLA
+Test Template    Topology Should Hold Its Packet Rate
 
-Test Tags        linux    router    forwarding    pps    1cpu    1rxq    10kflows    one-way
+Test Tags        forwarding
 
 Name             Forwarding Over Bonds And VLANs
 
 
-*** Test Cases ***          RULESET      CPUS    RX QUEUES    PROFILE
-VLAN, 10k Flows             vlan         1       1            udp-64-10k-vlan
-    [Tags]    vlan
-Bond, 10k Flows             bond         1       1            udp-64-10k
-    [Tags]    bond
-Bond And VLAN, 10k Flows    bond-vlan    1       1            udp-64-10k-vlan
-    [Tags]    bond    vlan
+*** Test Cases ***          DATAPATH        RULESET    CPUS    RX QUEUES    PROFILE
+VLAN, 10k Flows             linux-router    forward    1       1            udp-64-10k-vlan    ports=vlan
+Bond, 10k Flows             linux-router    forward    1       1            udp-64-10k         ports=bond
+Bond And VLAN, 10k Flows    linux-router    forward    1       1            udp-64-10k-vlan    ports=bond-vlan

@@ -3,19 +3,15 @@ Documentation    A bridge of the Linux kernel over bonds.
 ...
 ...              These tests are skipped where the kernel has no bonds.
 
-Resource         ../../resources/linux.resource
+Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Packet Rate Of Linux Bridge Should Meet SLA
-
-Test Tags        linux    bridge    bond    pps    1cpu    1rxq    10kflows    one-way
+Test Template    Topology Should Hold Its Packet Rate
 
 Name             Linux Bridge Over Bonds
 
 
-*** Test Cases ***                       RULESET      CPUS    RX QUEUES    MTU     PROFILE
-Bonds, 64 Bytes, 10k Flows               bond         1       1            1500    udp-64-10k
-Bonds, 1518 Bytes, 10k Flows             bond         1       1            1500    udp-1518-10k
-    [Tags]    1518b
-Bonds And VLAN, 64 Bytes, 10k Flows      bond-vlan    1       1            1500    udp-64-10k-vlan
-    [Tags]    vlan
+*** Test Cases ***                     DATAPATH        RULESET    CPUS    RX QUEUES    PROFILE
+Bonds, 64 Bytes, 10k Flows             linux-bridge    forward    1       1            udp-64-10k         ports=bond
+Bonds, 1518 Bytes, 10k Flows           linux-bridge    forward    1       1            udp-1518-10k       ports=bond
+Bonds And VLAN, 64 Bytes, 10k Flows    linux-bridge    forward    1       1            udp-64-10k-vlan    ports=bond-vlan

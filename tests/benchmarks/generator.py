@@ -8,16 +8,16 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from ctbench.config import load
-from ctbench.dut.base import Topology
+from ctbench.base.units import format_count, format_rate
+from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
+from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Bisection
 from ctbench.measure.search import search
 from ctbench.measure.trial import Limits, TrialRunner
-from ctbench.testbed import Testbed
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
-from ctbench.units import format_count, format_rate
 
 SEARCH = Bisection(trial_duration="2s", max_iterations=10, relative_width="3%", final_duration="2s")
 #: Where to search, connections (packets) per second.

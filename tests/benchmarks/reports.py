@@ -1,6 +1,6 @@
 """How long the report of a year takes, and how much memory: made-up runs, multiplied from those of the golden run.
 
-Run by hand: PYTHONPATH=libraries:tools .venv/bin/python tests/benchmarks/reports.py [--records 10000] [--folder DIR]
+Run by hand: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/reports.py [--records 10000] [--folder DIR]
 For 60 tests measured again and again, and for as many different tests; prints seconds, peak memory (of the process or
 the largest of its children) and the size of the largest page. Nothing is measured but the report.
 """

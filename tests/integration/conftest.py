@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from integration.sshd import Sshd
 
-from ctbench import preflight
-from ctbench.config import load
-from ctbench.dut.base import Topology
+from ctbench.base.errors import MissingResource
+from ctbench.base.yaml_files import load
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.ovs import OvsDpdkDut
-from ctbench.errors import MissingResource
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed import checks
+from ctbench.testbed.config import TestbedConfig
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -62,7 +62,7 @@ def dut(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     logs = tmp_path_factory.mktemp("ovs")
     machine = read_machine(sandbox)
     instance = OvsDpdkDut(
-        sandbox, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True), log_folder=logs
+        sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True), log_folder=logs
     )
     try:
         instance.apply(Topology())
@@ -76,7 +76,7 @@ def dut(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def router(sandbox: Sandbox) -> Iterator[LinuxRouterDut]:
     """The Linux kernel of this machine as a router, oversubscribed so that every topology can be applied."""
     machine = read_machine(sandbox)
-    instance = LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True))
+    instance = LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
     try:
         instance.apply(Topology(datapath="linux-router", ruleset="forward"))
     except MissingResource as error:
@@ -89,7 +89,7 @@ def router(sandbox: Sandbox) -> Iterator[LinuxRouterDut]:
 def bridge(sandbox: Sandbox) -> Iterator[LinuxBridgeDut]:
     """The Linux kernel of this machine as a bridge, oversubscribed as well."""
     machine = read_machine(sandbox)
-    instance = LinuxBridgeDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True))
+    instance = LinuxBridgeDut(sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
     try:
         instance.apply(Topology(datapath="linux-bridge", ruleset="forward"))
     except MissingResource as error:
@@ -117,7 +117,7 @@ def unhurried() -> Iterator[None]:
 def able_machine() -> None:
     """Skips where no run can be measured: OVS, its drivers, namespaces or a second CPU are missing."""
     try:
-        preflight.check_machine(load("testbeds", "local", TestbedConfig))
+        checks.check_machine(load("testbeds", "local", TestbedConfig))
     except MissingResource as error:
         pytest.skip(str(error))
     cpus = len(os.sched_getaffinity(0))

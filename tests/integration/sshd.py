@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctbench.errors import MissingResource
-from ctbench.host_config import SshConfig
+from ctbench.base.errors import MissingResource
+from ctbench.hosts.config import SshConfig
 
 #: Where sshd is; the PATH of an ordinary user often leaves it out, and sshd wants its whole path.
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")

@@ -3,15 +3,17 @@ lines that select nothing. What the suite here leaves as records is made up: not
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import commands
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from ctbench.base.paths import PROGRAM
+
 SUITE = """*** Settings ***
 Library    OperatingSystem
 
@@ -46,7 +48,7 @@ Fill The Disk
 
 @dataclass
 class Place:
-    """A checkout of a test's own, whose results/ are not the developer's."""
+    """A folder of a test's own: a suite, and where its runs land."""
 
     folder: Path
 
@@ -60,12 +62,11 @@ class Place:
 
     def command(self, *options: str | Path, suite: str | Path | None = None) -> list[str]:
         suites = [self.suite] if suite is None else [suite] if suite else []
-        return [sys.executable, *map(str, (self.folder / "tools" / "enter.py", "sla", *options, *suites))]
+        return commands.command("sla", *options, *suites)
 
     @property
     def environment(self) -> dict[str, str]:
-        more = {"PYTHONPATH": str(ROOT / "libraries"), "XDG_STATE_HOME": str(self.folder / "state")}
-        return {**os.environ, **more}
+        return commands.environment(self.folder / "results", XDG_STATE_HOME=self.folder / "state")
 
     def run(
         self, *options: str | Path, suite: str | Path | None = None, shell: str = "", **more: str
@@ -88,14 +89,10 @@ class Place:
 
 @pytest.fixture
 def place(able_machine: None, tmp_path: Path) -> Place:
-    for folder in ("tools", "mine", "results", "suites"):
+    for folder in ("mine", "results"):
         (tmp_path / folder).mkdir()
-    for path in (ROOT / "tools").glob("*.py"):
-        shutil.copy(path, tmp_path / "tools")
     made = Place(tmp_path)
     made.suite.write_text(SUITE)
-    # For what is said of the suites that ship.
-    (tmp_path / "suites" / "ours.robot").write_text(SUITE)
     return made
 
 
@@ -217,7 +214,7 @@ def test_a_command_line_that_selects_nothing_changes_nothing(options: list[str],
     [
         ("--argumentfile a.args\n", "The argument file 'a.args' names itself"),
         ("-A b.args\n", "names itself, or a file that does names it"),
-        ("\0" * 100, "is no text"),
+        ("\0" * 100, "is not a text file"),
         (b"\xff\xfe\x80", "can't decode"),
         (None, "No such file"),
         ("folder", "Is a directory"),
@@ -258,9 +255,13 @@ def test_suites_of_ones_own_have_variables_of_their_own_and_typing_mistakes_are_
 def test_quick_commands_end_well_where_nobody_reads_to_the_end(place: Place) -> None:
     (place.folder / "output" / "records").mkdir(parents=True)
     (place.folder / "output" / "without-record.json").write_text(json.dumps({"tests": []}))
-    commands = ("sla --help | head -1", "compare --help | true", "report --help >&-", "report output 2>&1 | head -1")
-    for command in commands:
-        line = f"{sys.executable} {place.folder}/tools/enter.py {command}; exit ${{PIPESTATUS[0]}}"
+    for command in (
+        "sla --help | head -1",
+        "compare --help | true",
+        "report --help >&-",
+        "report output 2>&1 | head -1",
+    ):
+        line = f"{shlex.join(PROGRAM)} {command}; exit ${{PIPESTATUS[0]}}"
         done = subprocess.run(
             ["/bin/bash", "-c", line], env=place.environment, cwd=place.folder, capture_output=True, text=True,
             timeout=60, check=False,

@@ -3,10 +3,10 @@
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import commands
 import pytest
 from integration.test_suites_runs import (
     ENDLESS_TEST,
@@ -24,15 +24,12 @@ from integration.test_suites_runs import (
 @pytest.fixture
 def comparison(able_machine: None, tmp_path: Path) -> Iterator[Run]:
     """A comparison of the distribution's Open vSwitch with itself, whose first run never ends."""
-    (tmp_path / "tools").mkdir()
-    for path in (ROOT / "tools").glob("*.py"):  # results/latest of their checkout is the developer's
-        shutil.copy(path, tmp_path / "tools")
     testbed = tmp_path / "mine.yaml"
     shutil.copy(ROOT / "variables" / "testbeds" / "local.yaml", testbed)
     where = ["--outputdir", str(tmp_path / "output"), "--testbed", str(testbed), "--sla", str(HERE / "floors.yaml")]
     what = ["--installations", "base=distribution", "candidate=distribution", "--rounds", "1"]
     tests = ["--campaign", str(HERE / "search.yaml"), "--test", TEST, "--test", ENDLESS_TEST, str(SUITE)]
-    run = Run([sys.executable, str(tmp_path / "tools" / "compare.py"), *where, *what, *tests], tmp_path)
+    run = Run(commands.command("compare", *where, *what, *tests), tmp_path)
     yield run
     run.end()
 

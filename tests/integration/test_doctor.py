@@ -3,24 +3,24 @@
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import commands
 import pytest
 import yaml
 from integration.sshd import Sshd
 from integration.trex_replay_server import TrexReplayServer
 
-from ctbench.config import ROOT, load
+from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import Section, examine
 from ctbench.doctor.finding import Finding
 from ctbench.doctor.plan import HostPlan
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
 
 #: A lab's router with cards `lab0` and `lab1`, and TRex that somebody started on the same host.
 ROUTER = {
@@ -79,8 +79,8 @@ def examined(host: Host, testbed: TestbedConfig) -> dict[str, Finding]:
 
 def doctor(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-B", str(ROOT / "tools" / "doctor.py"), *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+        commands.command("doctor", *arguments),
+        env=commands.environment(Path(os.devnull)),  # it writes no results
         capture_output=True,
         text=True,
         timeout=120,

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -16,8 +17,9 @@ import pytest
 from document_outputs import FORMS
 from documents import Command
 
+from ctbench.base.paths import RESULTS_VARIABLE
+from ctbench.cli.checks.ordinary_user import DROP, NOBODY
 from ctbench.results import store
-from ordinary_user import DROP, NOBODY
 
 COMMANDS, SHOWN = documents.everything()
 #: Every command once, in the order in which a reader meets them: what one leaves, a later one may need.
@@ -25,12 +27,15 @@ ONCE = list({command.text: command for command in [*COMMANDS, *filter(attrgetter
 RUNNABLE = [command for command in ONCE if document_commands.way(command)]
 #: Runs that the documents talk about; a run that is there already serves.
 RUNS = ("20260101T000000Z-1", "last-release", "this-one")
+#: Where the reader of docs/adding.md adds a promise.
+PROMISES = "suites/02__ovs_dpdk/02__conntrack.robot"
 RECORD = documents.ROOT.joinpath(
     "tests", "data", "golden-run", "records", "ovs-dpdk-conntrack.1-cpu-1-queue-short-lived-connections.json"
 )
 #: Of nobody's environment: what belongs to these tests.
 OURS = (
     "PYTHONPATH",
+    RESULTS_VARIABLE,
     "VIRTUAL_ENV",
     "NUMBA_CACHE_DIR",
     "ROBOT_OPTIONS",
@@ -116,7 +121,7 @@ def clone(able_machine: None) -> Iterator[Clone]:
 
 
 def _prepare(clone: Clone) -> None:
-    """The reader's own files and earlier runs, of which the documents speak."""
+    """The reader's own files, earlier runs and new promise, of which the documents speak."""
     results = clone.folder / "results"
     for name in RUNS:
         (results / name / "records").mkdir(parents=True)
@@ -126,6 +131,11 @@ def _prepare(clone: Clone) -> None:
     for lab in ("lab-a", "lab-b"):  # on this machine, which may have CPUs for one of them only
         clone.copy("testbeds", local, lab, "\noversubscribe: false\n", "\noversubscribe: true\n")
     clone.copy("sla", document_commands.FLOORS, "release-3")
+    adding = (documents.ROOT / "docs" / "adding.md").read_text()
+    for language, file in {"robotframework": PROMISES, "yaml": "variables/sla/local.yaml"}.items():
+        block = re.search(rf"^ *```{language}\n(.*?)^ *```$", adding, re.DOTALL | re.MULTILINE)
+        assert block
+        clone.write(file, (clone.folder / file).read_text() + textwrap.dedent(block[1]))
 
 
 @pytest.mark.parametrize("command", RUNNABLE, ids=lambda command: f"{command.place}: {command.text}")

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from integration.test_suites_records import measure, settings, started
 
-from ctbench.acceptance import AcceptanceRun
-from ctbench.dut.base import Topology
 from ctbench.dut.ovs import trouble
 from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.dut import FOLDER
+from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.results import store
 from ctbench.results.record import Record
+from ctbench.run.acceptance import AcceptanceRun
 from ctbench.traffic.software import plan
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from integration.sshd import Sshd
 
 import ctbench
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
@@ -29,7 +29,7 @@ ARGUMENTS = st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8
 #: Runs a command on a host of this kind, for a test that interrupts it.
 CALLER = """
 import sys
-from ctbench.host_config import SshConfig
+from ctbench.hosts.config import SshConfig
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost

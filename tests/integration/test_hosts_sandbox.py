@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import ctbench
-from ctbench.errors import TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
 
@@ -119,7 +119,9 @@ def test_where_namespaces_are_forbidden_it_says_what_to_do(sandbox: Sandbox) -> 
     # A limit of the sandbox's own user namespace: it holds for what is made inside, not for the machine.
     setting = "/proc/sys/user/max_user_namespaces"
     before = sandbox.run(["cat", setting]).stdout
-    attempt = "from ctbench.errors import MissingResource; from ctbench.hosts.sandbox import Sandbox\ntry: Sandbox()\n"
+    attempt = (
+        "from ctbench.base.errors import MissingResource; from ctbench.hosts.sandbox import Sandbox\ntry: Sandbox()\n"
+    )
     attempt += "except MissingResource as error: print(error)"
     sandbox.run(["tee", setting], stdin="0")
     try:

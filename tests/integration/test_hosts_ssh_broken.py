@@ -12,7 +12,7 @@ import pytest
 from integration.sshd import Sshd
 
 import ctbench
-from ctbench.errors import TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.ssh import SshHost
 
@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 #: A run that uses the host: starts one command, waits for another, and says what became of that.
 CLIENT = """
 import sys
-from ctbench.errors import TestbedError
-from ctbench.host_config import SshConfig
+from ctbench.base.errors import TestbedError
+from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh import SshHost
 config, started, waited, marker = sys.argv[1:]
 host = SshHost("dut", SshConfig.model_validate_json(config))

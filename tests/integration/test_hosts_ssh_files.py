@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from integration.sshd import TESTER, Sshd
 
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts import ssh_remote
 from ctbench.hosts.ssh import SshHost
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from integration.sshd import Sshd, make_key
 
-from ctbench.errors import ConfigError, MissingResource, TestbedError
-from ctbench.host_config import SshConfig
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh import SshHost
 from ctbench.hosts.ssh_password import Password
 

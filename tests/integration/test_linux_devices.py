@@ -7,9 +7,9 @@ import pytest
 from packets import udp
 from veth import PACKET_OUTGOING, PATIENCE_S, End, Wire
 
-from ctbench.dut.base import Topology
+from ctbench.base.errors import MissingResource
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
-from ctbench.errors import MissingResource
+from ctbench.dut.topology import PortSetup, Topology
 
 pytestmark = pytest.mark.beside_others
 
@@ -57,10 +57,10 @@ def dut(request: pytest.FixtureRequest) -> LinuxRouterDut | LinuxBridgeDut:
 
 
 @pytest.fixture
-def ends(dut: LinuxRouterDut | LinuxBridgeDut, ruleset: str, mtu: int) -> Iterator[tuple[Watched, Watched]]:
+def ends(dut: LinuxRouterDut | LinuxBridgeDut, ports: PortSetup, mtu: int) -> Iterator[tuple[Watched, Watched]]:
     """The client's and the server's; skips where the kernel lacks the devices."""
     try:
-        wire = Wire(dut.apply(Topology(datapath=dut.kind, ruleset=ruleset, mtu=mtu)), CLIENT, SERVER)
+        wire = Wire(dut.apply(Topology(datapath=dut.kind, ruleset="forward", ports=ports, mtu=mtu)), CLIENT, SERVER)
     except MissingResource as error:
         pytest.skip(str(error))
     dut.begin_trial()
@@ -69,7 +69,7 @@ def ends(dut: LinuxRouterDut | LinuxBridgeDut, ruleset: str, mtu: int) -> Iterat
 
 
 @pytest.mark.parametrize("mtu", [1500, 9000])
-@pytest.mark.parametrize(("ruleset", "vlan"), [("vlan", OURS), ("bond", 0), ("bond-vlan", OURS)])
+@pytest.mark.parametrize(("ports", "vlan"), [("vlan", OURS), ("bond", 0), ("bond-vlan", OURS)])
 def test_frames_pass_both_ways_with_the_tag_that_they_came_with(
     dut: LinuxRouterDut | LinuxBridgeDut, ends: tuple[Watched, Watched], vlan: int, mtu: int
 ) -> None:
@@ -87,7 +87,7 @@ def test_frames_pass_both_ways_with_the_tag_that_they_came_with(
 
 
 @pytest.mark.parametrize("mtu", [1500])
-@pytest.mark.parametrize("ruleset", ["vlan", "bond-vlan"])
+@pytest.mark.parametrize("ports", ["vlan", "bond-vlan"])
 @pytest.mark.parametrize("stray", [0, ANOTHER])
 def test_frames_of_no_vlan_or_of_another_are_dropped(ends: tuple[Watched, Watched], stray: int) -> None:
     client, server = ends

@@ -8,9 +8,9 @@ import pytest
 from packets import Endpoint, udp
 from veth import Wire
 
-from ctbench.dut.base import Topology
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.dut.topology import Topology
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement, place, read_machine
 from ctbench.hosts.sandbox import Sandbox
@@ -32,7 +32,7 @@ def placed() -> Iterator[tuple[LinuxRouterDut, Placement]]:
             placement = place(machine, 1)
         except MissingResource as error:
             pytest.skip(str(error))
-        yield LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus)), placement
+        yield LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.cpus)), placement
 
 
 @pytest.fixture

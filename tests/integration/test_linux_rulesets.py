@@ -7,8 +7,8 @@ import pytest
 from packets import ACK, FIN, PSH, RST, SYN, Endpoint, Packet, parse, tcp, udp
 from veth import Wire
 
-from ctbench.dut.base import Topology
 from ctbench.dut.linux import LinuxRouterDut
+from ctbench.dut.topology import Topology
 
 pytestmark = pytest.mark.beside_others
 
@@ -34,7 +34,7 @@ def rulesets(*names: str) -> pytest.MarkDecorator:
 
 KINDS = ("stateful", "snat", "dnat", "masquerade")
 stateful = rulesets(*(f"{family}-{kind}" for family in ("iptables", "nftables") for kind in KINDS))
-stateless = rulesets("forward", "notrack")
+stateless = rulesets("forward", "iptables-notrack")
 
 OPENING = [tcp(BACK_DOOR, STRANGER, SYN, 100), udp(BACK_DOOR, STRANGER, b"let me in")]
 UNASKED = [

@@ -7,9 +7,9 @@ import pytest
 from packets import udp
 from veth import Wire
 
-from ctbench.dut.base import Topology
+from ctbench.base.errors import MissingResource
 from ctbench.dut.linux import LinuxRouterDut
-from ctbench.errors import MissingResource
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement, place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
@@ -60,9 +60,9 @@ def test_frames_from_another_cpu_are_forwarded_on_the_duts(steered: tuple[LinuxR
 def test_queues_are_shared_by_the_duts_cpus_in_turn(sandbox: Sandbox) -> None:
     machine = read_machine(sandbox)
     dut = LinuxRouterDut(
-        sandbox, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True), steer=True
+        sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True), steer=True
     )
-    dut.apply(FORWARD.model_copy(update={"pmd_cpus": 2, "rx_queues": 3}))
+    dut.apply(FORWARD.model_copy(update={"cpus": 2, "rx_queues": 3}))
 
     masks = [sandbox.read(f"/sys/class/net/r1/queues/rx-{queue}/rps_cpus").strip() for queue in range(3)]
     cpus = [machine.usable_cpus[index % len(machine.usable_cpus)] for index in (0, 1, 0)]

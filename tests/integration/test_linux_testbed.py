@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.config import load
-from ctbench.dut.base import Topology
+from ctbench.base.errors import MissingResource
+from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
-from ctbench.errors import MissingResource
-from ctbench.testbed import Testbed
-from ctbench.testbed_config import TestbedConfig
+from ctbench.dut.topology import Topology
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
 
 pytestmark = pytest.mark.root_too

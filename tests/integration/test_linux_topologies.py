@@ -7,11 +7,12 @@ import pytest
 from packets import udp
 from veth import Wire
 
-from ctbench.dut.base import Dut, Topology
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.dut.base import Dut
 from ctbench.dut.linux import ConntrackSettings, LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.linux.netfilter import known_rulesets
+from ctbench.dut.rulesets import catalogue
+from ctbench.dut.topology import PortSetup, Topology
 from ctbench.dut.veth import GENERATOR
-from ctbench.errors import ConfigError, MissingResource, TestbedError
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
@@ -21,12 +22,12 @@ RULESETS = Path(__file__).parents[2] / "resources" / "rulesets"
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
 
 
-def routing(ruleset: str = "forward", **more: int) -> Topology:
-    return Topology(datapath="linux-router", ruleset=ruleset, **more)
+def routing(ruleset: str = "forward", ports: PortSetup = "plain", **more: int) -> Topology:
+    return Topology(datapath="linux-router", ruleset=ruleset, ports=ports, **more)
 
 
-def bridging(ruleset: str = "forward", **more: int) -> Topology:
-    return Topology(datapath="linux-bridge", ruleset=ruleset, **more)
+def bridging(ruleset: str = "forward", ports: PortSetup = "plain", **more: int) -> Topology:
+    return Topology(datapath="linux-bridge", ruleset=ruleset, ports=ports, **more)
 
 
 def apply_or_name_the_module(dut: Dut, topology: Topology) -> None:
@@ -34,14 +35,12 @@ def apply_or_name_the_module(dut: Dut, topology: Topology) -> None:
     try:
         dut.apply(topology)
     except MissingResource as error:
-        module = {"bond": "bonding", "vlan": "8021q"}[topology.ruleset.partition("-")[0]]
+        module = {"bond": "bonding", "vlan": "8021q"}[topology.ports.partition("-")[0]]
         assert module in str(error) or "CONFIG_BRIDGE_VLAN_FILTERING" in str(error)
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize(
-    "ruleset", [name for name in known_rulesets(RULESETS) if name not in ("vlan", "bond", "bond-vlan")]
-)
+@pytest.mark.parametrize("ruleset", [name for family, name in catalogue() if family in LinuxRouterDut.families])
 def test_every_ruleset_that_ships_is_taken_as_it_is_written(router: LinuxRouterDut, ruleset: str) -> None:
     router.apply(routing(ruleset))
     router.verify()
@@ -50,37 +49,37 @@ def test_every_ruleset_that_ships_is_taken_as_it_is_written(router: LinuxRouterD
     router.verify()
 
 
-@pytest.mark.parametrize("ruleset", ["vlan", "bond", "bond-vlan"])
-def test_a_router_stands_on_devices_where_the_kernel_has_them(router: LinuxRouterDut, ruleset: str) -> None:
-    apply_or_name_the_module(router, routing(ruleset))
+@pytest.mark.parametrize("ports", ["vlan", "bond", "bond-vlan"])
+def test_a_router_stands_on_devices_where_the_kernel_has_them(router: LinuxRouterDut, ports: PortSetup) -> None:
+    apply_or_name_the_module(router, routing(ports=ports))
 
     router.verify()
 
 
-@pytest.mark.parametrize("ruleset", ["vlan", "bond", "bond-vlan"])
-def test_a_bridge_has_vlans_and_bonds_where_the_kernel_has_them(bridge: LinuxBridgeDut, ruleset: str) -> None:
-    apply_or_name_the_module(bridge, bridging(ruleset))
+@pytest.mark.parametrize("ports", ["vlan", "bond", "bond-vlan"])
+def test_a_bridge_has_vlans_and_bonds_where_the_kernel_has_them(bridge: LinuxBridgeDut, ports: PortSetup) -> None:
+    apply_or_name_the_module(bridge, bridging(ports=ports))
 
     bridge.verify()
 
 
 def test_a_topology_that_the_kernel_cannot_be_leaves_nothing_behind(router: LinuxRouterDut, sandbox: Sandbox) -> None:
     try:
-        router.apply(routing("bond"))
+        router.apply(routing(ports="bond"))
     except MissingResource:
         assert sandbox.run(["ls", "/sys/class/net"]).stdout.split() == ["lo"]
     assert sandbox.run(["ip", "netns"]).stdout.count(GENERATOR) <= 1
 
 
 def test_a_ruleset_that_is_not_there_names_those_that_are(router: LinuxRouterDut, bridge: LinuxBridgeDut) -> None:
-    with pytest.raises(ConfigError, match=r"iptables-sant is not a ruleset of a Linux router\. .* iptables-snat, "):
+    with pytest.raises(ConfigError, match=r"iptables-sant. is not a ruleset of a linux-router\.\n.* iptables-snat, "):
         router.apply(routing("iptables-sant"))
-    with pytest.raises(ConfigError, match=r"conntrack is not a ruleset of a Linux bridge\. .*: forward, vlan, bond,"):
+    with pytest.raises(ConfigError, match=r"conntrack. is not a ruleset of a linux-bridge\.\n.*: forward "):
         bridge.apply(bridging("conntrack"))
 
 
 def test_the_generator_is_told_how_to_reach_a_router(router: LinuxRouterDut, sandbox: Sandbox) -> None:
-    ports = router.apply(routing(rx_queues=4, pmd_cpus=2))
+    ports = router.apply(routing(rx_queues=4, cpus=2))
 
     assert (ports.kind, ports.client, ports.server) == ("interface", "g0", "g1")
     assert (ports.rx_queues, ports.tx_queues, ports.ring_size) == (4, 2, 4096)
@@ -173,4 +172,4 @@ def test_more_cpus_than_there_are_is_a_missing_resource(sandbox: Sandbox) -> Non
     machine = read_machine(sandbox)
 
     with pytest.raises(MissingResource, match=f"this machine has {len(machine.usable_cpus)} usable"):
-        LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus)).apply(routing(pmd_cpus=64))
+        LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.cpus)).apply(routing(cpus=64))

@@ -10,9 +10,9 @@ import pytest
 from packets import udp
 from wire import put, take
 
-from ctbench.dut.base import Topology
+from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
-from ctbench.errors import TestbedError
+from ctbench.dut.topology import PortSetup, Topology
 from ctbench.traffic.software.memif import RingPlan, connect
 
 CLIENT, SERVER = "16.0.0.1", "48.0.0.1"
@@ -80,9 +80,9 @@ def join(dut: OvsDpdkDut) -> Iterator[Join]:
         while joined:
             joined.pop().close()
 
-    def apply(ruleset: str, vlan: int | None = None, mtu: int = 1500) -> Ends:
+    def apply(ports: PortSetup = "plain", vlan: int | None = None, mtu: int = 1500, ruleset: str = "normal") -> Ends:
         let_go()
-        joined.append(Ends(dut, Topology(ruleset=ruleset, mtu=mtu), vlan))
+        joined.append(Ends(dut, Topology(ruleset=ruleset, ports=ports, mtu=mtu), vlan))
         return joined[-1]
 
     yield apply
@@ -90,7 +90,7 @@ def join(dut: OvsDpdkDut) -> Iterator[Join]:
 
 
 def test_normal_bridges_frames_both_ways_and_tracks_no_connection(join: Join, dut: OvsDpdkDut) -> None:
-    ends = join("normal")
+    ends = join()
     there, back = datagram(CLIENT, SERVER), datagram(SERVER, CLIENT)
 
     assert ends.send("client", there) == [("server", there)]
@@ -99,7 +99,7 @@ def test_normal_bridges_frames_both_ways_and_tracks_no_connection(join: Join, du
 
 
 def test_normal_learns_where_an_address_is_and_keeps_frames_for_it_off_the_other_side(join: Join) -> None:
-    ends = join("normal")
+    ends = join()
     ends.send("client", datagram(CLIENT, SERVER))
 
     assert ends.send("client", datagram("16.0.0.2", CLIENT)) == []
@@ -122,15 +122,17 @@ def test_frames_of_another_vlan_or_none_do_not_pass(join: Join, vlan: int | None
 
 def test_a_bridge_without_vlans_follows_one_with_them(join: Join) -> None:
     join("vlan", vlan=100)
-    ends = join("normal")
+    ends = join()
     frame = datagram(CLIENT, SERVER)
 
     assert ends.send("client", frame) == [("server", frame)]
 
 
-@pytest.mark.parametrize(("ruleset", "vlan"), [("forward", None), ("vlan", 100)])
-def test_ip_packets_of_9000_bytes_pass_in_one_piece(join: Join, ruleset: str, vlan: int | None) -> None:
-    ends = join(ruleset, vlan=vlan, mtu=9000)
+@pytest.mark.parametrize(("ports", "ruleset", "vlan"), [("plain", "forward", None), ("vlan", "normal", 100)])
+def test_ip_packets_of_9000_bytes_pass_in_one_piece(
+    join: Join, ports: PortSetup, ruleset: str, vlan: int | None
+) -> None:
+    ends = join(ports, vlan=vlan, mtu=9000, ruleset=ruleset)
     large = bytes(range(256)) * 36
     frame = datagram(CLIENT, SERVER, large[: 9000 - 28], vlan)  # 28: headers of IPv4 and UDP
 
@@ -139,21 +141,21 @@ def test_ip_packets_of_9000_bytes_pass_in_one_piece(join: Join, ruleset: str, vl
 
 
 def test_a_frame_that_is_too_large_is_dropped_and_counted(join: Join, dut: OvsDpdkDut) -> None:
-    ends = join("forward")
+    ends = join(ruleset="forward")
 
     assert ends.send("client", datagram(CLIENT, SERVER, bytes(1501))) == []
     assert dut.counters().drops == {"server.ovs_tx_mtu_exceeded_drops": 1}
 
 
 def test_the_mtu_of_one_topology_does_not_stay_for_the_next(join: Join, dut: OvsDpdkDut) -> None:
-    join("forward", mtu=9000)
-    join("forward")
+    join(ruleset="forward", mtu=9000)
+    join(ruleset="forward")
 
     assert [dut.control.columns("Interface", port, "mtu")["mtu"] for port in ("port0", "port1")] == [1500, 1500]
 
 
 def test_the_cpu_time_of_packets_is_told_once_there_are_some(join: Join, dut: OvsDpdkDut) -> None:
-    ends = join("forward")
+    ends = join(ruleset="forward")
     assert dut.cpu_use() is None
 
     ends.send("client", *(datagram(CLIENT, SERVER) for _ in range(100)))
@@ -166,11 +168,11 @@ def test_the_cpu_time_of_packets_is_told_once_there_are_some(join: Join, dut: Ov
     assert dut.cpu_use() is None
 
 
-@pytest.mark.parametrize(("ruleset", "vlan"), [("bond", None), ("bond-vlan", 100)])
+@pytest.mark.parametrize(("ports", "vlan"), [("bond", None), ("bond-vlan", 100)])
 def test_a_bond_takes_frames_from_both_links_and_spreads_sources_over_both(
-    join: Join, ruleset: str, vlan: int | None
+    join: Join, ports: PortSetup, vlan: int | None
 ) -> None:
-    ends = join(ruleset, vlan=vlan)
+    ends = join(ports, vlan=vlan)
     frames = [datagram(f"16.0.0.{host}", SERVER, vlan=vlan) for host in range(1, 17)]
 
     first = ends.send("client", *frames[:8])
@@ -189,7 +191,7 @@ def test_a_source_stays_on_its_link_of_a_bond(join: Join) -> None:
 
 
 def test_a_bond_whose_links_nobody_has_joined_is_not_ready(dut: OvsDpdkDut, monkeypatch: pytest.MonkeyPatch) -> None:
-    dut.apply(Topology(ruleset="bond"))
+    dut.apply(Topology(ruleset="normal", ports="bond"))
     monkeypatch.setattr("ctbench.dut.ovs.dut.SETTLE_TIMEOUT_S", 0.1)
 
     with pytest.raises(TestbedError, match=r"Links of bonds are down: port0, port1, port2, port3\."):

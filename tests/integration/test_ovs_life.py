@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from ctbench.dut.base import Problem, Topology
+from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.dut.base import Problem
 from ctbench.dut.ovs import OvsDpdkDut, OvsInstallation
-from ctbench.dut.ovs.devices import MemifDevices
 from ctbench.dut.ovs.dut import FOLDER
+from ctbench.dut.ovs.ports import MemifDevices
 from ctbench.dut.ovs.threads import read_threads
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.root_too
 def on_cpus_of_its_own(sandbox: Sandbox, **options: Any) -> OvsDpdkDut:
     """OVS-DPDK as it is measured: PMD threads share no CPU."""
     machine = read_machine(sandbox)
-    return OvsDpdkDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus), **options)
+    return OvsDpdkDut(sandbox, machine, lambda topology: place(machine, topology.cpus), **options)
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import struct
 
 import pytest
 
-from ctbench.dut.base import Topology
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import BRIDGE
+from ctbench.dut.topology import Topology
 
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 8080)
 #: TCP flags.

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.dut.base import Topology
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.devices import MemifDevices
 from ctbench.dut.ovs.dut import BESIDE_SYSTEM, TUN
+from ctbench.dut.ovs.ports import MemifDevices
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.system import BRIDGE, STATE_FILE, STATE_FOLDER, system_control
 from ctbench.dut.ovs.threads import read_threads
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
@@ -86,7 +86,7 @@ def new_dut(system: PretendedSystem, *, manage: bool = True, log_folder: Path | 
     except MissingResource as error:
         pytest.skip(str(error))
     return OvsDpdkDut(
-        system.host, machine, lambda topology: place(machine, topology.pmd_cpus), system=manage, memory_mb=512,
+        system.host, machine, lambda topology: place(machine, topology.cpus), system=manage, memory_mb=512,
         devices=MemifDevices(system.host, BESIDE_SYSTEM) if manage else None, log_folder=log_folder,
     )  # fmt: skip
 

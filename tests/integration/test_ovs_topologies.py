@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from ctbench.dut.base import Topology
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
-from ctbench.dut.ovs.dut import RULESETS
-from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.dut.rulesets import catalogue
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
@@ -15,24 +15,24 @@ from ctbench.hosts.sandbox import Sandbox
 MATRIX = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8)]
 
 
-@pytest.mark.parametrize(("pmd_cpus", "rx_queues"), MATRIX)
-def test_a_topology_is_what_ovs_then_says(dut: OvsDpdkDut, pmd_cpus: int, rx_queues: int) -> None:
-    ports = dut.apply(Topology(pmd_cpus=pmd_cpus, rx_queues=rx_queues))
+@pytest.mark.parametrize(("cpus", "rx_queues"), MATRIX)
+def test_a_topology_is_what_ovs_then_says(dut: OvsDpdkDut, cpus: int, rx_queues: int) -> None:
+    ports = dut.apply(Topology(cpus=cpus, rx_queues=rx_queues))
 
     dut.verify()
     queue_map = dut.snapshot()["rxq_map"]
     queues = [queue for polled in queue_map.values() for queue in polled]
-    assert len(queue_map) == pmd_cpus
+    assert len(queue_map) == cpus
     assert len(queues) == len(set(queues)) == 2 * rx_queues
     assert max(map(len, queue_map.values())) - min(map(len, queue_map.values())) <= 1
-    assert (ports.kind, ports.rx_queues, ports.tx_queues) == ("memif", rx_queues, pmd_cpus + 1)
+    assert (ports.kind, ports.rx_queues, ports.tx_queues) == ("memif", rx_queues, cpus + 1)
 
 
 def test_one_ovs_serves_topology_after_topology(dut: OvsDpdkDut) -> None:
-    dut.apply(Topology(pmd_cpus=2, rx_queues=2))
+    dut.apply(Topology(cpus=2, rx_queues=2))
     before = dut.snapshot()["pid"]
 
-    dut.apply(Topology(pmd_cpus=1, rx_queues=4, ruleset="nat"))
+    dut.apply(Topology(cpus=1, rx_queues=4, ruleset="nat"))
 
     assert dut.snapshot()["pid"] == before
 
@@ -56,7 +56,7 @@ def test_options_of_the_caches_are_set_and_taken_back(dut: OvsDpdkDut) -> None:
     assert "emc-insert-inv-prob" not in default and "smc-enable" not in default
 
 
-@pytest.mark.parametrize("ruleset", sorted(file.stem for file in RULESETS.glob("*.flows")))
+@pytest.mark.parametrize("ruleset", [name for family, name in catalogue() if family == "ovs"])
 def test_every_ruleset_that_ships_is_taken_as_it_is_written(dut: OvsDpdkDut, ruleset: str) -> None:
     dut.apply(Topology(ruleset=ruleset))
 
@@ -64,7 +64,7 @@ def test_every_ruleset_that_ships_is_taken_as_it_is_written(dut: OvsDpdkDut, rul
 
 
 def test_a_ruleset_that_is_not_there_names_those_that_are(dut: OvsDpdkDut) -> None:
-    with pytest.raises(ConfigError, match=r"conntrac is not a ruleset .* conntrack, conntrack-normal, forward"):
+    with pytest.raises(ConfigError, match=r"conntrac. is not a ruleset .*\n.* conntrack, conntrack-normal, forward"):
         dut.apply(Topology(ruleset="conntrac"))
 
 
@@ -106,13 +106,13 @@ def test_what_changes_behind_its_back_is_found(dut: OvsDpdkDut, tool: str, argum
     ],
 )
 def test_vlans_of_a_port_that_change_behind_its_back_are_found(dut: OvsDpdkDut, command: str, complaint: str) -> None:
-    dut.apply(Topology(ruleset="vlan"))
+    dut.apply(Topology(ruleset="normal", ports="vlan"))
 
     dut.control.vsctl(*command.split())
 
     with pytest.raises(TestbedError, match=complaint):
         dut.verify()
-    dut.apply(Topology(ruleset="vlan"))
+    dut.apply(Topology(ruleset="normal", ports="vlan"))
     dut.verify()
 
 
@@ -132,4 +132,4 @@ def test_more_cpus_than_there_are_is_a_missing_resource(sandbox: Sandbox) -> Non
     machine = read_machine(sandbox)
 
     with pytest.raises(MissingResource, match=f"this machine has {len(machine.usable_cpus)} usable"):
-        OvsDpdkDut(sandbox, machine, lambda topology: place(machine, topology.pmd_cpus)).apply(Topology(pmd_cpus=64))
+        OvsDpdkDut(sandbox, machine, lambda topology: place(machine, topology.cpus)).apply(Topology(cpus=64))

@@ -7,10 +7,10 @@ import pytest
 from packets import udp
 from veth import Wire
 
-from ctbench.dut.base import Topology
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
-from ctbench.dut.ovs.devices import VethDevices
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.dut.ovs.ports import VethDevices
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -31,7 +31,7 @@ TAG = struct.pack("!HH", 0x8100, 100)
 def ovs(sandbox: Sandbox) -> Iterator[OvsDpdkDut]:
     machine = read_machine(sandbox)
     instance = OvsDpdkDut(
-        sandbox, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True),
+        sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True),
         devices=VethDevices(sandbox, 1024),
     )  # fmt: skip
     try:
@@ -53,9 +53,9 @@ def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
     instance.close()
 
 
-@pytest.mark.parametrize(("pmd_cpus", "rx_queues"), [(1, 1), (1, 2), (1, 4), (2, 2), (4, 2)])
-def test_a_topology_is_what_ovs_then_says(ovs: OvsDpdkDut, pmd_cpus: int, rx_queues: int) -> None:
-    ports = ovs.apply(Topology(pmd_cpus=pmd_cpus, rx_queues=rx_queues))
+@pytest.mark.parametrize(("cpus", "rx_queues"), [(1, 1), (1, 2), (1, 4), (2, 2), (4, 2)])
+def test_a_topology_is_what_ovs_then_says(ovs: OvsDpdkDut, cpus: int, rx_queues: int) -> None:
+    ports = ovs.apply(Topology(cpus=cpus, rx_queues=rx_queues))
 
     ovs.verify()
     assert (ports.kind, ports.client, ports.server, ports.rx_queues) == ("interface", "g0", "g1", rx_queues)
@@ -86,7 +86,7 @@ def test_every_packet_passes_over_every_queue(
 
 
 def test_a_vlan_tag_that_the_kernel_takes_out_is_put_back(ovs: OvsDpdkDut) -> None:
-    wire = Wire(ovs.apply(Topology(ruleset="vlan")), CLIENT, SERVER)
+    wire = Wire(ovs.apply(Topology(ruleset="normal", ports="vlan")), CLIENT, SERVER)
     for payload, tag in ((b"tagged", TAG), (b"untagged", b""), (b"last", TAG)):
         plain = udp(CLIENT, SERVER, payload)
         wire.client.send(plain[:12] + tag + plain[12:])
@@ -99,14 +99,14 @@ def test_a_vlan_tag_that_the_kernel_takes_out_is_put_back(ovs: OvsDpdkDut) -> No
 
 def test_bonds_are_a_missing_resource(ovs: OvsDpdkDut) -> None:
     with pytest.raises(MissingResource, match="bonds need memif"):
-        ovs.apply(Topology(ruleset="bond"))
+        ovs.apply(Topology(ruleset="normal", ports="bond"))
 
 
 def test_nothing_is_left_of_the_links(sandbox: Sandbox) -> None:
     machine = read_machine(sandbox)
     with Sandbox() as host:
         dut = OvsDpdkDut(
-            host, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True),
+            host, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True),
             devices=VethDevices(host, 64), memory_mb=512,
         )  # fmt: skip
         try:

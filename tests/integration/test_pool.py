@@ -3,22 +3,21 @@
 import json
 import os
 import re
-import shutil
 import signal
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import commands
 import pages
 import pytest
 from integration.test_suites_runs import Run, assert_nothing_is_left, traces
 from robot.api import ExecutionResult
 
 from ctbench.results.record import Record
-from ctbench.testbed_share import CONSOLE_FILE
+from ctbench.testbed.share import CONSOLE_FILE
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -30,7 +29,7 @@ Start = Callable[..., Run]
 
 
 def starter(folder: Path) -> tuple[Start, list[Run]]:
-    """Starts tools/sla.py on the suites of the pool, in a folder of its own for each run."""
+    """Starts `./run sla` on the suites of the pool, in a folder of its own for each run."""
     runs: list[Run] = []
     testbed = folder / "local.yaml"
     shipped = (ROOT / "variables" / "testbeds" / "local.yaml").read_text()
@@ -38,12 +37,10 @@ def starter(folder: Path) -> tuple[Start, list[Run]]:
 
     def start(*options: str, testbeds: int = 2) -> Run:
         place = folder / str(len(runs))
-        (place / "tools").mkdir(parents=True)
-        for source in (ROOT / "tools").glob("*.py"):  # results/latest of their checkout is the developer's
-            shutil.copy(source, place / "tools")
+        place.mkdir()
         chosen = ["--testbeds", ",".join([str(testbed)] * testbeds)] if testbeds else ["-v", f"TESTBED:{testbed}"]
         where = ["--outputdir", str(place / "output"), "-v", f"SLA:{HERE / 'floors.yaml'}", *chosen]
-        runs.append(Run([sys.executable, str(place / "tools" / "sla.py"), *where, *options, str(SUITES)], place))
+        runs.append(Run(commands.command("sla", *where, *options, SUITES), place))
         return runs[-1]
 
     return start, runs
@@ -163,7 +160,7 @@ def test_a_line_tells_of_each_record_as_it_comes_and_the_rest_is_in_files(both: 
 
 def test_pabot_leaves_nothing_in_the_current_folder(both: tuple[Run, Run]) -> None:
     _, pool = both
-    assert names(pool.folder) == ["complaints", "console", "output", "results", "temporary", "tools"]
+    assert names(pool.folder) == ["complaints", "console", "output", "results", "temporary"]
     assert names(pool.temporary) == []
     assert not any(name.startswith((".", "pabot")) for name in names(pool.output))
 

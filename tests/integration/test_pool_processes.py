@@ -13,18 +13,17 @@ import pytest
 from integration.test_suites_runs import GONE_WITHIN_S, Run
 from robot.api import ExecutionResult
 
+from ctbench.base.paths import LIBRARIES
 from ctbench.results import without_record
-from ctbench.testbed_share import CONSOLE_FILE
+from ctbench.testbed.share import CONSOLE_FILE
 
-ROOT = Path(__file__).parents[2]
 #: Runs what its arguments select on two testbeds that have nothing.
 DRIVER = f"""
-import os, sys
+import sys
 from pathlib import Path
-sys.path[:0] = {[str(ROOT / "tools"), str(ROOT / "libraries")]}
-os.environ["PYTHONPATH"] = sys.path[1]
-import pool
-from ctbench.testbed_pool import Member
+sys.path.insert(0, {str(LIBRARIES)!r})
+from ctbench.cli.robot import pool
+from ctbench.testbed.pool import Member
 members = [Member(name, name, None) for name in ("one", "two")]
 sys.exit(pool.run(members, Path("output").absolute(), ["--outputdir", "output", *sys.argv[1:]]))
 """
@@ -79,7 +78,7 @@ def asleep(run: Run) -> None:
 
 
 def of(run: Run, program: str) -> list[int]:
-    """Its processes that run one of tools/."""
+    """Its processes that run one of ctbench.cli.robot."""
     return [pid for pid, command in run.processes().items() if program in command]
 
 

@@ -1,10 +1,9 @@
 """A run that is killed in the middle goes on with `./run sla --resume`, on one testbed and on a pool of two."""
 
-import shutil
 import signal
-import sys
 from pathlib import Path
 
+import commands
 from integration.test_pool import GATE as POOL_GATE
 from integration.test_pool import Start, start
 from integration.test_suites_runs import HERE, ROOT, Run, assert_nothing_is_left, finished, traces
@@ -19,11 +18,9 @@ TESTS = ("1 CPU, 1 Queue, Short-Lived Connections", "Stateful iptables, Short-Li
 
 
 def program(folder: Path, *options: str) -> Run:
-    """tools/sla.py in a folder of its own: results/latest of its checkout is the developer's."""
-    (folder / "tools").mkdir(parents=True)
-    for path in (ROOT / "tools").glob("*.py"):
-        shutil.copy(path, folder / "tools")
-    return Run([sys.executable, str(folder / "tools" / "sla.py"), *options], folder)
+    """`./run sla` in a folder of its own."""
+    folder.mkdir()
+    return Run(commands.command("sla", *options), folder)
 
 
 def kill_after_the_first_record(run: Run) -> None:

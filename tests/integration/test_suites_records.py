@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ctbench.acceptance import AcceptanceRun
-from ctbench.dut.base import Topology
 from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.record import Record
+from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
-from ctbench.run_settings import Settings
+from ctbench.run.settings import Settings
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import pace, plan
 
@@ -203,7 +203,7 @@ def test_an_oversubscribed_testbed_shows_that_a_topology_works_and_measures_noth
     able_machine: None, tmp_path: Path
 ) -> None:
     for run in started(tmp_path, settings(oversubscribe=True)):
-        record = measure(run, settings(oversubscribe=True), Topology(pmd_cpus=8, rx_queues=8))
+        record = measure(run, settings(oversubscribe=True), Topology(cpus=8, rx_queues=8))
 
     assert record.verdict == "not measured"
     assert "threads share CPUs" in record.verdict_reason

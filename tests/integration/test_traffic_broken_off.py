@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ctbench.errors import MissingResource
+from ctbench.base.errors import MissingResource
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import kernel
 from ctbench.traffic.software import layout as lay

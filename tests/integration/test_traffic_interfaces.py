@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from ctbench.dut.base import Dut, Ports, Topology
+from ctbench.base.errors import GeneratorError
+from ctbench.dut.base import Dut, Ports
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
-from ctbench.errors import GeneratorError
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.trial import MOST_WAITING_OF_LINKS
@@ -93,7 +94,7 @@ def test_packets_of_both_directions_pass_translation(
     assert {side: seen.loss_ratio for side, seen in trial.directions.items()} == {"client": 0, "server": 0}
 
 
-@pytest.mark.parametrize("ruleset", ["forward", "notrack"])
+@pytest.mark.parametrize("ruleset", ["forward", "iptables-notrack"])
 def test_without_conntrack_nothing_is_remembered(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
 ) -> None:
@@ -123,7 +124,7 @@ def test_jumbo_frames_pass_where_the_mtu_is_theirs(bridge: LinuxBridgeDut, gener
 def test_packets_pass_over_every_queue(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator, cpus: int, queues: int
 ) -> None:
-    trial = measured(router, generator, router_topology(pmd_cpus=cpus, rx_queues=queues), PACKETS)
+    trial = measured(router, generator, router_topology(cpus=cpus, rx_queues=queues), PACKETS)
     assert trial.completed == trial.intended
     assert trial.link and trial.link.packets > 0
     assert trial.link.refused == 0

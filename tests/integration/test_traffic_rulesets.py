@@ -9,8 +9,9 @@ import pytest
 from packets import ACK, FIN, PSH, RST, SYN, Endpoint, Packet, checksums_are_right, parse, tcp, udp
 from wire import put, take
 
-from ctbench.dut.base import Ports, Topology
+from ctbench.dut.base import Ports
 from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.topology import Topology
 from ctbench.traffic.software.memif import MemifPort, RingPlan, connect
 
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ctbench.dut.base import Topology
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import BRIDGE
+from ctbench.dut.topology import Topology
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import layout as lay
@@ -56,11 +56,11 @@ def assert_all_complete(trial: Trial) -> None:
     assert (trial.failed, trial.unexpected, trial.total_dut_missed) == ({}, {}, 0)
 
 
-@pytest.mark.parametrize(("pmd_cpus", "rx_queues"), MATRIX)
+@pytest.mark.parametrize(("cpus", "rx_queues"), MATRIX)
 def test_connections_complete_over_every_queue(
-    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, pmd_cpus: int, rx_queues: int
+    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, cpus: int, rx_queues: int
 ) -> None:
-    join(dut, generator, Topology(pmd_cpus=pmd_cpus, rx_queues=rx_queues))
+    join(dut, generator, Topology(cpus=cpus, rx_queues=rx_queues))
     before = received_per_queue(dut)
 
     trial = generator.run_trial(MIXED, LOAD, SECONDS)

@@ -13,15 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.dut.base import Ports, Topology
+from ctbench.base.errors import GeneratorError, MissingResource
+from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
+from ctbench.dut.base import Ports
 from ctbench.dut.cable import CABLE
 from ctbench.dut.linux import LinuxRouterDut
-from ctbench.dut.veth import CLIENT_MAC, SERVER_MAC, within_generator
+from ctbench.dut.topology import Topology
+from ctbench.dut.veth import within_generator
 from ctbench.dut.veth_cable import VethCable
-from ctbench.errors import GeneratorError, MissingResource
-from ctbench.generator_config import TrexGeneratorConfig, TrexPort
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
@@ -113,7 +115,7 @@ def routed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """TRex on both sides of the Linux kernel as a router."""
     with new_sandbox() as host:
         machine = read_machine(host)
-        dut = LinuxRouterDut(host, machine, lambda topology: place(machine, topology.pmd_cpus, oversubscribed=True))
+        dut = LinuxRouterDut(host, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
         lab = Lab(
             host, dut.apply(Topology(datapath="linux-router", ruleset="forward")), tmp_path_factory.mktemp("trex")
         )

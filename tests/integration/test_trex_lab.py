@@ -1,15 +1,15 @@
 """A lab in miniature: the suites unchanged, TRex and the DUT on two hosts behind SSH. Needs TREX_HOME, and root."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import commands
 import pytest
 
-from ctbench.exit_status import ExitStatus
 from ctbench.results import store
+from ctbench.run.exit_status import ExitStatus
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -37,7 +37,7 @@ def in_the_lab(folder: Path, *command: str) -> "subprocess.CompletedProcess[str]
     path = os.pathsep.join([str(ROOT / "libraries"), str(ROOT / "tests")])
     return subprocess.run(
         [*NAMESPACES, sys.executable, "-m", "integration.miniature_lab", str(folder / "lab"), *command],
-        env={**os.environ, "PYTHONPATH": path},
+        env=commands.environment(folder / "results", PYTHONPATH=path),
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -53,13 +53,7 @@ def test_the_suites_run_unchanged_on_two_hosts_reached_over_ssh(tmp_path: Path) 
     options = ["-v", "TESTBED:LAB", "-v", f"CAMPAIGN:{HERE / 'gate.yaml'}", "-v", f"SLA:{floors}"]
     names = [word for test in TESTS for word in ("--test", f"*{test}")]
 
-    # sla.py keeps results/latest of its checkout: here that is the test's folder, or it would be the developer's.
-    program = tmp_path / "tools" / "sla.py"
-    program.parent.mkdir()
-    shutil.copy(ROOT / "tools" / "sla.py", program)
-
-    command = [sys.executable, str(program), "--outputdir", str(out), *options, *names, str(ROOT / "suites")]
-    done = in_the_lab(tmp_path, *command)
+    done = in_the_lab(tmp_path, *commands.command("sla", "--outputdir", out, *options, *names, ROOT / "suites"))
 
     assert done.returncode == ExitStatus.MET, done.stdout + done.stderr
     records, broken = store.read_all(out)
@@ -71,7 +65,7 @@ def test_the_suites_run_unchanged_on_two_hosts_reached_over_ssh(tmp_path: Path) 
 
 
 def test_the_doctor_finds_everything_on_both_hosts(tmp_path: Path) -> None:
-    done = in_the_lab(tmp_path, sys.executable, "tools/doctor.py", "LAB")
+    done = in_the_lab(tmp_path, *commands.command("doctor", "LAB"))
 
     assert done.returncode == ExitStatus.MET, done.stdout + done.stderr
     assert "dut (root@127.0.0.1): linux-router" in done.stdout

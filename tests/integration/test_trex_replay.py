@@ -16,7 +16,7 @@ import pytest
 from integration.trex_record import DATA, astf_session, client, connect
 from integration.trex_replay_server import TrexReplayServer
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.server import Endpoint, Outlook, RunningServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker

@@ -9,9 +9,9 @@ import pytest
 from integration.trex_replay_daemon import TrexReplayDaemon
 from integration.trex_replay_server import TrexReplayServer
 
-from ctbench.errors import GeneratorError
-from ctbench.generator_config import TrexGeneratorConfig, TrexPort
+from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
+from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.server import Endpoint, Outlook
 

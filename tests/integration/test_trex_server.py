@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from integration.trex_record import WITHIN, cable_config, make_cable
 
-from ctbench.errors import GeneratorError, MissingResource
-from ctbench.generator_config import TrexPort
+from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.traffic.config import TrexPort
 from ctbench.traffic.trex.footprint import Footprint
 from ctbench.traffic.trex.locate import find_client, tree_version
 from ctbench.traffic.trex.owner import Owner
@@ -28,7 +28,7 @@ DAEMON_LIFE = """
 import sys, time
 from pathlib import Path
 from integration.trex_record import cable_config
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.server import Endpoint, Outlook

@@ -8,7 +8,7 @@ import pytest
 from integration.sshd import Sshd
 from integration.trex_record import WITHIN, cable_config, make_cable
 
-from ctbench.errors import GeneratorError, MissingResource
+from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.ssh import SshHost
 from ctbench.traffic.trex.locate import find_client
 from ctbench.traffic.trex.server import Endpoint, Outlook, StartedServer

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.config import load
-from ctbench.dut.base import Topology
+from ctbench.base.errors import MissingResource
+from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
-from ctbench.errors import MissingResource
+from ctbench.dut.topology import Topology
 from ctbench.hosts.local import LocalHost
 from ctbench.measure.trial import Limits, Observation, TrialRunner
-from ctbench.testbed import Testbed
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
 
 pytestmark = pytest.mark.skipif("TREX_HOME" not in os.environ, reason="TREX_HOME is not set: TRex is not here.")

@@ -11,11 +11,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import commands
 import pytest
+
+from ctbench.base.paths import LIBRARIES, ROOT
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
-ROOT = Path(__file__).parents[2]
+WHOLE_SUITE = [sys.executable, "-m", "ctbench.cli.checks.whole_suite"]
 TESTS = """
 import os
 import pytest
@@ -61,9 +64,9 @@ def checkout() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="conntrack-sla-") as name:  # pytest's folders are closed to others
         folder = Path(name) / "checkout"
         folder.parent.chmod(0o755)
-        for file in ("tools/whole_suite.py", "tools/ordinary_user.py", "tools/outcomes.py", "tests/conftest.py",
-                     "pyproject.toml"):  # fmt: skip
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(LIBRARIES / "ctbench" / "cli" / "checks", folder / "libraries" / "ctbench" / "cli" / "checks")
+        for file in ("tests/conftest.py", "pyproject.toml"):
+            (folder / file).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / file, folder / file)
         (folder / "run").write_text("exit 0\n")
         (folder / ".venv" / "bin").mkdir(parents=True)
@@ -77,14 +80,20 @@ def checkout() -> Iterator[Path]:
         yield folder
 
 
+def environment(checkout: Path) -> dict[str, str]:
+    """As ./run sets it for the tests."""
+    libraries, temporary = checkout / "libraries", checkout.parent / "tmp"
+    return commands.environment(checkout / "results", PYTHONPATH=libraries, TMPDIR=temporary, COLUMNS="100")
+
+
 def run(checkout: Path, tests: str, *options: str) -> "subprocess.CompletedProcess[str]":
     """With -s no workers are started, and without its plug-ins pytest starts sooner."""
     (checkout / "tests" / "unit" / "test_small.py").write_text(tests)
     (checkout / "tests" / "integration" / "test_small.py").write_text("def test_needs_nothing():\n    pass\n")
-    mine = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     return subprocess.run(
-        [sys.executable, str(checkout / "tools" / "whole_suite.py"), "-s", "-p", "no:hypothesispytest", *options],
-        env=mine | {"TMPDIR": str(checkout.parent / "tmp"), "COLUMNS": "100"},
+        [*WHOLE_SUITE, "-s", "-p", "no:hypothesispytest", *options],
+        env={name: value for name, value in environment(checkout).items() if not name.startswith("PYTEST")},
+        cwd=checkout,
         capture_output=True,
         text=True,
         timeout=120,
@@ -96,8 +105,9 @@ def test_ctrl_c_lets_the_tests_clean_up_and_is_status_130(checkout: Path) -> Non
     reached, cleaned = (checkout.parent / "tmp" / name for name in ("reached", "cleaned"))
     (checkout / "tests" / "unit" / "test_small.py").write_text(SLOW.format(reached=reached, cleaned=cleaned))
     with subprocess.Popen(
-        [sys.executable, str(checkout / "tools" / "whole_suite.py"), "-s"],
-        env=os.environ | {"TMPDIR": str(checkout.parent / "tmp")},
+        [*WHOLE_SUITE, "-s"],
+        env=environment(checkout),
+        cwd=checkout,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     ) as process:

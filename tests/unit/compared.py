@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ctbench.compare.side import Runs
-from ctbench.dut.base import Topology
+from ctbench.dut.topology import Topology
 from ctbench.results.record import Environment, Record
 from ctbench.results.store import Broken, Stored
 

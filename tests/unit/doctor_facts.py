@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ctbench.config import load
+from ctbench.base.errors import TestbedError
+from ctbench.base.yaml_files import load
 from ctbench.doctor.plan import HostPlan, plan_hosts
 from ctbench.doctor.site import CMDLINE, CPU, ISOLATED, NET, NODE, ONLINE, PCI, Facts, Site
-from ctbench.errors import TestbedError
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Hugepages, Machine
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
 
 CARDS = ("0000:18:00.2", "0000:18:00.3")
 #: 12 cores: CPU n and n+12 are the hyper-threads of one.

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ctbench.dut.base import CpuUse, Problem, Topology
-from ctbench.measure.search import SearchResult
+from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.topology import Topology
+from ctbench.measure.result import SearchResult
 from ctbench.measure.trial import Limits, Observation, Step
 from ctbench.results.record import Environment, Record
 from ctbench.sla.floor import Floor, Relative

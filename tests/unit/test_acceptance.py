@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from ctbench import acceptance
-from ctbench.acceptance import AcceptanceRun
-from ctbench.config import load
-from ctbench.dut.base import CpuUse, Problem, Topology
-from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.yaml_files import load
+from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
 from ctbench.results.record import Record
+from ctbench.run import acceptance
+from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
-from ctbench.run_settings import Settings
-from ctbench.sla.floors import Floors, topology_key
-from ctbench.testbed_config import TestbedConfig
+from ctbench.run.settings import Settings
+from ctbench.sla.floors import Floors
+from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import Profile
 
@@ -26,7 +27,7 @@ from .simulated import FORWARDING, made_up_packets, made_up_trial
 
 FORWARD = Topology(datapath="linux-router", ruleset="forward")
 SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
-SNAT_KEY = topology_key(SNAT)
+SNAT_KEY = SNAT.key
 CEILING = 2_500_000.0
 TRIAL = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
 
@@ -79,7 +80,7 @@ class SimulatedTestbed:
         return Placement((0,), (1,), (0,))
 
     def apply(self, topology: Topology, profile: Profile | None = None) -> None:
-        self.applied.append(topology_key(topology))
+        self.applied.append(topology.key)
         if self.applied[-1] in self.errors:
             raise self.errors[self.applied[-1]]
 
@@ -293,8 +294,8 @@ def test_a_search_of_tracked_connections_begins_where_another_tracking_ruleset_e
     simulated: SimulatedTestbed, tmp_path: Path
 ) -> None:
     dnat = Topology(datapath="linux-router", ruleset="iptables-dnat")
-    simulated.capacities |= {SNAT_KEY: 50_000.0, topology_key(dnat): 45_000.0}
-    promised = floors(**{topology_key(dnat): {"short-lived": {"cps": ">= 10k"}}})
+    simulated.capacities |= {SNAT_KEY: 50_000.0, dnat.key: 45_000.0}
+    promised = floors(**{dnat.key: {"short-lived": {"cps": ">= 10k"}}})
     started = Started(tmp_path, simulated, floors=promised)
     started.measure(FORWARD, "short-lived")
     snat = started.measure(SNAT, "short-lived")

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def command(body: str, tmp_path: Path, *, before: str = "", **environment: str) -> list[str]:
-    """Arguments of Popen and the like for a command whose main function is `body`, as tools/enter.py calls it; `before`
+    """Arguments of Popen and the like for a command whose main function is `body`, as ctbench.cli calls it; `before`
     runs as its module is imported."""
     (tmp_path / "made_up.py").write_text(f"{before}\ndef main():\n{textwrap.indent(textwrap.dedent(body), '    ')}\n")
     code = (
@@ -60,8 +60,8 @@ DISK = "raise OSError(__import__('errno').{}, 'No space left on device', '/srv/o
         ("raise KeyboardInterrupt", 130, "run: stopped.\n"),
         (DISK.format("ENOSPC"), 74, "run: /srv/out: cannot be written (No space left on device)."),
         (DISK.format("EROFS"), 74, "run: /srv/out: cannot be written"),
-        ("import ctbench.errors as e; raise e.ConfigError('a.yaml: no.')", 4, "run: a.yaml: no.\n"),
-        ("import ctbench.errors as e; raise e.CtbenchError('no.')", 70, "run: no.\n"),
+        ("import ctbench.base.errors as e; raise e.ConfigError('a.yaml: no.')", 4, "run: a.yaml: no.\n"),
+        ("import ctbench.base.errors as e; raise e.CtbenchError('no.')", 70, "run: no.\n"),
         ("return 3", 3, ""),
     ],
 )
@@ -241,7 +241,7 @@ def test_a_command_under_nohup_goes_on(tmp_path: Path) -> None:
         (ModuleNotFoundError("No module named 'robot'", name="robot"), True),
         (ModuleNotFoundError("No module named 'ctbench.nowhere'", name="ctbench.nowhere"), False),
         (ImportError("cannot import name 'x' from 'yaml'", name="yaml"), True),
-        (ImportError("cannot import name 'x' from 'sla'", name="sla"), False),
+        (ImportError("cannot import name 'x' from 'ctbench.cli'", name="ctbench.cli"), False),
         (SyntaxError("invalid", ("VENV/lib/yaml/__init__.py", 1, 1, "def (")), True),
         (SyntaxError("invalid", ("/elsewhere/mine.py", 1, 1, "def (")), False),
         (ValueError("no"), False),
@@ -255,8 +255,6 @@ def test_packages_are_installed_once_more_where_one_of_them_is_damaged_and_not_f
     from ctbench.cli import boundary
 
     (tmp_path / "libraries" / "ctbench").mkdir(parents=True)
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "sla.py").touch()
     if isinstance(error, SyntaxError):
         error.filename = str(error.filename).replace("VENV", str(tmp_path / ".venv"))
     called: list[tuple[list[str], str | None]] = []

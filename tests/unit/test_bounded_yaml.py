@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ctbench.base.bounded_yaml import MOST_BYTES, MOST_CHARACTERS, MOST_LEVELS, MOST_VALUES, read_yaml
+from ctbench.base.errors import ConfigError
 from ctbench.base.regular_file import TooLarge, read_regular
-from ctbench.config import load
-from ctbench.errors import ConfigError
+from ctbench.base.yaml_files import load
 from ctbench.results.published import read_published
 from ctbench.sla.floors import Floors
 
@@ -45,7 +45,7 @@ def bomb(line: str) -> str:
         (bomb("{{<<: [{}]}}"), "holds more than 10000 keys and values"),
         ("a: &a {" + ", ".join(f"k{n}: 1" for n in range(3000)) + "}\nb: [*a, *a]\n", "holds more than 10000"),
         ("".join(f"k{n}: 1\n" for n in range(30_000)), "line 5000, column 8: the file holds more than 10000"),
-        ("k: 1\n" * 4000, 'line 2, column 1: the key "k" stands twice'),
+        ("k: 1\n" * 4000, 'line 2, column 1: duplicate key "k"'),
         ("k: 1\n" * 30_000, "holds more than 10000"),
         ("a: &a [*a]\n", "*a is a part of itself"),
         ("a: &a {<<: *a}\n", "*a is a part of itself"),

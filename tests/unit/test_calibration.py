@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-import calibrate
-import sla
-from ctbench.config import load
-from ctbench.errors import CtbenchError
+from ctbench.base.errors import CtbenchError
+from ctbench.base.paths import RESULTS_VARIABLE
+from ctbench.base.yaml_files import load
+from ctbench.cli import calibrate
 from ctbench.results import store
 from ctbench.results.record import Baseline, Record
 from ctbench.sla.calibration import gather, sla_file
@@ -86,6 +86,7 @@ def test_existing_runs_can_be_used_and_a_file_is_not_overwritten(
 ) -> None:
     (tmp_path / "variables" / "sla").mkdir(parents=True)
     monkeypatch.setattr(calibrate, "ROOT", tmp_path)
+    monkeypatch.setattr(calibrate, "VARIABLES", tmp_path / "variables")
     store.write(runs(200_000)[0], tmp_path / "run")
     monkeypatch.setattr("sys.argv", ["calibrate", "mine", "--from", str(tmp_path / "run"), "--margin", "10%"])
     assert calibrate.main() == 0
@@ -99,6 +100,7 @@ def test_a_folder_without_records_is_named(
 ) -> None:
     (tmp_path / "variables" / "sla").mkdir(parents=True)
     monkeypatch.setattr(calibrate, "ROOT", tmp_path)
+    monkeypatch.setattr(calibrate, "VARIABLES", tmp_path / "variables")
     monkeypatch.setattr("sys.argv", ["calibrate", "mine", "--from", str(tmp_path / "empty")])
     assert calibrate.main() == 4
     assert "has no records" in capsys.readouterr().err
@@ -110,7 +112,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "variables" / "sla").mkdir(parents=True)
     (tmp_path / "results").mkdir()
     monkeypatch.setattr(calibrate, "ROOT", tmp_path)
-    monkeypatch.setattr(sla, "ROOT", tmp_path)
+    monkeypatch.setattr(calibrate, "VARIABLES", tmp_path / "variables")
+    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
     return tmp_path
 
 

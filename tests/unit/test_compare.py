@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from ctbench.base.errors import ConfigError
 from ctbench.compare import text
 from ctbench.compare.judge import compare
 from ctbench.compare.side import Runs, read_runs
-from ctbench.dut.base import Topology
-from ctbench.errors import ConfigError
+from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.comparison import ComparedTest, Comparison
 
@@ -164,7 +164,7 @@ def test_another_build_of_open_vswitch_and_what_is_free_are_no_difference() -> N
     )  # fmt: skip
     judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), environment=other))
     assert judged.differences == []
-    assert judged.candidate.versions == ["Open vSwitch 3.3.0 (DPDK 22.11)"]
+    assert judged.candidate.versions == ["Open vSwitch 3.3.0, DPDK 22.11"]
 
 
 def test_the_comparison_survives_its_file() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-import compare
-from ctbench import preflight
+from ctbench.cli import compare
 from ctbench.compare.interleave import turns
-from ctbench.dut.base import Topology
 from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.comparison import Comparison
+from ctbench.testbed import checks
 
 from .compared import TRUTH, around, environment, record
 
@@ -183,7 +183,7 @@ def test_an_installation_that_cannot_be_measured_is_said_before_the_other_one_is
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(made[1])
             path.chmod(made[0])
-    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(checks, "check_machine", lambda _testbed: None)
     monkeypatch.setattr(compare, "run_child", sla)
     both = ["--installations", f"base={prefix}", f"candidate={prefix}", "--outputdir", str(tmp_path / "out")]
     status, _, error = run(capsys, monkeypatch, *both)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.measure.campaign import Campaign, Mlr
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
@@ -82,9 +82,9 @@ def test_a_gate_searches_what_it_compares_with_like_the_ceiling() -> None:
         ({"search": "gate"}, "gate: is missing"),
         ({"search": "gate", "gate": {"trial_duration": "5s", "headroom": "1%"}, "repetitions": 2}, "not for a gate"),
         ({"loads": {"a": {"min": "2k", "max": "1k"}}}, "min: 2000 is not below max: 1000"),
-        ({"loads": {"a": {"min": 0, "max": "1k"}}}, "0 is no load"),
-        ({"bisection": BISECTION | {"trial_duration": "0s"}}, '"0s" is no time for a trial'),
-        ({"bisection": BISECTION | {"relative_width": "0%"}}, '"0%" is no width'),
+        ({"loads": {"a": {"min": 0, "max": "1k"}}}, "0 is not a valid load"),
+        ({"bisection": BISECTION | {"trial_duration": "0s"}}, '"0s" is not a valid time for a trial'),
+        ({"bisection": BISECTION | {"relative_width": "0%"}}, '"0%" is not a valid width'),
         ({"loss_ratio": 0.02}, "0.02 is not a percentage"),
         ({"max_spread": "10%"}, "max_spread: 10% is for several repetitions"),
         ({"search": "mlr"}, "mlr: is missing"),

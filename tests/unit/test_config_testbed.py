@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ctbench.config import ROOT, load
-from ctbench.errors import ConfigError
-from ctbench.testbed_config import CpuPlan, TestbedConfig
+from ctbench.base.errors import ConfigError
+from ctbench.base.paths import ROOT
+from ctbench.base.yaml_files import load
+from ctbench.testbed.config import CpuPlan, TestbedConfig
 
 
 def plan(**keys: Any) -> CpuPlan:
@@ -57,8 +58,8 @@ def test_trex_on_this_machine_needs_no_path_in_the_file() -> None:
             ': duts[0].type: "ovs-dpkd" is not known.\n  Expected one of: ovs-dpdk, linux-router, linux-bridge.',
         ),
         ({"duts.0.ovs.prefix": "opt"}, ': duts[0].ovs.prefix: "opt" is no installation of Open vSwitch.\n  Expected'),
-        ({"duts.0.ports.ring_size": 1000}, ": duts[0].ports.ring_size: 1000 is no size of a ring.\n  Expected a power"),
-        ({"duts.1.ports.ring_size": 10}, ": duts[1].ports.ring_size: 10 is no size of a ring.\n  Expected a power"),
+        ({"duts.0.ports.ring_size": 1000}, ": duts[0].ports.ring_size: 1000 is not a size of a ring.\n  Expected a power"),
+        ({"duts.1.ports.ring_size": 10}, ": duts[1].ports.ring_size: 10 is not a size of a ring.\n  Expected a power"),
         (
             {"duts.0.ports.ringsize": 1024},
             ": duts[0].ports.ringsize: unknown key.\n  Expected one of: kind, ring",
@@ -69,7 +70,7 @@ def test_trex_on_this_machine_needs_no_path_in_the_file() -> None:
             {"duts.0.hugepages": "always"},
             ': duts[0].hugepages: "always" is not known.\n  Expected one of: auto, nev',
         ),
-        ({"duts.2.type": "linux-router"}, ': duts: "linux-router" stands twice.\n  Expected each type of DUT once.'),
+        ({"duts.2.type": "linux-router"}, ': duts: duplicate type "linux-router".\n  Expected each type of DUT once.'),
         ({"duts": []}, ": duts: there is no DUT.\n  Expected at least one."),
         (
             {"duts.1.host": "local"},

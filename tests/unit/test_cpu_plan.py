@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctbench.cpu_plan import cpus_needed, plan_cpus
-from ctbench.errors import MissingResource
-from ctbench.generator_config import SoftwareGeneratorConfig, TrexGeneratorConfig
+from ctbench.base.errors import MissingResource
 from ctbench.hosts.machine import Machine, Placement
-from ctbench.testbed_config import CpuPlan
+from ctbench.testbed.config import CpuPlan
+from ctbench.testbed.cpu_placement import plan_cpus
+from ctbench.traffic.config import SoftwareGeneratorConfig, TrexGeneratorConfig
 
 pytestmark = pytest.mark.unit
 
@@ -78,7 +78,7 @@ def test_nobody_shares_a_cpu_with_a_pmd_thread(cpus: int, pmd_cpus: int, generat
 
 
 def test_trex_needs_a_cpu_for_each_thread_unless_it_is_told_to_do_with_one() -> None:
-    assert cpus_needed(SoftwareGeneratorConfig(type="software")) == 1
-    assert cpus_needed(trex(low_end=True)) == 1
-    assert cpus_needed(trex(cores=2)) == 4
-    assert cpus_needed(trex(cores=2, cpus=[0, 1, 2, 3])) == 4
+    assert SoftwareGeneratorConfig(type="software").cpus_needed == 1
+    assert trex(low_end=True).cpus_needed == 1
+    assert trex(cores=2).cpus_needed == 4
+    assert trex(cores=2, cpus=[0, 1, 2, 3]).cpus_needed == 4

@@ -6,7 +6,7 @@ from ctbench.doctor import cards
 from ctbench.doctor.finding import Finding
 from ctbench.doctor.plan import Card
 from ctbench.doctor.site import CMDLINE, NODE, NOIOMMU, PCI, Facts
-from ctbench.generator_config import TrexGeneratorConfig
+from ctbench.traffic.config import TrexGeneratorConfig
 
 from .doctor_facts import CARDS, example, kernels_card, plans, site, vfio_links, xeon_facts
 

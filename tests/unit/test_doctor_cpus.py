@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from ctbench.config import load
+from ctbench.base.yaml_files import load
 from ctbench.doctor import cpus, memory
 from ctbench.doctor.finding import Finding
 from ctbench.doctor.plan import HostPlan
 from ctbench.doctor.remedy import cpu_ranges
 from ctbench.doctor.site import CPU, ISOLATED, NODE, NOHZ_FULL, STAT, TUNED, Facts
 from ctbench.hosts.machine import Hugepages
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
 
 from .doctor_facts import XEON, example, plans, site, xeon_facts
 

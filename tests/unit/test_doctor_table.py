@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-import doctor
-from ctbench.config import ROOT, load
+from ctbench.base.errors import ConfigError, TestbedError
+from ctbench.base.paths import ROOT
+from ctbench.base.yaml_files import load
+from ctbench.cli import doctor
 from ctbench.doctor.examine import Section, examine
 from ctbench.doctor.finding import bad, ok, unknown
 from ctbench.doctor.plan import HostPlan
 from ctbench.doctor.table import MARKS, PLAIN_MARKS, closing_line, is_well, section_text
-from ctbench.errors import ConfigError, TestbedError
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
 
 from .doctor_facts import example, plans
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ConntrackSLA import ConntrackSLA, library
-from ctbench import acceptance
 from ctbench.base import unexpected
-from ctbench.errors import GeneratorError, TestbedError
+from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.hosts.local import fate
 from ctbench.results import store
 from ctbench.results.record import Record
+from ctbench.run import acceptance
 
 from .simulated import FORWARDING, made_up_record
 from .test_acceptance import FORWARD, SNAT, SNAT_KEY, SimulatedTestbed, Started, campaign

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from ctbench import feasibility
-from ctbench.config import load, names
-from ctbench.dut.base import Topology
-from ctbench.errors import ConfigError, MissingResource
-from ctbench.feasibility import Bound, Case, check, wire_bytes
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.yaml_files import load, names
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
+from ctbench.run import feasibility
+from ctbench.run.feasibility import Bound, Case, check, wire_bytes
 from ctbench.sla.floor import Floor
-from ctbench.sla.floors import Floors, topology_of
+from ctbench.sla.floors import Floors
 from ctbench.sla.threshold import parse
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
 
 pytestmark = pytest.mark.unit
@@ -77,7 +77,7 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, tmp
     judged = 0
     for key, promises in floors.floors.items():
         for asked in promises:
-            topology = topology_of(key, OVS)
+            topology = Topology.parse(key)
             profile = load_profile(chosen.profile_for(asked))
             if topology.datapath == "cable":
                 continue

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ctbench import acceptance
-from ctbench.acceptance import AcceptanceRun, Settings
-from ctbench.config import load
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
+from ctbench.base.yaml_files import load
+from ctbench.run import acceptance
+from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
-from ctbench.sla.floors import topology_key
-from ctbench.testbed_config import TestbedConfig
+from ctbench.run.settings import Settings
+from ctbench.testbed.config import TestbedConfig
 
 from .test_acceptance import FORWARD, SimulatedTestbed, campaign, floors
 
@@ -25,7 +25,7 @@ def run_with_cards(speed_gbit: float, output: Path) -> AcceptanceRun:
 
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
-    testbed = SimulatedTestbed({topology_key(FORWARD): 400_000.0})
+    testbed = SimulatedTestbed({FORWARD.key: 400_000.0})
     monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
     return testbed
 

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctbench.config import load
-from ctbench.dut.base import Topology
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
+from ctbench.base.yaml_files import load
+from ctbench.dut.topology import Topology
 from ctbench.measure.trial import Limits
 from ctbench.sla.floor import Relative, bits_per_packet, derive, packets_per_connection
-from ctbench.sla.floors import Floors, topology_key, topology_of
+from ctbench.sla.floors import Floors
 from ctbench.sla.threshold import parse
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 LONG = ConnectionProfile(name="long", udp_percent=1, messages=500, server_wait_ms=50, ack_before_reply=True)
 SHORTENED = LONG.model_copy(update={"name": "long-short", "messages": 40, "derived_from": "long"})
 SHORT = ConnectionProfile(name="short", udp_percent=1)
-TOPOLOGY = Topology(ruleset="conntrack", pmd_cpus=1, rx_queues=1)
+TOPOLOGY = Topology(ruleset="conntrack", cpus=1, rx_queues=1)
 KEY = "ovs-dpdk/conntrack/1cpu-1rxq"
 OTHER = "ovs-dpdk/forward/1cpu-1rxq"
 PACKETS = PacketProfile(name="packets", kind="packets", flows=10_000)
@@ -63,7 +63,7 @@ def test_a_wrong_threshold_is_said_exactly_as_in_the_design(tmp_path: Path) -> N
          'to: "forward" is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES'),
         (f'{KEY}: {{short: {{relative: {{to: {KEY}, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.relative.to: '
          "is this very topology."),
-        ("ovs-dpdk/conntrack/1cpu: {}\n", "mylab.yaml: ovs-dpdk/conntrack/1cpu: is not a topology.\n  Expected"),
+        ("ovs-dpdk/conntrack/1cpu: {}\n", 'mylab.yaml: "ovs-dpdk/conntrack/1cpu" is not a topology.\n  Expected'),
         (f"{KEY}: 5\n", f"mylab.yaml: {KEY}: 5 does not fit.\n  Expected keys and values."),
     ],
 )  # fmt: skip
@@ -151,7 +151,7 @@ def test_the_gate_offers_enough_for_both_rates_and_a_headroom() -> None:
 
 
 def test_the_key_of_a_topology_is_datapath_ruleset_and_label() -> None:
-    assert topology_key(Topology(ruleset="nat", pmd_cpus=8, rx_queues=4)) == "ovs-dpdk/nat/8cpu-4rxq"
+    assert Topology(ruleset="nat", cpus=8, rx_queues=4).key == "ovs-dpdk/nat/8cpu-4rxq"
 
 
 def test_a_packet_profile_has_a_floor_in_packets_with_throughput_and_latency() -> None:
@@ -196,7 +196,6 @@ def test_a_relative_floor_names_the_other_topology_and_the_share_of_its_rate() -
     floor = floors(packets=entry).find(TOPOLOGY, PACKETS)
     assert floor.relative == Relative(OTHER, parse(">= 60%", "share"))
     assert (floor.as_record().relative, floor.as_record().relative_to) == (">= 60%", OTHER)
-    assert topology_of(OTHER, TOPOLOGY.model_copy(update={"mtu": 9000})) == Topology(ruleset="forward", mtu=9000)
 
 
 def test_the_rate_that_is_needed_keeps_both_promises() -> None:
@@ -225,7 +224,7 @@ def test_a_share_per_cpu_is_one_of_the_rate_per_cpu() -> None:
     eight = "ovs-dpdk/conntrack/8cpu-8rxq"
     entry = {"cps": ">= 48k", "relative": {"to": KEY, "rate": ">= 80%", "per": "cpu"}}
     scaling = Floors.model_validate(HEAD | {eight: {"short": entry}})
-    floor = scaling.find(Topology(pmd_cpus=8, rx_queues=8), SHORT)
+    floor = scaling.find(Topology(cpus=8, rx_queues=8), SHORT)
     assert floor.relative is not None
     assert floor.relative.rate.limit == pytest.approx(6.4)
     assert floor.as_record().relative == ">= 80% per CPU"

@@ -2,12 +2,12 @@
 
 import pytest
 
+from ctbench.base.errors import TestbedError
+from ctbench.base.units import format_rate
 from ctbench.dut.base import Problem
-from ctbench.errors import TestbedError
 from ctbench.measure.campaign import GateSettings
 from ctbench.measure.gate import GateResult, gate
 from ctbench.measure.trial import Observation, Step
-from ctbench.units import format_rate
 
 from .simulated import SimulatedDut, seen
 

@@ -266,7 +266,7 @@ def test_counts_of_packets_are_those_of_the_wire() -> None:
 
 
 def test_a_link_that_breaks_is_an_error_that_names_it() -> None:
-    from ctbench.errors import GeneratorError
+    from ctbench.base.errors import GeneratorError
 
     with Wire() as wire:
         wire._ports["server"]._control.close()  # the memory stays: the relay still looks at it

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from packets import checksums_are_right, parse, rewrite
 from wire import Handler, Wire
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.software import stream_plan

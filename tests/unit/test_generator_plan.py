@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctbench.errors import ConfigError, GeneratorError
+from ctbench.base.errors import ConfigError, GeneratorError
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import connection, histogram, plan
 from ctbench.traffic.software import layout as lay

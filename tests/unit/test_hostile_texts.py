@@ -10,18 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctbench.base.bounded_yaml import read_yaml
-from ctbench.base.names_of_things import _check_address, _check_mac, _check_path_here
+from ctbench.base.errors import ConfigError
+from ctbench.base.identifiers import _check_address, _check_mac, _check_path_here
+from ctbench.base.paths import ROOT
+from ctbench.base.plain_text import brief
+from ctbench.base.units import parse_duration, parse_number, parse_ratio, parse_share, parse_whole, quoted
+from ctbench.base.yaml_files import load
 from ctbench.compare.interleave import installation
 from ctbench.compare.side import read_runs
-from ctbench.config import ROOT, load
-from ctbench.errors import ConfigError
 from ctbench.measure.campaign import Campaign
 from ctbench.report.reference import read_references
 from ctbench.results.published import is_published
 from ctbench.sla.reference import read_reference
 from ctbench.sla.threshold import Unit, parse
-from ctbench.testbed_pool import split_names
-from ctbench.units import parse_duration, parse_number, parse_ratio, parse_share, parse_whole, printable, quoted
+from ctbench.testbed.pool import split_names
 
 DIGITS = st.one_of(
     st.integers(0, 10**400).map(str), st.floats().map(str), st.just("0" * 5000), st.just("9" * 5000),
@@ -85,7 +87,7 @@ def test_any_value_can_be_shown_in_a_message(value: object) -> None:
 @given(st.text(), st.integers(4, 50))
 @settings(derandomize=True, deadline=None)
 def test_any_text_can_be_shown_on_a_line(text: str, most: int) -> None:
-    shown = printable(text, most)
+    shown = brief(text, most)
     assert len(shown) <= most and shown.isprintable()
     assert shown == text or len(text) > most or not text.isprintable()
 

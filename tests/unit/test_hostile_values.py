@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 import yaml
 
-from ctbench import feasibility
 from ctbench.base.bounded_yaml import read_yaml
+from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.explain import MOST_PROBLEMS
-from ctbench.config import ROOT, by_tag, load, make
-from ctbench.dut.base import Topology
-from ctbench.errors import ConfigError, CtbenchError
+from ctbench.base.paths import ROOT
+from ctbench.base.yaml_files import by_tag, load, make
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Bisection, Campaign, Mlr
 from ctbench.measure.search import search
 from ctbench.measure.trial import Step
+from ctbench.run import feasibility
 from ctbench.sla.floor import bits_per_packet, packets_per_connection
-from ctbench.sla.floors import Floors, topology_of
-from ctbench.testbed_config import TestbedConfig
+from ctbench.sla.floors import Floors
+from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import KINDS, ConnectionProfile, PacketProfile, load_profile
 from ctbench.traffic.software import plan, stream_plan
 
@@ -206,7 +207,7 @@ def profile_works(profile: ConnectionProfile | PacketProfile) -> None:
 
 def floors_work(floors: Floors) -> None:
     for key in floors.floors:
-        topology = topology_of(key, Topology())
+        topology = Topology.parse(key)
         for profile in PROFILES.values():
             try:
                 floor = floors.find(topology, profile)

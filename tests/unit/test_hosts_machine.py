@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctbench.errors import MissingResource
+from ctbench.base.errors import MissingResource
 from ctbench.hosts.machine import Machine, Placement, parse_cpu_list, place, pretended_numa
 from ctbench.hosts.sandbox import why_forbidden
 

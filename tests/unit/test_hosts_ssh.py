@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from ctbench.errors import ConfigError
-from ctbench.host_config import SshConfig
+from ctbench.base.errors import ConfigError
+from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh import SshHost
 from ctbench.hosts.ssh_login import known_name
 from ctbench.hosts.ssh_password import Password, password_of

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import compare
-import report
-import sla
+from ctbench.cli import compare, report, sla
 from ctbench.compare.judge import ALPHA
-from ctbench.exit_status import ExitStatus
 from ctbench.results.statistics import least_p
+from ctbench.run.exit_status import ExitStatus
 
 pytestmark = pytest.mark.unit
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import Ports
-from ctbench.errors import MissingResource, TestbedError
-from ctbench.generator_config import TrexGeneratorConfig
-from ctbench.host_config import SshConfig
-from ctbench.host_pool import HostPool, machine_of
+from ctbench.hosts.config import SshConfig
+from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
-from ctbench.joint import SoftwareJoint
-from ctbench.trex_joint import TrexJoint
+from ctbench.testbed.connector import SoftwareJoint
+from ctbench.testbed.trex_connector import TrexJoint
+from ctbench.traffic.config import TrexGeneratorConfig
 
 pytestmark = pytest.mark.unit
 

@@ -9,11 +9,11 @@ import pytest
 from robot.api import Failure, SkipExecution
 
 from ConntrackSLA import ConntrackSLA, library
-from ctbench.dut.base import Topology
-from ctbench.errors import ConfigError, MissingResource
-from ctbench.exit_status import MISTAKES_FILE
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.dut.topology import Topology
 from ctbench.results import without_record
 from ctbench.results.record import Baseline, Record
+from ctbench.run.exit_status import MISTAKES_FILE
 from ctbench.traffic.profiles import load_profile
 
 from .simulated import FORWARDING, made_up_packet_floor, made_up_packet_record, made_up_record
@@ -44,6 +44,7 @@ def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
     robot = SimpleNamespace(
         get_variables=lambda: variables,
         get_variable_value=variables.get,
+        set_tags=lambda *_: None,
         set_test_metadata=shown.__setitem__,
         set_test_message=lambda message: shown.__setitem__("message", message),
     )
@@ -65,9 +66,9 @@ def sentence_of(action: Callable[[], object]) -> str:
 
 def test_topologies_are_what_their_keywords_say(metadata: dict[str, str]) -> None:
     keywords, run = opened(made_up_record())
-    keywords.apply_linux_router_topology("nftables-snat", rx_queues=2)
-    keywords.apply_linux_bridge_topology("forward", mtu=9000)
-    keywords.apply_ovs_dpdk_topology("normal", 1, 1, mtu=9000)
+    keywords.use_topology("linux-router", "nftables-snat", rx_queues=2)
+    keywords.use_topology("linux-bridge", "forward", mtu=9000)
+    keywords.use_topology("ovs-dpdk", "normal", 1, 1, mtu=9000)
     assert run.topologies == [
         Topology(datapath="linux-router", ruleset="nftables-snat", rx_queues=2),
         Topology(datapath="linux-bridge", ruleset="forward", mtu=9000),
@@ -77,13 +78,13 @@ def test_topologies_are_what_their_keywords_say(metadata: dict[str, str]) -> Non
 
 def test_a_topology_that_cannot_be_is_one_sentence(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_record())
-    said = sentence_of(lambda: keywords.apply_linux_router_topology("forward", mtu=100))
+    said = sentence_of(lambda: keywords.use_topology("linux-router", "forward", mtu=100))
     assert said == "mtu is 100: input should be greater than or equal to 576."
 
 
 def test_a_profile_of_the_other_kind_is_answered_with_the_keyword_for_it(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_record())
-    keywords.apply_linux_router_topology("forward")
+    keywords.use_topology("linux-router", "forward")
     assert sentence_of(lambda: keywords.measure_connection_rate("udp-64-10k")) == (
         "udp-64-10k is a profile of packets: use Measure Packet Rate."
     )
@@ -95,7 +96,7 @@ def test_a_profile_of_the_other_kind_is_answered_with_the_keyword_for_it(metadat
 def test_packets_are_measured_judged_and_shown(metadata: dict[str, str]) -> None:
     floor, baseline = made_up_packet_floor(">= 100k", share=">= 60%"), Baseline(key=FORWARDING, rate=412_000.0)
     keywords, _ = opened(made_up_packet_record(floor=floor, baseline=baseline))
-    keywords.apply_linux_router_topology("iptables-snat")
+    keywords.use_topology("linux-router", "iptables-snat")
     keywords.measure_packet_rate("udp-64-10k")
     keywords.packet_rate_should_meet_sla()
     assert (metadata["Floor"], metadata["Measured"], metadata["Margin"]) == ("247.2 k pps", "264.4 k pps", "+7.0 %")
@@ -105,7 +106,7 @@ def test_packets_are_measured_judged_and_shown(metadata: dict[str, str]) -> None
 
 def test_a_missed_floor_fails_with_that_word_first(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_packet_record(floor=made_up_packet_floor(">= 900k")))
-    keywords.apply_linux_router_topology("iptables-snat")
+    keywords.use_topology("linux-router", "iptables-snat")
     keywords.measure_packet_rate("udp-64-10k")
     assert sentence_of(keywords.packet_rate_should_meet_sla).startswith("Missed: packets: 264.4 k/s instead of")
     assert "Relative" not in metadata
@@ -115,7 +116,7 @@ def test_what_was_not_measured_is_not_judged(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_record())
     said = sentence_of(keywords.packet_rate_should_meet_sla)
     assert said == "No packets were measured in this test: use Measure Packet Rate first."
-    keywords.apply_linux_router_topology("forward")
+    keywords.use_topology("linux-router", "forward")
     keywords.measure_connection_rate("short-lived")
     assert sentence_of(keywords.packet_rate_should_meet_sla) == said
 
@@ -129,7 +130,7 @@ def test_a_mistake_in_a_file_fails_the_test_and_is_noted_for_the_exit_status(
     metadata: dict[str, str], tmp_path: Path
 ) -> None:
     keywords, _ = opened(ConfigError("mine.yaml: a floor is missing."))
-    keywords.apply_linux_router_topology("forward")
+    keywords.use_topology("linux-router", "forward")
     assert sentence_of(lambda: keywords.measure_packet_rate("udp-64-10k")) == "mine.yaml: a floor is missing."
     sentence_of(lambda: keywords.measure_packet_rate("udp-64-10q"))
     noted = (tmp_path / MISTAKES_FILE).read_text()
@@ -138,7 +139,7 @@ def test_a_mistake_in_a_file_fails_the_test_and_is_noted_for_the_exit_status(
 
 def test_what_the_testbed_lacks_skips_the_test(metadata: dict[str, str], tmp_path: Path) -> None:
     keywords, _ = opened(MissingResource("The kernel module bonding is missing."))
-    keywords.apply_linux_bridge_topology("bond")
+    keywords.use_topology("linux-bridge", "forward", ports="bond")
     with pytest.raises(SkipExecution, match="bonding"):
         keywords.measure_packet_rate("udp-64-10k")
     assert not (tmp_path / MISTAKES_FILE).exists()

@@ -1,55 +1,40 @@
-"""Ruleset files: which there are, and what the tools print of them."""
-
-from pathlib import Path
+"""Ruleset files of iptables and nftables, and what the tools print of them."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctbench.dut.linux.dut import RULESETS
-from ctbench.dut.linux.netfilter import known_rulesets, name_interfaces, plain_lines, read_ruleset
+from ctbench.dut.linux.netfilter import name_interfaces, plain_lines, read_rules
 from ctbench.dut.linux.settings import ConntrackSettings
-from ctbench.errors import ConfigError
+from ctbench.dut.rulesets import Ruleset, catalogue
 
 pytestmark = pytest.mark.unit
 
-FILES = [name for name in known_rulesets(RULESETS) if "-" in name and not name.startswith("bond")]
+FILES = [entry for (family, _), entry in catalogue().items() if family in ("iptables", "nftables")]
 
 
-def test_every_ruleset_of_iptables_has_a_twin_of_nftables() -> None:
-    iptables = {name.removeprefix("iptables-") for name in FILES if name.startswith("iptables")}
-    nftables = {name.removeprefix("nftables-") for name in FILES if name.startswith("nftables")}
+def test_every_ruleset_of_nftables_does_what_one_of_iptables_does() -> None:
+    def of(tool: str) -> dict[str, tuple[bool, str]]:
+        found = (entry for entry in FILES if entry.family == tool)
+        return {entry.name.removeprefix(f"{tool}-"): (entry.tracks, entry.translates) for entry in found}
 
-    assert iptables == nftables == {"stateful", "snat", "dnat", "masquerade"}
+    iptables = of("iptables")
 
-
-@pytest.mark.parametrize("name", [*FILES, "notrack"])
-def test_a_ruleset_names_the_interfaces_that_it_is_for(name: str) -> None:
-    ruleset = read_ruleset(RULESETS, name, ("ens1f0", "ens1f1"))
-
-    assert ruleset
-    assert "ens1f0" in ruleset.text and "ens1f1" in ruleset.text
-    assert not any("client" in line or "server" in line for line in ruleset.lines)
+    assert iptables.pop("notrack") == (False, "nothing")
+    assert iptables == of("nftables") and set(iptables) == {"stateful", "snat", "dnat", "masquerade"}
 
 
-@pytest.mark.parametrize("name", ["forward", "vlan", "bond", "bond-vlan"])
-def test_what_has_no_rules_has_no_file(name: str) -> None:
-    assert read_ruleset(RULESETS, name, ("r0", "r1")) is None
+@pytest.mark.parametrize("ruleset", FILES, ids=lambda entry: entry.name)
+def test_a_ruleset_names_the_interfaces_that_it_is_for(ruleset: Ruleset) -> None:
+    rules = read_rules(ruleset, ("ens1f0", "ens1f1"))
+
+    assert rules
+    assert "ens1f0" in rules.text and "ens1f1" in rules.text
+    assert not any("client" in line or "server" in line for line in rules.lines)
 
 
-@pytest.mark.parametrize("name", ["", "stateful", "iptables-notrack", "nftables-notrack", "iptables-../../secret"])
-def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"Expected one of: bond, bond-vlan, forward, iptables-dnat, .*notrack, vlan"):
-        read_ruleset(RULESETS, name, ("r0", "r1"))
-
-
-def test_a_file_of_ones_own_is_a_ruleset_too(tmp_path: Path) -> None:
-    (tmp_path / "nftables").mkdir()
-    (tmp_path / "nftables" / "mine.nft").write_text('table ip ctbench { iifname "client" accept }')
-
-    ruleset = read_ruleset(tmp_path, "nftables-mine", ("r0", "r1"))
-
-    assert ruleset and ruleset.lines == ['table ip ctbench { iifname "r0" accept }']
+def test_what_has_no_file_has_no_rules() -> None:
+    assert read_rules(catalogue()["linux", "forward"], ("r0", "r1")) is None
 
 
 def test_only_whole_words_are_interfaces() -> None:

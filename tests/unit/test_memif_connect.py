@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.traffic.software.memif import RingPlan, connect
 
 PLAN = RingPlan(c2s=1, s2c=1, c2s_size=16, s2c_size=16)

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctbench.base.errors import GeneratorError
+from ctbench.base.units import format_rate
 from ctbench.dut.base import Problem
-from ctbench.errors import GeneratorError
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.mlr import MlrSearch
 from ctbench.measure.result import SearchResult
 from ctbench.measure.search import search
 from ctbench.measure.trial import Observation, Step
-from ctbench.units import format_rate
 
 from .simulated import SimulatedDut, seen
 

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-import calibrate
-import report
+from ctbench.cli import calibrate, report
 from ctbench.compare.judge import compare
 from ctbench.compare.side import read_runs
-from ctbench.exit_status import read_verdicts
-from ctbench.report.material import Material
+from ctbench.report.runs import Material
 from ctbench.results import store
 from ctbench.results.record import RecordError, from_json
 from ctbench.results.store import write
+from ctbench.run.exit_status import read_verdicts
 from ctbench.sla.calibration import sla_file
 from ctbench.sla.reference import read_reference
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from outcomes import Outcomes, duration
+from ctbench.cli.checks.outcomes import Outcomes, duration
 
 pytestmark = pytest.mark.unit
 

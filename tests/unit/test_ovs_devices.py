@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from ctbench.dut.base import Topology
-from ctbench.dut.ovs.devices import MemifDevices, PciDevices, VethDevices, locked_memory
-from ctbench.dut.ovs.dut import RULESETS
-from ctbench.dut.ovs.ruleset import read_ruleset
-from ctbench.errors import MissingResource
+from ctbench.base.errors import MissingResource
+from ctbench.dut.ovs.ports import MemifDevices, PciDevices, VethDevices, locked_memory
+from ctbench.dut.ovs.ruleset import read_rules
+from ctbench.dut.rulesets import catalogue
+from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Completed
 from ctbench.hosts.machine import Placement
 
 pytestmark = pytest.mark.unit
 
 PLACEMENT = Placement((0,), (1,), (2,))
-PLAIN, BOND = read_ruleset(RULESETS, "conntrack"), read_ruleset(RULESETS, "bond")
+PLAIN, BOND = read_rules(catalogue()["ovs", "normal"], "plain"), read_rules(catalogue()["ovs", "normal"], "bond")
 CARDS = ["0000:18:00.2", "0000:18:00.3", "0000:3b:00.0", "0000:3b:00.1"]
 LIMITS = "Limit                     Soft Limit           Hard Limit           Units     \n{}\nMax processes 1 1 p\n"
 
@@ -78,7 +78,7 @@ def test_no_device_name_comes_twice() -> None:
 
 @pytest.mark.parametrize(("pmds", "queues", "transmit"), [(1, 1, 1), (1, 2, 2), (1, 4, 2), (4, 2, 2), (4, 8, 5)])
 def test_af_packet_has_no_more_transmit_queues_than_receive_queues(pmds: int, queues: int, transmit: int) -> None:
-    assert veth().transmit_queues(Topology(pmd_cpus=pmds, rx_queues=queues)) == transmit
+    assert veth().transmit_queues(Topology(cpus=pmds, rx_queues=queues)) == transmit
 
 
 def test_a_veth_link_is_handed_frames_beside_the_pmd_threads() -> None:
@@ -97,7 +97,7 @@ def test_cards_are_client_and_server_side_in_turn() -> None:
     devices = PciDevices(CARDS)
 
     assert [devices.devargs(f"port{number}", Topology()) for number in range(4)] == CARDS
-    ports = devices.ports(Topology(pmd_cpus=2), BOND, PLACEMENT)
+    ports = devices.ports(Topology(cpus=2), BOND, PLACEMENT)
     assert (ports.kind, ports.client, ports.server, ports.more) == ("pci", *CARDS[:2], (tuple(CARDS[2:]),))
     assert devices.ports(Topology(), PLAIN, PLACEMENT).more == ()
     assert json.dumps(devices.facts())

@@ -2,8 +2,9 @@
 
 import pytest
 
-from ctbench.dut.base import Problem, Topology
+from ctbench.dut.base import Problem
 from ctbench.dut.ovs.counters import new_drops, since
+from ctbench.dut.ovs.cpu_contention import ThreadTimes, sharing_problems
 from ctbench.dut.ovs.health import log_problems, process_problem
 from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.memory import choose_memory
@@ -11,7 +12,7 @@ from ctbench.dut.ovs.parse import PortCounters
 from ctbench.dut.ovs.readback import differing_devices, differing_options, differing_queues
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
-from ctbench.dut.ovs.sharing import ThreadTimes, sharing_problems
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Hugepages, Placement
 
 pytestmark = pytest.mark.unit
@@ -26,17 +27,17 @@ def queues(*of_each_cpu: list[tuple[str, int]]) -> dict[int, list[tuple[str, int
 
 
 def test_one_queue_of_each_port_per_cpu_is_fine() -> None:
-    assert differing_queues(queues([("port0", 0)], [("port1", 0)]), Topology(pmd_cpus=2), placement(2)) == []
+    assert differing_queues(queues([("port0", 0)], [("port1", 0)]), Topology(cpus=2), placement(2)) == []
 
 
 def test_more_cpus_than_queues_leave_some_idle_and_that_is_fine() -> None:
     found = queues([("port0", 0)], [("port1", 0)], [], [])
 
-    assert differing_queues(found, Topology(pmd_cpus=4), placement(4)) == []
+    assert differing_queues(found, Topology(cpus=4), placement(4)) == []
 
 
 def test_a_cpu_of_the_mask_that_has_no_pmd_thread_is_a_difference() -> None:
-    found = differing_queues(queues([("port0", 0), ("port1", 0)]), Topology(pmd_cpus=2), placement(2))
+    found = differing_queues(queues([("port0", 0), ("port1", 0)]), Topology(cpus=2), placement(2))
 
     assert found == ["CPUs of the PMD threads: asked [1, 2], found [1]"]
 
@@ -48,7 +49,7 @@ def test_a_queue_that_nobody_polls_is_a_difference() -> None:
 
 
 def test_an_idle_pmd_thread_beside_a_busy_one_is_a_difference() -> None:
-    (found,) = differing_queues(queues([("port0", 0), ("port1", 0)], []), Topology(pmd_cpus=2), placement(2))
+    (found,) = differing_queues(queues([("port0", 0), ("port1", 0)], []), Topology(cpus=2), placement(2))
 
     assert "none idle" in found
 

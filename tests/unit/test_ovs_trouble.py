@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from ctbench.base.errors import TestbedError
 from ctbench.dut.base import Problem
 from ctbench.dut.ovs import OvsInstallation, trouble
 from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.cpu_contention import ThreadTimes, read_thread_times, sharing_problems, stood_still
 from ctbench.dut.ovs.daemons import OvsDaemons
 from ctbench.dut.ovs.instance import ProcessIdentity
-from ctbench.dut.ovs.sharing import ThreadTimes, read_thread_times, sharing_problems, stood_still
-from ctbench.errors import TestbedError
 from ctbench.hosts.base import Completed
 
 pytestmark = pytest.mark.unit

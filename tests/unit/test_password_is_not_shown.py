@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from ctbench.base.errors import ConfigError
+from ctbench.base.paths import ROOT
+from ctbench.base.yaml_files import load
 from ctbench.compare.interleave import write_testbed
-from ctbench.config import ROOT, load
-from ctbench.errors import ConfigError
-from ctbench.host_config import SshConfig
+from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh_password import password_of
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from robot.run import RobotFramework
 
-from pool_arguments import absolute_folders, for_pabot
+from ctbench.cli.robot.pool_arguments import absolute_folders, for_pabot
 
 pytestmark = pytest.mark.unit
 

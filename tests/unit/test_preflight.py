@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ctbench import preflight
-from ctbench.config import load
-from ctbench.errors import MissingResource
-from ctbench.testbed_config import TestbedConfig
+from ctbench.base.errors import MissingResource
+from ctbench.base.yaml_files import load
+from ctbench.dut.ovs import kind, packages
+from ctbench.testbed import checks
+from ctbench.testbed.config import TestbedConfig
 
 pytestmark = pytest.mark.unit
 
@@ -23,21 +24,21 @@ def sentence_of(check: Callable[[], None]) -> str:
 
 
 def test_another_processor_is_refused() -> None:
-    assert "aarch64" in sentence_of(lambda: preflight.check_cpu("aarch64"))
+    assert "aarch64" in sentence_of(lambda: checks.check_cpu("aarch64"))
 
 
 def test_x86_64_is_accepted() -> None:
-    preflight.check_cpu("x86_64")
+    checks.check_cpu("x86_64")
 
 
 def test_missing_ovs_names_the_package(tmp_path: Path) -> None:
-    text = sentence_of(lambda: preflight.check_ovs(tmp_path / "ovs-vswitchd-dpdk"))
+    text = sentence_of(lambda: packages.check_ovs(tmp_path / "ovs-vswitchd-dpdk"))
     assert "./run setup" in text
     assert "openvswitch-switch-dpdk" in text
 
 
 def test_missing_drivers_are_named(tmp_path: Path) -> None:
-    text = sentence_of(lambda: preflight.check_drivers([f"{tmp_path}/pmds-*"]))
+    text = sentence_of(lambda: packages.check_drivers([f"{tmp_path}/pmds-*"]))
     assert "librte-net-memif*" in text
     assert "librte-mempool-ring*" in text
 
@@ -45,7 +46,7 @@ def test_missing_drivers_are_named(tmp_path: Path) -> None:
 def test_only_the_driver_that_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "pmds-23.0").mkdir()
     (tmp_path / "pmds-23.0" / "librte_net_memif.so.23").touch()
-    text = sentence_of(lambda: preflight.check_drivers([f"{tmp_path}/pmds-*"]))
+    text = sentence_of(lambda: packages.check_drivers([f"{tmp_path}/pmds-*"]))
     assert "mempool" in text
     assert "memif" not in text
 
@@ -54,14 +55,14 @@ def test_drivers_of_two_dpdks_do_not_add_up(tmp_path: Path) -> None:
     for folder, library in {"pmds-23.0": "librte_net_memif.so.23", "pmds-24.0": "librte_mempool_ring.so.24"}.items():
         (tmp_path / folder).mkdir()
         (tmp_path / folder / library).touch()
-    sentence_of(lambda: preflight.check_drivers([f"{tmp_path}/pmds-*"]))
+    sentence_of(lambda: packages.check_drivers([f"{tmp_path}/pmds-*"]))
 
 
 def test_both_drivers_are_enough(tmp_path: Path) -> None:
     (tmp_path / "pmds-23.0").mkdir()
-    for library in preflight.PMD_LIBRARIES:
+    for library in packages.PMD_LIBRARIES:
         (tmp_path / "pmds-23.0" / f"{library}.so.23").touch()
-    preflight.check_drivers([f"{tmp_path}/pmds-*"])
+    packages.check_drivers([f"{tmp_path}/pmds-*"])
 
 
 def local_with(**changes: object) -> TestbedConfig:
@@ -73,12 +74,14 @@ def local_with(**changes: object) -> TestbedConfig:
 
 def test_a_lab_asks_nothing_of_this_machine_but_its_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    for check in ("check_cpu", "check_ovs", "check_drivers", "check_namespaces"):
-        monkeypatch.setattr(preflight, check, lambda check=check: asked.append(check))
-    preflight.check_machine(load("testbeds", "example-trex-xeon", TestbedConfig))
+    for module, check in (
+        (checks, "check_cpu"), (kind, "check_ovs"), (kind, "check_drivers"), (checks, "check_namespaces"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, check, lambda check=check: asked.append(check))
+    checks.check_machine(load("testbeds", "example-trex-xeon", TestbedConfig))
     assert not asked
-    preflight.check_machine(local_with(ovs={"prefix": "/opt/ovs"}))
+    checks.check_machine(local_with(ovs={"prefix": "/opt/ovs"}))
     assert asked == ["check_cpu", "check_namespaces"]
     asked.clear()
-    preflight.check_machine(local_with())
+    checks.check_machine(local_with())
     assert asked == ["check_cpu", "check_ovs", "check_drivers", "check_namespaces"]

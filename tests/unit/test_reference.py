@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.dut.base import Topology
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
+from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.record import Environment
-from ctbench.run_settings import Settings
+from ctbench.run.settings import Settings
 from ctbench.sla.reference import ReferenceRun, read_reference
 from ctbench.sla.threshold import parse
 from ctbench.traffic.profiles import ConnectionProfile

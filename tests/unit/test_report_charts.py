@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ctbench.dut.base import Topology
+from ctbench.dut.topology import Topology
 from ctbench.report.charts import draw
 from ctbench.report.charts.cost import cost_charts
 from ctbench.report.charts.history import history_charts
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 
 def conntrack(cpus: int, queues: int, rate: float, limited_by: str = "dut") -> Record:
-    return made_up_record(found(rate, limited_by), topology=Topology(pmd_cpus=cpus, rx_queues=queues))
+    return made_up_record(found(rate, limited_by), topology=Topology(cpus=cpus, rx_queues=queues))
 
 
 def router(ruleset: str, rate: float, limited_by: str = "dut", **changes: object) -> Record:

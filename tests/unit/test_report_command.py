@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import report
-import sla
+from ctbench.cli import report, sla
 from ctbench.results import without_record
 from ctbench.results.store import write
 from ctbench.results.without_record import WITHOUT_RECORD_FILE, WithoutRecord

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pages import read_page
 
-from ctbench.errors import CtbenchError
-from ctbench.report.comparison import comparison_html, write_comparison
+from ctbench.base.errors import CtbenchError
+from ctbench.compare.page import comparison_html, write_comparison
 from ctbench.report.write import write_reports
 from ctbench.results import without_record
 from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples, Side

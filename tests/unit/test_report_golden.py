@@ -129,7 +129,7 @@ def test_the_column_of_the_reference_follows_from_the_published_figures() -> Non
     for path in (ROOT / "results" / "reference" / "ovs-3.0.0").glob("*.json"):
         figure = json.loads(path.read_text())
         made = figure["topology"]
-        key = f"{made['datapath']}/{made['ruleset']}/{made['pmd_cpus']}cpu-{made['rx_queues']}rxq"
+        key = f"{made['datapath']}/{made['ruleset']}/{made['cpus']}cpu-{made['rx_queues']}rxq"
         published[key, figure["profile"]] = figure["measured"]
     compared = 0
     for row in rows_of(page()):

@@ -16,11 +16,11 @@ from ctbench.base.markdown_text import code, escaped
 from ctbench.base.plain_text import one_line, printable
 from ctbench.compare import text as compare_text
 from ctbench.compare.judge import compare
+from ctbench.compare.page import comparison_html
 from ctbench.compare.side import Runs
 from ctbench.report import console, enough
-from ctbench.report.comparison import comparison_html
 from ctbench.report.compose import compose
-from ctbench.report.material import Material
+from ctbench.report.runs import Material
 from ctbench.report.write import documents
 from ctbench.results.record import Record
 from ctbench.results.store import Broken, Stored

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import report
 from ctbench.base import in_two
+from ctbench.cli import report
 from ctbench.report import enough
-from ctbench.report.material import Material, read_material
+from ctbench.report.runs import Material, read_material
 from ctbench.report.write import write_reports
 from ctbench.results.store import read_stored, write
 

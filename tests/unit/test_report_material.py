@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.report.compose import compose
-from ctbench.report.material import read_material
+from ctbench.report.runs import read_material
 from ctbench.report.write import write_reports
 from ctbench.results import without_record
 from ctbench.results.store import write

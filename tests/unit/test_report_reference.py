@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.config import load
-from ctbench.errors import ConfigError
-from ctbench.report.beside import published_tables
+from ctbench.base.errors import ConfigError
+from ctbench.base.yaml_files import load
 from ctbench.report.compose import compose
-from ctbench.report.material import read_material
+from ctbench.report.published import published_tables
 from ctbench.report.reference import NONE, against, read_references
+from ctbench.report.runs import read_material
 from ctbench.results.published import read_published
 from ctbench.results.record import Reference
 from ctbench.results.store import Stored, write

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
-import sla
-from ctbench import preflight
+from ctbench.base.paths import RESULTS_VARIABLE
+from ctbench.cli import sla
+from ctbench.cli.robot.whole_run import completed
 from ctbench.run.asked_for import claimed
-from whole_run import completed
+from ctbench.testbed import checks
 
 pytestmark = pytest.mark.unit
 
@@ -34,8 +35,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / "suites" / f"{name}.robot"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    monkeypatch.setattr(sla, "ROOT", tmp_path)
-    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(sla, "SUITES", tmp_path / "suites")
+    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
+    monkeypatch.setattr(checks, "check_machine", lambda _testbed: None)
     monkeypatch.syspath_prepend(str(ROOT / "tests"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -122,7 +124,7 @@ def test_a_run_that_is_complete_is_reported_and_nothing_is_touched(
     assert sla.main(["--console", "none", "--include", "late", "--outputdir", "out"]) == 5
     assert resume(run="out") == 0
     before = (checkout / "out" / "output.xml").read_bytes()
-    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: pytest.fail("nothing is measured"))
+    monkeypatch.setattr(checks, "check_machine", lambda _testbed: pytest.fail("nothing is measured"))
     capsys.readouterr()
     assert resume(run="out") == 0
     said = capsys.readouterr().out
@@ -293,7 +295,7 @@ def test_a_folder_of_somebody_else_is_one_sentence(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("another_part.set_aside", refuse)  # root may write everywhere
+    monkeypatch.setattr("ctbench.cli.robot.another_part.set_aside", refuse)  # root may write everywhere
     assert resume() == 4
     assert f"--resume: {stopped} cannot be written (Permission denied)." in capsys.readouterr().err
 

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "run"
+CLI = "libraries/ctbench/cli"
 
 
 def run(*arguments: str, path: str = os.environ["PATH"], script: Path = RUN) -> subprocess.CompletedProcess[str]:
@@ -29,8 +30,8 @@ def elsewhere(tmp_path: Path) -> Path:
     """A copy of ./run in a folder of its own, so that no test can touch this checkout's .venv."""
     script = tmp_path / "run"
     script.write_text(RUN.read_text())
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "setup.sh").write_text((ROOT / "tools" / "setup.sh").read_text())
+    (tmp_path / CLI).mkdir(parents=True)
+    (tmp_path / CLI / "setup.sh").write_text((ROOT / CLI / "setup.sh").read_text())
     return script
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.exit_status import (
+from ctbench.run.exit_status import (
     MISTAKES_FILE,
     ExitStatus,
     Verdicts,

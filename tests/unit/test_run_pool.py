@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-import pool
-import sla
-from ctbench import preflight
-from ctbench.errors import ConfigError
-from ctbench.exit_status import MISTAKES_FILE
-from ctbench.report.material import PABOT_RESULTS, read_material
+from ctbench.base.errors import ConfigError
+from ctbench.cli import sla
+from ctbench.cli.robot import pool
+from ctbench.report.runs import PABOT_RESULTS, read_material
 from ctbench.results import without_record
 from ctbench.results.record import PoolMember
 from ctbench.results.store import write
 from ctbench.results.without_record import WithoutRecord
-from ctbench.testbed_share import CONSOLE_FILE
+from ctbench.run.exit_status import MISTAKES_FILE
+from ctbench.testbed import checks
+from ctbench.testbed.share import CONSOLE_FILE
 
 from .simulated import made_up_record
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_pool_is_taken_from_the_options_and_robot_does_not_see_it(given: list[str]) -> None:
     command = sla.parse([*given, "--include", "nat", "suites"], DEFAULT)
     assert command.testbeds == ("lab-a", "lab-b")
-    assert command.arguments == ("--include", "nat", "suites")
+    assert command.arguments[2:] == ("--include", "nat", "suites")
 
 
 def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_pool_that_cannot_be_is_one_sentence_and_leaves_no_folder(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(checks, "check_machine", lambda _testbed: None)
     monkeypatch.setattr(sla, "usable_cores", lambda: [(0, 1)])
     assert sla.main([*arguments, "--outputdir", str(tmp_path / "out")]) == status
     assert said in capsys.readouterr().err
@@ -70,7 +70,9 @@ def test_a_pool_that_cannot_be_is_one_sentence_and_leaves_no_folder(
 
 
 def test_suites_are_selected_as_robot_would_run_them() -> None:
-    selection = pool.select(["--include", "ceiling", "--include", "forward", str(ROOT / "suites")])
+    selection = pool.select(
+        ["--prerunmodifier", "ConntrackSLA.tags", "--include", "ceiling", "--include", "forward", str(ROOT / "suites")]
+    )
     assert selection.name == ""
     # Traffic Generator comes last in the alphabet.
     assert [name.split(".", 1)[1] for name in selection.suites] == [

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from robot.errors import DataError
 
-import sla
-from ctbench import preflight
-from ctbench.errors import MissingResource
+from ctbench.base.errors import MissingResource
+from ctbench.base.paths import RESULTS_VARIABLE
+from ctbench.cli import results_folder, sla
+from ctbench.testbed import checks
 
 pytestmark = pytest.mark.unit
 
@@ -28,18 +29,23 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty checkout on a machine that has everything."""
     for folder in ("results", "suites", "variables/sla"):
         (tmp_path / folder).mkdir(parents=True)
-    monkeypatch.setattr(sla, "ROOT", tmp_path)
-    monkeypatch.setattr(preflight, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(sla, "SUITES", tmp_path / "suites")
+    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
+    monkeypatch.setattr(checks, "check_machine", lambda _testbed: None)
     return tmp_path
 
 
 def test_without_suites_the_default_is_added() -> None:
-    assert sla.parse(["--include", "1cpu"], DEFAULT).arguments == ("--include", "1cpu", str(DEFAULT))
+    assert sla.parse(["--include", "1cpu"], DEFAULT).arguments[-3:] == ("--include", "1cpu", str(DEFAULT))
+
+
+def test_tags_are_made_before_any_option_selects_by_them() -> None:
+    assert sla.parse([], DEFAULT).arguments[:2] == ("--prerunmodifier", "ConntrackSLA.tags")
 
 
 def test_suites_and_options_pass_through_untouched() -> None:
     command = sla.parse(["-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs"], DEFAULT)
-    assert command.arguments == ("-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs")
+    assert command.arguments[2:] == ("-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs")
     assert command.assignments == ("SLA:mine",)
     assert command.outputdir == "out"
     assert command.dry_run
@@ -77,7 +83,7 @@ def test_a_missing_resource_ends_it_before_any_folder_is_made(
     def missing(_testbed: object) -> None:
         raise MissingResource("OVS-DPDK is not installed.")
 
-    monkeypatch.setattr(preflight, "check_machine", missing)
+    monkeypatch.setattr(checks, "check_machine", missing)
     assert sla.main([]) == 6
     assert capsys.readouterr().err == "run: OVS-DPDK is not installed.\n"
     assert not list((checkout / "results").iterdir())
@@ -148,9 +154,10 @@ def test_latest_moves_on(tmp_path: Path) -> None:
 def test_a_checkout_of_somebody_else_sends_results_to_ones_own_folder(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sla.os, "access", lambda *_: False)
+    monkeypatch.delenv(RESULTS_VARIABLE)
+    monkeypatch.setattr(results_folder.os, "access", lambda *_: False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    assert sla.results_root() == tmp_path / "state" / "conntrack-sla" / "results"
+    assert results_folder.results_root() == tmp_path / "state" / "conntrack-sla" / "results"
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).resolve().parents[2]
+CLI = "libraries/ctbench/cli"
 #: Makes a .venv as venv does; the Python in it is the same, and runs no program but says so.
 STAND_IN = """#!/bin/sh
 echo "$*" >>{calls}
@@ -21,7 +22,7 @@ case "$*" in
 "-m venv --clear "*)
     rm -rf "$4"/* && mkdir -p "$4/bin" && cp {itself} "$4/bin/python" ;;
 "-m pip install"*) {pip} ;;
-*/tools/enter.py*) echo "entered $*" ;;
+*/cli/__main__.py*) echo "entered $*" ;;
 esac
 """
 
@@ -31,13 +32,13 @@ class Checkout:
 
     def __init__(self, folder: Path, pip: str = ":") -> None:
         self.folder = folder
-        (folder / "tools").mkdir()
+        (folder / CLI).mkdir(parents=True)
         self.calls, python = folder / "calls", folder / "python3"
         python.write_text(STAND_IN.format(calls=self.calls, itself=python, pip=pip))
         python.chmod(0o755)
         shutil.copy(ROOT / "run", folder)
-        setup = (ROOT / "tools" / "setup.sh").read_text()
-        (folder / "tools" / "setup.sh").write_text(setup.replace("/usr/bin/python3", str(python)))
+        setup = (ROOT / CLI / "setup.sh").read_text()
+        (folder / CLI / "setup.sh").write_text(setup.replace("/usr/bin/python3", str(python)))
         for name in ("requirements.txt", "requirements-dev.txt"):
             shutil.copy(ROOT / name, folder)
 
@@ -68,7 +69,7 @@ def test_a_good_one_is_used_as_it_is(checkout: Checkout) -> None:
     done = checkout.run()
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"entered {checkout.folder}/tools/enter.py report x\n"
+    assert done.stdout == f"entered {checkout.folder}/{CLI}/__main__.py report x\n"
     assert checkout.made() == 0
 
 

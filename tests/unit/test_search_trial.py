@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.dut.base import CpuUse, Problem
-from ctbench.errors import GeneratorError, TestbedError
 from ctbench.measure.trial import Limits, Observation, Step, TrialRunner
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.profiles import ConnectionProfile, Profile

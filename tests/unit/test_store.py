@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.errors import CtbenchError
+from ctbench.base.errors import CtbenchError
 from ctbench.results.store import read_all, slug, write
 
 from .simulated import made_up_record

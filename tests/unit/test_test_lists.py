@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from robot.running import TestSuiteBuilder
 
-import pool
-import sla
-from ctbench.run_settings import Settings
+from ctbench.cli import sla
+from ctbench.cli.robot import pool
+from ctbench.run.settings import Settings
 
 pytestmark = pytest.mark.unit
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from ctbench.config import load
-from ctbench.dut.base import Topology
-from ctbench.errors import TestbedError
+from ctbench.base.errors import TestbedError
+from ctbench.base.yaml_files import load
+from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.testbed import Testbed
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import Testbed
 
 pytestmark = pytest.mark.unit
 

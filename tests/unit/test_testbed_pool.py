@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ctbench.errors import ConfigError, MissingResource
-from ctbench.testbed_config import TestbedConfig
-from ctbench.testbed_pool import Member, least_cpus, make_pool, split_names
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.pool import Member, least_cpus, make_pool, split_names
 
 pytestmark = pytest.mark.unit
 

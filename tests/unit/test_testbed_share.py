@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.errors import ConfigError
-from ctbench.testbed_share import Share, Shares
+from ctbench.base.errors import ConfigError
+from ctbench.testbed.share import Share, Shares
 
 pytestmark = pytest.mark.unit
 
@@ -18,7 +18,7 @@ LIBRARIES = Path(__file__).parents[2] / "libraries"
 TAKER = """
 import sys; sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from ctbench.testbed_share import Shares
+from ctbench.testbed.share import Shares
 share = Shares(Path(sys.argv[2])).take()
 print(share and share.name, flush=True)
 sys.stdin.read()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from trex_recordings import Recording, ReplayedWorker
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.traffic.profiles import PacketProfile
 from ctbench.traffic.trex import astf_trial, stl_trial
 from ctbench.traffic.trex.generator import TrexTrafficGenerator

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex import locate
 from ctbench.traffic.trex.locate import CLIENT, EXTERNAL, MARK, TrexClient, find_client, python_for

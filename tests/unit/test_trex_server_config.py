@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ctbench.errors import ConfigError, MissingResource
-from ctbench.generator_config import TrexGeneratorConfig, TrexPort
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex.server_config import LEAST_FLOWS, concurrent_flows, dp_flows, trex_cfg
 

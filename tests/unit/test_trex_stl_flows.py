@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from packets import checksums_are_right, parse
 from wire import Wire
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.traffic.profiles import PacketProfile, load_profile
 from ctbench.traffic.trex.stl_flows import LONGEST_LIST, walk
 

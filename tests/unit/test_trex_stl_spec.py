@@ -2,7 +2,7 @@
 
 import pytest
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.traffic.profiles import IMIX, PacketProfile, load_profile
 from ctbench.traffic.trex.stl_spec import LATENCY_PPS, SETTLE_S, notes, spec_of
 
@@ -68,7 +68,7 @@ def test_streams_are_told_apart_by_their_group() -> None:
     assert len(set(groups)) == len(groups)
 
 
-@pytest.mark.parametrize("name", ["udp-64-10k", "udp-imix-10k", "udp-64-10k-both", "udp-1518-vlan", "udp-9018"])
+@pytest.mark.parametrize("name", ["udp-64-10k", "udp-imix-10k", "udp-64-10k-both", "udp-64-10k-vlan", "udp-9018"])
 def test_the_shipped_profiles_fit_into_a_line_of_moderate_length(name: str) -> None:
     """Each trial sends it to TRex; lists of flows would be megabytes."""
     profile = load_profile(name)

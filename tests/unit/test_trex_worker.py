@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctbench import units
+from ctbench.base import units
 
 FLOATS = st.floats(min_value=0, max_value=1e15, allow_nan=False)
 

@@ -1,19 +1,21 @@
 """The files that ship: all can be read, and promise what was published."""
 
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 import pytest
 from pydantic import BaseModel
 from robot import running
 
-from ctbench.config import ROOT, load, names
-from ctbench.dut.base import Topology
+from ConntrackSLA.rows import rows
+from ctbench.base.paths import ROOT
+from ctbench.base.yaml_files import load, names
+from ctbench.dut.cable import CABLE
+from ctbench.dut.topology import Topology
+from ctbench.measure.bisection import planned_trials
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.search import planned_trials
 from ctbench.sla.floor import packets_per_connection
-from ctbench.sla.floors import Floors, topology_key, topology_of
-from ctbench.testbed_config import TestbedConfig
+from ctbench.sla.floors import Floors
+from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import KINDS as PROFILES
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
 
@@ -66,7 +68,6 @@ def test_packets_have_one_flow_or_many_and_go_one_way_or_both() -> None:
     found = {name: load_profile(name) for name in names("profiles") if name.startswith("udp-64")}
     shapes = {name: (ours.flows, ours.directions) for name, ours in found.items() if isinstance(ours, PacketProfile)}
     assert shapes["udp-64-1flow"] == (1, "one")
-    assert shapes["udp-64-1flow-both"] == (1, "both")
     assert shapes["udp-64-10k-both"] == (10_000, "both")
     assert shapes["udp-64-1m"] == (1_000_000, "one")
 
@@ -99,7 +100,7 @@ def test_the_long_lived_server_acknowledges_on_its_own_which_makes_1500_packets_
 @pytest.mark.parametrize("figures", [*PUBLISHED, *ONE_CPU])
 def test_the_floors_with_conntrack_are_the_published_figures(figures: tuple[int, ...]) -> None:
     cpus, queues, short_cps, short_pps, long_cps, long_pps = figures
-    topology = Topology(pmd_cpus=cpus, rx_queues=queues)
+    topology = Topology(cpus=cpus, rx_queues=queues)
     floors = load("sla", "local", Floors)
     for name, cps, pps in (("short-lived", short_cps, short_pps), ("long-lived", long_cps, long_pps)):
         floor = floors.find(topology, profile(name))
@@ -114,8 +115,8 @@ def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
     floors = load("sla", "local", Floors)
     shortened = profile("long-lived-short")
     for key in (key for key, entries in floors.floors.items() if "long-lived" in entries):
-        topology = topology_of(key, Topology())
-        assert topology_key(topology) == key
+        topology = Topology.parse(key)
+        assert topology.key == key
         assert floors.find(topology, shortened).derivation.startswith("from long-lived's ")
 
 
@@ -151,64 +152,35 @@ def test_the_gate_offers_enough_for_the_floors_that_ship() -> None:
         assert packets * (1 - floor.limits(1).loss_ratio) > floor.pps.limit
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of a suite: what it sets up and offers."""
-
-    topology: Topology
-    profile: str
-
-
-#: Templates of the suites: the datapath, and the columns after the ruleset.
-TEMPLATES = {
-    "Connection Rate Of OVS-DPDK Should Meet SLA": ("ovs-dpdk", ("pmd_cpus", "rx_queues")),
-    "Packet Rate Of OVS-DPDK Should Meet SLA": ("ovs-dpdk", ("pmd_cpus", "rx_queues", "mtu")),
-    "Connection Rate Of Linux Router Should Meet SLA": ("linux-router", ("pmd_cpus", "rx_queues")),
-    "Packet Rate Of Linux Router Should Meet SLA": ("linux-router", ("pmd_cpus", "rx_queues")),
-    "Packet Rate Of Linux Bridge Should Meet SLA": ("linux-bridge", ("pmd_cpus", "rx_queues", "mtu")),
+#: All rows of all suites but those over the cable, by name.
+ROWS = {
+    row.test.name: row
+    for row in rows(running.TestSuite.from_file_system(ROOT / "suites"))
+    if row.topology.datapath != CABLE.datapath
 }
 
 
-def rows() -> dict[str, Row]:
-    """All rows of all suites but those over the cable, by name."""
-    found = {}
-    for test in running.TestSuite.from_file_system(ROOT / "suites").all_tests:
-        datapath, columns = TEMPLATES.get(str(test.template), ("", ()))
-        if datapath:
-            ruleset, *numbers, offered = test.body[0].args
-            named = dict(zip(columns, map(int, numbers), strict=True))
-            found[test.name] = Row(Topology(datapath=datapath, ruleset=ruleset, **named), offered)
-    return found
-
-
-ROWS = rows()
-
-
 def test_every_row_of_the_suites_is_known_here() -> None:
-    suite = running.TestSuite.from_file_system(ROOT / "suites")
-    assert {str(test.template) for test in suite.all_tests} - set(TEMPLATES) == {
-        "Traffic Generator Should Be Fast Enough"
-    }
-    assert len(ROWS) == suite.test_count - 2
+    assert len(ROWS) == running.TestSuite.from_file_system(ROOT / "suites").test_count - 2
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_every_row_of_the_suites_has_a_floor_and_the_topology_it_is_compared_with_a_range(name: str) -> None:
     row = ROWS[name]
-    floor = load("sla", "local", Floors).find(row.topology, load_profile(row.profile))
+    floor = load("sla", "local", Floors).find(row.topology, row.profile)
     if floor.relative:
         # Comparing like with like: as many CPUs and queues.
-        assert topology_of(floor.relative.to, row.topology).label == row.topology.label
+        assert Topology.parse(floor.relative.to).label == row.topology.label
     for each in names("campaigns"):
         ours = campaign(each)
-        assert ours.load_range(load_profile(ours.profile_for(row.profile)))
+        assert ours.load_range(load_profile(ours.profile_for(row.profile.name)))
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.topology.datapath == "linux-router"])
 def test_what_a_router_is_compared_with_is_measured_before_it(name: str) -> None:
-    floor = load("sla", "local", Floors).find(ROWS[name].topology, load_profile(ROWS[name].profile))
+    floor = load("sla", "local", Floors).find(ROWS[name].topology, ROWS[name].profile)
     if floor.relative:
-        before = [(topology_key(row.topology), row.profile) for row in ROWS.values()]
+        before = [(row.topology.key, row.profile.name) for row in ROWS.values()]
         mine = before.index((floor.key, floor.profile))
         assert (floor.relative.to, floor.profile) in before[:mine]
 
@@ -230,9 +202,9 @@ def test_the_quick_campaign_is_planned_for_less_than_twelve_minutes_on_two_cpus(
     quick = campaign("quick")
     total, ceilings, datapaths = 0.0, set(), set()
     for row in ROWS.values():
-        offered = load_profile(quick.profile_for(row.profile))
+        offered = load_profile(quick.profile_for(row.profile.name))
         linux = row.topology.datapath != "ovs-dpdk"
-        if row.topology.pmd_cpus > 1 or (linux and row.topology.ruleset in ("vlan", "bond", "bond-vlan")):
+        if row.topology.cpus > 1 or (linux and row.topology.ports != "plain"):
             continue
         if offered.name not in ceilings:
             total += planned_s(offered, ceiling=True, hinted=False)

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import yaml
 
+from ctbench.base.errors import ConfigError
+from ctbench.base.plain_text import brief
 from ctbench.base.regular_file import read_named
-from ctbench.errors import ConfigError
-from ctbench.units import printable
 
 #: The largest files that ship have some 20 KiB, 1500 keys and values, and 6 levels. What is within these limits is read
 #: within a second.
@@ -37,9 +37,9 @@ def read_yaml(path: Path, shown: str) -> Any:
         what = ", ".join(part for part in (error.context, error.problem) if part) or "not understood"
         if b"password" in _line(content, error):
             what = "not understood"  # what YAML says of it quotes it
-        raise ConfigError(f"{shown}: {_where(error)}{printable(what, 200)}.\n  Expected YAML: {_hint(what)}") from None
+        raise ConfigError(f"{shown}: {_where(error)}{brief(what, 200)}.\n  Expected YAML: {_hint(what)}") from None
     except yaml.YAMLError as error:
-        what = printable(str(error).splitlines()[0], 200)
+        what = brief(str(error).splitlines()[0], 200)
         raise ConfigError(f"{shown}: {what}.\n  Expected a text file in UTF-8.") from None
     except RecursionError:
         raise ConfigError(f"{shown}: is nested too deeply.\n  Expected a few levels of keys and values.") from None
@@ -101,7 +101,7 @@ class _Loader(yaml.SafeLoader):
         self._deepest = self._level
         if isinstance(event, yaml.AliasEvent):
             if anchor in self.anchors and anchor not in self._sizes:
-                raise _Refused(f"*{printable(anchor, 60)} is a part of itself", mark, "values that end.")
+                raise _Refused(f"*{brief(anchor, 60)} is a part of itself", mark, "values that end.")
             values, levels = self._sizes.get(anchor, (0, 0))
             self._values += values
             self._deepest += levels
@@ -123,13 +123,13 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Refuse a key that stands twice, of which YAML itself keeps the last."""
+        """Refuse a duplicate key, of which YAML itself keeps the last."""
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
-                    problem = f'the key "{printable(key.value, 60)}" stands twice'
+                    problem = f'duplicate key "{brief(key.value, 60)}"'
                     raise _Refused(problem, key.start_mark, "YAML: each key once.")
                 seen.add(key.value)
         return node

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ctbench.units import printable, quoted
+from ctbench.base.plain_text import brief
+from ctbench.base.units import quoted
 
 #: Of a file with many mistakes the first ones are said; more do not help anybody.
 MOST_PROBLEMS = 10
@@ -29,7 +30,7 @@ def explain(shown: str, model: type[BaseModel], data: Any, errors: ValidationErr
 
 def narrow(text: str) -> str:
     """The same lines, those that are too long cut, and nothing in them that no terminal shows."""
-    return "\n".join(printable(line, _MOST_WIDE) for line in text.split("\n"))
+    return "\n".join(brief(line, _MOST_WIDE) for line in text.split("\n"))
 
 
 def did_you_mean(word: str, choices: Sequence[str]) -> str:
@@ -102,9 +103,9 @@ def _display_path(loc: tuple[int | str, ...], data: Any, *, keep_last: bool) -> 
             found = next((key for key in data if key == part or str(key) == str(part)), None)
             if found is not None:
                 data = data[found]
-                yield printable(str(part), 60)
+                yield brief(str(part), 60)
             elif last and keep_last:
-                yield printable(str(part), 60)
+                yield brief(str(part), 60)
         elif isinstance(data, list) and isinstance(part, int) and part < len(data):
             data = data[part]
             yield f"[{part}]"

@@ -26,6 +26,13 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def brief(text: str, most: int) -> str:
+    """Show a text on one line of a terminal: at most `most` characters, those that no terminal shows as `\\x1b`."""
+    text = text if len(text) <= most else f"{text[: most - 3]}..."
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
 def _escape(found: re.Match[str]) -> str:
     code = ord(found[0])
     if _FIRST_BYTE <= code <= _LAST_BYTE:

@@ -1,11 +1,11 @@
-"""Quantities of the configuration: a text becomes a number in `ctbench.units`, and here the range that makes sense."""
+"""Quantities of the configuration: a text becomes a number in `ctbench.base.units`, and here the range that fits."""
 
 from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from ctbench.units import parse_duration, parse_number, parse_ratio, quoted
+from ctbench.base.units import parse_duration, parse_number, parse_ratio, quoted
 
 
 def within(
@@ -21,7 +21,7 @@ def within(
         number = parse(value)
         if number < lowest or number > highest or (below and number == highest):
             end = f"less than {most}" if below else most
-            raise ValueError(f"{quoted(value)} is no {what}.\n  Expected from {least} to {end}: {why}.")
+            raise ValueError(f"{quoted(value)} is not a valid {what}.\n  Expected from {least} to {end}: {why}.")
         return number
 
     return BeforeValidator(check)

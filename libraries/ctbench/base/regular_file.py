@@ -5,8 +5,8 @@ import os
 import stat
 from pathlib import Path
 
-from ctbench.errors import ConfigError
-from ctbench.units import printable
+from ctbench.base.errors import ConfigError
+from ctbench.base.plain_text import brief
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -66,9 +66,9 @@ def named_folder(name: str | Path) -> Path:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
     except OSError as error:  # too long, a ring of links
-        raise ConfigError(f"{printable(str(name), 100)}: {error.strerror}.\n  Expected a folder.") from None
+        raise ConfigError(f"{brief(str(name), 100)}: {error.strerror}.\n  Expected a folder.") from None
     except ValueError:  # NUL
-        raise ConfigError(f"{printable(str(name), 100)}: is not a path.\n  Expected a folder.") from None
+        raise ConfigError(f"{brief(str(name), 100)}: is not a path.\n  Expected a folder.") from None
     return Path(name)
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ctbench.errors import CtbenchError
+from ctbench.base.errors import CtbenchError
 
 #: In the output folder of a run.
 LOG = "unexpected-errors.log"

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from ctbench.base.errors import CtbenchError, InternalError, OutputError
+from ctbench.base.paths import LIBRARIES, ROOT
 from ctbench.cli import streams
-from ctbench.errors import CtbenchError, InternalError, OutputError
 
-ROOT = Path(__file__).resolve().parents[3]
 #: What asks for an end. `./run` starts Python with these blocked, so that one that comes early waits for us.
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: In the environment: packages were installed once more for this very command, which is enough.
@@ -219,7 +219,7 @@ def _is_damaged(error: BaseException) -> bool:
 
 def _is_ours(name: str) -> bool:
     top = name.partition(".")[0]
-    return any((ROOT / folder / path).exists() for folder in ("libraries", "tools") for path in (top, f"{top}.py"))
+    return (LIBRARIES / top).exists()
 
 
 def _in_venv(path: str) -> bool:

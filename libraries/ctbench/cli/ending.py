@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
+from ctbench.base.errors import CtbenchError
 from ctbench.cli import boundary
 from ctbench.cli.results_folder import WatchedFolder
-from ctbench.errors import CtbenchError
-from ctbench.exit_status import ExitStatus, Stamps
 from ctbench.report import console
 from ctbench.results import store
+from ctbench.run.exit_status import ExitStatus, Stamps
 
 
 def abnormal_end(watched: WatchedFolder, escaped: Exception | None, before: Stamps) -> ExitStatus | None:

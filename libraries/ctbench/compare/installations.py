@@ -1,13 +1,13 @@
 """The installations that are compared, looked at before one of them is measured: a night is too long to learn of it."""
 
-from ctbench import preflight
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
+from ctbench.dut.ovs.config import OvsDpdkConfig
 from ctbench.dut.ovs.installation import require_installation
 from ctbench.dut.ovs.settings import OvsInstallation
-from ctbench.dut_config import OvsDpdkConfig
-from ctbench.errors import ConfigError, CtbenchError, MissingResource
-from ctbench.host_pool import HostPool, machine_of
 from ctbench.hosts.base import Host
-from ctbench.testbed_config import TestbedConfig
+from ctbench.hosts.connections import HostPool, machine_of
+from ctbench.testbed import checks
+from ctbench.testbed.config import TestbedConfig
 
 
 def check_side(role: str, prefix: str, testbed: TestbedConfig) -> None:
@@ -19,7 +19,7 @@ def check_side(role: str, prefix: str, testbed: TestbedConfig) -> None:
         for dut in testbed.duts:
             if isinstance(dut, OvsDpdkConfig):
                 _check(hosts.host(machine_of(dut.host)), prefix)
-        preflight.check_machine(_with_prefix(testbed, prefix))
+        checks.check_machine(_with_prefix(testbed, prefix))
     except CtbenchError as error:
         raise type(error)(f"--installations {role}={prefix}: {error}") from None
     finally:

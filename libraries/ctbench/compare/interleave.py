@@ -11,11 +11,11 @@ from typing import Literal
 import yaml
 
 from ctbench.base.bounded_yaml import read_yaml
-from ctbench.config import load
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
+from ctbench.base.units import quoted
+from ctbench.base.yaml_files import load
 from ctbench.hosts.ssh_password import password_of
-from ctbench.testbed_config import TestbedConfig
-from ctbench.units import quoted
+from ctbench.testbed.config import TestbedConfig
 
 Role = Literal["base", "candidate"]
 _ROUND: tuple[Role, ...] = ("base", "candidate", "candidate", "base")

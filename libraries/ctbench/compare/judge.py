@@ -6,14 +6,13 @@ from datetime import UTC, datetime
 from statistics import median
 
 from ctbench import __version__
-from ctbench.compare.likeness import differences, notes
+from ctbench.base.units import format_margin, format_ratio
+from ctbench.compare.comparability import differences, notes
 from ctbench.compare.side import Runs, samples, without
 from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Samples
 from ctbench.results.record import Record
 from ctbench.results.statistics import holm, least_p, needed_samples, p_smaller
 from ctbench.results.store import Stored
-from ctbench.sla.floors import topology_key
-from ctbench.units import format_margin, format_ratio
 
 #: A corrected p below this is no chance.
 ALPHA = 0.01
@@ -108,7 +107,7 @@ def _pairs(base: Runs, candidate: Runs, only: Sequence[str]) -> list[_Pair]:
     for key in dict.fromkeys([*ours, *theirs]):
         first, second = ours.get(key, []), theirs.get(key, [])
         pair = _Pair(first, second, samples(first), samples(second))
-        words = f"{pair.any.suite} {pair.any.test} {topology_key(pair.any.topology)} {pair.any.profile.name}".lower()
+        words = f"{pair.any.suite} {pair.any.test} {pair.any.topology.key} {pair.any.profile.name}".lower()
         if not only or any(text.lower() in words for text in only):
             found.append(pair)
     return found
@@ -133,7 +132,7 @@ def _judge(pair: _Pair, p: _P | None, *, family: int, least_difference: float) -
     return ComparedTest(
         suite=record.suite,
         test=record.test,
-        topology=topology_key(record.topology),
+        topology=record.topology.key,
         profile=record.profile.name,
         unit=record.profile.kind,
         base=base,

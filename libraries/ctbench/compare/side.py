@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ctbench.base.errors import ConfigError
+from ctbench.base.plain_text import brief
 from ctbench.base.regular_file import named_folder
-from ctbench.dut.base import Topology
+from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
-from ctbench.errors import ConfigError
+from ctbench.dut.topology import Topology
 from ctbench.results.comparison import Samples, Side
 from ctbench.results.record import Record
 from ctbench.results.statistics import spread
 from ctbench.results.store import Broken, Stored, read_stored
-from ctbench.units import printable
 
 #: A test is the same on either side when these are: the topology, and the name of the profile that was offered.
 TestKey = tuple[Topology, str]
@@ -57,11 +58,12 @@ class Runs:
     def as_side(self) -> Side:
         """What a comparison says of this side."""
         environments = [record.environment for record in self.records]
+        measured = [(record.topology.datapath, record.environment.dut) for record in self.records]
         return Side(
             name=self.name,
             folders=[str(folder) for folder in self.folders],
             records=len(self.stored),
-            versions=_each(_version(environment.dut) for environment in environments),
+            versions=_each(registry.describe(datapath, facts, whole=True) for datapath, facts in measured),
             testbeds=_each(environment.testbed.get("name") for environment in environments),
             machines=_each(environment.machine.get("cpu_model") for environment in environments),
             kernels=_each(environment.machine.get("kernel") for environment in environments),
@@ -79,7 +81,7 @@ def read_runs(name: str) -> Runs:
     stored, broken = read_stored(*folders)
     if not stored:
         raise ConfigError(
-            f"{printable(name, 300)}: has no records.\n  Expected the folder of a run, such as results/latest, a "
+            f"{brief(name, 300)}: has no records.\n  Expected the folder of a run, such as results/latest, a "
             "folder with runs in it, or several with commas between them."
         )
     return Runs(name, tuple(folders), tuple(stored), tuple(broken))
@@ -142,13 +144,6 @@ def without(stored: Sequence[Stored]) -> str:
 
 def _has_capacity(record: Record) -> bool:
     return record.verdict != "not measured" and record.limited_by in ("dut", "range") and bool(record.capacities)
-
-
-def _version(dut: dict[str, Any]) -> str | None:
-    """What a DUT is, in a few words; None for the cable."""
-    if "version" in dut:
-        return f"Open vSwitch {dut['version']} (DPDK {dut.get('dpdk_version', 'unknown')})"
-    return f"Linux {dut['kernel']}" if "kernel" in dut else None
 
 
 def _each(values: Any) -> list[str]:

@@ -7,8 +7,8 @@ from textwrap import wrap
 
 from ctbench.base.markdown_text import escaped
 from ctbench.base.plain_text import one_line
+from ctbench.base.units import format_count, format_margin, format_rate, format_ratio
 from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples, Side
-from ctbench.units import format_count, format_margin, format_rate, format_ratio
 
 WIDTH = 120
 _ROW = "{:<50.50}  {:>12}  {:>12}  {:>10}  {:>8}  {}"

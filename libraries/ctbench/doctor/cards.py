@@ -6,12 +6,11 @@ from ctbench.doctor.finding import Finding, bad, ok, unknown
 from ctbench.doctor.plan import Card
 from ctbench.doctor.remedy import kernel_arguments
 from ctbench.doctor.site import CMDLINE, NET, NOIOMMU, Facts, Site
-from ctbench.generator_config import TrexGeneratorConfig
+from ctbench.dut.registry import KINDS
+from ctbench.traffic.config import TrexGeneratorConfig
 
 #: Drivers that hand a card to DPDK; those of Mellanox (NVIDIA) and of Azure stay the kernel's while DPDK uses the card.
 VFIO, UIO, SHARED = "vfio-pci", ("uio_pci_generic", "igb_uio"), ("mlx4_core", "mlx5_core", "mana")
-#: DUTs that pass a frame on as it is, to whomever it is for.
-BRIDGES = ("ovs-dpdk", "linux-bridge")
 
 
 def check(site: Site) -> Iterator[Finding]:
@@ -35,7 +34,7 @@ def check_wiring(trex: TrexGeneratorConfig, macs: Mapping[Card, str]) -> Iterato
     ours = {"client": trex.client, "server": trex.server_port}
     theirs = {"client": "server", "server": "client"}
     sent = {side: port.mac or known.get(("generator", side), "") for side, port in ours.items()}
-    bridges = any(owner in BRIDGES for owner, _ in known)
+    bridges = any(owner in KINDS and KINDS[owner].bridges for owner, _ in known)
     duts = [mac for (owner, _), mac in known.items() if owner != "generator"]
     for side, port in ours.items():
         what, key = f"dest_mac, {side}", "server_port" if side == "server" else side

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from ctbench.cpu_plan import cpus_needed
+from ctbench.base.errors import MissingResource
 from ctbench.doctor.finding import Finding, bad, ok, unknown
 from ctbench.doctor.plan import HostPlan
 from ctbench.doctor.remedy import cpu_ranges, kernel_arguments
 from ctbench.doctor.site import CGROUP_ISOLATED, ISOLATED, NOHZ_FULL, ONLINE, STAT, TUNED, Facts, Site
-from ctbench.errors import MissingResource
 from ctbench.hosts.machine import parse_cpu_list, place
 
 #: The tuned profile of the 2022 article; it sets nohz_full, and lets systemd keep everything off those CPUs.
@@ -50,7 +49,7 @@ def _there(plan: HostPlan, facts: Facts) -> Finding:
     if named:
         return ok("CPUs", shown)
     usable = facts.machine.usable_cpus
-    generator = cpus_needed(plan.trex) if plan.trex else int(plan.software)
+    generator = plan.trex.cpus_needed if plan.trex else int(plan.software)
     most = len(usable) - generator
     if plan.duts and most < 1:
         return bad(

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ctbench.base.errors import CtbenchError
 from ctbench.doctor import cards, cpus, linux, memory, ovs, system, trex
 from ctbench.doctor.finding import Finding, bad, ok, unknown
 from ctbench.doctor.plan import Card, HostPlan, plan_hosts
 from ctbench.doctor.site import Site, read_site
-from ctbench.errors import CtbenchError
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.ssh import SshHost
-from ctbench.testbed_config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig
 
 #: In the order in which things are mended: first the machine, then what runs on it.
 CHECKS = (system.check, cpus.check, memory.check, cards.check, ovs.check, linux.check, trex.check)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
+from ctbench.base.errors import TestbedError
 from ctbench.doctor.finding import Finding, bad, ok, unknown
 from ctbench.doctor.remedy import install
 from ctbench.doctor.site import NF_CONNTRACK_MAX, Site
+from ctbench.dut.linux.config import LinuxConfig
 from ctbench.dut.linux.dut import PROGRAMS
 from ctbench.dut.linux.netfilter import Netfilter
-from ctbench.dut_config import LinuxConfig
-from ctbench.errors import TestbedError
-from ctbench.host_config import SANDBOX
+from ctbench.hosts.config import SANDBOX
 
 
 def check(site: Site) -> Iterator[Finding]:

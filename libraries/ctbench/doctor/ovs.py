@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from ctbench import preflight
+from ctbench.base.errors import MissingResource
 from ctbench.doctor.finding import Finding, bad, ok, unknown
 from ctbench.doctor.remedy import install
 from ctbench.doctor.site import Site
+from ctbench.dut.ovs.config import OvsDpdkConfig
 from ctbench.dut.ovs.installation import read_versions, require_installation
+from ctbench.dut.ovs.packages import PMD_LIBRARIES
 from ctbench.dut.ovs.settings import OvsInstallation
-from ctbench.dut_config import OvsDpdkConfig
-from ctbench.errors import MissingResource
 
 #: DPDK driver that each kind of port needs, beside mempool_ring.
 DRIVERS = {"memif": "librte_net_memif", "veth": "librte_net_af_packet"}
@@ -50,7 +50,7 @@ def _drivers(site: Site, config: OvsDpdkConfig) -> Finding:
         files = site.host.run(["ls", folder], check=False).stdout
         if all(f"{driver}.so" in files for driver in needed):
             return ok("DPDK drivers", f"{', '.join(needed)} in {folder}")
-    packages = [preflight.PMD_LIBRARIES.get(driver, driver.replace("_", "-") + "*") for driver in needed]
+    packages = [PMD_LIBRARIES.get(driver, driver.replace("_", "-") + "*") for driver in needed]
     return bad("DPDK drivers", f"{' and '.join(needed)} are not all there", install(site.facts, packages))
 
 

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from ctbench.dut_config import DutConfig, InterfacePorts, OvsDpdkConfig, PciPorts
-from ctbench.generator_config import TrexGeneratorConfig, TrexPort
-from ctbench.host_config import LOCAL, SANDBOX, SshConfig
-from ctbench.host_pool import machine_of
-from ctbench.testbed_config import TestbedConfig
+from ctbench.dut.ovs.config import OvsDpdkConfig
+from ctbench.dut.port_config import InterfacePorts, PciPorts
+from ctbench.dut.registry import DutConfig
+from ctbench.hosts.config import LOCAL, SANDBOX, SshConfig
+from ctbench.hosts.connections import machine_of
+from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 
 #: What this machine is called in the table; as a host of the testbed file, its sandboxes included.
 THIS_MACHINE = "this machine"

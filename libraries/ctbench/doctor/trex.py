@@ -3,12 +3,12 @@
 import os
 from collections.abc import Iterator
 
+from ctbench.base.errors import CtbenchError, MissingResource
 from ctbench.doctor.finding import Finding, bad, ok, unknown
 from ctbench.doctor.site import Site
-from ctbench.errors import CtbenchError, MissingResource
-from ctbench.generator_config import TrexGeneratorConfig
-from ctbench.host_config import SANDBOX
+from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.local import LocalHost
+from ctbench.traffic.config import TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT, MARK, find_client, python_for, tree_version
 from ctbench.traffic.trex.probe import ask
 

@@ -1,46 +1,17 @@
-"""The Dut interface and the topology, which says how a DUT is set up for one test."""
+"""The Dut interface, and what passes between a DUT, the testbed and a trial."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from socket import socket
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from ctbench.base.bounds import Real
+from ctbench.dut.topology import Topology
 
+#: Seconds that every DUT remembers a TCP connection that was closed, as in the measurements published in 2022.
+CLOSED_S = 1
 #: Frames that a receive queue holds at least.
 LEAST_QUEUE = 64
-
-
-class Topology(BaseModel):
-    """How the DUT is set up for one test."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    #: The datapath: `ovs-dpdk`, `linux-router`, `linux-bridge`, or `cable` for none.
-    datapath: str = "ovs-dpdk"
-    #: CPUs that receive and forward, for the whole DUT: PMD threads of OVS, CPUs that the kernel receives on.
-    pmd_cpus: int = Field(1, ge=1, le=64)
-    #: Receive queues per port.
-    rx_queues: int = Field(1, ge=1, le=64)
-    #: Receive descriptors per queue: a power of two.
-    rx_descriptors: int = Field(2048, ge=64, le=16384)
-    #: Ruleset: for OVS the name of a file in resources/rulesets/ovs/ without its ending; for Linux `forward`, or folder
-    #: and name of a file in resources/rulesets/, as in `iptables-stateful`, or what the ports are, as in `bond-vlan`.
-    ruleset: str = "conntrack"
-    #: Largest IP packet, bytes, on all interfaces of the path.
-    mtu: int = Field(1500, ge=576, le=9000)
-    #: Exact match cache of OVS: a packet in how many is inserted (`emc-insert-inv-prob`); 0 switches it off,
-    #: None is OVS' default.
-    emc_insert_inv_prob: int | None = Field(None, ge=0)
-    #: Signature match cache of OVS (`smc-enable`); None is OVS' default.
-    smc: bool | None = None
-
-    @property
-    def label(self) -> str:
-        """For example `1cpu-2rxq`: the key of the SLA files."""
-        return f"{self.pmd_cpus}cpu-{self.rx_queues}rxq"
 
 
 #: Share of a trial that a PMD thread may wait for its CPU. Those that had theirs for themselves were seen to wait 0.01

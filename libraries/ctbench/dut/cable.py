@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, Topology
+from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem
+from ctbench.dut.topology import Topology
 
 #: The topology of a cable: it forwards, and has one queue.
 CABLE = Topology(datapath="cable", ruleset="none")

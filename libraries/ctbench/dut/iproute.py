@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host
 
 #: What ip(8) says of a device type that the kernel does not have.

@@ -5,12 +5,10 @@ from pathlib import Path
 from socket import socket
 from typing import Any
 
+from ctbench.base.errors import MissingResource
 from ctbench.dut.iproute import IpRoute
-from ctbench.errors import MissingResource
 from ctbench.hosts.base import Host, SocketKind
 
-#: Ethernet addresses of the traffic generator's two ends.
-CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 #: Network namespace of the generator's ends, named by ip-netns(8).
 GENERATOR = "generator"
 #: Side -> the DUT's interface and the generator's end of a veth pair.

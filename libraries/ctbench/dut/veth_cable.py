@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from ctbench.dut.base import Ports, Topology
+from ctbench.base.errors import TestbedError
+from ctbench.dut.base import Ports
 from ctbench.dut.cable import Cable
 from ctbench.dut.iproute import IpRoute
+from ctbench.dut.topology import Topology
 from ctbench.dut.veth import (
     GENERATOR,
     OFFLOADS,
@@ -13,7 +15,6 @@ from ctbench.dut.veth import (
     remove_generator_namespace,
     within_generator,
 )
-from ctbench.errors import TestbedError
 from ctbench.hosts.base import Host
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts import socket_opener
 from ctbench.hosts.base import Completed, SocketKind
 

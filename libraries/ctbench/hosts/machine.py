@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ctbench.errors import MissingResource
+from ctbench.base.errors import MissingResource
 from ctbench.hosts.base import Host
 
 #: Files of proc(5) and sysfs that hold the facts.

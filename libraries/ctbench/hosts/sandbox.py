@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts import sandbox_init
 from ctbench.hosts.base import Completed, SocketKind
 from ctbench.hosts.child import ends_with_us

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from socket import socket
 
-from ctbench.errors import MissingResource, TestbedError
-from ctbench.host_config import SshConfig
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Completed, SocketKind
+from ctbench.hosts.config import SshConfig
 from ctbench.hosts.local import require_success
 from ctbench.hosts.ssh_connection import ConnectionLost, SshConnection
 from ctbench.hosts.ssh_files import get_file, put_file

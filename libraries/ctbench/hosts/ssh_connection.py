@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import paramiko
 
-from ctbench.errors import TestbedError
-from ctbench.host_config import SshConfig
+from ctbench.base.errors import TestbedError
+from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh_login import CheckedClient, reach, reach_through
 from ctbench.hosts.ssh_password import Password, password_of
 

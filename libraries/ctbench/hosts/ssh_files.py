@@ -8,7 +8,7 @@ from pathlib import Path
 
 import paramiko
 
-from ctbench.errors import TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.hosts.base import Completed, Host
 from ctbench.hosts.ssh_connection import SshConnection
 

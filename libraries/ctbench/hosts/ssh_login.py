@@ -10,8 +10,8 @@ import paramiko
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from SSHLibrary import SSHClient
 
-from ctbench.errors import ConfigError, TestbedError
-from ctbench.host_config import SshConfig
+from ctbench.base.errors import ConfigError, TestbedError
+from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh_password import Password
 
 #: Seconds that the server gets to check who logs in; PAM makes wrong passwords wait.

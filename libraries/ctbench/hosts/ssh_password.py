@@ -2,8 +2,8 @@
 
 import os
 
-from ctbench.errors import ConfigError
-from ctbench.host_config import SshConfig
+from ctbench.base.errors import ConfigError
+from ctbench.hosts.config import SshConfig
 
 
 class Password:

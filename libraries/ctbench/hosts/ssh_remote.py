@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from ctbench.errors import TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.hosts.ssh_connection import SshConnection
 
 #: The functions, without their comments.

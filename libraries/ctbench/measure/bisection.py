@@ -8,7 +8,7 @@ recheck and no final trial it is the procedure of the 2022 article (cps_ndr.py).
 import math
 from dataclasses import replace
 
-from ctbench.errors import TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.measure.campaign import Bisection
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
 from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, broken_trial

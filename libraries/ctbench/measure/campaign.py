@@ -4,12 +4,12 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
+from ctbench.base.errors import ConfigError
 from ctbench.base.explain import did_you_mean
 from ctbench.base.quantities import Load, LossRatio, Pause, Ratio, TrialDuration, Width
-from ctbench.config import Name, Settings
-from ctbench.errors import ConfigError
+from ctbench.base.units import format_count, format_duration
+from ctbench.base.yaml_files import Name, Settings
 from ctbench.traffic.profiles import PacketProfile, Profile
-from ctbench.units import format_count, format_duration
 
 #: The ends of a range that is searched are at least so far apart, as a factor: farther than any width (below 100%),
 #: or there would be nothing to try.

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ctbench.errors import TestbedError
+from ctbench.base.errors import TestbedError
+from ctbench.base.units import format_rate
 from ctbench.measure.campaign import GateSettings
 from ctbench.measure.trial import Observation, OnTrial, Step, TrialFn, broken_trial, nobody
 from ctbench.results.record import Measured
-from ctbench.units import format_rate
 
 #: Trials of the same outcome that decide.
 _MAJORITY = 2

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from ctbench.errors import TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.measure.bisection import JUST_BELOW, STRIDE, STRIDE_FROM_LANDMARK
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude

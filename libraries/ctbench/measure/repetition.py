@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ctbench.measure.search import SearchResult
+from ctbench.measure.result import SearchResult
 
 
 def repeat(times: int, search_once: Callable[[float | None], SearchResult]) -> SearchResult:

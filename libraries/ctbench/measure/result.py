@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ctbench.base.units import format_rate
 from ctbench.measure.trial import Observation, Step
 from ctbench.results.record import Measured
 from ctbench.results.statistics import spread
-from ctbench.units import format_rate
 
 
 class SearchFault(Exception):

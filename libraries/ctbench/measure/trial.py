@@ -7,12 +7,12 @@ from typing import Literal, Protocol
 
 from pydantic import ValidationError
 
+from ctbench.base.errors import GeneratorError, TestbedError
+from ctbench.base.units import format_duration, format_rate, format_ratio
 from ctbench.dut.base import CpuUse, Problem
-from ctbench.errors import GeneratorError, TestbedError
 from ctbench.results.record import Measured, TrialRecord
 from ctbench.traffic.generator import Latency, LinkWork, Trial
 from ctbench.traffic.profiles import Profile
-from ctbench.units import format_duration, format_rate, format_ratio
 
 State = Literal["good", "bad", "invalid"]
 Phase = Literal["search", "recheck", "final", "gate"]

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ctbench.base.plain_text import printable
-from ctbench.report import enough, facts, headline, method, words
-from ctbench.report.beside import NOTE, published_tables
+from ctbench.report import enough, facts, headline, labels, method
 from ctbench.report.charts.cost import cost_charts
 from ctbench.report.charts.history import history_charts
 from ctbench.report.charts.model import Chart
 from ctbench.report.charts.scaling import scaling_charts
-from ctbench.report.material import Material
 from ctbench.report.page import Gallery, Link, Page, Reasons
 from ctbench.report.parts import by_anchor, split, suites
+from ctbench.report.published import NOTE, published_tables
 from ctbench.report.reference import NONE, References
 from ctbench.report.rows import INTO, group_rows, href, make_rows, relative, searches, suite_name
+from ctbench.report.runs import Material
 from ctbench.results.record import Record
 from ctbench.results.store import Broken
 from ctbench.results.without_record import WithoutRecord
@@ -115,7 +115,7 @@ def _gallery(anchor: str, title: str, intro: str, charts: Sequence[Chart]) -> Ga
 
 def _more(count: int, singular: str, many: str, where: str) -> str:
     """How many of something are not on the page, and where they are; empty where all are."""
-    return f"{words.plural(count, f'more {singular}', f'more {many}')}: {where}." if count > 0 else ""
+    return f"{labels.plural(count, f'more {singular}', f'more {many}')}: {where}." if count > 0 else ""
 
 
 def _reasons(tests: Sequence[WithoutRecord]) -> tuple[Reasons, ...]:

@@ -6,9 +6,9 @@ Every line fits 120 columns.
 from collections.abc import Sequence
 
 from ctbench.base.plain_text import one_line, printable
+from ctbench.base.units import format_bits, format_count, format_duration, format_margin, format_rate, format_ratio
 from ctbench.results.record import Record, ThresholdResult, TrialRecord, Word
 from ctbench.traffic.generator import LoadUnit
-from ctbench.units import format_bits, format_count, format_duration, format_margin, format_rate, format_ratio
 
 WIDTH = 120
 #: Columns of a trial by what it counts: width and name.

@@ -3,7 +3,7 @@ the rest is counted, and stands in the pages and files beside it."""
 
 from collections.abc import Iterable
 
-from ctbench.report import words
+from ctbench.report import labels
 from ctbench.report.page import Fact
 
 #: Rows of the table of results on one page.
@@ -44,7 +44,7 @@ def once(values: Iterable[str]) -> list[str]:
 def some(values: list[str], most: int) -> tuple[str, ...]:
     """The first of them, and how many there are beside."""
     shown = [sentence(value) for value in values[:most]]
-    return (*shown, *([f"and {words.thousands(len(values) - most)} more"] if len(values) > most else []))
+    return (*shown, *([f"and {labels.thousands(len(values) - most)} more"] if len(values) > most else []))
 
 
 def _cut(text: str, most: int) -> str:

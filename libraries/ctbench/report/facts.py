@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctbench.report import enough, words
+from ctbench.dut import registry
+from ctbench.report import enough, labels
 from ctbench.report.page import Fact
 from ctbench.results.record import Record
 
@@ -14,7 +15,7 @@ def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
         return ()
     first, last = min(record.started for record in records), max(record.ended for record in records)
     traffic = sum(record.traffic_s for record in records)
-    when = f"{words.span(first, last)}, {words.length(traffic)} of it traffic"
+    when = f"{labels.span(first, last)}, {labels.length(traffic)} of it traffic"
     found = [
         enough.fact("Device under test", (dut(record) for record in records)),
         enough.fact("Machine", (_short_machine(facts) for record in records for facts in _dut_machines(record))),
@@ -48,16 +49,15 @@ def dut(record: Record) -> str:
     facts = record.environment.dut
     if record.topology.datapath == "cable":
         return ""
-    if facts.get("version"):
-        return f"Open vSwitch {facts['version']}"
-    return f"Linux {facts['kernel']}" if facts.get("kernel") else words.datapath(record.topology.datapath)
+    datapath = record.topology.datapath
+    return registry.describe(datapath, facts) or registry.title(datapath)
 
 
 def machine(facts: Mapping[str, Any]) -> str:
     """`Intel Xeon …, 2 CPUs, KVM, Debian …, Linux …`; empty where nothing is known."""
     if not facts.get("cpu_model"):
         return ""
-    parts = [str(facts["cpu_model"]).replace("(R)", ""), words.plural(len(facts.get("usable_cpus") or ()), "CPU")]
+    parts = [str(facts["cpu_model"]).replace("(R)", ""), labels.plural(len(facts.get("usable_cpus") or ()), "CPU")]
     virtual = str(facts.get("virtualisation", ""))
     parts += [f"virtual machine ({virtual})"] if virtual and virtual != "none" else []
     parts += [str(facts["distribution"])] if facts.get("distribution") else []
@@ -86,13 +86,9 @@ def _dut_machines(record: Record) -> list[Mapping[str, Any]]:
 
 
 def _whole_dut(record: Record) -> str:
-    facts, name = record.environment.dut, dut(record)
-    if not name:
-        return ""
-    parts = [name]
-    parts += [f"DPDK {facts['dpdk_version']}"] if facts.get("dpdk_version") else []
-    parts += [f"{tool} {facts[tool]}" for tool in ("iptables", "nftables") if facts.get(tool)]
-    return f"{words.datapath(record.topology.datapath)}: {', '.join(parts)}"
+    datapath = record.topology.datapath
+    found = registry.describe(datapath, record.environment.dut, whole=True) or dut(record)
+    return f"{registry.title(datapath)}: {found}" if found else ""
 
 
 def _memory(record: Record) -> str:
@@ -129,4 +125,4 @@ def _placement(record: Record) -> str:
 def _ceiling(record: Record) -> str:
     if record.ceiling is None:
         return ""
-    return f"{record.profile.name}: {words.rate(record.ceiling, record.profile.kind)}"
+    return f"{record.profile.name}: {labels.rate(record.ceiling, record.profile.kind)}"

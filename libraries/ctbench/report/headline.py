@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from ctbench.report import enough, words
-from ctbench.report.material import Material
+from ctbench.base.units import format_margin
+from ctbench.report import enough, labels
 from ctbench.report.page import Count, Tone
+from ctbench.report.runs import Material
 from ctbench.results.record import Record
-from ctbench.units import format_margin
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,21 @@ class Tally:
 
 def sentence(tally: Tally) -> str:
     """The verdict: what is missed comes first, then what is not known."""
-    slas = words.plural(tally.judged, "SLA")
+    slas = labels.plural(tally.judged, "SLA")
     if not tally.judged:
         return "Nothing was measured."
-    met = [f"{words.thousands(tally.met)} {_are(tally.met)} met"] if tally.met else []
-    unknown = [f"{words.thousands(tally.not_measured)} could not be measured"] if tally.not_measured else []
+    met = [f"{labels.thousands(tally.met)} {_are(tally.met)} met"] if tally.met else []
+    unknown = [f"{labels.thousands(tally.not_measured)} could not be measured"] if tally.not_measured else []
     if tally.missed:
-        which = f"{words.thousands(tally.missed)} of {slas} {_are(tally.missed)}"
+        which = f"{labels.thousands(tally.missed)} of {slas} {_are(tally.missed)}"
         rest = "".join(f"{mark} {text}" for mark, text in zip(";,", met + unknown, strict=False))
         return f"{'The only SLA is' if tally.judged == 1 else which} missed{rest}."
     if not tally.met:
         return "The only SLA could not be measured." if tally.judged == 1 else f"None of {slas} could be measured."
     if tally.not_measured:
-        return f"No SLA is missed, but {words.thousands(tally.not_measured)} of {slas} could not be measured; {met[0]}."
+        return (
+            f"No SLA is missed, but {labels.thousands(tally.not_measured)} of {slas} could not be measured; {met[0]}."
+        )
     return "The SLA that was measured is met." if tally.met == 1 else f"All {slas} that were measured are met."
 
 
@@ -76,25 +78,25 @@ def details(tally: Tally, newest: list[Record]) -> tuple[str, ...]:
         margin = format_margin(nearest.margin_pct or 0.0)
         said.append(f"Of those met, the nearest to its floor is {_named(nearest)} ({margin}).")
     if tally.skipped:
-        said.append(f"{words.plural(tally.skipped, 'test')} {_was(tally.skipped)} skipped: this testbed lacks what "
+        said.append(f"{labels.plural(tally.skipped, 'test')} {_was(tally.skipped)} skipped: this testbed lacks what "
                     f"{'it needs' if tally.skipped == 1 else 'they need'}.")  # fmt: skip
     if tally.failed:
-        said.append(f"{words.plural(tally.failed, 'test')} failed before anything was measured.")
+        said.append(f"{labels.plural(tally.failed, 'test')} failed before anything was measured.")
     if tally.unreadable:
         what = "file is no record" if tally.unreadable == 1 else "files are no records"
-        said.append(f"{words.thousands(tally.unreadable)} {what} and {_are(tally.unreadable)} not counted.")
+        said.append(f"{labels.thousands(tally.unreadable)} {what} and {_are(tally.unreadable)} not counted.")
     return tuple(said)
 
 
 def counts(tally: Tally) -> tuple[Count, ...]:
     """The tiles below the sentence. The three verdicts always, the others where there are any."""
     always = (
-        Count(tally.met, "met", words.SIGNS["met"], "met"),
-        Count(tally.missed, "missed", words.SIGNS["missed"], "missed"),
-        Count(tally.not_measured, "not measured", words.SIGNS["not measured"], "unmeasured"),
+        Count(tally.met, "met", labels.SIGNS["met"], "met"),
+        Count(tally.missed, "missed", labels.SIGNS["missed"], "missed"),
+        Count(tally.not_measured, "not measured", labels.SIGNS["not measured"], "unmeasured"),
     )
     others = (
-        Count(tally.skipped, "skipped", words.DASH, "skipped"),
+        Count(tally.skipped, "skipped", labels.DASH, "skipped"),
         Count(tally.failed, "failed, no record", "!", "unmeasured"),
         Count(tally.unreadable, "unreadable", "!", "unmeasured"),
     )

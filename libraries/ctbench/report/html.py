@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ctbench.base.plain_text import printable
-from ctbench.report import words
+from ctbench.report import labels
 from ctbench.report.charts import draw
 from ctbench.report.page import Page, Part, Row
 
@@ -42,7 +42,7 @@ def environment() -> Environment:
     )
     # What these draw is marked as safe in the templates: it is made of escaped elements.
     made.filters |= {"svg": draw.draw, "swatch": draw.swatch, "margin_bar": _margin_bar}
-    made.filters["thousands"] = words.thousands
+    made.filters["thousands"] = labels.thousands
     return made
 
 

@@ -6,9 +6,9 @@ from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 from ctbench.base.plain_text import printable
-from ctbench.report import words
-from ctbench.report.material import Material
+from ctbench.report import labels
 from ctbench.report.page import Row
+from ctbench.report.runs import Material
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
 
@@ -64,7 +64,7 @@ def _properties(record: Record, row: Row) -> dict[str, str]:
         "Topology": row.topology,
         "Profile": row.profile,
         "Campaign": str(record.campaign.get("name", "")),
-        "Started": words.moment(record.started),
+        "Started": labels.moment(record.started),
         "Record": unquote(row.record.href),
     }
 

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ctbench.report import enough, words
+from ctbench.base.units import format_duration, format_ratio
+from ctbench.report import enough, labels
 from ctbench.report.page import Deviation, Note
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
-from ctbench.units import format_duration, format_ratio
 
 #: Sustain phases that are asked for, seconds, and the loss of RFC 9411.
 _RFC_9411_SUSTAIN_S = 300.0
@@ -74,10 +74,10 @@ def notes(records: Sequence[Record]) -> tuple[Note, ...]:
 
 def _counted(sentences: Sequence[str]) -> tuple[Note, ...]:
     counted = list(Counter(sentences).items())
-    shown = [Note(enough.sentence(text), words.plural(count, "test")) for text, count in counted[: enough.VALUES]]
+    shown = [Note(enough.sentence(text), labels.plural(count, "test")) for text, count in counted[: enough.VALUES]]
     if rest := counted[enough.VALUES :]:
-        more = f"{words.thousands(len(rest))} more sentences, which are in the records"
-        shown.append(Note(more, words.plural(sum(count for _, count in rest), "test")))
+        more = f"{labels.thousands(len(rest))} more sentences, which are in the records"
+        shown.append(Note(more, labels.plural(sum(count for _, count in rest), "test")))
     return tuple(shown)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ctbench.report import enough, words
+from ctbench.report import enough, labels
 from ctbench.report.page import Group, Part, Row, Suite, Tone
 
 #: Names of the pages' files, the first one is 1.
@@ -45,7 +45,7 @@ def by_anchor(rows: Sequence[Row]) -> Iterator[Row]:
 
 def _title(number: int, total: int) -> str:
     first = (number - 1) * enough.ROWS + 1
-    return f"Tests {words.thousands(first)} to {words.thousands(min(total, first + enough.ROWS - 1))}"
+    return f"Tests {labels.thousands(first)} to {labels.thousands(min(total, first + enough.ROWS - 1))}"
 
 
 def _suite(name: str, rows: Sequence[Row]) -> Suite:
@@ -53,4 +53,4 @@ def _suite(name: str, rows: Sequence[Row]) -> Suite:
     number = {tone: sum(row.tone == tone for row in rows) for tone in tones}
     worst: Tone = "missed" if number["missed"] else "unmeasured" if number["unmeasured"] else "met"
     counts = (len(rows), *number.values())
-    return Suite(name, tuple(words.thousands(count) for count in counts), worst, rows[0].href)
+    return Suite(name, tuple(labels.thousands(count) for count in counts), worst, rows[0].href)

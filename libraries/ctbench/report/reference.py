@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctbench.report.material import read_material
+from ctbench.report.runs import read_material
 from ctbench.results.published import Published, is_published, read_published
 from ctbench.results.record import Record
-from ctbench.sla.floors import topology_key
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class References:
         names = _profiles(record)
         for figures in self.series.values():
             for name in names:
-                if figure := figures.get((topology_key(record.topology), name)):
+                if figure := figures.get((record.topology.key, name)):
                     return figure
         own = record.floors.reference
         return Figure(own.source, record.floors.profile, own.cps, own.pps) if own else None
@@ -83,7 +82,7 @@ def read_references(folders: Sequence[Path]) -> References:
             for stored in read_material([folder]).newest:
                 record = stored.record
                 if record.measured:
-                    own[topology_key(record.topology), record.profile.name] = _of_record(record, folder)
+                    own[record.topology.key, record.profile.name] = _of_record(record, folder)
     return References(series, tuple(published))
 
 

@@ -6,15 +6,14 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-from ctbench.report import enough, words
+from ctbench.base.units import format_count, format_duration, format_ratio
+from ctbench.report import enough, labels
 from ctbench.report.charts.search import search_chart, waiting_chart
 from ctbench.report.charts.timeline import timeline_charts
 from ctbench.report.page import Group, Link, Row, Search, Tone, TrialRow
 from ctbench.report.reference import References, against
 from ctbench.results.record import Record, RecordError, TrialRecord
 from ctbench.results.store import SUFFIX, Stored, read_whole
-from ctbench.sla.floors import topology_key
-from ctbench.units import format_count, format_duration, format_ratio
 
 _TONES: dict[str, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
 _STATES: dict[str, Tone] = {"good": "met", "bad": "missed", "invalid": "unmeasured"}
@@ -44,13 +43,13 @@ def make_rows(newest: Sequence[Stored], output: Path, references: References) ->
     """A row for each record, in their order. The run is named where there are several."""
     _real.cache_clear()  # results/latest may lead elsewhere by now
     several = len({each.record.run_id for each in newest}) > 1
-    start = words.common_start([each.record.suite for each in newest])
+    start = labels.common_start([each.record.suite for each in newest])
     return [_row(f"test-{number}", each, output, references, several, start) for number, each in enumerate(newest, 1)]
 
 
 def group_rows(rows: Sequence[Row], newest: Sequence[Stored]) -> tuple[Group, ...]:
     """The rows by suite, suites in the order in which they ran."""
-    start = words.common_start([each.record.suite for each in newest])
+    start = labels.common_start([each.record.suite for each in newest])
     groups: dict[str, list[Row]] = {}
     for row, each in zip(rows, newest, strict=True):
         groups.setdefault(suite_name(each.record.suite, start), []).append(row)
@@ -76,27 +75,27 @@ def searches(newest: Sequence[Stored], rows: Sequence[Row]) -> tuple[Search, ...
 def _row(anchor: str, each: Stored, output: Path, references: References, several: bool, start: str) -> Row:
     record = each.record
     beside = against(record, references.find(record))
-    spread, spread_of = words.spread_of(record)
+    spread, spread_of = labels.spread_of(record)
     what = ""
     if beside:
         where = "other hardware" if beside.other_hardware else "same CPU model"
-        theirs = words.rate(beside.theirs, "connections" if beside.unit == "connections" else "packets")
+        theirs = labels.rate(beside.theirs, "connections" if beside.unit == "connections" else "packets")
         what = f"{theirs}, {beside.figure.label}; {where}"
     return Row(
         anchor=anchor,
         test=enough.name(record.test),
-        topology=enough.name(topology_key(record.topology)),
+        topology=enough.name(record.topology.key),
         profile=enough.name(record.profile.name),
         verdict=record.verdict,
-        sign=words.SIGNS[record.verdict],
+        sign=labels.SIGNS[record.verdict],
         tone=_TONES[record.verdict],
-        floor=words.floor(record),
-        measured=words.measured(record),
-        margin=words.margin(record.margin_pct),
+        floor=labels.floor(record),
+        measured=labels.measured(record),
+        margin=labels.margin(record.margin_pct),
         margin_pct=record.margin_pct,
         spread=spread,
         spread_of=spread_of,
-        against=words.margin(beside.difference_pct) if beside else words.DASH,
+        against=labels.margin(beside.difference_pct) if beside else labels.DASH,
         against_what=what,
         reason=_reason(record),
         record=Link("record", href(each.path, output), enough.name(suite_name(record.suite, start))),
@@ -131,11 +130,11 @@ def _trial(number: int, made: TrialRecord) -> TrialRow:
     return TrialRow(
         number=str(number),
         phase=enough.name(made.phase),
-        offered=words.rate(trial.load, trial.unit),
-        completed=words.rate(trial.rate, trial.unit),
+        offered=labels.rate(trial.load, trial.unit),
+        completed=labels.rate(trial.rate, trial.unit),
         loss=format_ratio(max(0.0, trial.loss_ratio)),
         packets=format_count(trial.pps),
-        waited=format_duration(times.p99 / 1e6) if times else words.DASH,
+        waited=format_duration(times.p99 / 1e6) if times else labels.DASH,
         state=made.state,
         tone=_STATES[made.state],
         reason=enough.sentence(

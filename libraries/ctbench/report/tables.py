@@ -10,12 +10,11 @@ from typing import Any
 
 from ctbench.base.plain_text import printable
 from ctbench.report import headline
-from ctbench.report.material import Material
 from ctbench.report.reference import References, against
 from ctbench.report.rows import relative
+from ctbench.report.runs import Material
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
-from ctbench.sla.floors import topology_key
 
 #: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -65,7 +64,7 @@ def figures(each: Stored, output: Path, references: References) -> dict[str, Any
     return {
         "suite": record.suite,
         "test": record.test,
-        "topology": topology_key(record.topology),
+        "topology": record.topology.key,
         "profile": record.profile.name,
         "campaign": record.campaign.get("name"),
         "testbed": record.environment.testbed.get("name"),

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ctbench.base.errors import OutputError
 from ctbench.base.plain_text import printable
-from ctbench.errors import OutputError
 from ctbench.report.compose import compose
 from ctbench.report.html import STYLE_SHEET, part_html, report_html
 from ctbench.report.junit import junit_xml
 from ctbench.report.markdown import report_md
-from ctbench.report.material import Material, read_material
 from ctbench.report.page import Page
 from ctbench.report.parts import FILE, by_anchor
 from ctbench.report.reference import NONE, References
+from ctbench.report.runs import Material, read_material
 from ctbench.report.tables import results_csv, summary_json
 from ctbench.results.store import Stored
 

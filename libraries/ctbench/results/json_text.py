@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctbench.base.bounds import MOST
 from ctbench.base.plain_text import printable
-from ctbench.units import quoted
+from ctbench.base.units import quoted
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from ctbench.base.bounds import MOST_RECORD_BYTES, Amount, Real
 from ctbench.base.plain_text import printable
 from ctbench.base.regular_file import UnreadableFile, named_folder, read_regular
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.results.record import Part
 from ctbench.traffic.generator import LoadUnit
 
@@ -33,7 +33,7 @@ class PublishedTopology(Part):
 
     datapath: str
     ruleset: str
-    pmd_cpus: Annotated[int, Field(ge=1, le=64)] | None
+    cpus: Annotated[int, Field(ge=1, le=64)] | None
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None
 
 
@@ -67,9 +67,9 @@ class Published(Part):
     def key(self) -> str:
         """Key of the SLA files, `ovs-dpdk/conntrack/1cpu-1rxq`; empty where the source does not say enough for one."""
         made = self.topology
-        if made.pmd_cpus is None or made.rx_queues is None:
+        if made.cpus is None or made.rx_queues is None:
             return ""
-        return f"{made.datapath}/{made.ruleset}/{made.pmd_cpus}cpu-{made.rx_queues}rxq"
+        return f"{made.datapath}/{made.ruleset}/{made.cpus}cpu-{made.rx_queues}rxq"
 
     @property
     def label(self) -> str:

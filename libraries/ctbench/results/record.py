@@ -14,21 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from ctbench.base.bounds import Amount, Real
+from ctbench.base.errors import CtbenchError
 from ctbench.base.plain_text import printable
-from ctbench.dut.base import CpuUse, Problem, Topology
-from ctbench.errors import CtbenchError
-from ctbench.results.environment import (
-    CampaignFacts,
-    DutFacts,
-    GeneratorFacts,
-    MachineFacts,
-    Reading,
-    TestbedFacts,
-)
+from ctbench.base.units import format_rate, format_share, parse_number, parse_ratio, parse_share
+from ctbench.dut.base import CpuUse, Problem
+from ctbench.results.topology_v1 import RecordedTopology
+from ctbench.results.environment import CampaignFacts, DutFacts, GeneratorFacts, MachineFacts, Reading, TestbedFacts
 from ctbench.results.json_text import UNKNOWN_VERSION, to_text, why_no_record
 from ctbench.traffic.generator import Latency, LoadUnit, SetupTime, Trial
 from ctbench.traffic.profiles import Profile
-from ctbench.units import format_rate, format_share, parse_number, parse_ratio, parse_share
 
 if TYPE_CHECKING:
     import jsonschema
@@ -209,7 +203,7 @@ class Record(Part):
     #: Length of the test by the wall clock, and the sum of its trials' sustain phases, seconds.
     wall_s: Amount
     traffic_s: Amount
-    topology: Topology
+    topology: RecordedTopology
     #: The whole profile that was offered, and the whole campaign, as they were read.
     profile: Profile
     campaign: CampaignFacts

@@ -12,7 +12,7 @@ from ctbench.base.bounds import MOST_RECORD_BYTES
 from ctbench.base.in_two import in_two
 from ctbench.base.plain_text import printable
 from ctbench.base.regular_file import UnreadableFile, read_regular
-from ctbench.errors import OutputError
+from ctbench.base.errors import OutputError
 from ctbench.results.environment import Reading
 from ctbench.results.light import Shared, no_collection
 from ctbench.results.record import Record, RecordError, from_json

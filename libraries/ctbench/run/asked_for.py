@@ -16,8 +16,8 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from ctbench import __version__
-from ctbench.errors import ConfigError
-from ctbench.units import quoted
+from ctbench.base.errors import ConfigError
+from ctbench.base.units import quoted
 
 #: In the output folder of a run, beside `records/`.
 ASKED_FOR_FILE = "asked-for.json"

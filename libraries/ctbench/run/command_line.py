@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.run.asked_for import AskedFor
 
 #: Options of Robot Framework that only say what is shown and how: they may be others when a run goes on.

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ctbench.compare.likeness import leaves, short
+from ctbench.base.errors import TestbedError
+from ctbench.compare.comparability import leaves, short
+from ctbench.dut.ovs.config import OvsDpdkConfig
 from ctbench.dut.ovs.installation import read_versions
 from ctbench.dut.ovs.settings import OvsInstallation
-from ctbench.dut_config import OvsDpdkConfig
-from ctbench.errors import TestbedError
-from ctbench.host_config import LOCAL, SANDBOX
+from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
-from ctbench.run_settings import Settings
-from ctbench.testbed_config import TestbedConfig
-from ctbench.testbed_pool import least_cpus
+from ctbench.run.settings import Settings
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.pool import least_cpus
 
 #: Words for people, which change no figure.
 _WORDS = ("description", "source")

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ctbench import __version__, feasibility
-from ctbench.dut.base import Topology
+from ctbench import __version__
+from ctbench.dut.topology import Topology
 from ctbench.measure.gate import GateResult
-from ctbench.measure.search import SearchResult
+from ctbench.measure.result import SearchResult
 from ctbench.measure.trial import Step
 from ctbench.results.record import Baseline, Environment, LimitedBy, PoolMember, Record
+from ctbench.run import feasibility
 from ctbench.sla.floor import Floor
 from ctbench.sla.verdict import Verdict
 from ctbench.traffic.profiles import Profile

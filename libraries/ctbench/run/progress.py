@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.results.record import Record
 from ctbench.results.store import Stored, read_stored
 from ctbench.traffic.profiles import load_profile

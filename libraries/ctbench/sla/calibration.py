@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 
 import yaml
 
+from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.plain_text import one_line
-from ctbench.errors import ConfigError, CtbenchError
+from ctbench.base.units import format_ratio, write_number, write_ratio
 from ctbench.results.record import Record
-from ctbench.sla.floors import topology_key
 from ctbench.traffic.generator import LoadUnit
-from ctbench.units import format_ratio, write_number, write_ratio
 
 #: The entries of an SLA file as YAML has them: by topology key, then by profile.
 Entries = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -81,7 +80,7 @@ def gather(records: Sequence[Record]) -> list[Figures]:
     """Figures by topology and profile, in the order of the tests. What was not measured is counted apart."""
     groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in records:
-        groups[topology_key(record.topology), record.profile.name].append(record)
+        groups[record.topology.key, record.profile.name].append(record)
     found = []
     for (key, profile), group in groups.items():
         # Floors that are beyond the generator leave nothing measured by them; what it did reach holds all the same.

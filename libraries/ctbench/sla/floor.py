@@ -3,16 +3,14 @@
 import math
 from dataclasses import dataclass, replace
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
+from ctbench.base.ethernet import FCS_BYTES
+from ctbench.base.units import format_rate, quoted, write_number
 from ctbench.measure.trial import Limits
 from ctbench.results.record import FloorRecord, Reference
 from ctbench.sla.threshold import Threshold, parse
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
-from ctbench.units import format_rate, quoted, write_number
-
-#: Bytes of the frame check sequence: profiles count it, throughput does not.
-_FCS_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def bits_per_packet(profile: PacketProfile) -> float:
     """Bits of a frame without FCS, in the mean over the sizes of the mix."""
     sizes = IMIX if profile.frame_bytes == "imix" else ((profile.frame_bytes, 1),)
     mean = sum(size * share for size, share in sizes) / sum(share for _, share in sizes)
-    return (mean - _FCS_BYTES) * 8
+    return (mean - FCS_BYTES) * 8
 
 
 def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) -> Floor:

@@ -1,29 +1,20 @@
 """The SLA file: floors per topology and profile. Read from variables/sla/*.yaml."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from ctbench.base.errors import ConfigError
 from ctbench.base.explain import did_you_mean
 from ctbench.base.quantities import Number
-from ctbench.config import Name, Settings, load
-from ctbench.dut.base import Topology
-from ctbench.errors import ConfigError
+from ctbench.base.yaml_files import Name, Settings, load
+from ctbench.dut.topology import Topology
 from ctbench.results.record import Reference
 from ctbench.sla.floor import Floor, Relative, derive
 from ctbench.sla.threshold import AtLeastBits, AtLeastRate, AtLeastShare, AtMostRatio, AtMostTime
 from ctbench.traffic.profiles import ConnectionProfile, Profile
-from ctbench.units import printable, quoted
-
-_COUNT = "([1-9]|[1-5][0-9]|6[0-4])"  # as `Topology` has it
-_KEY = re.compile(rf"([a-z0-9-]{{1,64}})/([a-z0-9-]{{1,64}})/{_COUNT}cpu-{_COUNT}rxq")
-_NO_TOPOLOGY = (
-    "is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES, 1 to 64 of either, for example "
-    "ovs-dpdk/conntrack/1cpu-1rxq."
-)
 
 #: What only one kind of profile has, and the rate that it has to have.
 _FOR_CONNECTIONS, _FOR_PACKETS = ("cps", "setup_time_p99"), ("bps", "latency_p99")
@@ -50,8 +41,10 @@ class RelativeEntry(Settings):
 
     @model_validator(mode="after")
     def _is_a_topology(self) -> Self:
-        if not _KEY.fullmatch(self.to):
-            raise ValueError(f"to: {quoted(self.to)} {_NO_TOPOLOGY}")
+        try:
+            Topology.parse(self.to)
+        except ValueError as error:
+            raise ValueError(f"to: {error}") from None
         return self
 
 
@@ -101,8 +94,7 @@ class Floors(Settings):
     @model_validator(mode="after")
     def _keys_are_topologies(self) -> Self:
         for key, entries in self.floors.items():
-            if not _KEY.fullmatch(key):
-                raise ValueError(f"{printable(key, 100)}: {_NO_TOPOLOGY}")
+            Topology.parse(key)
             for profile, entry in entries.items():
                 if entry.relative and entry.relative.to == key:
                     raise ValueError(
@@ -122,7 +114,7 @@ class Floors(Settings):
         Raises `ConfigError` that names the file and the key to add when there is none, or one that does not suit
         the kind of profile.
         """
-        key = topology_key(topology)
+        key = topology.key
         line = f"Expected a line such as {profile.name}: {{{_EXAMPLES[profile.kind]}}} below this topology."
         if key not in self.floors:
             meant = did_you_mean(key, list(self.floors))
@@ -177,28 +169,8 @@ def _relative(key: str, entry: RelativeEntry) -> Relative:
     """A promise per CPU becomes one of the whole rate, by the CPUs of both topologies."""
     if entry.per is None:
         return Relative(entry.to, entry.rate)
-    share = entry.rate.limit * _cpus(key) / _cpus(entry.to)
+    share = entry.rate.limit * Topology.parse(key).cpus / Topology.parse(entry.to).cpus
     return Relative(entry.to, replace(entry.rate, limit=share, text=f"{entry.rate.text} per CPU"))
-
-
-def _cpus(key: str) -> int:
-    match = _KEY.fullmatch(key)
-    assert match is not None, key
-    return int(match[3])
-
-
-def topology_key(topology: Topology) -> str:
-    """Key of the SLA files: `ovs-dpdk/conntrack/1cpu-1rxq`."""
-    return f"{topology.datapath}/{topology.ruleset}/{topology.label}"
-
-
-def topology_of(key: str, like: Topology) -> Topology:
-    """The topology that a valid key of the SLA files names; what a key does not say is as in `like`."""
-    match = _KEY.fullmatch(key)
-    assert match is not None, key
-    datapath, ruleset, cpus, queues = match.groups()
-    named = {"datapath": datapath, "ruleset": ruleset, "pmd_cpus": int(cpus), "rx_queues": int(queues)}
-    return like.model_copy(update=named)
 
 
 def _load_profile(name: str) -> ConnectionProfile:

@@ -5,14 +5,14 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ctbench.base.errors import ConfigError
 from ctbench.base.regular_file import named_folder
-from ctbench.dut.base import Topology
-from ctbench.errors import ConfigError
+from ctbench.base.units import format_rate, format_share, quoted, write_number
+from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import Threshold, parse
 from ctbench.traffic.profiles import Profile
-from ctbench.units import format_rate, format_share, quoted, write_number
 
 #: Facts of a machine that have to be the same for rates to be compared.
 _SAME = ("cpu_model", "usable_cpus", "kernel")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import PlainSerializer, PlainValidator
 
 from ctbench.base.bounds import MOST
-from ctbench.units import (
+from ctbench.base.units import (
     format_bits,
     format_duration,
     format_rate,

@@ -5,13 +5,13 @@ The rules are those of design.md. Green always means: measured, and at or above 
 
 from dataclasses import dataclass
 
+from ctbench.base.units import format_margin, format_rate, format_ratio
 from ctbench.measure.gate import GateResult
-from ctbench.measure.search import SearchResult
+from ctbench.measure.result import SearchResult
 from ctbench.results.record import Baseline, Measured, ThresholdResult, Word
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import Threshold
 from ctbench.traffic.generator import LoadUnit
-from ctbench.units import format_margin, format_rate, format_ratio
 
 #: A result below the floor that reaches this share of the generator's ceiling says nothing about the DUT.
 NEAR_CEILING = 0.9

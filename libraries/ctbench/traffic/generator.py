@@ -10,6 +10,8 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 #: What a profile's load counts per second.
 LoadUnit = Literal["connections", "packets"]
+#: Fewer sent, or begun, than this share of what was due: the generator did not keep the pace.
+ATTEMPTED_LIMIT = 0.9998
 
 
 class SetupTime(BaseModel):

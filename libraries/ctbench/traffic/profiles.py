@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ctbench.config import Name, load_one_of
-from ctbench.units import quoted
+from ctbench.base.units import quoted
+from ctbench.base.yaml_files import Name, load_one_of
 
 #: Frame sizes of IMIX with their shares: 7 small, 4 middle, 1 large (RFC 6985 calls the mix of the early
 #: Internet so; the middle size is that of TRex's imix profile). Bytes with FCS, as RFC 2544 counts.

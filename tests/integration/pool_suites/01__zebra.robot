@@ -1,16 +1,16 @@
 *** Settings ***
 Documentation    Comes last in the alphabet and first in the folder.
 
-Resource         ../../../resources/ovs_dpdk.resource
+Resource         ../../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Connection Rate Of OVS-DPDK Should Meet SLA
+Test Template    Topology Should Hold Its Connection Rate
 
 Name             Zebra
 
 
-*** Test Cases ***                         RULESET      PMD CPUS    RX QUEUES    PROFILE
-1 CPU, 1 Queue, Short-Lived Connections    conntrack    1           1            short-lived
+*** Test Cases ***                         DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
+1 CPU, 1 Queue, Short-Lived Connections    ovs-dpdk    conntrack    1       1            short-lived
     [Tags]    short
-1 CPU, 1 Queue, Long-Lived Connections     conntrack    1           1            long-lived
+1 CPU, 1 Queue, Long-Lived Connections     ovs-dpdk    conntrack    1       1            long-lived
     [Tags]    endless

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    A test that is skipped, one that is not, and one of which a trial can be made endless.
 
-Resource         ../../../resources/ovs_dpdk.resource
+Resource         ../../../resources/promises.resource
 
 Suite Setup      Use The Testbed
 
@@ -15,8 +15,8 @@ What This Testbed Lacks
 
 1 CPU, 1 Queue, Once More
     [Tags]    more
-    Connection Rate Of OVS-DPDK Should Meet SLA    conntrack    1    1    short-lived
+    Topology Should Hold Its Connection Rate    ovs-dpdk    conntrack    1    1    short-lived
 
 1 CPU, 1 Queue, Long-Lived Connections
     [Tags]    endless
-    Connection Rate Of OVS-DPDK Should Meet SLA    conntrack    1    1    long-lived
+    Topology Should Hold Its Connection Rate    ovs-dpdk    conntrack    1    1    long-lived

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Comes first in the alphabet and last in the folder.
 
-Resource         ../../../resources/linux.resource
+Resource         ../../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Connection Rate Of Linux Router Should Meet SLA
+Test Template    Topology Should Hold Its Connection Rate
 
 Name             Ant
 
 
-*** Test Cases ***                         RULESET              CPUS    RX QUEUES    PROFILE
-Stateful iptables, Short-Lived             iptables-stateful    1       1            short-lived
+*** Test Cases ***                         DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
+Stateful iptables, Short-Lived             linux-router    iptables-stateful    1       1            short-lived
     [Tags]    short

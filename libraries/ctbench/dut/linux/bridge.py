@@ -1,35 +1,28 @@
 """A Linux bridge as device under test: two ports, with VLAN filtering, bonds or VLAN devices where asked for."""
 
-from ctbench.dut.base import Ports, Topology
-from ctbench.dut.linux.devices import STACKS, VLAN_ID, stack, wait_until_up
+from ctbench.base.ethernet import VLAN_ID
+from ctbench.dut.base import Ports
 from ctbench.dut.linux.dut import LinuxDut
-from ctbench.dut.linux.netfilter import FORWARD
-from ctbench.errors import ConfigError
+from ctbench.dut.linux.upper_devices import stack, wait_until_up
+from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.machine import Placement
 
 #: The bridge with the two ports; a name of our own, as in devices.py.
 BRIDGE = "ctbr0"
-#: Rulesets of a bridge; `vlan` filters on its ports instead of standing on VLAN devices.
-RULESETS = (FORWARD, *STACKS)
 #: Nothing but learning and forwarding: no spanning tree, no listening phase, no multicast groups.
 PLAIN = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
 
 
 class LinuxBridgeDut(LinuxDut):
-    """Implements `ctbench.dut.base.Dut`. Rulesets: `forward`, `vlan`, `bond`, `bond-vlan`."""
+    """Implements `ctbench.dut.base.Dut`. Ports that are plain links with a VLAN are filtered by the bridge itself."""
 
     kind = "linux-bridge"
+    families = ("linux",)
     _devices: tuple[str, str] = ("", "")
 
-    def _check(self, topology: Topology) -> None:
-        if topology.ruleset not in RULESETS:
-            raise ConfigError(
-                f"{topology.ruleset} is not a ruleset of a Linux bridge. Expected one of: {', '.join(RULESETS)}."
-            )
-
     def _configure(self, topology: Topology, placement: Placement) -> Ports:
-        filtering = topology.ruleset == "vlan"
-        below = FORWARD if filtering else topology.ruleset
+        filtering = topology.ports == "vlan"
+        below: PortSetup = "plain" if filtering else topology.ports
         self._devices = devices = stack(self._ip, below, self._links.interfaces, topology.mtu)
         self._ip.add(BRIDGE, "bridge", "bridge", *PLAIN)
         if filtering:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from socket import socket
 from typing import Any
 
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.iproute import IpRoute
-from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.base import SocketKind
 
 #: Clock ticks per second of /proc/stat on every architecture that Linux has today; time(7), USER_HZ.

@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Mapping
 
-from ctbench.errors import TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.hosts.base import Host
 
 #: Entries of this network namespace.

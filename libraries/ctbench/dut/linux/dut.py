@@ -7,24 +7,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, Topology, queue_size
+from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
+from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
+from ctbench.base.paths import RULESETS
+from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, queue_size
 from ctbench.dut.iproute import IpRoute
 from ctbench.dut.linux.cards import CardLinks, busy_cpus
 from ctbench.dut.linux.conntrack import ConntrackTable, findings, increase
-from ctbench.dut.linux.devices import unstack
 from ctbench.dut.linux.health import Reading, link_problems, new_drops, placement_problem
 from ctbench.dut.linux.links import Links, describe, read_counters
 from ctbench.dut.linux.netfilter import Netfilter
 from ctbench.dut.linux.settings import ConntrackSettings
 from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
 from ctbench.dut.linux.sysctl import Sysctls
-from ctbench.dut.veth import CLIENT_MAC, SERVER_MAC, VethLinks
-from ctbench.errors import CtbenchError, MissingResource, TestbedError
+from ctbench.dut.linux.upper_devices import unstack
+from ctbench.dut.rulesets import Ruleset, find_ruleset
+from ctbench.dut.topology import Topology
+from ctbench.dut.veth import VethLinks
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement
 
-#: The ruleset files that ship with the suite.
-RULESETS = Path(__file__).parents[4] / "resources" / "rulesets"
 #: Programs -> the package that has them (Debian, Ubuntu).
 PROGRAMS = {"ip": "iproute2", "bridge": "iproute2", "ethtool": "ethtool", "nft": "nftables", "conntrack": "conntrack",
             "iptables-restore": "iptables", "sysctl": "procps"}  # fmt: skip
@@ -42,6 +44,8 @@ class LinuxDut:
 
     #: For the record, and in messages.
     kind = ""
+    #: Families of rulesets that it knows.
+    families: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -84,7 +88,7 @@ class LinuxDut:
     def apply(self, topology: Topology) -> Ports:
         """See `Dut.apply`."""
         placement = self._real_cpus(self.placement(topology))
-        self._check(topology)
+        self._ruleset_of(topology)
         self._require_programs()
         if not self._touched and not any(self._links.peers):
             self._netfilter.require_none()
@@ -214,9 +218,9 @@ class LinuxDut:
             self._clear()
         self._touched = False
 
-    def _check(self, topology: Topology) -> None:
-        """Raise what can be said before anything is changed."""
-        raise NotImplementedError
+    def _ruleset_of(self, topology: Topology) -> Ruleset:
+        """Its entry in the catalogue; `ConfigError` lists those of this DUT."""
+        return find_ruleset(self.families, topology.ruleset, f"a {self.kind}", self._rulesets)
 
     def _configure(self, topology: Topology, placement: Placement) -> Ports:
         """Make of the links, which are down, what the topology asks for, and bring them up."""

@@ -4,18 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from ctbench.dut.linux.devices import STACKS
-from ctbench.errors import ConfigError, TestbedError
+from ctbench.base.errors import TestbedError
+from ctbench.dut.rulesets import Ruleset
 from ctbench.hosts.base import Host
 
-#: No rule at all, and conntrack not engaged.
-FORWARD = "forward"
-#: The one ruleset that is called by no more than its own name; it has no twin.
-NOTRACK = "notrack"
-#: Folder below resources/rulesets -> ending of its files.
-ENDINGS = {"iptables": ".rules", "nftables": ".nft"}
 #: The table of all files of nftables.
 TABLE = "ctbench"
 #: Tables of iptables-legacy, which stay in the kernel when they are empty.
@@ -23,8 +16,8 @@ LEGACY_TABLES = "/proc/net/ip_tables_names"
 
 
 @dataclass(frozen=True)
-class Ruleset:
-    """A ruleset file for given interfaces."""
+class Rules:
+    """The rules of a ruleset file for given interfaces."""
 
     #: `iptables` or `nftables`.
     family: str
@@ -37,25 +30,12 @@ class Ruleset:
         return plain_lines(self.text)
 
 
-def known_rulesets(folder: Path) -> list[str]:
-    """Names of a router's rulesets: those without rules, and the files below `folder`."""
-    files = [(family, path.stem) for family, end in ENDINGS.items() for path in folder.glob(f"{family}/*{end}")]
-    return sorted([FORWARD, *STACKS, *(name if name == NOTRACK else f"{family}-{name}" for family, name in files)])
-
-
-def read_ruleset(folder: Path, name: str, interfaces: Sequence[str]) -> Ruleset | None:
-    """The ruleset `name` for a client's and a server's interface; None for one without rules.
-    `ConfigError` names the rulesets that there are."""
-    known = known_rulesets(folder)
-    if name not in known:
-        raise ConfigError(
-            f"{name} is not a ruleset of a Linux router. Expected one of: {', '.join(known)} (in {folder})."
-        )
-    if name == FORWARD or name in STACKS:
+def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
+    """The rules for a client's and a server's interface; None for a ruleset without rules."""
+    if ruleset.file is None:
         return None
-    family, _, stem = ("iptables", "", name) if name == NOTRACK else name.partition("-")
-    text = (folder / family / f"{stem}{ENDINGS[family]}").read_text()
-    return Ruleset(family, name_interfaces(text, dict(zip(("client", "server"), interfaces, strict=True))))
+    names = dict(zip(("client", "server"), interfaces, strict=True))
+    return Rules(ruleset.family, name_interfaces(ruleset.file.read_text(), names))
 
 
 def name_interfaces(text: str, interfaces: Mapping[str, str]) -> str:
@@ -96,7 +76,7 @@ class Netfilter:
             )
         self._host.run(["nft", "flush", "ruleset"])
 
-    def load(self, ruleset: Ruleset | None) -> None:
+    def load(self, ruleset: Rules | None) -> None:
         """Load a ruleset into cleared tables, and read back that it is what is there now."""
         if ruleset and ruleset.family == "iptables":
             self._host.run(["iptables-restore"], stdin=ruleset.text)
@@ -106,12 +86,12 @@ class Netfilter:
         if found:
             raise TestbedError(f"{self._host.name}: rules differ (`-` asked, `+` found): {'; '.join(found)}.")
 
-    def differences(self, ruleset: Ruleset | None) -> list[str]:
+    def differences(self, ruleset: Rules | None) -> list[str]:
         """Lines of the rules: `-` asked only, `+` found only; empty when the rules are what was asked."""
         asked, found = Counter(ruleset.lines if ruleset else ()), Counter(plain_lines(self.listing(ruleset)))
         return [f"-{line}" for line in (asked - found).elements()] + [f"+{line}" for line in (found - asked).elements()]
 
-    def listing(self, ruleset: Ruleset | None) -> str:
+    def listing(self, ruleset: Rules | None) -> str:
         """The rules as the tool of their family prints them; nft(8) prints those of both."""
         tables = ruleset is not None and ruleset.family == "iptables"
         return self._host.run(["iptables-save"] if tables else ["nft", "--stateless", "list", "ruleset"]).stdout

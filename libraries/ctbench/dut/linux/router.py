@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from ctbench.dut.base import Ports, Problem, Topology
-from ctbench.dut.linux.devices import below, stack, wait_until_up
+from ctbench.dut.base import Ports, Problem
 from ctbench.dut.linux.dut import LinuxDut
-from ctbench.dut.linux.netfilter import NOTRACK, Ruleset, read_ruleset
+from ctbench.dut.linux.netfilter import Rules, read_rules
+from ctbench.dut.linux.upper_devices import below, stack, wait_until_up
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 
 #: Side -> the router's address, the generator's next to it (RFC 2544 appendix C.2.2 reserves them for benchmarks), and
@@ -18,26 +19,23 @@ NETWORKS = {
 
 
 class LinuxRouterDut(LinuxDut):
-    """Implements `ctbench.dut.base.Dut`. Rulesets: `forward`, `vlan`, `bond`, `bond-vlan`, and the files in
-    resources/rulesets/iptables and nftables."""
+    """Implements `ctbench.dut.base.Dut`."""
 
     kind = "linux-router"
-    _ruleset: Ruleset | None = None
+    families = ("linux", "iptables", "nftables")
+    _rules: Rules | None = None
     _devices: tuple[str, str] = ("", "")
 
-    def _check(self, topology: Topology) -> None:
-        read_ruleset(self._rulesets, topology.ruleset, self._links.interfaces)
-
     def _configure(self, topology: Topology, placement: Placement) -> Ports:
-        self._devices = devices = stack(self._ip, topology.ruleset, self._links.interfaces, topology.mtu)
-        self._ruleset = read_ruleset(self._rulesets, topology.ruleset, devices)
+        self._devices = devices = stack(self._ip, topology.ports, self._links.interfaces, topology.mtu)
+        self._rules = read_rules(self._ruleset_of(topology), devices)
         # Rules first: with them come the settings of conntrack, and no packet passes before they are there.
-        self._netfilter.load(self._ruleset)
+        self._netfilter.load(self._rules)
         # ip_forward sets the others, so it comes first; what is below a VLAN device takes no frames without a tag.
-        untagged = {f"net/ipv4/conf/{device}/forwarding": "0" for device in below(topology.ruleset, devices)}
+        untagged = {f"net/ipv4/conf/{device}/forwarding": "0" for device in below(topology.ports, devices)}
         self._set_sysctls({"net/ipv4/ip_forward": "1", **untagged})
         self._set_sysctls(interface_sysctls(devices))
-        if self._ruleset:
+        if self._rules:
             self._set_conntrack()
         self._ip.batch(
             f"address add {address}/30 dev {device}"
@@ -71,7 +69,7 @@ class LinuxRouterDut(LinuxDut):
 
     def _differences(self) -> list[str]:
         found = super()._differences()
-        rules = self._netfilter.differences(self._ruleset)
+        rules = self._netfilter.differences(self._rules)
         if rules:
             found.append(f"rules: `-` asked, `+` found: {'; '.join(rules)}")
         routes = {route["dst"]: route.get("dev") for route in self._ip.show("route", "show")}
@@ -81,18 +79,19 @@ class LinuxRouterDut(LinuxDut):
         return found
 
     def _state_problems(self) -> list[Problem]:
-        ruleset = self._applied[0].ruleset if self._applied else ""
+        ruleset = self._ruleset_of(self._applied[0]) if self._applied else None
         entries = self._table.count()
-        if entries and (self._ruleset is None or ruleset == NOTRACK):
-            return [Problem("fatal", f"{entries} connections are tracked, and with ruleset {ruleset} none should be.")]
+        if ruleset and entries and not ruleset.tracks:
+            text = f"{entries} connections are tracked, and with ruleset {ruleset.name} none should be."
+            return [Problem("fatal", text)]
         return []
 
     def _tops(self) -> tuple[str, ...]:
         return self._devices
 
     def _own_facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"rules": self._netfilter.listing(self._ruleset)}
-        if self._ruleset:
+        facts: dict[str, Any] = {"rules": self._netfilter.listing(self._rules)}
+        if self._rules:
             shared = self._conntrack.shared
             facts["conntrack_limits"] = {"asked": shared, "found": self._sysctls.read(shared)}
         return facts

@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ctbench.dut.base import CLOSED_S
+
 #: Where the settings are; nf_conntrack-sysctl in the kernel's documentation.
 NETFILTER = "net/netfilter"
 
@@ -26,7 +28,7 @@ class ConntrackSettings(BaseModel):
         "tcp_timeout_fin_wait": 1,
         "tcp_timeout_close_wait": 1,
         "tcp_timeout_last_ack": 1,
-        "tcp_timeout_time_wait": 1,
+        "tcp_timeout_time_wait": CLOSED_S,
         "tcp_timeout_close": 1,
     }
     #: Whether a TCP connection may be picked up in its middle. Off: an entry begins with a SYN, so that what is left

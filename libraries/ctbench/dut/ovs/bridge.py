@@ -3,12 +3,12 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ctbench.dut.base import Topology
+from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.devices import Devices
-from ctbench.dut.ovs.ruleset import NUMBERS, BridgePort, Ruleset, number_ports
+from ctbench.dut.ovs.ports import Devices
+from ctbench.dut.ovs.ruleset import NUMBERS, BridgePort, BridgeRules, number_ports
 from ctbench.dut.ovs.settings import PACKAGES, ConntrackSettings
-from ctbench.errors import TestbedError
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 
 
@@ -28,7 +28,7 @@ class Bridge:
     @property
     def flows(self) -> str:
         """Path on the host of the ruleset that is loaded, with port numbers for names."""
-        return f"{self._control.folder}/ruleset.flows"
+        return f"{self._control.folder}/rules.flows"
 
     def create(self) -> None:
         """Make the bridge and the timeout policy of zone 0."""
@@ -45,14 +45,14 @@ class Bridge:
         self._control.vsctl("--if-exists", "del-zone-tp", kind, "zone=0")
         self._control.vsctl("add-zone-tp", kind, "zone=0", *timeouts)
 
-    def configure(self, topology: Topology, placement: Placement, ruleset: Ruleset) -> None:
+    def configure(self, topology: Topology, placement: Placement, rules: BridgeRules) -> None:
         """Bring the running instance to `topology`."""
         self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={placement.pmd_mask}")
         self._set_option("emc-insert-inv-prob", topology.emc_insert_inv_prob)
         self._set_option("smc-enable", None if topology.smc is None else str(topology.smc).lower())
-        self._set_ports(topology, placement, ruleset.ports)
+        self._set_ports(topology, placement, rules.ports)
         self._control.appctl("dpctl/ct-set-maxconns", str(self._conntrack.max_connections))
-        self._load(ruleset.flows)
+        self._load(rules.flows)
 
     def _set_option(self, key: str, value: object) -> None:
         if value is None:
@@ -105,7 +105,7 @@ class Bridge:
 
     def _load(self, flows: str) -> None:
         with TemporaryDirectory() as folder:
-            numbered = Path(folder, "ruleset.flows")
+            numbered = Path(folder, "rules.flows")
             numbered.write_text(number_ports(flows))
             self._control.host.put(numbered, self.flows)
         self._control.ofctl("del-flows", self._control.bridge)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
+from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
 from ctbench.dut.ovs.instance import (
     POLL_S,
@@ -16,7 +17,6 @@ from ctbench.dut.ovs.instance import (
     read_stat,
 )
 from ctbench.dut.ovs.trouble import STOPPED, find_trouble
-from ctbench.errors import TestbedError
 from ctbench.hosts.machine import format_cpu_list
 
 #: Seconds that a daemon gets to end after each way of asking.

@@ -7,13 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, Topology
+from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.paths import RULESETS
+from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem
 from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.counters import counters_since, new_drops
 from ctbench.dut.ovs.cpu import cpu_use
+from ctbench.dut.ovs.cpu_contention import read_thread_times, sharing_problems
 from ctbench.dut.ovs.daemons import OvsDaemons
-from ctbench.dut.ovs.devices import Devices, MemifDevices
 from ctbench.dut.ovs.health import TrialStart, log_problems, process_problem
 from ctbench.dut.ovs.installation import read_versions, require_installation
 from ctbench.dut.ovs.instance import POLL_S, Instance, ProcessIdentity, VswitchdLog
@@ -26,20 +28,19 @@ from ctbench.dut.ovs.parse import (
     parse_ports,
     parse_rxq_map,
 )
+from ctbench.dut.ovs.ports import Devices, MemifDevices
 from ctbench.dut.ovs.readback import differences, differing_threads
-from ctbench.dut.ovs.ruleset import Ruleset, read_ruleset
+from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import ConntrackSettings, OvsInstallation
-from ctbench.dut.ovs.sharing import read_thread_times, sharing_problems
 from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus
-from ctbench.errors import MissingResource, TestbedError
+from ctbench.dut.rulesets import find_ruleset
+from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
 
 #: Folder on the host of an instance of our own, and of what we have beside the system's.
 FOLDER, BESIDE_SYSTEM = "/run/ctbench/ovs", "/run/ctbench/ovs-system"
-#: The ruleset files that ship with the suite.
-RULESETS = Path(__file__).parents[4] / "resources" / "rulesets" / "ovs"
 #: Device that the LOCAL port of a `netdev` bridge needs; only root can open it on some distributions.
 TUN = "/dev/net/tun"
 #: Seconds that OVS gets to take over a topology, and conntrack to empty its table.
@@ -50,6 +51,9 @@ FLUSH_TIMEOUT_S = 30.0
 class OvsDpdkDut:
     """Implements `ctbench.dut.base.Dut`. Everything that an instance of our own starts and writes is in `FOLDER` of the
     host; the system's is touched only where `system` says so."""
+
+    kind = "ovs-dpdk"
+    families = ("ovs",)
 
     def __init__(
         self,
@@ -90,16 +94,17 @@ class OvsDpdkDut:
         self._started_for = ("", 0)
         self._memory: Memory | None = None
         self._version: dict[str, str] = {}
-        self._applied: tuple[Topology, Ruleset, Placement] | None = None
+        self._applied: tuple[Topology, BridgeRules, Placement] | None = None
         self._trial: TrialStart | None = None
         self._counted_from: dict[int, PortCounters] = {}
 
     def apply(self, topology: Topology) -> Ports:
         """See `Dut.apply`. ovs-vswitchd keeps running from topology to topology, unless the MTU is another one."""
         placement = self.placement(topology)
-        ruleset = read_ruleset(self._rulesets, topology.ruleset)
-        self._require(topology, ruleset)
-        numa = pretended_numa(topology.pmd_cpus) if placement.oversubscribed else ""
+        ruleset = find_ruleset(self.families, topology.ruleset, "Open vSwitch", self._rulesets)
+        rules = read_rules(ruleset, topology.ports)
+        self._require(topology, rules)
+        numa = pretended_numa(topology.cpus) if placement.oversubscribed else ""
         # An MTU has buffers of its own, and in memory that another one's have left full of holes OVS may fail to make
         # them ("Failed to create memory pool"). A fresh one also makes as many of them every time.
         fixed = (numa, topology.mtu)
@@ -108,9 +113,9 @@ class OvsDpdkDut:
             self._started_for = fixed
         self._applied = None
         try:
-            self._bridge.configure(topology, placement, ruleset)
+            self._bridge.configure(topology, placement, rules)
             keep_off_pmd_cpus(self._host, self._running().pid, placement)
-            self._applied = (topology, ruleset, placement)
+            self._applied = (topology, rules, placement)
             self._wait_until_settled()
             self._counted_from = self._read_ports()
             self._trial = self._start_of_trial()
@@ -119,15 +124,15 @@ class OvsDpdkDut:
             with suppress(TestbedError):
                 self._save_log()
             raise
-        return self._devices.ports(topology, ruleset, placement)
+        return self._devices.ports(topology, rules, placement)
 
     def links(self) -> list[tuple[str, str]]:
         """How the generator reaches the links of the applied topology, client side first: a memif socket, an interface
         or a PCI address for each end. Rulesets with bonds have two links, all others one."""
         if self._applied is None:
             raise TestbedError("No topology is applied.")
-        topology, ruleset, placement = self._applied
-        ports = self._devices.ports(topology, ruleset, placement)
+        topology, rules, placement = self._applied
+        ports = self._devices.ports(topology, rules, placement)
         return [(ports.client, ports.server), *ports.more]
 
     def verify(self) -> None:
@@ -185,7 +190,7 @@ class OvsDpdkDut:
     def snapshot(self) -> dict[str, Any]:
         """See `Dut.snapshot`; without what only a running ovs-vswitchd can say when it is dead."""
         facts: dict[str, Any] = {
-            "kind": "ovs-dpdk",
+            "kind": self.kind,
             **self._version,
             "vswitchd": self._instance.binary,
             "system": self._system,
@@ -217,11 +222,11 @@ class OvsDpdkDut:
         self._instance.stop()
         self._devices.remove()
 
-    def _require(self, topology: Topology, ruleset: Ruleset) -> None:
+    def _require(self, topology: Topology, rules: BridgeRules) -> None:
         if not self._version:
             require_installation(self._host, self._installation)
             self._version = read_versions(self._host, self._instance.binary)
-        self._devices.require(topology, ruleset, self._version["dpdk_version"])
+        self._devices.require(topology, rules, self._version["dpdk_version"])
 
     def _start(self, placement: Placement, numa: str) -> Bridge:
         if self._system and numa:
@@ -265,9 +270,9 @@ class OvsDpdkDut:
     def _differences(self) -> list[str]:
         if self._bridge is None or self._applied is None:
             raise TestbedError("No topology is applied.")
-        topology, ruleset, placement = self._applied
+        topology, rules, placement = self._applied
         found = differing_threads(self.control, self._running().pid, placement)
-        return found + differences(self.control, self._bridge, topology, ruleset, placement, self._conntrack)
+        return found + differences(self.control, self._bridge, topology, rules, placement, self._conntrack)
 
     def _fatal(self, start: TrialStart) -> list[Problem]:
         """Why nothing more can be measured, with the errors that ovs-vswitchd logged since; empty where it can."""

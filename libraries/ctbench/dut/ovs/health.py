@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ctbench.dut.base import Problem
+from ctbench.dut.ovs.cpu_contention import ThreadTimes
 from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.parse import LogLine, PortCounters, parse_log_line
-from ctbench.dut.ovs.sharing import ThreadTimes
 
 #: Severities after which nothing that OVS did can be trusted.
 FATAL_SEVERITIES = ("EMER", "ERR")

@@ -1,8 +1,8 @@
 """What is installed on a host: whether it is complete, which OVS and DPDK it is, and what they cannot do."""
 
-from ctbench.dut.base import Topology
+from ctbench.base.errors import MissingResource
 from ctbench.dut.ovs.settings import PACKAGES, OvsInstallation
-from ctbench.errors import MissingResource
+from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 
 #: Releases of DPDK 21.11 whose memif driver reads the statistics of rings that are not there, when a link has more of
@@ -32,11 +32,11 @@ def refuse_unequal_rings(dpdk_version: str, topology: Topology) -> None:
     if dpdk_version in CRASH_ON_UNEQUAL_RINGS and topology.rx_queues != transmit:
         raise MissingResource(
             f"DPDK {dpdk_version} crashes when a memif link has {topology.rx_queues} ring(s) one way and {transmit} the"
-            f" other: {topology.pmd_cpus} PMD CPU(s) work with {transmit} RX queues there, and any topology with"
+            f" other: {topology.cpus} PMD CPU(s) work with {transmit} RX queues there, and any topology with"
             " DPDK 21.11.3 or later."
         )
 
 
 def transmit_queues(topology: Topology) -> int:
     """Queues that OVS transmits on, of each port: one for each PMD thread and one for its other threads."""
-    return topology.pmd_cpus + 1
+    return topology.cpus + 1

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctbench.dut.base import Topology
 from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.parse import parse_port_options, parse_rxq_map, parse_zone_timeouts
-from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, Ruleset
+from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, BridgeRules
 from ctbench.dut.ovs.settings import ConntrackSettings
 from ctbench.dut.ovs.threads import misplaced, read_threads
+from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 
 #: Receive queues of each PMD CPU, as (port, queue).
@@ -20,7 +20,7 @@ def differences(
     control: OvsControl,
     bridge: Bridge,
     topology: Topology,
-    ruleset: Ruleset,
+    rules: BridgeRules,
     placement: Placement,
     conntrack: ConntrackSettings,
 ) -> list[str]:
@@ -29,7 +29,7 @@ def differences(
     found += differing_options(
         control.columns("Open_vSwitch", ".", "other_config")["other_config"], topology, placement
     )
-    interfaces = ruleset.interfaces
+    interfaces = rules.interfaces
     queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
     found += differing_queues(queues, topology, placement, interfaces)
     transmit = bridge.devices.transmit_queues(topology)
@@ -38,7 +38,7 @@ def differences(
         columns = control.columns("Interface", interface, "ofport", "mtu")
         _compare(found, f"OpenFlow number of {interface}", NUMBERS[interface], columns["ofport"])
         _compare(found, f"MTU of {interface}", topology.mtu, columns["mtu"])
-    for port in ruleset.ports:
+    for port in rules.ports:
         found += _differing_columns(control, port)
     _compare(found, "conntrack limit", conntrack.max_connections, int(control.appctl("dpctl/ct-get-maxconns")))
     zones = parse_zone_timeouts(control.vsctl("list-zone-tp", bridge.datapath_type))

@@ -1,16 +1,20 @@
-"""Rulesets: what is in their files, the flows and, where a ruleset needs more than that, the bridge's ports."""
+"""What the files of a topology say to a bridge of Open vSwitch: the flows of its ruleset, and its ports."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
+from ctbench.base.paths import PORTS
+from ctbench.dut.rulesets import Ruleset
+from ctbench.dut.topology import PortSetup
 
 #: Interfaces in pairs, client side first: the second pair is there for bonds.
 LINKS = (("port0", "port1"), ("port2", "port3"))
 #: OpenFlow numbers of the interfaces, in the order of the links.
 NUMBERS = {"port0": 1, "port1": 2, "port2": 3, "port3": 4}
+_LINK = re.compile(rf"\b({'|'.join(NUMBERS)})\b")
 #: OpenFlow number -> side, the keys of `DutCounters`.
 SIDES = {1: "client", 2: "server", 3: "client", 4: "server"}
 
@@ -31,13 +35,13 @@ class BridgePort:
         return len(self.interfaces) > 1
 
 
-#: The ports of a ruleset whose files do not speak of them.
+#: Ports that are links, and nothing more.
 PLAIN_PORTS = (BridgePort("port0", ("port0",)), BridgePort("port1", ("port1",)))
 
 
 @dataclass(frozen=True)
-class Ruleset:
-    """What the bridge does to a packet."""
+class BridgeRules:
+    """What the bridge does to a packet, and what its ports are."""
 
     #: As `ovs-ofctl add-flows` takes them, with the names of interfaces.
     flows: str
@@ -61,19 +65,24 @@ class Ruleset:
         return tuple(port.name for port in self.ports if port.is_bond)
 
 
-def read_ruleset(folder: Path, name: str) -> Ruleset:
-    """The ruleset `name` of a folder: NAME.flows and, where there is one, NAME.ports. `ConfigError` names the rulesets
-    that there are, or says what is wrong with the ports."""
-    flows, ports = folder / f"{name}.flows", folder / f"{name}.ports"
-    if not flows.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.flows")))
-        raise ConfigError(f"{name} is not a ruleset of Open vSwitch. Expected one of: {known} (in {folder}).")
-    return Ruleset(flows.read_text(), _read_ports(ports) if ports.is_file() else PLAIN_PORTS)
+def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS) -> BridgeRules:
+    """The flows of a ruleset on ports that are set up as PORTS.ports of a folder says. `ConfigError` says what is wrong
+    with the ports, or that the flows name single links where the ports are bonds."""
+    assert ruleset.file is not None, "rulesets of OVS have files"
+    flows, file = ruleset.file.read_text(), folder / f"{ports}.ports"
+    made = BridgeRules(flows, PLAIN_PORTS if ports == "plain" else _read_ports(file))
+    named = next((line for line in flows.splitlines() if not line.startswith("#") and _LINK.search(line)), "")
+    if made.bonds and named:
+        raise ConfigError(
+            f"{ruleset.file}: names single links ({named.strip()}), and with ports {ports} each side has two of them.\n"
+            "  Expected a ruleset whose flows leave the choice of the port to `normal`."
+        )
+    return made
 
 
 def number_ports(flows: str) -> str:
     """The flows with the interfaces' numbers for their names: `ovs-ofctl diff-flows` takes no names in a file."""
-    return re.sub(r"\b(" + "|".join(NUMBERS) + r")\b", lambda match: str(NUMBERS[match[1]]), flows)
+    return _LINK.sub(lambda match: str(NUMBERS[match[1]]), flows)
 
 
 def _read_ports(file: Path) -> tuple[BridgePort, BridgePort]:

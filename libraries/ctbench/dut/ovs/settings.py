@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ctbench.dut.base import CLOSED_S
+
 #: Where Debian and Ubuntu put the DPDK build (package openvswitch-switch-dpdk).
 DISTRIBUTION_VSWITCHD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 #: What Debian and Ubuntu users install when a binary is missing.
@@ -70,7 +72,7 @@ class ConntrackSettings(BaseModel):
         "tcp_syn_sent": 1,
         "tcp_syn_recv": 1,
         "tcp_fin_wait": 1,
-        "tcp_time_wait": 1,
+        "tcp_time_wait": CLOSED_S,
         "tcp_close": 1,
         "tcp_established": 30,
     }

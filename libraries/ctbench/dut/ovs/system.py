@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.instance import (
     POLL_S,
@@ -25,7 +26,6 @@ from ctbench.dut.ovs.ruleset import NUMBERS
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.dut.ovs.trouble import find_trouble
-from ctbench.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import format_cpu_list
 

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Collection, Mapping
 
+from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs.instance import POLL_S, ProcessIdentity, Stat, parse_stat
-from ctbench.errors import TestbedError
 from ctbench.hosts.base import Host
 
 #: Seconds that a stopped process gets to go on: so long, and the trial that it stood still in tells of it.

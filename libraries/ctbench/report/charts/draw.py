@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ctbench.base.units import format_count, format_margin
 from ctbench.report.charts.model import (
     Axis,
     BarChart,
@@ -17,7 +18,6 @@ from ctbench.report.charts.model import (
 )
 from ctbench.report.charts.scale import Placed, fit
 from ctbench.report.charts.svg import Anchor, Drawing
-from ctbench.units import format_count, format_margin
 
 WIDTH = 440.0
 _HEIGHT = 250.0

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from ctbench.report import enough, words
+from ctbench.base.units import parse_number
+from ctbench.report import enough, labels
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
 from ctbench.results.record import Record, Word
-from ctbench.units import parse_number
 
 _MARKS: dict[Word, Mark] = {"met": "dot", "missed": "cross", "not measured": "ring"}
 #: Runs that are each marked; of more, the marks would hide each other, and those that are met have none.
@@ -39,10 +39,10 @@ def _chart(records: Sequence[Record]) -> XyChart:
     legend = [LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
     floor = newest.floors.cps if unit == "connections" else newest.floors.pps
     guides = [_floor_guide(floor, newest)] if floor else []
-    change = f", {words.margin((rates[-1] / rates[0] - 1) * 100)} against the first" if rates[0] else ""
+    change = f", {labels.margin((rates[-1] / rates[0] - 1) * 100)} against the first" if rates[0] else ""
     return XyChart(
         title=enough.name(newest.test),
-        caption=f"{words.plural(len(records), 'run')}; the newest has {words.rate(rates[-1], unit)}{change}.",
+        caption=f"{labels.plural(len(records), 'run')}; the newest has {labels.rate(rates[-1], unit)}{change}.",
         x=Axis("start of the test, UTC", words="label", labels=tuple(_label(record, many) for record in records)),
         y=Axis(f"{unit} per second"),
         legend=tuple(legend),
@@ -53,7 +53,7 @@ def _chart(records: Sequence[Record]) -> XyChart:
 
 def _floor_guide(floor: str, newest: Record) -> Guide:
     value = parse_number(floor.removeprefix(">=").strip())
-    return Guide("y", value, f"floor {words.rate(value, newest.profile.kind)}", "floor")
+    return Guide("y", value, f"floor {labels.rate(value, newest.profile.kind)}", "floor")
 
 
 def _label(record: Record, many: bool) -> str:
@@ -62,4 +62,4 @@ def _label(record: Record, many: bool) -> str:
 
 
 def _hint(record: Record, rate: float) -> str:
-    return f"{words.moment(record.started)}: {words.rate(rate, record.profile.kind)}, {record.verdict}"
+    return f"{labels.moment(record.started)}: {labels.rate(rate, record.profile.kind)}, {record.verdict}"

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ctbench.base.units import format_count, format_ratio
 from ctbench.report.charts.model import Axis
-from ctbench.units import format_count, format_ratio
 
 #: Of an axis of losses: the share of its length that stands for no loss at all, and the least loss after it.
 _NO_LOSS = 0.16

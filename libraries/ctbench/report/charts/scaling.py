@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ctbench.report import enough, words
+from ctbench.base.units import parse_number
+from ctbench.dut import registry
+from ctbench.report import enough, labels
 from ctbench.report.charts.model import Bar, BarChart, Category, LegendItem
 from ctbench.report.charts.scale import three_digits
 from ctbench.report.reference import Figure, References
 from ctbench.results.record import Record
-from ctbench.sla.floors import topology_key
 from ctbench.traffic.generator import LoadUnit
-from ctbench.units import parse_number
 
 #: Setups that a chart has at least: one alone shows no scaling.
 _LEAST_SETUPS = 2
@@ -53,11 +53,12 @@ _PPS = _Kind(
 def scaling_charts(records: Sequence[Record], references: References) -> list[BarChart]:
     """A chart for each datapath, ruleset and profile that was measured, or published, with several numbers of CPUs or
     queues: connections and packets per second, or packets alone."""
-    groups: dict[tuple[str, str, str, int], list[Record]] = {}
+    groups: dict[tuple[str, str, str, str, int], list[Record]] = {}
     for record in records:
         if record.measured and record.topology.datapath != "cable":
             made = record.topology
-            groups.setdefault((made.datapath, made.ruleset, record.profile.name, made.mtu), []).append(record)
+            key = (made.datapath, made.ruleset, made.ports, record.profile.name, made.mtu)
+            groups.setdefault(key, []).append(record)
     charts = []
     for group in groups.values():
         kinds = (_CPS, _PPS) if group[0].profile.kind == "connections" else (_PPS,)
@@ -90,7 +91,7 @@ def _chart(group: Sequence[Record], kind: _Kind, references: References) -> BarC
     legend += [LegendItem("line", "floor", "floor of the SLA")]
     legend += [LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs")] if ideal else []
     return BarChart(
-        title=f"{words.datapath(one.topology.datapath)}, {words.ruleset(one.topology.ruleset).lower()}: "
+        title=f"{registry.title(one.topology.datapath)}, {registry.what_it_does(one.topology).lower()}: "
         f"{one.profile.name}, {kind.unit} per second",
         caption=_caption(by_setup, kind),
         axis=kind.axis,
@@ -105,8 +106,8 @@ def _bar(record: Record | None, kind: _Kind) -> Bar | None:
         return None
     value = kind.rate(record)
     unsure = record.verdict == "not measured"
-    hint = f"{enough.name(record.test)}: {words.rate(value, kind.unit)}, {record.verdict}"
-    least = "≥ " if words.at_least(record) else ""
+    hint = f"{enough.name(record.test)}: {labels.rate(value, kind.unit)}, {record.verdict}"
+    least = "≥ " if labels.at_least(record) else ""
     return Bar(value, f"{least}{three_digits(value)}", hint, "measured unsure" if unsure else "measured")
 
 
@@ -121,9 +122,9 @@ def _reference_bars(
     figures: dict[Setup, Figure] = {}
     if name in references.series:
         for setup in [*by_setup, *_published_setups(one, references)]:
-            like = one.topology.model_copy(update={"pmd_cpus": setup[0], "rx_queues": setup[1]})
+            like = one.topology.model_copy(update={"cpus": setup[0], "rx_queues": setup[1]})
             for profile in _profiles(one):
-                figure = references.series[name].get((topology_key(like), profile))
+                figure = references.series[name].get((like.key, profile))
                 if figure:
                     figures.setdefault(setup, figure)
     else:
@@ -136,7 +137,7 @@ def _reference_bars(
         value = kind.published(figure) if kind is _PPS or figure.profile == one.profile.name else None
         if value:
             number = _names(one, references).index(name) + 1
-            hint = f"{figure.label}: {words.rate(value, kind.unit)}, other hardware"
+            hint = f"{figure.label}: {labels.rate(value, kind.unit)}, other hardware"
             bars[setup] = Bar(value, "", hint, f"published-{number}")
     return bars
 
@@ -147,8 +148,8 @@ def _published_setups(one: Record, references: References) -> list[Setup]:
     for figure in references.published:
         made = figure.topology
         same = (made.datapath, made.ruleset) == (one.topology.datapath, one.topology.ruleset)
-        if same and figure.profile in _profiles(one) and made.pmd_cpus and made.rx_queues:
-            setups.append((made.pmd_cpus, made.rx_queues))
+        if same and figure.profile in _profiles(one) and made.cpus and made.rx_queues:
+            setups.append((made.cpus, made.rx_queues))
     return setups
 
 
@@ -169,16 +170,16 @@ def _caption(by_setup: dict[Setup, Record], kind: _Kind) -> str:
     """The least and the most, in one sentence."""
     ordered = sorted(by_setup, key=lambda setup: kind.rate(by_setup[setup]))
     least, most = ordered[0], ordered[-1]
-    low, high = (f"{_at_least(by_setup[setup])}{words.rate(kind.rate(by_setup[setup]), kind.unit)}"
+    low, high = (f"{_at_least(by_setup[setup])}{labels.rate(kind.rate(by_setup[setup]), kind.unit)}"
                  for setup in (least, most))  # fmt: skip
     if least == most:
-        return f"{words.cpus_and_queues(*most)}: {high}."
-    return f"From {low} with {words.cpus_and_queues(*least)} to {high} with {words.cpus_and_queues(*most)}."
+        return f"{labels.cpus_and_queues(*most)}: {high}."
+    return f"From {low} with {labels.cpus_and_queues(*least)} to {high} with {labels.cpus_and_queues(*most)}."
 
 
 def _at_least(record: Record) -> str:
-    return "at least " if words.at_least(record) else ""
+    return "at least " if labels.at_least(record) else ""
 
 
 def _setup(record: Record) -> Setup:
-    return record.topology.pmd_cpus, record.topology.rx_queues
+    return record.topology.cpus, record.topology.rx_queues

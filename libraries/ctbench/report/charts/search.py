@@ -1,10 +1,10 @@
 """The trials of one search: load against loss, and what a connection (or packet) waited at each load."""
 
-from ctbench.report import enough, words
+from ctbench.base.units import format_duration, format_ratio, parse_number, parse_ratio
+from ctbench.report import enough, labels
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
 from ctbench.report.charts.scale import loss_words
 from ctbench.results.record import Record, TrialRecord
-from ctbench.units import format_duration, format_ratio, parse_number, parse_ratio
 
 _MARKS: dict[str, Mark] = {"good": "dot", "bad": "cross", "invalid": "ring"}
 _MEANS = {
@@ -30,11 +30,11 @@ def search_chart(record: Record) -> XyChart:
     guides = [Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
     floor = _floor_load(record)
     if floor:
-        guides.append(Guide("x", floor, f"floor {words.rate(floor, record.profile.kind)}", "floor"))
+        guides.append(Guide("x", floor, f"floor {labels.rate(floor, record.profile.kind)}", "floor"))
     if record.measured and record.measured.rate and any(made.state == "good" for made in record.trials):
         name = "tried" if record.limited_by == "floor" else "capacity"
         at = record.measured.rate
-        guides.append(Guide("x", at, f"{name} {words.rate(at, record.profile.kind)}", "capacity"))
+        guides.append(Guide("x", at, f"{name} {labels.rate(at, record.profile.kind)}", "capacity"))
     counts = ", ".join(
         f"{sum(made.state == state for made in record.trials)} {state}"
         for state in _MARKS
@@ -42,7 +42,7 @@ def search_chart(record: Record) -> XyChart:
     )
     return XyChart(
         title="Trials of the search: load against loss",
-        caption=f"{words.plural(len(record.trials), 'trial')}: {counts}.",
+        caption=f"{labels.plural(len(record.trials), 'trial')}: {counts}.",
         x=Axis(f"offered {record.profile.kind} per second", scale="log"),
         y=Axis("lost", scale="loss", words="loss"),
         legend=tuple(legend),
@@ -62,7 +62,7 @@ def waiting_chart(record: Record) -> XyChart | None:
     lines = []
     for number, (style, quantile) in enumerate((("p50", "half of them"), ("p99", "99 of 100"), ("max", "the slowest"))):
         points = tuple(
-            Point(load, times[number], f"{words.rate(load, record.profile.kind)}: {quantile} within "
+            Point(load, times[number], f"{labels.rate(load, record.profile.kind)}: {quantile} within "
                   f"{format_duration(times[number] / 1e6)}")
             for load, times in seen
         )  # fmt: skip
@@ -71,7 +71,7 @@ def waiting_chart(record: Record) -> XyChart | None:
     return XyChart(
         title=f"{name.capitalize()} at each load",
         caption=f"At worst, 99 of 100 took at most {format_duration(times[1] / 1e6)}, at "
-        f"{words.rate(load, record.profile.kind)}.",
+        f"{labels.rate(load, record.profile.kind)}.",
         x=Axis(f"offered {record.profile.kind} per second", scale="log"),
         y=Axis(name, scale="log", words="microseconds"),
         legend=(
@@ -91,7 +91,7 @@ def _times(made: TrialRecord) -> tuple[float, float, float] | None:
 
 def _sentence(number: int, made: TrialRecord) -> str:
     trial = made.trial
-    what = f"trial {number}: {words.rate(trial.load, trial.unit)} offered, {loss_words(trial.loss_ratio)} lost"
+    what = f"trial {number}: {labels.rate(trial.load, trial.unit)} offered, {loss_words(trial.loss_ratio)} lost"
     return enough.sentence(f"{what}, {made.state}{': ' + made.reason if made.reason else ''}")
 
 

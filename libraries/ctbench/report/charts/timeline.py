@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from ctbench.report import words
+from ctbench.base.units import format_count, format_rate
+from ctbench.report import labels
 from ctbench.report.charts.model import Axis, Chart, Guide, LegendItem, Panels, Point, Series, XyChart
 from ctbench.results.record import Record, TrialRecord
 from ctbench.traffic.generator import Trial
-from ctbench.units import format_count, format_rate
 
 _TIME = Axis("time in the sustain phase", words="seconds")
 
@@ -27,7 +27,7 @@ def timeline_charts(record: Record) -> list[Chart]:
     number, trial = found[0], found[1].trial
     of = f"Trial {number}, {format_rate(trial.load)} offered"
     times = trial.setup_time_us
-    waited = f" Set-up: {words.times(times.p50, times.p99, times.max)}." if times else ""
+    waited = f" Set-up: {labels.times(times.p50, times.p99, times.max)}." if times else ""
     caption = (
         f"{of}: {format_count(trial.active_mean)} open in the mean, {format_count(trial.active_max)} at most.{waited}"
     )

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ctbench.errors import ConfigError, CtbenchError
+from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import layout as lay

@@ -4,7 +4,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.traffic.software.memif import MemifPort, RingPlan, connect
 from ctbench.traffic.software.memif_server import MemifServer
 

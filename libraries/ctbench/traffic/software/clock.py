@@ -6,7 +6,7 @@ from pathlib import Path
 
 from numba import njit
 
-from ctbench.errors import MissingResource
+from ctbench.base.errors import MissingResource
 from ctbench.traffic.software.machine_code import cycles
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.traffic.software.wiring import Wiring
 
 Counts = np.ndarray[tuple[int], np.dtype[np.int64]]

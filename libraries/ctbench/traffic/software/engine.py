@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.traffic.generator import SetupTime, Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import connection, histogram, kernel, plan, timeline

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numba import njit, types
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.machine_code import (
     cycles,

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from ctbench.errors import GeneratorError, MissingResource
+from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.shared_memory import Region
 

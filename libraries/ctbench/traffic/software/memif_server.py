@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.traffic.software.memif import (
     ACK,
     ADD_REGION,

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from ctbench.traffic.generator import ATTEMPTED_LIMIT
+
 #: Begun too late in more than this share of cases: the generator did not keep the pace.
 LATE_RATIO_LIMIT = 0.02
-#: Fewer begun than this share of what was due: likewise.
-ATTEMPTED_LIMIT = 0.9998
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ctbench.errors import GeneratorError, TestbedError
+from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.cable import cable
 from ctbench.traffic.software.link import Sender

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.traffic.generator import Direction, Latency, Trial
 from ctbench.traffic.profiles import PacketProfile
 from ctbench.traffic.software import histogram, stream_kernel, stream_plan

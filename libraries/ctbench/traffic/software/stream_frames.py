@@ -2,12 +2,12 @@
 
 from numba import njit
 
+from ctbench.base.ethernet import VLAN_TAG_BYTES
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software.machine_code import load16, load32, store16, store32, store64, swap16
 
 #: In the UDP payload: the tag (trial and flow), the sequence number with the bit that counts it, the cycle counter.
 TAG, SEQUENCE, TIME, FILLER = 0, 4, 8, 16
-VLAN_TAG_BYTES = 4
 #: What is left of the payload is this byte.
 PATTERN = 0x7A7A7A7A7A7A7A7A
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ctbench.base.ethernet import FCS_BYTES, VLAN_TAG_BYTES
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.software import stream_frames as sf
 from ctbench.traffic.software import stream_layout as lay
@@ -19,8 +20,8 @@ SETTLE_S = 0.1
 _FLOW_PASS = 1.1
 #: After the last packet was sent, at most. The DUT's queues hold some ten milliseconds.
 LINGER_S = 0.2
-#: Ethernet, IPv4 and UDP headers, and the FCS that a profile's frame size counts.
-_HEADERS, _FCS = 42, 4
+#: Ethernet, IPv4 and UDP headers.
+_HEADERS = 42
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,13 @@ def frame_sizes(profile: PacketProfile) -> tuple[int, ...]:
 
 def payloads(profile: PacketProfile) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
     """Payload bytes, and the sum of the pattern in it, of each frame in turn."""
-    sizes = [size - _FCS - _HEADERS for size in frame_sizes(profile)]
+    sizes = [size - FCS_BYTES - _HEADERS for size in frame_sizes(profile)]
     return np.array([(size, pattern_sum(sf.PATTERN, size - sf.FILLER)) for size in sizes], np.int64)
 
 
 def largest_frame(profile: PacketProfile) -> int:
     """Bytes of the largest frame without FCS, its VLAN tag included."""
-    return profile.largest_frame_bytes - _FCS + (sf.VLAN_TAG_BYTES if profile.vlan else 0)
+    return profile.largest_frame_bytes - FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
 
 
 def parameters(

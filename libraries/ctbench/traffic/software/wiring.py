@@ -6,12 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
+from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
 from ctbench.traffic.generator import LinkWork
 from ctbench.traffic.software.link import LinkThreads
 from ctbench.traffic.software.memif import Rings
-
-#: The generator's own addresses, locally administered: client end, server end.
-CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
 class Port(Protocol):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.trex.astf_spec import base_cps
@@ -38,7 +38,8 @@ STEP_S, MOST_SAMPLES = 0.5, 100
 PAUSE_S = 0.01
 #: A smaller difference between connections asked for and begun is no more than when exactly the counters were read.
 FEW = 10
-#: Begun less than this share of what was asked for: the generator did not keep the pace.
+#: Begun less than this share of what was asked for: the generator did not keep the pace. Wider than
+#: `ctbench.traffic.generator.ATTEMPTED_LIMIT`, because what TRex counted is only known at the moments when it is asked.
 ATTEMPTED_LIMIT = 0.99
 
 #: Seconds that TRex gets to answer; to start, which prepares its tables; to stop.

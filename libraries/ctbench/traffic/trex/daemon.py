@@ -10,8 +10,8 @@ from typing import Any
 from requests import RequestException
 from RequestsLibrary import RequestsLibrary
 
-from ctbench.errors import GeneratorError
-from ctbench.generator_config import TrexGeneratorConfig
+from ctbench.base.errors import GeneratorError
+from ctbench.traffic.config import TrexGeneratorConfig
 from ctbench.traffic.trex.owner import Owner
 from ctbench.traffic.trex.server import Endpoint, Mode, Outlook, excerpt, new_log
 from ctbench.traffic.trex.server_config import dp_flows, trex_cfg

@@ -4,7 +4,7 @@ import re
 import secrets
 import time
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.hosts.base import Host
 from ctbench.traffic.trex.owner import Owner
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
-from ctbench.errors import GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.trex import astf_spec, astf_trial, stl_spec, stl_trial

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ctbench.errors import ConfigError, CtbenchError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, TestbedError
+from ctbench.base.plain_text import brief
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
-from ctbench.units import printable
 
 #: Folders of TRex that the client consists of, the first of which holds the package `trex`.
 CLIENT, EXTERNAL = "automation/trex_control_plane/interactive", "external_libs"
@@ -70,12 +70,12 @@ def find_client(
                 there = (Path(home) / CLIENT / MARK).is_file()
             except OSError as error:  # no permission, or a name that is too long
                 raise ConfigError(
-                    f"{name}: {printable(str(error.filename), 300)} may not be read ({error.strerror}).\n"
+                    f"{name}: {brief(str(error.filename), 300)} may not be read ({error.strerror}).\n"
                     "  Expected a folder of TRex that this user may read."
                 ) from None
             if not there:
                 raise ConfigError(
-                    f"{name}: {printable(home, 300)} holds no TRex client.\n  Expected {CLIENT}/{MARK} in it."
+                    f"{name}: {brief(home, 300)} holds no TRex client.\n  Expected {CLIENT}/{MARK} in it."
                 )
             return _client(Path(home) / CLIENT, name, tree_version(LocalHost(), home))
     installed = _installed()

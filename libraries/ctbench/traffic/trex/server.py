@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ctbench.errors import GeneratorError, MissingResource
-from ctbench.generator_config import TrexGeneratorConfig
+from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
+from ctbench.traffic.config import TrexGeneratorConfig
 from ctbench.traffic.trex import probe
 from ctbench.traffic.trex.footprint import Footprint
 from ctbench.traffic.trex.server_config import dp_flows, instance_name, is_kernel_interface, is_virtual, trex_cfg

@@ -4,8 +4,8 @@ from typing import Any
 
 import yaml
 
-from ctbench.errors import ConfigError, MissingResource
-from ctbench.generator_config import TrexGeneratorConfig, TrexPort
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.profiles import ConnectionProfile
 
 #: TRex' default ports; two TRex on one host need others, and a name of their own (DPDK's --file-prefix).

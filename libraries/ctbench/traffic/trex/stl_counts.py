@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
-from ctbench.traffic.generator import Direction, Trial
+from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Trial
 from ctbench.traffic.trex.stl_latency import latency_of
 from ctbench.traffic.trex.stl_spec import SIDES, Spec
 
-#: Sent less than this share of what was due: the generator did not keep the pace. As the software generator has it.
-ATTEMPTED_LIMIT = 0.9998
-#: Sent at less than this share of the rate, whatever is sent in the end: likewise.
+#: Sent at less than this share of the rate, whatever is sent in the end: the generator did not keep the pace.
 RATE_LIMIT = 0.99
 #: More than this share came back and was lost, or not recognised, by TRex itself: half of what campaigns let be lost.
 MISSED_LIMIT = 0.0001

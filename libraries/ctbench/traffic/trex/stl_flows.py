@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.traffic.profiles import PacketProfile
 from ctbench.traffic.trex import stl_frames as sf
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address
 
+from ctbench.base.ethernet import FCS_BYTES, VLAN_TAG_BYTES
 from ctbench.traffic.profiles import PacketProfile
 
-#: Bytes of the FCS that a profile's frame size counts and TRex adds, and of the headers before the UDP payload.
-FCS, ETHERNET, VLAN_TAG, IP, UDP = 4, 14, 4, 20, 8
+#: Bytes of the headers before the UDP payload.
+ETHERNET, IP, UDP = 14, 20, 8
 _ETHERTYPE_IPV4, _ETHERTYPE_VLAN = 0x0800, 0x8100
 _DONT_FRAGMENT, _TTL, _PROTOCOL_UDP = 0x4000, 64, 17
 #: What the payload is filled with, as the software generator does.
@@ -43,7 +44,7 @@ def flow_of(profile: PacketProfile, sender: str, number: int) -> Flow:
 
 def ip_offset(profile: PacketProfile) -> int:
     """Where the IPv4 header begins."""
-    return ETHERNET + (VLAN_TAG if profile.vlan else 0)
+    return ETHERNET + (VLAN_TAG_BYTES if profile.vlan else 0)
 
 
 def frame(profile: PacketProfile, flow: Flow, size: int, balance: bytes = b"", checksum: bool = True) -> bytes:
@@ -52,7 +53,7 @@ def frame(profile: PacketProfile, flow: Flow, size: int, balance: bytes = b"", c
     The MAC addresses are TRex' to fill in. `balance`: how the payload begins. Without `checksum` it says that it has
     none (RFC 768): TRex writes into the payload of its latency packets as it sends them.
     """
-    payload = (balance + _FILLER * size)[: size - FCS - ETHERNET - IP - UDP]
+    payload = (balance + _FILLER * size)[: size - FCS_BYTES - ETHERNET - IP - UDP]
     length = UDP + len(payload)
     udp = struct.pack("!HHHH", flow.source_port, flow.destination_port, length, 0)
     if checksum:

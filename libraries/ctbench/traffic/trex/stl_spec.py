@@ -8,7 +8,7 @@ packet belongs to the sustain phase or does not, wherever it is when that begins
 from dataclasses import dataclass
 from typing import Any
 
-from ctbench.errors import ConfigError
+from ctbench.base.errors import ConfigError
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl_flows
 

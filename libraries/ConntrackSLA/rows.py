@@ -1,0 +1,47 @@
+"""What a row of a suite says: the topology and the profile that are the arguments of its promise."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from robot.running import TestCase, TestSuite
+
+from ctbench.dut.cable import CABLE
+from ctbench.dut.topology import Topology
+from ctbench.traffic.profiles import Profile, load_profile
+
+#: Keywords of resources/promises.resource whose arguments are a topology, a profile, and options of the topology.
+OF_A_TOPOLOGY = ("Topology Should Hold Its Connection Rate", "Topology Should Hold Its Packet Rate")
+#: The one whose argument is a profile.
+OF_THE_GENERATOR = "Traffic Generator Should Be Fast Enough"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A promise."""
+
+    test: TestCase
+    topology: Topology
+    profile: Profile
+
+
+def rows(suite: TestSuite) -> Iterator[Row]:
+    """All promises of a suite and those in it."""
+    for test in suite.all_tests:
+        row = row_of(test)
+        if row:
+            yield row
+
+
+def row_of(test: TestCase) -> Row | None:
+    """What a test promises; None where it is not a row of a promise. `ConfigError` for a profile that is not there,
+    `ValueError` for a topology that cannot be."""
+    keyword = next(iter(test.body), None)
+    name, arguments = getattr(keyword, "name", ""), [str(argument) for argument in getattr(keyword, "args", ())]
+    if name == OF_THE_GENERATOR and len(arguments) == 1:
+        return Row(test, CABLE, load_profile(arguments[0]))
+    if name not in OF_A_TOPOLOGY or len(arguments) < 5:
+        return None
+    datapath, ruleset, cpus, queues, profile, *options = arguments
+    named = {"datapath": datapath, "ruleset": ruleset, "cpus": cpus, "rx_queues": queues}
+    named |= dict(option.partition("=")[::2] for option in options)
+    return Row(test, Topology.model_validate(named), load_profile(profile))

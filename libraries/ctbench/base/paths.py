@@ -1,0 +1,19 @@
+"""Where the parts of this checkout are."""
+
+import sys
+from pathlib import Path
+
+#: The checkout.
+ROOT = Path(__file__).resolve().parents[3]
+LIBRARIES = ROOT / "libraries"
+SUITES = ROOT / "suites"
+#: What a DUT does to a packet, in files of its own tools, and what the ports of OVS' bridge are.
+RULESETS = ROOT / "resources" / "rulesets"
+PORTS = ROOT / "resources" / "ports"
+#: The example files and the SLAs, a folder for each kind.
+VARIABLES = ROOT / "variables"
+#: Where runs land, unless the environment variable names another folder.
+RESULTS = ROOT / "results"
+RESULTS_VARIABLE = "CONNTRACK_SLA_RESULTS"
+#: What ./run hands over to: a command and its arguments follow.
+PROGRAM = (sys.executable, str(LIBRARIES / "ctbench" / "cli" / "__main__.py"))

@@ -1,0 +1,153 @@
+"""YAML files read into frozen models; a mistake is a sentence that names file, key and expectation.
+
+A file is named (`quick` is variables/campaigns/quick.yaml) or given as a path. Nothing is ever
+assumed: unknown and duplicate keys, wrong types and wrong values are all a `ConfigError`.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, ValidationError
+
+from ctbench.base.bounded_yaml import read_yaml
+from ctbench.base.errors import ConfigError
+from ctbench.base.explain import did_you_mean, explain, listed, narrow
+from ctbench.base.paths import ROOT
+from ctbench.base.plain_text import brief
+from ctbench.base.units import quoted
+
+#: Names become parts of file names, of which a file system takes some 255 characters.
+_LONGEST_NAME = 64
+
+
+def _check_name(name: str) -> str:
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(f"{quoted(name)} is too long for a name.\n  Expected at most {_LONGEST_NAME} characters.")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
+        raise ValueError(f"{quoted(name)} is not a name.\n  Expected small letters, digits and dashes.")
+    return name
+
+
+#: The name of a profile, a campaign, a testbed: it becomes a part of file names, tags and keys.
+Name = Annotated[str, AfterValidator(_check_name)]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Settings(BaseModel):
+    """Base of what is read from a file: frozen, unknown keys forbidden, no silent conversion (`yes` is not 1)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    _file: str = PrivateAttr("")
+    _path: Path | None = PrivateAttr(None)
+
+    @property
+    def file(self) -> str:
+        """The file it was read from, for messages; empty when it was made in code."""
+        return self._file
+
+    @property
+    def path(self) -> Path | None:
+        """Where that file is; None when it was made in code."""
+        return self._path
+
+
+def load(kind: str, name_or_path: str | Path, model: type[Model], *, root: Path = ROOT) -> Model:
+    """Read one file of `variables/<kind>/` by its name, or any file by its path, into `model`.
+
+    What contains a slash or ends in .yaml or .yml is a path, everything else a name. A named file has to
+    carry its own name under the key `name`, so that a copied file cannot pass for the original.
+    Raises `ConfigError`, one paragraph per mistake.
+    """
+    return _load(_resolve(kind, name_or_path, root), kind, lambda _data, _shown: model, root)
+
+
+def load_one_of(
+    kind: str, name_or_path: str | Path, models: Mapping[str, type[Model]], *, tag: str, root: Path = ROOT
+) -> Model:
+    """Like `load`, for files that say under the key `tag` which of the `models` they hold."""
+    return _load(_resolve(kind, name_or_path, root), kind, by_tag(models, tag), root)
+
+
+#: Names the model for what a file holds; raises `ConfigError` with the name of the file, its second argument.
+Choose = Callable[[dict[Any, Any], str], type[Model]]
+
+
+def by_tag(models: Mapping[str, type[Model]], tag: str) -> Choose[Model]:
+    """Choose the model by what stands under the key `tag`."""
+
+    def choose(data: dict[Any, Any], shown: str) -> type[Model]:
+        if tag not in data:
+            raise ConfigError(f"{shown}: {tag}: is missing.\n  Expected {listed(list(models))}.")
+        word = data[tag]
+        if not isinstance(word, str) or word not in models:
+            expected = f"Expected {listed(list(models))}.{did_you_mean(str(word), list(models))}"
+            raise ConfigError(f"{shown}: {tag}: {quoted(word)} is not known.\n  {expected}")
+        return models[word]
+
+    return choose
+
+
+def make(data: Any, shown: str, choose: Choose[Model]) -> Model:
+    """Turn what a file holds into the model that `choose` names. `shown`: how messages name the file."""
+    if not isinstance(data, dict):
+        what = "is empty" if data is None else f"holds {quoted(data)}, not keys and values"
+        raise ConfigError(f"{shown}: {what}.\n  Expected keys and values, as in the files that ship.")
+    model = choose(data, shown)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(explain(shown, model, data, error)) from None
+
+
+def _load(path: Path, kind: str, choose: Choose[Model], root: Path) -> Model:
+    shown = _shown(path, root)
+    loaded = make(read_yaml(path, shown), shown, choose)
+    if path.parent == root / "variables" / kind and getattr(loaded, "name", path.stem) != path.stem:
+        name = quoted(getattr(loaded, "name", ""))
+        raise ConfigError(f"{shown}: name: {name} is not the name of the file.\n  Expected {quoted(path.stem)}.")
+    if isinstance(loaded, Settings):
+        loaded._file, loaded._path = shown, path
+    return loaded
+
+
+def names(kind: str, *, root: Path = ROOT) -> list[str]:
+    """Names of the files in `variables/<kind>/`, sorted."""
+    return sorted(path.stem for path in (root / "variables" / kind).glob("*.yaml"))
+
+
+def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
+    """Find the file; a name that does not exist is answered with those that do."""
+    text = str(name_or_path)
+    is_path = isinstance(name_or_path, Path) or os.sep in text or text.endswith((".yaml", ".yml"))
+    path = Path(text) if is_path else root / "variables" / kind / f"{text}.yaml"
+    try:
+        path = path.expanduser().absolute() if is_path else path
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        fault = "no such file"
+    except OSError as error:  # a name that is too long, a ring of links
+        fault = error.strerror or "cannot be looked at"
+    except RuntimeError:
+        fault = "~ stands for the home folder of nobody"
+    except ValueError:  # NUL
+        fault = "is no name"
+    else:
+        return path
+    known = names(kind, root=root)
+    raise ConfigError(
+        f"{_shown(path, root)}: {fault}.\n"
+        + narrow(
+            f"  Expected a path, or one of the names in variables/{kind}: "
+            f"{', '.join(known) or '(there are none)'}.{did_you_mean(path.stem, known)}"
+        )
+    )
+
+
+def _shown(path: Path, root: Path) -> str:
+    """Show a path for messages, relative to the checkout where it is in it."""
+    return brief(str(path.relative_to(root) if path.is_relative_to(root) else path), 300)

@@ -1,0 +1,22 @@
+"""`./run COMMAND` once everything is installed: inside the boundary, which is there before a package is imported."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+# Started as a file, so that nobody has to set PYTHONPATH: its own folder is not for imports, libraries/ is.
+sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from ctbench.cli.boundary import enter  # noqa: E402 - needs the path above
+
+
+def find(name: str) -> Callable[[], int]:
+    """The main function of the command `name`, a module of this package."""
+    main: Callable[[], int] = importlib.import_module(f"ctbench.cli.{name}").main
+    return main
+
+
+if __name__ == "__main__":
+    command = sys.argv.pop(1)
+    enter(command, lambda: find(command))

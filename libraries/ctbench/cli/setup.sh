@@ -1,0 +1,235 @@
+# shellcheck shell=bash disable=SC2154
+# Sourced by ./run: installs what is missing, quickly skips what is there. Uses its root, venv, python, say and die.
+
+# Not `python3`: a pyenv shim would tie the .venv to one user's home, which other users cannot read.
+system_python=/usr/bin/python3
+
+readonly PACKAGES=(openvswitch-switch-dpdk iproute2 iptables nftables conntrack ethtool procps util-linux
+    python3-venv)
+readonly TEST_PACKAGES=(tshark openssh-server openssh-client)
+
+# --- system packages ------------------------------------------------------------------------------------------------
+
+require_x86_64() {
+    local machine
+    machine=$(uname -m)
+    [[ $machine == x86_64 ]] ||
+        die $EXIT_MISSING "this is a $machine machine, and the software traffic generator works on x86-64 only."
+}
+
+# DPDK's drivers carry its ABI number in their names (librte-net-memif23 on Debian 12): that of the OVS which is
+# installed or would be. Empty when apt does not know OVS yet.
+dpdk_abi() {
+    local depends
+    depends=$(dpkg-query --show --showformat '${Depends}' openvswitch-switch-dpdk 2>/dev/null || true)
+    [[ -n $depends ]] || depends=$(apt-cache depends openvswitch-switch-dpdk 2>/dev/null || true)
+    [[ $depends =~ librte-eal([0-9][0-9a-z.]*) ]] && printf '%s' "${BASH_REMATCH[1]}"
+    return 0
+}
+
+# The packages among "$@" that are not installed, one a line. Asks dpkg, not apt: it answers in milliseconds.
+not_installed() {
+    local installed package
+    installed=$(dpkg-query --show --showformat '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
+    for package in "$@"; do
+        grep -qxF "$package installed" <<<"$installed" || printf '%s\n' "$package"
+    done
+}
+
+# The names of DPDK's driver packages: memif, and af_packet for OVS over veth. Without mempool-ring OVS says "Failed to
+# create mempool".
+driver_packages() {
+    local abi
+    abi=$(dpdk_abi)
+    # Without a known ABI: apt's own regular expressions, for a command that an administrator can type.
+    [[ -n $abi ]] || abi='[0-9]+$'
+    printf '%s\n' "librte-net-memif$abi" "librte-mempool-ring$abi" "librte-net-af-packet$abi"
+}
+
+# Runs "$@" as root. Fails when that cannot be had without asking a question nobody is there to answer.
+as_root() {
+    if ((EUID == 0)); then
+        "$@"
+    elif [[ -t 0 ]]; then
+        sudo -- "$@"
+    else
+        sudo -n -- "$@"
+    fi
+}
+
+# Runs "$@"; what it says goes to stderr as long as somebody reads that: dpkg would fail where nobody does.
+relayed() { "$@" </dev/null 2>&1 | { cat >&3 || cat >/dev/null; } 3>&2 2>/dev/null; }
+
+# Runs a program that takes long, so that a signal ends it at once.
+awaited() {
+    local status=0
+    "$@" </dev/null >&2 &
+    child=$!
+    wait "$child" || status=$?
+    child=
+    return $status
+}
+
+# apt without questions, and without starting the distribution's OVS: SYSTEMD_OFFLINE (systemd) and RUNLEVEL (SysV)
+# make the packages' start-up calls do nothing. A daemon that runs already is left alone. In a container without
+# either of them the package's own script decides; installing a policy-rc.d would be a change to the host.
+readonly APT=(env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 RUNLEVEL=1
+    apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --quiet --yes)
+
+# install_packages PACKAGE... : makes sure that these and DPDK's drivers are there.
+install_packages() {
+    local missing
+    mapfile -t wanted < <(printf '%s\n' "$@"; driver_packages)
+    missing=$(not_installed "${wanted[@]}")
+    [[ -n $missing ]] || return 0
+
+    if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
+        tell_administrator $missing
+    fi
+    say "refreshing apt's package lists to install: ${missing//$'\n'/ }"
+    relayed as_root "${APT[@]}" update || tell_administrator $missing
+    # Only now apt may know which OVS, and so which DPDK, this release has.
+    mapfile -t wanted < <(printf '%s\n' "$@"; driver_packages)
+    missing=$(not_installed "${wanted[@]}")
+    apt-cache show openvswitch-switch-dpdk >/dev/null 2>&1 || die $EXIT_MISSING \
+        "apt knows no package openvswitch-switch-dpdk: enable the component that has it (Ubuntu: universe)."
+    say "installing ${missing//$'\n'/ } (about a minute)"
+    # shellcheck disable=SC2086  # one word per package
+    relayed as_root "${APT[@]}" install --no-install-recommends $missing || tell_administrator $missing
+    # The tests start an sshd of their own. One that nobody asked for must not listen after the next boot either.
+    if grep -qx openssh-server <<<"$missing" && command -v systemctl >/dev/null; then
+        as_root env SYSTEMD_OFFLINE=1 systemctl disable ssh.service ssh.socket >/dev/null 2>&1 || true
+    fi
+}
+
+tell_administrator() {
+    say "system packages are missing and could not be installed. An administrator can, with:"
+    {
+        printf '  apt-get update && apt-get install --no-install-recommends'
+        printf " '%s'" "$@"
+        printf '\n'
+    } >&2 2>/dev/null || true
+    exit $EXIT_MISSING
+}
+
+system_packages() {
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        die $EXIT_MISSING "this is neither Debian nor Ubuntu: install Open vSwitch with DPDK (and DPDK's memif and \
+mempool-ring drivers), iproute2, iptables, nftables, conntrack-tools, ethtool, util-linux, Python 3.11 or newer with \
+venv, and tshark and the OpenSSH server for the tests."
+    fi
+    install_packages "$@"
+}
+
+# A browser for the tests of the report, 100 MB. Only Debian has it as a package; where it is missing, those tests are
+# skipped and say so.
+browser() {
+    local package=chromium-headless-shell
+    command -v chromium >/dev/null && return 0
+    [[ -n $(not_installed $package) ]] && apt-cache show $package >/dev/null 2>&1 || return 0
+    say "installing $package (about a minute)"
+    relayed as_root "${APT[@]}" install --no-install-recommends $package ||
+        say "$package could not be installed: the tests that need a browser will be skipped."
+}
+
+# --- .venv ----------------------------------------------------------------------------------------------------------
+
+# What a .venv was made for: its place, the Python, and the requirements. Any change makes it stale.
+stamp_of() {
+    printf '%s\n' "$root" "$(readlink -f $system_python)"
+    (cd "$root" && sha256sum "$@")
+}
+
+declare -rA command_for=([requirements]=setup [requirements-dev]=tests)
+
+# make_venv NAME FILE... : .venv with what FILE... (NAME.txt and what it includes) ask for.
+make_venv() {
+    local name=$1 stamp=$venv/stamp-$1 wanted
+    shift
+    wanted=$(stamp_of "$@")
+    if is_sound "$stamp" "$wanted"; then
+        return 0
+    fi
+    local owner
+    owner=$(stat -c %U "$([[ -e $venv || -L $venv ]] && echo "$venv" || echo "$root")")
+    if [[ -e $venv && ! -r $venv/bin/python && $owner != "$(id -un)" ]]; then
+        die $EXIT_MISSING "$venv belongs to $owner and cannot be read by $(id -un): clone the project for yourself."
+    fi
+    if [[ ! -w $root || $owner != "$(id -un)" && ( -e $venv || $EUID -ne 0 ) ]]; then
+        die $EXIT_MISSING "$venv is missing or out of date, and $(id -un) may not change what belongs to $owner: let \
+$owner type \`./run ${command_for[$name]}\`, or clone the project for yourself."
+    fi
+    "$system_python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        die $EXIT_MISSING "$system_python is too old: Python 3.11 is needed (Debian 12, Ubuntu 24.04 or newer)."
+    # Two runs that start at once must not build the same .venv; the lock goes with the process.
+    exec 9<"$root"
+    flock 9
+    if ! is_sound "$stamp" "$wanted"; then
+        build_venv "$name"
+        printf '%s\n' "$wanted" >"$stamp"
+    fi
+    exec 9<&-
+}
+
+# Whether .venv has what STAMP WANTED say, and its Python starts. A damaged package shows when it is imported: then
+# ctbench.cli calls ./run once more, with CTBENCH_HEALED.
+is_sound() {
+    [[ -z ${CTBENCH_HEALED:-} && -f $1 && -r $1 && $(<"$1") == "$2" ]] && starts
+}
+
+starts() { [[ -x $python && $("$python" -I -c 'print("yes")' 2>/dev/null) == yes ]]; }
+
+build_venv() {
+    local place=
+    # A .venv that was copied along with its checkout has another place written into its scripts.
+    [[ -r $venv/stamp-requirements ]] && place=$(head -1 "$venv/stamp-requirements")
+    if [[ -n ${CTBENCH_HEALED:-} || -n $place && $place != "$root" ]] || ! starts ||
+        ! "$python" -m pip --version >/dev/null 2>&1; then
+        say "making $venv"
+        [[ -d $venv ]] || rm -f -- "$venv" # a file, or a link to nowhere
+        awaited "$system_python" -m venv --clear "$venv" || die $EXIT_MISSING "$venv could not be made, see above."
+    fi
+    say "installing Python packages from $1.txt (about a minute)"
+    awaited "$python" -m pip install -qq --disable-pip-version-check --no-input -r "$root/$1.txt" ||
+        die $EXIT_MISSING "pip could not install $1.txt, see above."
+}
+
+# numba keeps what it compiled per user: nobody should have to trust code that another user compiled.
+numba_cache() {
+    local folder
+    folder=$venv/numba-$(id -un)
+    if ! mkdir -p "$folder" 2>/dev/null || [[ ! -w $folder ]]; then
+        folder=${XDG_CACHE_HOME:-${HOME:-}/.cache}/conntrack-sla/numba
+        mkdir -p "$folder" 2>/dev/null || return 0
+    fi
+    export NUMBA_CACHE_DIR=$folder
+}
+
+# Compiles the traffic generator ahead of the first run, once per user and version of its source.
+warm_up() {
+    local source=$root/libraries/ctbench/traffic/software stamp
+    [[ -n ${NUMBA_CACHE_DIR:-} && -d $source ]] || return 0
+    grep -rqs --include='*.py' -e '--warm-up' "$source" || return 0
+    stamp=$NUMBA_CACHE_DIR/warm-$(find "$source" -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-16)
+    [[ ! -e $stamp ]] || return 0
+    say "compiling the traffic generator (once, about a minute)"
+    PYTHONPATH=$root/libraries awaited "$python" -m ctbench.traffic.software --warm-up && touch "$stamp" ||
+        say "the traffic generator was not compiled ahead; its first trial will take longer to start."
+}
+
+setup() {
+    require_x86_64
+    system_packages "${PACKAGES[@]}"
+    make_venv requirements requirements.txt
+    numba_cache
+    warm_up
+}
+
+setup_tests() {
+    require_x86_64
+    system_packages "${PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+    browser
+    make_venv requirements requirements.txt
+    make_venv requirements-dev requirements.txt requirements-dev.txt
+    numba_cache
+}

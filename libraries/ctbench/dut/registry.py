@@ -1,0 +1,57 @@
+"""The kinds of DUT that there are. A new one is a package beside this file, and a line in each of the two lists."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ctbench.dut.kind import DutKind
+from ctbench.dut.linux.config import LinuxConfig
+from ctbench.dut.linux.kind import BRIDGE, ROUTER
+from ctbench.dut.ovs.config import OvsDpdkConfig
+from ctbench.dut.ovs.kind import OvsDpdkKind
+from ctbench.dut.rulesets import Ruleset, catalogue, find_ruleset
+from ctbench.dut.topology import Topology
+
+KINDS: dict[str, DutKind] = {kind.name: kind for kind in (OvsDpdkKind(), ROUTER, BRIDGE)}
+#: What a testbed file says of a DUT.
+DutConfig = Annotated[OvsDpdkConfig | LinuxConfig, Field(discriminator="type")]
+
+
+def title(datapath: str) -> str:
+    """Name of a kind for people; one that is not known (a record of another version) is shown as it is."""
+    return KINDS[datapath].title if datapath in KINDS else datapath
+
+
+def describe(datapath: str, facts: Mapping[str, Any], *, whole: bool = False) -> str:
+    """What was measured, see `DutKind.describe`: `Open vSwitch 3.1.0`; empty where nothing was."""
+    return KINDS[datapath].describe(facts, whole=whole) if datapath in KINDS else ""
+
+
+def ruleset_of(topology: Topology) -> Ruleset | None:
+    """The ruleset of a topology; None for a cable. `ConfigError` lists those of its DUT."""
+    if topology.datapath not in KINDS:
+        return None
+    kind = KINDS[topology.datapath]
+    return find_ruleset(kind.families, topology.ruleset, kind.title)
+
+
+#: What ports are, for people; plain ones are not spoken of.
+_PORTS = {"vlan": "VLAN", "bond": "Bond", "bond-vlan": "Bond and VLAN"}
+
+
+def what_it_does(topology: Topology) -> str:
+    """The ruleset for people, and what the ports are: `Learning bridge, VLAN`."""
+    parts = [ruleset_title(topology.ruleset), _PORTS.get(topology.ports, "")]
+    return ", ".join(part for part in parts if part)
+
+
+def ruleset_title(name: str) -> str:
+    """Name of a ruleset for people; one that is not in the catalogue is shown as it is."""
+    return next((entry.title for (_, found), entry in catalogue().items() if found == name), name)
+
+
+def tracks(topology: Topology) -> bool:
+    """Whether the DUT's connection table is filled."""
+    ruleset = ruleset_of(topology)
+    return ruleset is not None and ruleset.tracks

@@ -1,0 +1,89 @@
+"""The catalogue of rulesets: what each does, said beside its own file.
+
+A ruleset is a file of a tool (`ovs/nat.flows`, `iptables/snat.rules`, `nftables/snat.nft`) and a catalogue entry of the
+same name (`ovs/nat.yaml`); `linux/forward.yaml` has no file, because it is no rule at all. Nothing else lists rulesets:
+a file that somebody adds is found in the same way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from ctbench.base.errors import ConfigError
+from ctbench.base.explain import did_you_mean
+from ctbench.base.paths import RULESETS
+from ctbench.base.units import quoted
+from ctbench.base.yaml_files import Name, Settings, load
+
+#: Family (a folder below resources/rulesets) -> ending of its files. `linux` has none: no rule is loaded.
+ENDINGS = {"ovs": ".flows", "linux": "", "iptables": ".rules", "nftables": ".nft"}
+#: Families whose name is a part of their rulesets' names: iptables-snat, nftables-snat.
+NAMED_BY_FAMILY = ("iptables", "nftables")
+
+Translation = Literal["nothing", "source", "destination"]
+
+
+class _Entry(Settings):
+    """What a catalogue file says."""
+
+    #: For people: `Connection tracking and SNAT`.
+    title: str
+    #: Whether the DUT's connection table is filled.
+    tracks: bool
+    #: Which addresses are changed.
+    translates: Translation = "nothing"
+    #: Tags of every test with it.
+    tags: list[Name] = Field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Ruleset:
+    """A ruleset of the catalogue."""
+
+    #: As suites, SLA files and records call it: `nat`, `iptables-snat`.
+    name: str
+    family: str
+    title: str
+    tracks: bool
+    translates: Translation
+    tags: tuple[str, ...]
+    #: The rules in the words of their tool; None where there are none.
+    file: Path | None
+
+
+@cache
+def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
+    """All rulesets by family and name. `ConfigError` names a catalogue file that is wrong, or a ruleset without one."""
+    found = {}
+    for family, ending in ENDINGS.items():
+        for path in sorted((folder / family).glob("*.yaml")):
+            entry = load("rulesets", path, _Entry)
+            rules = path.with_suffix(ending) if ending else None
+            if rules is not None and not rules.is_file():
+                raise ConfigError(f"{path}: describes a ruleset that is not there.\n  Expected {rules.name} beside it.")
+            name = f"{family}-{path.stem}" if family in NAMED_BY_FAMILY else path.stem
+            found[family, name] = Ruleset(
+                name, family, entry.title, entry.tracks, entry.translates, tuple(entry.tags), rules
+            )
+        for rules in sorted((folder / family).glob(f"*{ending}")) if ending else ():
+            if not rules.with_suffix(".yaml").is_file():
+                raise ConfigError(
+                    f"{rules}: is not in the catalogue.\n  Expected {rules.stem}.yaml beside it, with title and"
+                    " tracks, as in the rulesets that ship."
+                )
+    return found
+
+
+def find_ruleset(families: Sequence[str], name: str, whose: str, folder: Path = RULESETS) -> Ruleset:
+    """The ruleset `name` of one of the `families`. `ConfigError` lists those there are; `whose` is the DUT."""
+    known = {entry.name: entry for (family, _), entry in catalogue(folder).items() if family in families}
+    if name not in known:
+        raise ConfigError(
+            f"{quoted(name)} is not a ruleset of {whose}.\n  Expected one of: {', '.join(sorted(known))} (in {folder})."
+            f"{did_you_mean(name, list(known))}"
+        )
+    return known[name]

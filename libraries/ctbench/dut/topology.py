@@ -1,0 +1,90 @@
+"""The topology: how a DUT is set up for one test, and the one name by which everything knows it."""
+
+import re
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ctbench.base.units import quoted
+
+#: What the two ports are: plain links, trunks of a VLAN, bonds, or bonds that are trunks of a VLAN.
+PortSetup = Literal["plain", "vlan", "bond", "bond-vlan"]
+
+EXPECTED_KEY = (
+    "Expected DATAPATH/RULESET/CPUS-QUEUES, for example ovs-dpdk/conntrack/1cpu-1rxq, followed by what is not the"
+    " default, for example /ports=bond/mtu=9000."
+)
+_KEY = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+)/([0-9]{1,3})cpu-([0-9]{1,3})rxq((?:/[a-z_]+=[a-z0-9-]+)*)")
+
+
+class Topology(BaseModel):
+    """How the DUT is set up for one test."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: The kind of DUT: `ovs-dpdk`, `linux-router`, `linux-bridge`, or `cable` for none.
+    datapath: str = "ovs-dpdk"
+    #: CPUs that receive and forward, for the whole DUT: PMD threads of OVS, CPUs that the kernel receives on.
+    cpus: int = Field(1, ge=1, le=64)
+    #: Receive queues per port.
+    rx_queues: int = Field(1, ge=1, le=64)
+    #: Name of a ruleset of the catalogue, `ctbench.dut.rulesets`.
+    ruleset: str = "conntrack"
+    ports: PortSetup = "plain"
+    #: Largest IP packet, bytes, on all interfaces of the path.
+    mtu: int = Field(1500, ge=576, le=9000)
+    #: Receive descriptors per queue: a power of two.
+    rx_descriptors: int = Field(2048, ge=64, le=16384)
+    #: Exact match cache of OVS: a packet in how many is inserted (`emc-insert-inv-prob`); 0 switches it off,
+    #: None is OVS' default.
+    emc_insert_inv_prob: int | None = Field(None, ge=0)
+    #: Signature match cache of OVS (`smc-enable`); None is OVS' default.
+    smc: bool | None = None
+
+    @property
+    def label(self) -> str:
+        """CPUs and queues: `1cpu-2rxq`."""
+        return f"{self.cpus}cpu-{self.rx_queues}rxq"
+
+    @property
+    def key(self) -> str:
+        """The name in SLA files, reports and comparisons: `ovs-dpdk/conntrack/1cpu-1rxq`, and what is not the default
+        behind it: `ovs-dpdk/normal/1cpu-1rxq/mtu=9000`."""
+        own = (
+            f"/{name}={_written(value)}"
+            for name in _OPTIONS
+            if (value := getattr(self, name)) != type(self).model_fields[name].default
+        )
+        return f"{self.datapath}/{self.ruleset}/{self.label}{''.join(own)}"
+
+    @classmethod
+    def parse(cls, key: str) -> Self:
+        """The topology that a key names. `ValueError` says what is wrong with it, or how the key is written."""
+        match = _KEY.fullmatch(key)
+        if match is None:
+            raise ValueError(f"{quoted(key)} is not a topology.\n  {EXPECTED_KEY}")
+        datapath, ruleset, cpus, queues, rest = match.groups()
+        options = dict(option.split("=") for option in rest.split("/")[1:])
+        unknown = [name for name in options if name not in _OPTIONS]
+        if unknown:
+            raise ValueError(f"{quoted(unknown[0])} is not an option of a topology.\n  Expected {', '.join(_OPTIONS)}.")
+        named = {"datapath": datapath, "ruleset": ruleset, "cpus": int(cpus), "rx_queues": int(queues)}
+        try:
+            topology = cls.model_validate(named | options)
+        except ValidationError as errors:
+            first = errors.errors(include_url=False)[0]
+            raise ValueError(
+                f"{quoted(key)} is not a topology: {first['loc'][0]} is {quoted(first['input'])}.\n"
+                f"  {first['msg'].replace('Input should be', 'Expected')}."
+            ) from None
+        if topology.key != key:
+            raise ValueError(f"{quoted(key)} is not how this topology is written.\n  Expected {quoted(topology.key)}.")
+        return topology
+
+
+#: What a key names only where it is not the default, in this order.
+_OPTIONS = tuple(name for name in Topology.model_fields if name not in ("datapath", "cpus", "rx_queues", "ruleset"))
+
+
+def _written(value: object) -> str:
+    return str(value).lower()

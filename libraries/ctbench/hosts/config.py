@@ -1,0 +1,100 @@
+"""The YAML model of a host that is reached over SSH."""
+
+import re
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, field_serializer, model_validator
+
+from ctbench.base.identifiers import Address, HostKey, PathHere, User
+from ctbench.base.units import quoted
+from ctbench.base.yaml_files import Settings
+
+#: Names that are no entry of `hosts`: namespaces of the run's own on this machine, and this machine itself.
+SANDBOX, LOCAL = "sandbox", "local"
+
+#: What nobody has as a password: capitals with a word such as PASSWORD.
+_PASSWORD_VARIABLE = re.compile(r"([A-Z0-9]+_)*(PASSWORD|PASSWD|PASSPHRASE)(_[A-Z0-9]+)*")
+
+
+def _check_variable(name: str) -> str:
+    # What stands there is not shown: it may be the password.
+    if not (name.isidentifier() and name.isascii()):
+        raise ValueError(
+            "what stands there is no name of an environment variable.\n  Expected one such as "
+            '"CTBENCH_DUT_PASSWORD"; the password itself never stands in a file.'
+        )
+    return name
+
+
+class SshConfig(Settings):
+    """A host of the lab, and how to log in: with `key`, else with the password in `password_env`, else with what the
+    SSH agent and ~/.ssh offer."""
+
+    #: Name or address.
+    address: Address
+    port: int = Field(22, ge=1, le=65535)
+    user: User
+    #: Path of a private key on this machine.
+    key: PathHere = ""
+    #: Environment variable that holds the password; with `key`, its passphrase.
+    password_env: Annotated[str, AfterValidator(_check_variable)] | None = None
+    #: File of known host keys, as ssh(1) keeps it. A host that is not in it is refused.
+    known_hosts: PathHere = "~/.ssh/known_hosts"
+    #: false: believe any host key, for a testbed whose hosts are installed anew every day.
+    check_host_key: bool = True
+    #: Another entry of `hosts` to go through (ssh(1), ProxyJump).
+    jump: str = ""
+    #: Run commands with sudo; not needed for root. Passwordless, or with the password in `password_env`.
+    sudo: bool = False
+    #: Seconds between two signs of life, so that no firewall forgets the connection.
+    keepalive_s: int = Field(15, ge=1, le=3600)
+    #: Seconds until a host that does not answer is given up.
+    connect_timeout_s: float = Field(10, ge=0.1, le=300)
+
+    @field_serializer("password_env")
+    def _kept_to_ourselves(self, _name: str | None) -> None:
+        """A record has the testbed, and `password_env` may hold a password by mistake."""
+
+    @property
+    def password_place(self) -> str:
+        """Where the password is, for a sentence: the variable's name only where it cannot be the password itself."""
+        name = self.password_env or ""
+        return name if _PASSWORD_VARIABLE.fullmatch(name) else "the variable that password_env names"
+
+
+class Hosts(Settings):
+    """Mix-in of the testbed: the hosts that its DUTs and its generator name."""
+
+    #: Hosts over SSH, by the name that `host` of a DUT or of the generator uses.
+    hosts: dict[HostKey, SshConfig] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_are_free_and_jumps_known(self) -> Self:
+        for name, host in self.hosts.items():
+            if name in (SANDBOX, LOCAL):
+                raise ValueError(f"hosts.{name}: {quoted(name)} has a meaning of its own.\n  Expected another name.")
+            if host.jump and (host.jump not in self.hosts or host.jump == name):
+                others = ", ".join(other for other in self.hosts if other != name) or "none"
+                raise ValueError(
+                    f"hosts.{name}.jump: {quoted(host.jump)} is no other host of this file.\n"
+                    f"  Expected one of: {others}."
+                )
+            self._check_jumps(name)
+        return self
+
+    def _check_jumps(self, name: str) -> None:
+        passed = [name]
+        while jump := self.hosts[passed[-1]].jump:
+            if jump in passed:
+                raise ValueError(
+                    f"hosts.{name}.jump: {quoted(jump)} is passed twice on the way.\n  Expected jumps that end."
+                )
+            if jump not in self.hosts:
+                return  # said where that host has its turn
+            passed.append(jump)
+
+    def check_host(self, where: str, name: str) -> None:
+        """Raise `ValueError` when `name` is neither a host of this file nor one that is always there."""
+        if name not in (SANDBOX, LOCAL, *self.hosts):
+            known = ", ".join((SANDBOX, LOCAL, *self.hosts))
+            raise ValueError(f"{where}: there is no host {quoted(name)}.\n  Expected one of: {known}.")

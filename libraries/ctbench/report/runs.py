@@ -1,0 +1,107 @@
+"""What a report is made from: the records of one or more runs, and what could not be read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from ctbench.base.errors import ConfigError
+from ctbench.results import without_record
+from ctbench.results.record import Record
+from ctbench.results.store import Broken, Stored, read_stored
+from ctbench.results.without_record import WithoutRecord
+
+#: Where pabot keeps the output folders of its processes, below its own.
+PABOT_RESULTS = "pabot_results"
+
+#: What makes two records of one test: suite, test, topology, profile, campaign, testbed.
+Identity = tuple[str, str, str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Material:
+    """Everything that was found in the folders of the runs."""
+
+    #: The folders as they were asked for, those of pabot's processes in their places.
+    folders: tuple[Path, ...]
+    #: Oldest first.
+    stored: tuple[Stored, ...]
+    broken: tuple[Broken, ...]
+    #: Tests that were skipped or failed before they measured anything.
+    without_record: tuple[WithoutRecord, ...]
+
+    @cached_property
+    def newest(self) -> tuple[Stored, ...]:
+        """The record that counts for each test: the newest one. In the order of `by_test`."""
+        return tuple(each[-1] for each in self.by_test().values())
+
+    def without(self, odd: Mapping[Path, str]) -> "Material":
+        """The same without these files, which are broken for the reason given."""
+        kept = tuple(each for each in self.stored if each.path not in odd)
+        return replace(self, stored=kept, broken=(*self.broken, *(Broken(path, why) for path, why in odd.items())))
+
+    def by_test(self) -> dict[Identity, list[Stored]]:
+        """All records of each test, oldest first. Tests in the order in which they ran; those of a pool in the order in
+        which one testbed would have run them."""
+        tests: dict[Identity, list[Stored]] = {}
+        for each in self.stored:
+            tests.setdefault(identity(each.record), []).append(each)
+        return dict(sorted(tests.items(), key=lambda test: _turn(test[1][-1].record)))
+
+
+def identity(record: Record) -> Identity:
+    """What a record has in common with those of the same test in other runs."""
+    return (
+        record.suite,
+        record.test,
+        record.topology.key,
+        record.profile.name,
+        str(record.campaign.get("name", "")),
+        str(record.environment.testbed.get("name", "")),
+    )
+
+
+def _turn(record: Record) -> tuple[int, datetime]:
+    """What tests are ordered by."""
+    return (record.pool.suite if record.pool else 0, record.started)
+
+
+def read_material(folders: Sequence[Path]) -> Material:
+    """Read runs, each with the runs of pabot's processes below it. `ConfigError` names a folder that holds none."""
+    places = [place for folder in folders for place in _places(folder)]
+    stored, broken = read_stored(*places)
+    without: list[WithoutRecord] = []
+    for place in places:
+        tests, unreadable = without_record.read(place)
+        broken += unreadable
+        without += tests
+    measured = {(each.record.suite, each.record.test) for each in stored}
+    left = [each for each in dict.fromkeys(without) if (each.suite, each.test) not in measured]
+    return Material(
+        folders=tuple(places),
+        stored=tuple(stored),
+        broken=tuple(broken),
+        without_record=tuple(left),
+    )
+
+
+def _places(folder: Path) -> list[Path]:
+    """The folders with records in and below a run's folder."""
+    below = sorted((folder / PABOT_RESULTS).glob("*"), key=_by_number)
+    found = [place for place in [folder, *below] if _holds_a_run(place)]
+    if not found:
+        raise ConfigError(
+            f"{folder}: holds no run.\n  Expected a folder that ./run sla wrote, with records/ in it, "
+            "for example results/latest."
+        )
+    return found
+
+
+def _holds_a_run(place: Path) -> bool:
+    return (place / "records").is_dir() or (place / without_record.WITHOUT_RECORD_FILE).is_file()
+
+
+def _by_number(path: Path) -> tuple[int, str]:
+    """pabot numbers its processes: 10 comes after 9."""
+    return (int(path.name) if path.name.isdigit() else -1, path.name)

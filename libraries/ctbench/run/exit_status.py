@@ -1,0 +1,153 @@
+"""The exit status of `./run sla`: what the records of a run and Robot Framework's own return code come to.
+
+Robot's return code counts failed tests and does not say why they failed. A test that a mistake in a file ended leaves
+no record either, so the library notes such mistakes in a file of the output folder (`note_mistake`).
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from pydantic_core import from_json
+
+from ctbench.base.bounds import MOST_RECORD_BYTES
+from ctbench.base.plain_text import printable
+from ctbench.base.regular_file import UnreadableFile, read_regular
+from ctbench.base.units import quoted
+
+#: Robot Framework's return codes (User Guide, 3.1.3): 1-250 count failed tests, these mean something else.
+ROBOT_HELP = 251
+ROBOT_INVALID_DATA = 252
+ROBOT_STOPPED = 253
+ROBOT_CRASHED = 255
+
+#: In the output folder: a sentence for each mistake in a file that ended a test.
+MISTAKES_FILE = "configuration-errors.txt"
+
+VERDICTS = ("met", "missed", "not measured")
+
+#: Modification time and size: enough to tell a record of this run from one that lay there before it.
+Stamps = Mapping[Path, tuple[int, int]]
+
+
+class ExitStatus(IntEnum):
+    """What a script learns from `./run`. The numbers are a contract, see `./run --help`."""
+
+    MET = 0
+    MISSED = 1
+    USAGE = 2
+    NOT_MEASURED = 3
+    CONFIGURATION = 4
+    TESTBED = 5
+    NOTHING_MEASURED = 6
+    #: Of `./run compare`.
+    REGRESSED = 7
+    NOT_MEASURABLE = 8
+    #: A fault of this program; its traceback is in a file.
+    INTERNAL = 70
+    #: What was found could not be written.
+    OUTPUT = 74
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """How often each verdict was given in one run, and which records could not be read (file: reason)."""
+
+    met: int = 0
+    missed: int = 0
+    not_measured: int = 0
+    broken: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Records found, broken ones too."""
+        return self.met + self.missed + self.not_measured + len(self.broken)
+
+
+def note_mistake(output: Path, sentence: str) -> None:
+    """Note that a mistake in a file ended a test of this run. A folder that cannot be written is no reason to fail
+    once more: the test says the sentence too."""
+    with suppress(OSError), (output / MISTAKES_FILE).open("a", encoding="utf-8") as file:
+        file.write(f"{sentence}\n")
+
+
+def record_stamps(records: Path) -> Stamps:
+    """The records in a folder as they are now; none when there is no such folder."""
+    found: dict[Path, tuple[int, int]] = {}
+    for path in sorted(records.glob("*.json")):
+        with suppress(FileNotFoundError):  # it went since it was listed
+            status = path.lstat()
+            found[path] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+def read_verdicts(records: Path, before: Stamps | None = None) -> Verdicts:
+    """Count the verdicts of the records in a folder. Records that are as they were `before` belong to an older run.
+
+    A file that is no record (unreadable, not JSON, no or an unknown verdict) is named in `broken`, never raised.
+    """
+    counts = dict.fromkeys(VERDICTS, 0)
+    broken: list[str] = []
+    for path, stamp in record_stamps(records).items():
+        if before and before.get(path) == stamp:
+            continue
+        try:
+            counts[_verdict(path)] += 1
+        except FileNotFoundError:
+            continue
+        except (UnreadableFile, ValueError) as error:
+            broken.append(printable(f"{path}: {error}"))
+    return Verdicts(counts["met"], counts["missed"], counts["not measured"], tuple(broken))
+
+
+def _verdict(path: Path) -> str:
+    """The verdict of one record; ValueError (JSON's and Unicode's are such) when there is none."""
+    record = from_json(read_regular(path, MOST_RECORD_BYTES))
+    verdict = record.get("verdict") if isinstance(record, dict) else None
+    if not isinstance(verdict, str) or verdict not in VERDICTS:
+        raise ValueError(f'"verdict" is {quoted(verdict)}, expected one of {", ".join(VERDICTS)}')
+    return str(verdict)
+
+
+def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
+    """What the run comes to. The worst news about the DUT comes first: a missed SLA outranks what was not measured.
+
+    `mistakes`: a mistake in a file ended a test, which is why it failed without a record. A broken record hides a
+    verdict, so it counts as not measured. A dry run has no verdicts: it is 0 or 4.
+    """
+    by_code = {
+        ROBOT_HELP: ExitStatus.MET,
+        ROBOT_INVALID_DATA: ExitStatus.CONFIGURATION,
+        ROBOT_STOPPED: ExitStatus.INTERRUPTED,
+        ROBOT_CRASHED: ExitStatus.TESTBED,
+    }
+    if robot_rc in by_code:
+        return by_code[robot_rc]
+    if dry_run:
+        return ExitStatus.CONFIGURATION if robot_rc else ExitStatus.MET
+    if verdicts.missed:
+        return ExitStatus.MISSED
+    if verdicts.not_measured or verdicts.broken:
+        return ExitStatus.NOT_MEASURED
+    if robot_rc:
+        return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
+    return ExitStatus.MET if verdicts.met else ExitStatus.NOTHING_MEASURED
+
+
+def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
+    """What the status means, for the last line on the console."""
+    counts = f"{verdicts.met} met, {verdicts.missed} missed, {verdicts.not_measured} not measured"
+    return {
+        ExitStatus.MET: f"Every SLA that was measured is met ({counts}).",
+        ExitStatus.MISSED: f"An SLA is missed ({counts}).",
+        ExitStatus.NOT_MEASURED: f"Not everything could be measured ({counts}); the log says why.",
+        ExitStatus.CONFIGURATION: "The configuration is wrong: see the message above.",
+        ExitStatus.TESTBED: f"The testbed failed ({counts}); the log says how.",
+        ExitStatus.NOTHING_MEASURED: "Nothing was measured: every test was skipped or left no record.",
+        ExitStatus.INTERNAL: f"The program failed ({counts} until then): see the message above.",
+        ExitStatus.OUTPUT: f"Not everything could be written ({counts} are kept as records): see the message above.",
+        ExitStatus.INTERRUPTED: f"Stopped before the end ({counts} until then).",
+    }.get(status, f"Exit status {int(status)}.")

@@ -1,0 +1,226 @@
+"""Whether a test can be measured on a testbed at all, found out from the files before its first trial.
+
+What makes its floor impossible is an error; what only ends the range of its search early is a bound, which the record
+notes where it may have had a say.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
+from ctbench.base.ethernet import FCS_BYTES, GAP_BYTES, LEAST_FRAME, VLAN_TAG_BYTES
+from ctbench.base.units import format_count, format_rate
+from ctbench.dut.base import CLOSED_S
+from ctbench.dut.kind import NF_CONNTRACK_MAX
+from ctbench.dut.port_config import InterfacePorts, PciPorts
+from ctbench.dut.registry import KINDS, DutConfig, tracks
+from ctbench.dut.topology import Topology
+from ctbench.hosts.connections import machine_of
+from ctbench.hosts.machine import Placement
+from ctbench.measure.campaign import Campaign
+from ctbench.sla.floor import Floor, bits_per_packet
+from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.profiles import PacketProfile, Profile
+from ctbench.traffic.trex.server_config import FLOW_LINGER_S, LARGEST_TABLE
+
+#: A frame of TCP without options, and one of UDP, both without data; bytes with FCS.
+TCP_FRAME, UDP_FRAME = 58, 46
+#: TRex keeps a flow this much longer than its data.
+TREX_LINGER_S = 0.5
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test: what its files say."""
+
+    testbed: TestbedConfig
+    campaign: Campaign
+    topology: Topology
+    profile: Profile
+    floor: Floor
+
+    @property
+    def needed(self) -> float:
+        """The load that keeps the floor, in the profile's unit per second."""
+        return self.floor.gate_load(self.profile, 0.0)
+
+    @property
+    def dut(self) -> DutConfig | None:
+        """The DUT that the topology is for."""
+        return next((config for config in self.testbed.duts if config.type == self.topology.datapath), None)
+
+    @property
+    def tracks(self) -> bool:
+        """Whether the ruleset fills the DUT's connection table."""
+        return tracks(self.topology)
+
+    @property
+    def longest_trial_s(self) -> float:
+        """Length of the longest sustain phase."""
+        if self.campaign.search == "gate":
+            return self.campaign.gate_settings().trial_duration
+        settings = self.campaign.search_for(self.profile)
+        return max(settings.trial_duration, settings.final_duration or 0.0)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A load above which something else decides than how fast the DUT is."""
+
+    #: In the profile's unit per second.
+    rate: float
+    #: One sentence without its full stop.
+    text: str
+    #: Raised when the floor is higher than `impossible`; None: nothing is impossible, only doubtful.
+    error: type[CtbenchError] | None = field(default=None, repr=False)
+    remedy: str = ""
+    #: Where it is higher than `rate`.
+    impossible: float | None = None
+
+
+def check(case: Case, placement: Placement, table: Path = NF_CONNTRACK_MAX) -> list[Bound]:
+    """What bounds the search of a test below the end of its range, the lowest first.
+
+    Raises `ConfigError` where files contradict each other, `MissingResource` where a machine falls short of the floor.
+    `table`: the file with the limit of this machine's connection table.
+    """
+    dut = case.dut
+    if dut is None:
+        return []  # that is the testbed's to say
+    _check_cpus(case.testbed, dut, placement)
+    end = case.campaign.load_range(case.profile).max
+    found = [*_line_rate(case, dut), *_endpoints(case), *_connection_table(case, dut, table), *_trex_flows(case)]
+    for bound in found:
+        if bound.error and case.needed > (bound.impossible or bound.rate):
+            raise bound.error(f"{bound.text}, and the floor is {format_rate(case.needed)}.{bound.remedy}")
+    return sorted((bound for bound in found if bound.rate < end), key=lambda bound: bound.rate)
+
+
+def notes(bounds: Sequence[Bound], measured: float | None) -> list[str]:
+    """The bounds that may have had a say in what was measured: those at most twice as high."""
+    return [f"{bound.text}." for bound in bounds if measured and bound.rate <= 2 * measured]
+
+
+def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) -> None:
+    """Raise `ConfigError` where a CPU that forwards in this topology is the generator's as well."""
+    generator = testbed.generator
+    host = generator.host
+    if testbed.oversubscribe or machine_of(host) != machine_of(dut.host):
+        return
+    key, used = "cpus.generator", placement.generator
+    if generator.type == "trex" and generator.cpus:
+        key, used = "generator.cpus", tuple(generator.cpus)
+    shared = sorted(set(used) & set(placement.pmd))
+    if shared:
+        raise ConfigError(
+            f"{_file(testbed)}: {key}: CPU {_listed(shared)} is the generator's, and {len(placement.pmd)} PMD "
+            f"thread(s) run on CPU {_listed(placement.pmd)}.\n  Expected cpus.pmd to name others than the generator's."
+        )
+
+
+def _line_rate(case: Case, dut: DutConfig) -> Iterator[Bound]:
+    """What the wire carries one way, where the testbed file knows the speed of the cards."""
+    if not isinstance(dut.ports, InterfacePorts | PciPorts) or dut.ports.speed_gbit is None:
+        return
+    speed = dut.ports.speed_gbit
+    rate = speed * 1e9 / 8 / wire_bytes(case.profile)
+    yield Bound(
+        rate,
+        f"{_file(case.testbed)}: links of {speed:g} Gbit/s carry at most {format_count(rate)} {case.profile.kind}/s of "
+        f"profile {case.profile.name}",
+        ConfigError,
+        "\n  Expected a lower floor, or faster cards (ports.speed_gbit).",
+    )
+
+
+def wire_bytes(profile: Profile) -> float:
+    """Bytes on the wire for one connection, or for one packet of the load, in the busier direction; no less."""
+    if isinstance(profile, PacketProfile):
+        frame = bits_per_packet(profile) / 8 + FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
+        return (frame + GAP_BYTES) / (2 if profile.directions == "both" else 1)
+    n, udp = profile.messages, profile.udp_percent / 100
+    acknowledgements = n if profile.ack_before_reply else 0
+    ways = []
+    for empty, payload in ((3, profile.request_bytes), (2 + acknowledgements, profile.reply_bytes)):
+        tcp = empty * _wire(TCP_FRAME) + n * _wire(TCP_FRAME + payload)
+        ways.append((1 - udp) * tcp + udp * n * _wire(UDP_FRAME + payload))
+    return max(ways)
+
+
+def _wire(frame: int) -> int:
+    return max(LEAST_FRAME, frame) + GAP_BYTES
+
+
+def _endpoints(case: Case) -> Iterator[Bound]:
+    """Client addresses and ports come again when all have come once: by then their last connection has to be over,
+    and better forgotten as well."""
+    profile = case.profile
+    if isinstance(profile, PacketProfile):
+        return
+    linger = CLOSED_S
+    rate = profile.client_endpoints / (profile.lifetime_s + linger)
+    yield Bound(
+        rate,
+        f"The {format_count(profile.client_endpoints)} client addresses and ports of profile {profile.name} suffice for"
+        f" {format_rate(rate)}: a connection takes {profile.lifetime_s:g} s and is remembered for {linger:g} s",
+        ConfigError,
+        "\n  Expected more client_ips, or a wider range of client ports.",
+        impossible=profile.client_endpoints / profile.lifetime_s if profile.lifetime_s else float("inf"),
+    )
+
+
+def _connection_table(case: Case, dut: DutConfig, table: Path) -> Iterator[Bound]:
+    """Connections pile up for as long as the table remembers them, or for as long as a trial takes."""
+    known = KINDS[dut.type].table(dut, table)
+    if known is None or not case.tracks:
+        return
+    profile = case.profile
+    if isinstance(profile, PacketProfile):
+        if profile.flows > known.entries:
+            raise MissingResource(
+                f"{known.name} holds {known.entries} entries, and profile {profile.name} has {profile.flows} flows."
+                f"{known.remedy.format(entries=profile.flows)}"
+            )
+        return
+    trial_s, udp = case.longest_trial_s + profile.lifetime_s, profile.udp_percent / 100
+    lingers = ((1 - udp, known.tcp_s), (udp, known.udp_s))
+    stay_s = sum(share * min(profile.lifetime_s + linger, trial_s) for share, linger in lingers)
+    rate = known.entries / stay_s
+    yield Bound(
+        rate,
+        f"{known.name} holds {known.entries} entries, enough for {format_rate(rate)} of profile {profile.name}, which "
+        f"stay in it for {stay_s:.3g} s of a trial in the mean",
+        MissingResource,
+        known.remedy.format(entries=round(case.needed * stay_s * 1.1)),
+    )
+
+
+def _trex_flows(case: Case) -> Iterator[Bound]:
+    """Connections that TRex can have open: what its largest tables hold where the run starts it, what the testbed file
+    says of one that runs already."""
+    generator, profile = case.testbed.generator, case.profile
+    if generator.type != "trex" or isinstance(profile, PacketProfile):
+        return
+    objects = generator.memory.get("dp_flows")
+    if generator.server != "running":
+        held, linger_s = LARGEST_TABLE * 2 // 3 * generator.cores, FLOW_LINGER_S
+        error: type[CtbenchError] = MissingResource
+        what, remedy = f"TRex on {generator.cores} core(s)", " Give it more cores."
+    elif objects:
+        held, linger_s = objects // 2, TREX_LINGER_S  # an object for either end
+        what = f"{_file(case.testbed)}: generator.memory.dp_flows: {objects}"
+        error, remedy = ConfigError, "\n  Expected a TRex that was started with more."
+    else:
+        return
+    rate = held / (profile.lifetime_s + linger_s)
+    text = f"{what} holds {held} open connections, enough for {format_rate(rate)} of profile {profile.name}"
+    yield Bound(rate, text, error, remedy)
+
+
+def _file(settings: TestbedConfig) -> str:
+    return settings.file or f"testbed {settings.name}"
+
+
+def _listed(cpus: Sequence[int]) -> str:
+    return ", ".join(map(str, cpus))

@@ -1,0 +1,106 @@
+"""The YAML model of a testbed: what the DUTs are, what generates the traffic, which CPUs each gets, on which hosts."""
+
+from collections import Counter
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, model_validator
+
+from ctbench.base.identifiers import MOST_CPU
+from ctbench.base.units import quoted
+from ctbench.base.yaml_files import Name, Settings
+from ctbench.dut.registry import DutConfig
+from ctbench.hosts.config import SANDBOX, Hosts
+from ctbench.traffic.config import GeneratorConfig
+
+
+def _check_cpus(cpus: list[int]) -> list[int]:
+    if not cpus or min(cpus) < 0 or max(cpus) > MOST_CPU or len(set(cpus)) < len(cpus):
+        raise ValueError(
+            f"{cpus} is no list of CPUs.\n  Expected each CPU number once, from 0 to {MOST_CPU}, for example [2, 3]."
+        )
+    return cpus
+
+
+CpuList = Annotated[list[int], AfterValidator(_check_cpus)]
+
+
+def _check_duts(duts: list[DutConfig]) -> list[DutConfig]:
+    if not duts:
+        raise ValueError("there is no DUT.\n  Expected at least one.")
+    twice = [kind for kind, count in Counter(dut.type for dut in duts).items() if count > 1]
+    if twice:
+        raise ValueError(f"duplicate type {quoted(twice[0])}.\n  Expected each type of DUT once.")
+    return duts
+
+
+class CpuPlan(Settings):
+    """Who runs where. `auto`: decided from the machine; the record says how."""
+
+    generator: Literal["auto"] | CpuList
+    #: A list: a topology with N PMD threads takes its first N. A mapping: a list for each number of PMD threads.
+    pmd: Literal["auto"] | CpuList | dict[int, CpuList]
+    #: Everything else of the DUT: the main thread, handlers, revalidators.
+    housekeeping: Literal["auto"] | CpuList
+
+    def pmd_for(self, count: int) -> list[int] | None:
+        """CPUs for `count` PMD threads: None leaves the choice to the testbed, an empty list says that
+        this testbed has none for that many."""
+        if self.pmd == "auto":
+            return None
+        if isinstance(self.pmd, dict):
+            return list(self.pmd.get(count, []))
+        return self.pmd[:count] if len(self.pmd) >= count else []
+
+    @model_validator(mode="after")
+    def _counts_match(self) -> Self:
+        for count, cpus in self.pmd.items() if isinstance(self.pmd, dict) else ():
+            if len(cpus) != count:
+                raise ValueError(
+                    f"pmd.{count}: {cpus} are {len(cpus)} CPUs.\n  Expected as many as the key says: {count}."
+                )
+        return self
+
+
+class TestbedConfig(Hosts):
+    """A testbed: a traffic generator and one DUT or several, one of which is joined to it by two links at a time."""
+
+    __test__ = False  # not a pytest class
+
+    name: Name
+    #: One sentence for the report.
+    description: str = ""
+    #: A topology's datapath says which it is for: its `type`.
+    duts: Annotated[list[DutConfig], AfterValidator(_check_duts)]
+    generator: GeneratorConfig
+    cpus: CpuPlan
+    #: Let CPUs be shared, to try a topology out that the machine is too small for. Nothing is measured then.
+    oversubscribe: bool
+
+    @model_validator(mode="after")
+    def _generator_has_its_own_cpus(self) -> Self:
+        pmd, generator = self.cpus.pmd, self.cpus.generator
+        lists = list(pmd.values()) if isinstance(pmd, dict) else [pmd] if isinstance(pmd, list) else []
+        used = {cpu for cpus in lists for cpu in cpus}
+        shared = sorted(used.intersection(generator)) if isinstance(generator, list) else []
+        if shared and not self.oversubscribe:
+            raise ValueError(
+                f"cpus: CPU {', '.join(str(cpu) for cpu in shared)} is given to the generator and to a PMD thread.\n"
+                "  Expected CPUs of their own, or oversubscribe: true, with which nothing is measured."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _hosts_are_known(self) -> Self:
+        for index, dut in enumerate(self.duts):
+            self.check_host(f"duts.{index}.host", dut.host)
+        if self.generator.type == "software":
+            return self
+        self.check_host("generator.host", self.generator.host)
+        beside = self.generator.host == SANDBOX
+        for index, dut in enumerate(self.duts):
+            if (dut.host == SANDBOX) != beside or dut.ports.kind == "memif":
+                raise ValueError(
+                    f"duts.{index}: ports of kind {dut.ports.kind} on host {dut.host} are out of reach of TRex on "
+                    f"host {self.generator.host}.\n  Expected both in the sandbox with veth, or neither."
+                )
+        return self

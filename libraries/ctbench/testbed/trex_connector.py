@@ -1,0 +1,147 @@
+"""How the testbed joins TRex to a DUT: its configuration completed by the DUT's ports, its server, its client."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
+from ctbench.dut.base import Ports
+from ctbench.dut.veth import within_generator
+from ctbench.hosts.base import Host
+from ctbench.hosts.config import LOCAL, SANDBOX, SshConfig
+from ctbench.hosts.connections import HostPool
+from ctbench.hosts.machine import Placement
+from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
+from ctbench.traffic.trex.daemon import DaemonServer
+from ctbench.traffic.trex.generator import TrexServer, TrexTrafficGenerator
+from ctbench.traffic.trex.locate import find_client, python_for
+from ctbench.traffic.trex.server import Endpoint, Outlook, RunningServer, StartedServer
+from ctbench.traffic.trex.worker import TrexWorker
+
+LOOPBACK = "127.0.0.1"
+#: Rings of TRex' packet sockets. By itself it makes them of 256 places of 9 kB, which are full when it pauses for a
+#: few milliseconds: frames that came back are then its own loss. These take 8 MiB of locked memory for two ports, which
+#: is what everybody may lock.
+PLACE_BYTES, PLACES, PAGE_BYTES = 2048, 1024, 4096
+#: Bytes of a place that are not the frame's: headers of packet(7) and their alignment.
+PLACE_OVERHEAD = 128
+
+
+class TrexJoint:
+    """Implements `Joint`. In a sandbox TRex is started beside each DUT, on the veth ends that the DUT made; in a lab
+    it has cards of its own, and stays."""
+
+    def __init__(
+        self, config: TrexGeneratorConfig, ssh: dict[str, SshConfig], hosts: HostPool, log_folder: Path
+    ) -> None:
+        """Nothing is started yet."""
+        self._config = config
+        self._ssh = ssh
+        self._hosts = hosts
+        self._log_folder = log_folder
+        self._generator: TrexTrafficGenerator | None = None
+        self._ports: tuple[TrexPort, TrexPort] | None = None
+        self._servers = 0
+
+    @property
+    def generator(self) -> TrexTrafficGenerator:
+        """See `Joint.generator`."""
+        if self._generator is None:
+            raise TestbedError("TRex is joined to no DUT.")
+        return self._generator
+
+    def join(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+        """See `Joint.join`. TRex is started when the first trial says in which mode."""
+        if self._config.host == SANDBOX:
+            self._join_veth(ports, host, placement, frame_bytes)
+            return
+        client, server = (
+            _complete(self._config.client, ports.client_mac),
+            _complete(self._config.server_port, ports.server_mac),
+        )
+        if self._generator and self._ports == (client, server):
+            return
+        self._leave()
+        self._ports = client, server
+        config = self._config.model_copy(update={"client": client, "server_port": server})
+        self._generator = self._lab_generator(config)
+
+    def part(self) -> None:
+        """See `Joint.part`: in a lab nothing of the DUT is TRex'."""
+        if self._config.host == SANDBOX:
+            self._leave()
+
+    def facts(self) -> dict[str, Any]:
+        """See `Joint.facts`."""
+        return dict(self._generator.snapshot()) if self._generator else {"type": "trex", "wiring": "not connected"}
+
+    def close(self) -> None:
+        """See `Joint.close`."""
+        self._leave()
+
+    def _leave(self) -> None:
+        generator, self._generator = self._generator, None
+        if generator:
+            generator.close()
+
+    def _join_veth(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+        if ports.kind != "interface":
+            raise MissingResource(f"TRex in the sandbox reaches ports of kind veth; the DUT's are {ports.kind}.")
+        self._leave()
+        ends = {
+            "client": (ports.client, CLIENT_MAC, ports.client_mac or SERVER_MAC),
+            "server_port": (ports.server, SERVER_MAC, ports.server_mac or CLIENT_MAC),
+        }
+        complete = {
+            key: TrexPort(interface=_packet_socket(number, name, frame_bytes), mac=mac, dest_mac=dest_mac)
+            for number, (key, (name, mac, dest_mac)) in enumerate(ends.items())
+        }
+        cpus = self._config.cpus or list(placement.generator)
+        config = self._config.model_copy(update={**complete, "cpus": cpus})
+        prefix = within_generator()
+        outlook = Outlook(host, prefix, self._endpoint(LOOPBACK))
+        server = StartedServer(host, config, outlook, self._new_log_folder(), prefix)
+        self._generator = self._new(server, host, host, prefix)
+
+    def _lab_generator(self, config: TrexGeneratorConfig) -> TrexTrafficGenerator:
+        host, here = self._hosts.host(config.host), self._hosts.host(LOCAL)
+        address = self._ssh[config.host].address if config.host in self._ssh else LOOPBACK
+        outlook = Outlook(here, (), self._endpoint(address))
+        server: TrexServer
+        if config.server == "running":
+            server = RunningServer(outlook)
+        elif config.server == "daemon":
+            server = DaemonServer(config, outlook, self._new_log_folder())
+        else:
+            server = StartedServer(host, config, outlook, self._new_log_folder())
+        return self._new(server, host, here, ())
+
+    def _new_log_folder(self) -> Path:
+        """Where the logs of a server go that is not the one before."""
+        self._servers += 1
+        return self._log_folder / str(self._servers)
+
+    def _endpoint(self, address: str) -> Endpoint:
+        return Endpoint(address, self._config.sync_port, self._config.async_port)
+
+    def _new(self, server: TrexServer, home: Host, host: Host, prefix: Sequence[str]) -> TrexTrafficGenerator:
+        """`home`: the host that has TRex; `host` and `prefix`: where its client runs, which can reach the server."""
+        client = find_client(self._config.trex_home, home)
+        log = self._log_folder / "trex-client.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        worker = TrexWorker(host, str(client.folder), prefix, python_for(client), log)
+        return TrexTrafficGenerator(server, worker, self._config.ports)
+
+
+def _packet_socket(number: int, interface: str, frame_bytes: int) -> str:
+    """What TRex calls a veth end. Jumbo frames need the places that it makes by itself."""
+    if frame_bytes > PLACE_BYTES - PLACE_OVERHEAD:
+        return interface
+    ring = f"blocksz={PAGE_BYTES},framesz={PLACE_BYTES},framecnt={PLACES}"
+    return f"--vdev=net_af_packet{number},iface={interface},{ring}"
+
+
+def _complete(port: TrexPort, mac: str) -> TrexPort:
+    """A port of the lab, with the address that its frames go to where the testbed file leaves that to the DUT."""
+    return port if port.dest_mac or port.gateway else port.model_copy(update={"dest_mac": mac})

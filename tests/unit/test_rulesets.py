@@ -1,0 +1,84 @@
+"""The catalogue of rulesets: what is in it, what a user's own file needs, and what is said of a name that is wrong."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.errors import ConfigError
+from ctbench.base.paths import RULESETS
+from ctbench.dut.registry import KINDS, ruleset_of, ruleset_title, tracks
+from ctbench.dut.rulesets import catalogue, find_ruleset
+from ctbench.dut.topology import Topology
+
+pytestmark = pytest.mark.unit
+
+
+def test_every_file_that_ships_is_in_the_catalogue() -> None:
+    shipped = {(entry.family, path.name) for entry in catalogue().values() if (path := entry.file)}
+
+    assert shipped == {(path.parent.name, path.name) for path in RULESETS.glob("*/*") if path.suffix != ".yaml"}
+
+
+def test_a_ruleset_of_ones_own_is_a_file_and_an_entry(tmp_path: Path) -> None:
+    (tmp_path / "nftables").mkdir()
+    (tmp_path / "nftables" / "mine.nft").write_text("table ip ctbench {}")
+    (tmp_path / "nftables" / "mine.yaml").write_text("title: My rules\ntracks: true\ntranslates: source\ntags: [mine]")
+
+    found = find_ruleset(["linux", "nftables"], "nftables-mine", "a router", tmp_path)
+
+    assert (found.title, found.tracks, found.translates, found.tags) == ("My rules", True, "source", ("mine",))
+
+
+def test_a_file_without_an_entry_says_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "ovs").mkdir()
+    (tmp_path / "ovs" / "mine.flows").write_text("actions=normal")
+
+    with pytest.raises(ConfigError, match=r"mine\.flows: is not in the catalogue\.\n  Expected mine\.yaml beside it"):
+        catalogue(tmp_path)
+
+
+def test_an_entry_without_its_file_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(RULESETS, tmp_path / "rulesets")
+    (tmp_path / "rulesets" / "ovs" / "nat.flows").unlink()
+
+    with pytest.raises(ConfigError, match=r"nat\.yaml: describes a ruleset that is not there\.\n  Expected nat\.flows"):
+        catalogue(tmp_path / "rulesets")
+
+
+@pytest.mark.parametrize("name", ["", "stateful", "nftables-notrack", "iptables-../../secret", "nat"])
+def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"is not a ruleset of a router\.\n  Expected one of: forward, iptables-"):
+        find_ruleset(["linux", "iptables", "nftables"], name, "a router")
+
+
+def test_a_name_that_is_nearly_right_is_answered_with_the_right_one() -> None:
+    with pytest.raises(ConfigError, match=r'Did you mean "conntrack"\?'):
+        ruleset_of(Topology(ruleset="contrack"))
+
+
+@pytest.mark.parametrize(
+    ("datapath", "ruleset", "tracked"),
+    [
+        ("ovs-dpdk", "conntrack-normal", True),
+        ("ovs-dpdk", "normal", False),
+        ("ovs-dpdk", "forward", False),
+        ("linux-router", "forward", False),
+        ("linux-router", "iptables-notrack", False),
+        ("linux-router", "nftables-masquerade", True),
+        ("linux-bridge", "forward", False),
+        ("cable", "none", False),
+    ],
+)
+def test_the_catalogue_says_what_is_tracked(datapath: str, ruleset: str, tracked: bool) -> None:
+    assert tracks(Topology(datapath=datapath, ruleset=ruleset)) is tracked
+
+
+def test_every_kind_of_dut_has_a_ruleset() -> None:
+    for kind in KINDS.values():
+        assert any(family in kind.families for family, _ in catalogue())
+
+
+def test_titles_are_for_people_and_an_unknown_name_stays() -> None:
+    assert ruleset_title("nat") == "Connection tracking and SNAT"
+    assert ruleset_title("of-another-version") == "of-another-version"

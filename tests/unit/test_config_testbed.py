@@ -58,7 +58,10 @@ def test_trex_on_this_machine_needs_no_path_in_the_file() -> None:
             ': duts[0].type: "ovs-dpkd" is not known.\n  Expected one of: ovs-dpdk, linux-router, linux-bridge.',
         ),
         ({"duts.0.ovs.prefix": "opt"}, ': duts[0].ovs.prefix: "opt" is no installation of Open vSwitch.\n  Expected'),
-        ({"duts.0.ports.ring_size": 1000}, ": duts[0].ports.ring_size: 1000 is not a size of a ring.\n  Expected a power"),
+        (
+            {"duts.0.ports.ring_size": 1000},
+            ": duts[0].ports.ring_size: 1000 is not a size of a ring.\n  Expected a power",
+        ),
         ({"duts.1.ports.ring_size": 10}, ": duts[1].ports.ring_size: 10 is not a size of a ring.\n  Expected a power"),
         (
             {"duts.0.ports.ringsize": 1024},

@@ -49,7 +49,7 @@ def _changed(model: dict[str, Any], run: int, test: int) -> dict[str, Any]:
 def report(folder: Path) -> tuple[float, float, int, str]:
     """Write the report as a user would: seconds, peak memory in MB, bytes of the largest page, and what was said."""
     begun = time.monotonic()
-    code = "import resource, sys, report\nstatus = report.main(sys.argv[1:])\n" + (
+    code = "import resource, sys\nfrom ctbench.cli import report\nstatus = report.main(sys.argv[1:])\n" + (
         "print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))\n"
         "sys.exit(status)"
     )

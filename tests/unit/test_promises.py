@@ -10,7 +10,10 @@ from robot.running import TestSuiteBuilder
 from ConntrackSLA.check_promises import problems
 from ConntrackSLA.rows import rows
 from ConntrackSLA.tags import tags
+from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT
+from ctbench.cli import sla
+from ctbench.cli.robot import selection
 from ctbench.run.tags import tags_of
 
 pytestmark = pytest.mark.unit
@@ -80,3 +83,15 @@ def test_tests_are_selected_by_tags_that_no_row_writes() -> None:
 
     assert suite.test_count == 10
     assert {test.parent.name for test in suite.all_tests} == {"Conntrack", "SNAT"}
+
+
+def test_a_ruleset_without_its_entry_is_said_and_not_that_no_test_has_the_tag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> None:
+        raise ConfigError("mine.flows: is not in the catalogue.")
+
+    monkeypatch.setattr(selection, "catalogue", refuse)
+
+    assert sla.main(["--dryrun", "--include", "conntrack"]) == 4
+    assert capsys.readouterr().err == "run: mine.flows: is not in the catalogue.\n"

@@ -105,6 +105,6 @@ PciAddress = Annotated[
 #: Empty, or such an address.
 Mac = Annotated[str, _or_empty(_check_mac)]
 Ipv4 = Annotated[str, _or_empty(_check_ipv4)]
-#: A path on whatever host, or one on this machine, which may begin with ~. Empty where there is none.
+#: A path on another host, or one on this machine, which may begin with ~. Empty: no path.
 PathText = Annotated[str, AfterValidator(_check_path)]
 PathHere = Annotated[str, AfterValidator(_check_path_here)]

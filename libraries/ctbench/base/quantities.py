@@ -13,7 +13,7 @@ def within(
 ) -> BeforeValidator:
     """A validator that parses a text and refuses what is outside `least` to `most` (with `below`: not at `most`).
 
-    `what`: what the value is none of, `load`; `why`: the reason for the range, a sentence without its full stop.
+    `what`: what the value is not, `load`; `why`: the reason for the range, a sentence without its full stop.
     """
     lowest, highest = parse(least), parse(most)
 

@@ -1,4 +1,4 @@
-"""Whatever breaks in a run: a sentence for the user, and of what nobody foresaw the traceback for whoever mends it.
+"""Whatever breaks in a run: a sentence for the user, and of what nobody foresaw the traceback for the person who has to fix it.
 
 Nothing may be lost for an error, so some places catch every one. An exception by which somebody ends the run can come
 at any of them (it is raised by the handler of a signal), and has to pass.
@@ -28,7 +28,7 @@ def reraise_stop(error: Exception) -> None:
 
 
 def sentence_of(error: Exception, output: Path) -> str:
-    """What went wrong, in one sentence. Of an error that is none of ours the traceback is added to `LOG` in `output`,
+    """What went wrong, in one sentence. Of an unexpected error the traceback is added to `LOG` in `output`,
     which the sentence names; where it cannot be written, the sentence is all there is."""
     if isinstance(error, CtbenchError):
         return str(error)

@@ -185,7 +185,7 @@ def records_of(folders: Sequence[Path]) -> list[Record]:
 
 
 def _target(name: str, *, force: bool) -> Path:
-    """The file to write; `ConfigError` for a name that is none, or that is taken."""
+    """The file to write; `ConfigError` for an invalid name, or one that is taken."""
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:

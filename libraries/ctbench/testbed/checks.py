@@ -11,7 +11,7 @@ from ctbench.testbed.config import TestbedConfig
 
 def check_machine(testbed: TestbedConfig) -> None:
     """Raise MissingResource with the first thing that this machine lacks of what `testbed` needs of it, in the order in
-    which to mend it. What other hosts lack, they say when they are set up (and `./run doctor` before)."""
+    which to fix it. What other hosts lack, they say when they are set up (and `./run doctor` before)."""
     if testbed.generator.type == "software":
         check_cpu()
     here = [dut for dut in testbed.duts if dut.host == SANDBOX]

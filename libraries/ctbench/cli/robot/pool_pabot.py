@@ -1,7 +1,7 @@
 """pabot in a process of its own, which ends with the process that started it: its number, then pabot's own arguments.
 
 Ctrl-C of a terminal is not for pabot, which would replace what its processes had found by a failure of each test: it is
-started in a session of its own, and `tools/pool.py` ends the processes instead.
+started in a session of its own, and `pool.py` ends the processes instead.
 """
 
 import os

@@ -15,10 +15,10 @@ from robot.running import TestSuite, TestSuiteBuilder
 from robot.utils import find_file
 from robot.utils.argumentparser import ArgFileParser
 
+from ctbench.dut.rulesets import catalogue
+
 #: Variable files that are named by their path; others are modules.
 _BY_PATH = (".py", "/", ".yaml", ".yml", ".json")
-
-
 #: Argument files that one command line may read: one that names itself is read again and again.
 _MOST_ARGUMENT_FILES = 100
 
@@ -49,7 +49,8 @@ def argument_files_replaced(arguments: Sequence[str]) -> list[str]:
 
 def selected_suite(arguments: Sequence[str]) -> TestSuite:
     """What Robot Framework would run. Raises DataError where that is nothing, and for an option or a file that Robot
-    refuses."""
+    refuses; `ConfigError` for a ruleset that the catalogue lacks: no row would have its tags."""
+    catalogue()
     options, sources = RobotFramework().parse_arguments(list(arguments))
     for source in map(Path, sources):
         if source.exists() and not source.is_dir() and not source.suffix:

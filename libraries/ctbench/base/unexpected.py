@@ -1,4 +1,4 @@
-"""Whatever breaks in a run: a sentence for the user, and of what nobody foresaw the traceback for the person who has to fix it.
+"""Whatever breaks in a run: a sentence for the user, and a traceback of an unexpected error for the developer.
 
 Nothing may be lost for an error, so some places catch every one. An exception by which somebody ends the run can come
 at any of them (it is raised by the handler of a signal), and has to pass.

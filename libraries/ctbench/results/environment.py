@@ -1,7 +1,7 @@
 """What a record says of its environment and its campaign: facts of any kind, of which a few are known by name.
 
 Every program may add facts. Those that pages and comparisons use have a type here, and a record in which they have
-another one is none.
+another one is refused.
 """
 
 from collections.abc import Callable

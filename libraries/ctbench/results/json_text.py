@@ -1,4 +1,4 @@
-"""JSON as records have it: written so that every program reads it, and read with a sentence for what is none."""
+"""JSON as records have it: written so that every program reads it, and read with a sentence for anything else."""
 
 import json
 import math

@@ -94,10 +94,10 @@ def cell(
         dice = random.Random(seed)
         truth = draw(dice)
         dut = SimulatedDut(truth, seed=seed, **keys)  # type: ignore[arg-type]
-        landmark = truth / dice.uniform(2, 5) if floored else None
+        floor_load = truth / dice.uniform(2, 5) if floored else None
         near = contestant.hint and truth * dice.uniform(1 - contestant.hint, 1 + contestant.hint)
         end = 1e6 if floored else 100e3
-        found = search(dut, 1e3, end, contestant.settings, hint=near or landmark, landmark=landmark)
+        found = search(dut, 1e3, end, contestant.settings, hint=near or floor_load, floor_load=floor_load)
         duts.append(dut)
         errors.append(found.capacity / truth - 1)
     traffic, trials = (

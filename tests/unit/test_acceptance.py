@@ -360,10 +360,10 @@ def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_not
     record = started.measure(SNAT)
 
     lines = lines_of_trials(started.said)
-    own, beside = len(record.trials), record.trials[0].trial.wall_s
+    own, trial_s = len(record.trials), record.trials[0].trial.wall_s
     ceiling = lines[: -own - 1]
     # Three searches of five trials and more follow each other: the last trial of the first knows of the other two.
-    assert min(left(line) for line in ceiling) > 2 * 5 * beside
+    assert min(left(line) for line in ceiling) > 2 * 5 * trial_s
     assert left(lines[0]) > left(lines[-own]) > 0
     assert left(lines[-1]) == 0
 

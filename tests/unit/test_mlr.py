@@ -195,7 +195,7 @@ def test_a_contradiction_that_the_library_finds_costs_no_trial_that_was_made(mon
 
 @pytest.mark.parametrize(("truth", "held"), [(50_500.0, True), (49_700.0, False)])
 def test_a_floor_is_never_left_between_the_bounds(truth: float, held: bool) -> None:
-    result = search(SimulatedDut(truth), LO, HI, how(relative_width="20%"), landmark=50_000.0)
+    result = search(SimulatedDut(truth), LO, HI, how(relative_width="20%"), floor_load=50_000.0)
     assert (result.capacity >= 50_000) == held
     assert result.upper is not None
     assert not result.capacity < 50_000 < result.upper
@@ -214,10 +214,10 @@ def test_the_console_is_told_each_trial_and_what_is_left() -> None:
     st.sampled_from(["0.5%", "5%", "50%"]), st.integers(0, 9999),
 )  # fmt: skip
 def test_a_narrow_range_and_noise_never_break_it(
-    ratio: float, truth: float, hint: float, landmark: float, width: str, seed: int
+    ratio: float, truth: float, hint: float, floor_load: float, width: str, seed: int
 ) -> None:
     dut = SimulatedDut(truth * LO, noise=0.1, disturbed=0.2, seed=seed)
     wanted = how(relative_width=width, max_iterations=60)
-    result = search(dut, LO, LO * ratio, wanted, hint=hint * LO, landmark=landmark * LO)
+    result = search(dut, LO, LO * ratio, wanted, hint=hint * LO, floor_load=floor_load * LO)
     assert LO <= min(dut.loads) <= max(dut.loads) <= LO * ratio * (1 + 1e-9)
     assert result.capacity == 0 or result.proof is not None

@@ -24,7 +24,7 @@ def test_a_dut_that_falls_off_after_its_first_trial_is_tried_at_the_floor() -> N
         tried.append(load)
         return seen(load=load, duration=duration_s, loss=0.0 if len(tried) == 1 or load < 100e3 else 0.05)
 
-    found = search(trial, 5e3, 1.5e6, SETTINGS, hint=222.7e3, landmark=FLOOR)
+    found = search(trial, 5e3, 1.5e6, SETTINGS, hint=222.7e3, floor_load=FLOOR)
     assert found.capacity == FLOOR
 
 
@@ -37,7 +37,7 @@ def test_one_disturbed_trial_at_the_floor_is_no_reason_to_call_it_missed() -> No
         holds = len(tried) == 1 or (load < 100e3 and not disturbed)
         return seen(load=load, duration=duration_s, loss=0.0 if holds else 0.05)
 
-    found = search(trial, 5e3, 1.5e6, SETTINGS, hint=222.7e3, landmark=FLOOR)
+    found = search(trial, 5e3, 1.5e6, SETTINGS, hint=222.7e3, floor_load=FLOOR)
     assert found.capacity == FLOOR
     assert tried.count(FLOOR) == 2
 
@@ -50,7 +50,7 @@ def test_a_disturbed_trial_below_the_floor_is_no_reason_to_call_it_missed() -> N
         disturbed = 40e3 < load < FLOOR and sum(40e3 < each < FLOOR for each in tried) == 1
         return seen(load=load, duration=duration_s, loss=0.05 if disturbed or load > 60e3 else 0.0)
 
-    found = search(trial, 5e3, 1.5e6, SETTINGS, hint=38e3, landmark=FLOOR)
+    found = search(trial, 5e3, 1.5e6, SETTINGS, hint=38e3, floor_load=FLOOR)
     assert FLOOR <= found.capacity <= 60e3
 
 
@@ -58,12 +58,12 @@ def test_a_disturbed_trial_below_the_floor_is_no_reason_to_call_it_missed() -> N
 @given(st.floats(min_value=LO * 1.5, max_value=HI / 1.5), st.floats(min_value=0.95, max_value=0.999))
 def test_a_floor_just_below_the_capacity_is_never_left_between_the_bounds(truth: float, share: float) -> None:
     floor = truth * share
-    result = search(SimulatedDut(truth), LO, HI, how(relative_width="20%"), landmark=floor)
+    result = search(SimulatedDut(truth), LO, HI, how(relative_width="20%"), floor_load=floor)
     assert result.capacity >= floor
 
 
 def test_a_floor_above_the_capacity_is_not_reached_by_being_tried() -> None:
-    result = search(SimulatedDut(50_000.0), LO, HI, how(relative_width="20%"), landmark=55_000.0)
+    result = search(SimulatedDut(50_000.0), LO, HI, how(relative_width="20%"), floor_load=55_000.0)
     assert result.capacity <= 50_000 * 1.0003
     assert result.upper is not None
     assert result.upper <= 55_000
@@ -71,7 +71,7 @@ def test_a_floor_above_the_capacity_is_not_reached_by_being_tried() -> None:
 
 def test_the_published_procedure_takes_no_notice_of_the_floor() -> None:
     dut = SimulatedDut(50_000.0)
-    search(dut, LO, HI, PUBLISHED, landmark=49_999.0)
+    search(dut, LO, HI, PUBLISHED, floor_load=49_999.0)
     assert 49_999.0 not in dut.loads
 
 
@@ -85,22 +85,22 @@ def test_a_floor_that_one_disturbed_trial_failed_gets_a_second_chance() -> None:
             disturbed.append(load)
         return seen(load=load, duration=duration, loss=0.5 if load > truth or first else 0.0)
 
-    result = search(once, LO, HI, how(recheck=False), hint=floor, landmark=floor)
+    result = search(once, LO, HI, how(recheck=False), hint=floor, floor_load=floor)
     assert disturbed
     assert truth / (1 + WIDTH) <= result.capacity <= truth
 
 
 def test_a_floor_that_fails_twice_is_missed() -> None:
     dut = SimulatedDut(39_000.0)
-    result = search(dut, LO, HI, how(recheck=False), hint=40_000.0, landmark=40_000.0)
+    result = search(dut, LO, HI, how(recheck=False), hint=40_000.0, floor_load=40_000.0)
     assert dut.loads.count(40_000.0) == 2
     assert result.capacity < 40_000
 
 
 def test_a_search_that_begins_at_the_floor_leaves_it_in_large_steps() -> None:
     dut = SimulatedDut(200_000)
-    search(dut, LO, HI, how(), hint=100_000, landmark=100_000)
+    search(dut, LO, HI, how(), hint=100_000, floor_load=100_000)
     assert dut.loads[:3] == [100_000, 150_000, 337_500]
     near = SimulatedDut(200_000)
-    search(near, LO, HI, how(), hint=100_000, landmark=50_000)
+    search(near, LO, HI, how(), hint=100_000, floor_load=50_000)
     assert near.loads[1] == pytest.approx(110_000)

@@ -193,8 +193,8 @@ def planned_s(offered: Profile, *, ceiling: bool, hinted: bool) -> float:
     # A hint that is right within the width needs one load that holds and one that does not, a rough one a few more.
     trials = 3 if hinted else planned_trials(where.min, where.max, settings)
     trials += settings.recheck
-    beside = 0.6 + 2 * (offered.lifetime_s if isinstance(offered, ConnectionProfile) else 0)
-    return trials * (settings.trial_duration + beside) + (settings.final_duration or 0) + beside
+    overhead_s = 0.6 + 2 * (offered.lifetime_s if isinstance(offered, ConnectionProfile) else 0)
+    return trials * (settings.trial_duration + overhead_s) + (settings.final_duration or 0) + overhead_s
 
 
 def test_the_quick_campaign_is_planned_for_less_than_twelve_minutes_on_two_cpus() -> None:

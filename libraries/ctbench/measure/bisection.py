@@ -13,9 +13,9 @@ from ctbench.measure.campaign import Bisection
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
 from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, broken_trial
 
-#: The first step away from a hint, as a factor: a narrow width is no reason to creep. From the landmark it is a large
-#: one, because a floor is a promise and not a guess of the capacity.
-STRIDE, STRIDE_FROM_LANDMARK = 1.1, 1.5
+#: The first step away from a hint, as a factor: a narrow width is no reason to creep. From the floor's load it is a
+#: large one, because a floor is a promise and not a guess of the capacity.
+STRIDE, STRIDE_FROM_FLOOR_LOAD = 1.1, 1.5
 #: Of what a DUT forwarded of too many packets: what it probably forwards without a loss.
 JUST_BELOW = 0.985
 #: Trials that a search from a hint makes, in the mean, until one holds and one does not.
@@ -52,19 +52,19 @@ class BisectionSearch:
         self.note = ""
         self.hinted = False
 
-    def run(self, hint: float | None, landmark: float | None) -> SearchResult:
+    def run(self, hint: float | None, floor_load: float | None) -> SearchResult:
         """Search; see `ctbench.measure.search.search` for the arguments."""
         self.hinted = hint is not None
         try:
             if self.settings.start == "max":
                 self._try(self.hi, "search")
             if hint is not None and self.settings.relative_width is not None and self.lo < hint < self.hi:
-                self._bracket(hint, STRIDE_FROM_LANDMARK if hint == landmark else STRIDE)
+                self._bracket(hint, STRIDE_FROM_FLOOR_LOAD if hint == floor_load else STRIDE)
             self._narrow()
-            if landmark is not None:
-                self._settle(landmark)
+            if floor_load is not None:
+                self._settle(floor_load)
             self._recheck()
-            self._confirm(landmark)
+            self._confirm(floor_load)
         except SearchFault as fault:
             return broken_off(self._proof(), self._upper(), self.steps, str(fault))
         upper = self._upper()
@@ -156,18 +156,18 @@ class BisectionSearch:
                 return step
         return math.sqrt(lower * upper) if self.settings.middle == "geometric" else (lower + upper) / 2
 
-    def _settle(self, landmark: float) -> None:
-        """Try the landmark, twice if need be, where no load as high held: neither a width nor one disturbed trial is a
-        reason to call a floor missed."""
-        if self.settings.relative_width is None or not self.lo < landmark < self.hi:
+    def _settle(self, floor_load: float) -> None:
+        """Try the floor's load, twice if need be, where no load as high held: neither a width nor one disturbed trial
+        is a reason to call a floor missed."""
+        if self.settings.relative_width is None or not self.lo < floor_load < self.hi:
             return
-        for _ in range(1 if landmark in self.failed else 2):
-            if (self._lower() or 0.0) >= landmark:
+        for _ in range(1 if floor_load in self.failed else 2):
+            if (self._lower() or 0.0) >= floor_load:
                 return
-            if self._try(landmark, "recheck" if landmark in self.failed else "search"):
+            if self._try(floor_load, "recheck" if floor_load in self.failed else "search"):
                 # A disturbance makes a good trial bad, never a bad one good: what failed below was disturbed.
-                self.failed = {load: seen for load, seen in self.failed.items() if load > landmark}
-                self._climb(landmark)
+                self.failed = {load: seen for load, seen in self.failed.items() if load > floor_load}
+                self._climb(floor_load)
                 return
 
     def _climb(self, load: float) -> None:
@@ -186,9 +186,9 @@ class BisectionSearch:
                 return
             self._climb(upper)
 
-    def _confirm(self, landmark: float | None) -> None:
+    def _confirm(self, floor_load: float | None) -> None:
         """Hold the result once more, for longer; once again if that fails, then a width lower each time. Where nothing
-        is left that held, the landmark at last: it is not missed before it was tried."""
+        is left that held, the floor's load at last: it is not missed before it was tried."""
         if self.settings.final_duration is None:
             return
         load = self._lower() or self.lo
@@ -202,10 +202,10 @@ class BisectionSearch:
             if self._try(load, "final"):
                 self.confirmed = load
                 return
-        untried = landmark is not None and self.lo < landmark < load and not self._lower()
+        untried = floor_load is not None and self.lo < floor_load < load and not self._lower()
         # Twice, as in `_settle`.
-        if landmark is not None and untried and (self._try(landmark, "final") or self._try(landmark, "final")):
-            self.confirmed = landmark
+        if floor_load is not None and untried and (self._try(floor_load, "final") or self._try(floor_load, "final")):
+            self.confirmed = floor_load
             return
         if self._lower():
             self.note = " (this load held in the search, no longer trial confirmed it)"
@@ -231,14 +231,14 @@ class BisectionSearch:
 
     def _left_s(self, phase: Phase) -> float:
         """Seconds until the result, if all goes well: trials to come, each as costly beside its traffic as so far."""
-        beside = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
-        beside = max(0.0, beside / len(self.steps))
+        overhead_s = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
+        overhead_s = max(0.0, overhead_s / len(self.steps))
         searches = 0 if phase == "final" or self._near_enough() else planned_trials(*self._bounds(), self.settings)
         if searches and self.hinted and not (self.held and self.failed):
             searches += TRIALS_TO_BRACKET
         searches = max(0, min(searches, self.iterations_left))
         rechecks = 1 if self.settings.recheck and phase == "search" else 0
-        left = (searches + rechecks) * (self.settings.trial_duration + beside)
+        left = (searches + rechecks) * (self.settings.trial_duration + overhead_s)
         if self.settings.final_duration is not None and not (phase == "final" and self.steps[-1].observation.good):
-            left += self.settings.final_duration + beside
+            left += self.settings.final_duration + overhead_s
         return left

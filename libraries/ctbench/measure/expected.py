@@ -17,9 +17,9 @@ class Expected:
     trials: float
     traffic_s: float
 
-    def seconds(self, beside_s: float) -> float:
-        """With what a trial takes beside its traffic: ramps, the flush, the DUT's health."""
-        return self.traffic_s + self.trials * beside_s
+    def seconds(self, overhead_s: float) -> float:
+        """With what a trial takes besides its traffic: ramps, the flush, the DUT's health."""
+        return self.traffic_s + self.trials * overhead_s
 
 
 def expected(settings: Bisection | Mlr | GateSettings, span: LoadRange) -> Expected:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
 from ctbench.base.errors import TestbedError
-from ctbench.measure.bisection import JUST_BELOW, STRIDE, STRIDE_FROM_LANDMARK
+from ctbench.measure.bisection import JUST_BELOW, STRIDE, STRIDE_FROM_FLOOR_LOAD
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
 from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, broken_trial
@@ -51,12 +51,12 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         self.crashed = False
         self.note = ""
 
-    def run(self, hint: float | None, landmark: float | None) -> SearchResult:
+    def run(self, hint: float | None, floor_load: float | None) -> SearchResult:
         """Search; see `ctbench.measure.search.search` for the arguments."""
         try:
-            bounds = self._search(hint, landmark)
-            if landmark is not None:
-                bounds = self._settle(landmark, *bounds)
+            bounds = self._search(hint, floor_load)
+            if floor_load is not None:
+                bounds = self._settle(floor_load, *bounds)
         except SearchFault as fault:
             lower, upper = self._known_bounds()
             return broken_off(self._seen(lower, good=True), upper, self.steps, str(fault))
@@ -71,10 +71,10 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
 
     # What the library is asked.
 
-    def _search(self, hint: float | None, landmark: float | None) -> Bounds:
+    def _search(self, hint: float | None, floor_load: float | None) -> Bounds:
         """The bounds that the library finds, once more where there is more above them: a search that a disturbed trial
         sent astray ends far too low, and a short trial a little above its result shows it."""
-        lower, upper = self._search_once(hint, STRIDE_FROM_LANDMARK if hint == landmark else STRIDE)
+        lower, upper = self._search_once(hint, STRIDE_FROM_FLOOR_LOAD if hint == floor_load else STRIDE)
         for _ in range(_MAX_RESTARTS):
             above = self.top if upper is None else upper * (1 + self.settings.relative_width) ** _WIDTHS_ABOVE
             if above >= self.hi or (upper and not self._try(above, self.settings.trial_duration).good):
@@ -171,13 +171,13 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
             raise SearchFault(broken_trial(step.number, load, seen.fault))
         return seen
 
-    def _settle(self, landmark: float, lower: float | None, upper: float | None) -> Bounds:
-        """Try the landmark if it is between the bounds, and once more if it fails: neither a width nor one disturbed
-        trial is a reason to call a floor missed."""
-        if (lower or self.lo) < landmark < (upper or self.hi):
+    def _settle(self, floor_load: float, lower: float | None, upper: float | None) -> Bounds:
+        """Try the floor's load if it is between the bounds, and once more if it fails: neither a width nor one
+        disturbed trial is a reason to call a floor missed."""
+        if (lower or self.lo) < floor_load < (upper or self.hi):
             long = self.settings.final_duration
-            held = self._try(landmark, long).good or self._try(landmark, long).good
-            return (landmark, upper) if held else (lower, landmark)
+            held = self._try(floor_load, long).good or self._try(floor_load, long).good
+            return (floor_load, upper) if held else (lower, floor_load)
         return lower, upper
 
     # Results.
@@ -197,13 +197,15 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
 
     def _left_s(self) -> float:
         """Seconds until the result, if all goes well: halvings to come, then long trials at either bound."""
-        beside = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
-        beside = max(0.0, beside / len(self.steps))
+        overhead_s = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
+        overhead_s = max(0.0, overhead_s / len(self.steps))
         lower, upper = self._known_bounds()
         halvings = planned_halvings(lower or self.lo, upper or self.hi, self.settings)
         made = sum(step.phase != "search" for step in self.steps)
         long = max(1, (3 if self.settings.recheck else 2) - made)
-        return halvings * (self.settings.trial_duration + beside) + long * (self.settings.final_duration + beside)
+        return halvings * (self.settings.trial_duration + overhead_s) + long * (
+            self.settings.final_duration + overhead_s
+        )
 
 
 def planned_halvings(lo: float, hi: float, settings: Mlr) -> float:

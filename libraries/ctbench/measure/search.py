@@ -17,15 +17,16 @@ def search(
     on_trial: OnTrial = nobody,
     *,
     hint: float | None = None,
-    landmark: float | None = None,
+    floor_load: float | None = None,
 ) -> SearchResult:
     """Search the capacity from `lo` to `hi`, in the profile's unit per second.
 
     With a `hint` (the capacity of a like topology) it begins there and widens its steps until the capacity
     is between two trials; a wrong hint costs trials, never truth. It needs a relative width.
-    A `landmark` (the floor) is never left between the bounds: whether it holds is tried, whatever the width.
+    `floor_load`, the load that the floor promises, is never left between the bounds: whether it holds is tried,
+    whatever the width.
     A fatal problem of the DUT or a `TestbedError` of a trial ends the search with `limited_by="fault"`.
     """
     if isinstance(settings, Mlr):
-        return MlrSearch(trial_fn, lo, hi, settings, on_trial).run(hint, landmark)
-    return BisectionSearch(trial_fn, lo, hi, settings, on_trial).run(hint, landmark)
+        return MlrSearch(trial_fn, lo, hi, settings, on_trial).run(hint, floor_load)
+    return BisectionSearch(trial_fn, lo, hi, settings, on_trial).run(hint, floor_load)

@@ -162,7 +162,7 @@ class AcceptanceRun:
 
         def once(last: float | None) -> SearchResult:
             self._to_come.pop()
-            return search(runner, span.min, span.max, how, on_trial, hint=last or hint, landmark=floor_load)
+            return search(runner, span.min, span.max, how, on_trial, hint=last or hint, floor_load=floor_load)
 
         return repeat(times, once)
 
@@ -285,8 +285,8 @@ class AcceptanceRun:
     def _tell(self, step: Step) -> None:
         made = step.as_record()
         self._trials.append(made)
-        beside = max(0.0, made.trial.wall_s - made.trial.duration_s)
-        left = step.left_s + sum(each.seconds(beside) for each in self._to_come)
+        overhead_s = max(0.0, made.trial.wall_s - made.trial.duration_s)
+        left = step.left_s + sum(each.seconds(overhead_s) for each in self._to_come)
         self._say(console.trial_line(step.number, made, left))
 
     def _version(self) -> str:

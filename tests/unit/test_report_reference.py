@@ -39,35 +39,35 @@ def test_the_published_figures_are_those_that_the_sla_shows_beside_its_floors() 
     floors = load("sla", "local", Floors)
     compared = 0
     for figure in read_published(OVS_3):
-        beside = floors.floors[figure.key][figure.profile].reference
-        assert beside is not None
-        assert (beside.cps, beside.pps) == (figure.measured.rate, figure.measured.pps), figure.label
+        published = floors.floors[figure.key][figure.profile].reference
+        assert compared is not None
+        assert (published.cps, published.pps) == (figure.measured.rate, figure.measured.pps), figure.label
         compared += 1
     assert compared == 16
 
 
 def test_a_row_is_set_beside_the_published_figure_as_other_hardware() -> None:
     record = made_up_record()
-    beside = against(record, read_references([OVS_3]).find(record))
-    assert beside is not None and beside.other_hardware
-    assert (beside.theirs, round(beside.difference_pct)) == (48_200, 690)
+    compared = against(record, read_references([OVS_3]).find(record))
+    assert compared is not None and compared.other_hardware
+    assert (compared.theirs, round(compared.difference_pct)) == (48_200, 690)
 
 
 def test_without_a_reference_the_figure_beside_the_floor_serves() -> None:
     floor = made_up_floor().as_record().model_copy(update={"reference": Reference(cps=100_000, source="the article")})
     record = made_up_record(floors=floor)
-    beside = against(record, NONE.find(record))
-    assert beside is not None and beside.other_hardware
-    assert beside.difference_pct == pytest.approx(281.0)
+    compared = against(record, NONE.find(record))
+    assert compared is not None and compared.other_hardware
+    assert compared.difference_pct == pytest.approx(281.0)
     assert against(made_up_record(), NONE.find(made_up_record())) is None
 
 
 def test_shortened_connections_are_compared_by_their_packets() -> None:
     short = ConnectionProfile(name="long-lived-short", derived_from="long-lived", udp_percent=1)
     record = made_up_record(found(14_600.0), profile=short)
-    beside = against(record, read_references([OVS_3]).find(record))
-    assert beside is not None and record.measured is not None
-    assert (beside.unit, beside.theirs, beside.ours) == ("packets", 1_800_000, record.measured.pps)
+    compared = against(record, read_references([OVS_3]).find(record))
+    assert compared is not None and record.measured is not None
+    assert (compared.unit, compared.theirs, compared.ours) == ("packets", 1_800_000, record.measured.pps)
 
 
 def test_another_run_of_the_same_machine_is_not_called_other_hardware(tmp_path: Path) -> None:
@@ -79,9 +79,9 @@ def test_another_run_of_the_same_machine_is_not_called_other_hardware(tmp_path: 
     references = read_references([tmp_path / "old"])
     for name, other in (("new", False), ("elsewhere", True)):
         record = read_material([tmp_path / name]).newest[0].record
-        beside = against(record, references.find(record))
-        assert beside is not None
-        assert (round(beside.difference_pct, 6), beside.other_hardware) == (10.0, other)
+        compared = against(record, references.find(record))
+        assert compared is not None
+        assert (round(compared.difference_pct, 6), compared.other_hardware) == (10.0, other)
 
 
 def test_the_published_tables_have_a_line_of_this_run_and_the_articles_difference(tmp_path: Path) -> None:

@@ -107,10 +107,10 @@ def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> li
     others = len(trials) - len(own)
     which = f" ({others} for ceilings and comparisons)" if others else " of the tests" if made is None else ""
     traffic, ramps = sum(trial.duration_s for trial in trials), sum(trial.ramp_up_s for trial in trials)
-    beside = sum(trial.wall_s for trial in trials) - traffic - ramps
-    each = f"{beside / len(trials):.2f} s a trial"
+    overhead = sum(trial.wall_s for trial in trials) - traffic - ramps
+    each = f"{overhead / len(trials):.2f} s a trial"
     whole = f"the tests took {sum(record.wall_s for record in records):.0f} s"
-    line = f"{len(trials)} trials{which}: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up, {beside:.0f} s beside"
+    line = f"{len(trials)} trials{which}: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up, {overhead:.0f} s beside"
     return [_indented(f"{line} ({each}); {whole}", 0)]
 
 

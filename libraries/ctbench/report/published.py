@@ -93,7 +93,7 @@ def _own_row(each: Stored, last: Published, output: Path) -> PublishedRow:
     assert found is not None
     theirs = last.measured
     cps = theirs.rate if theirs.unit == "connections" else None
-    beside = against(record, Figure(last.label, last.profile, cps, theirs.pps))
+    compared = against(record, Figure(last.label, last.profile, cps, theirs.pps))
     short = "" if record.profile.name == last.profile else f", {record.profile.name}"
     doubt = ", not measured" if record.verdict == "not measured" else ""
     return PublishedRow(
@@ -102,7 +102,9 @@ def _own_row(each: Stored, last: Published, output: Path) -> PublishedRow:
         active=format_count(found.active_connections),
         throughput=format_bits(found.bps),
         pps=f"{format_count(found.pps)} pps",
-        difference=f"{labels.margin(beside.difference_pct)}{' (packets)' if short else ''}" if beside else labels.DASH,
+        difference=f"{labels.margin(compared.difference_pct)}{' (packets)' if short else ''}"
+        if compared
+        else labels.DASH,
         ours=True,
         record=Link("record", href(each.path, output)),
     )

@@ -74,13 +74,13 @@ def searches(newest: Sequence[Stored], rows: Sequence[Row]) -> tuple[Search, ...
 
 def _row(anchor: str, each: Stored, output: Path, references: References, several: bool, start: str) -> Row:
     record = each.record
-    beside = against(record, references.find(record))
+    compared = against(record, references.find(record))
     spread, spread_of = labels.spread_of(record)
     what = ""
-    if beside:
-        where = "other hardware" if beside.other_hardware else "same CPU model"
-        theirs = labels.rate(beside.theirs, "connections" if beside.unit == "connections" else "packets")
-        what = f"{theirs}, {beside.figure.label}; {where}"
+    if compared:
+        where = "other hardware" if compared.other_hardware else "same CPU model"
+        theirs = labels.rate(compared.theirs, "connections" if compared.unit == "connections" else "packets")
+        what = f"{theirs}, {compared.figure.label}; {where}"
     return Row(
         anchor=anchor,
         test=enough.name(record.test),
@@ -95,7 +95,7 @@ def _row(anchor: str, each: Stored, output: Path, references: References, severa
         margin_pct=record.margin_pct,
         spread=spread,
         spread_of=spread_of,
-        against=labels.margin(beside.difference_pct) if beside else labels.DASH,
+        against=labels.margin(compared.difference_pct) if compared else labels.DASH,
         against_what=what,
         reason=_reason(record),
         record=Link("record", href(each.path, output), enough.name(suite_name(record.suite, start))),

@@ -58,7 +58,7 @@ def results_csv(newest: Sequence[Stored], output: Path, references: References) 
 def figures(each: Stored, output: Path, references: References) -> dict[str, Any]:
     """Everything that a row of the page shows, as numbers; None where there is none."""
     record, found = each.record, each.record.measured
-    beside = against(record, references.find(record))
+    compared = against(record, references.find(record))
     times = found.setup_time_us if found else None
     latency = found.latency_us if found else None
     return {
@@ -83,10 +83,10 @@ def figures(each: Stored, output: Path, references: References) -> dict[str, Any
         "loss_ratio": found.loss_ratio if found else None,
         "setup_p99_us": times.p99 if times else None,
         "latency_p99_us": latency.p99 if latency else None,
-        "reference": beside.figure.label if beside else None,
-        "reference_rate": beside.theirs if beside else None,
-        "reference_difference_pct": beside.difference_pct if beside else None,
-        "reference_other_hardware": beside.other_hardware if beside else None,
+        "reference": compared.figure.label if compared else None,
+        "reference_rate": compared.theirs if compared else None,
+        "reference_difference_pct": compared.difference_pct if compared else None,
+        "reference_other_hardware": compared.other_hardware if compared else None,
         "reason": record.verdict_reason,
         "started": record.started.isoformat(),
         "run_id": record.run_id,

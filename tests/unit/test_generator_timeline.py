@@ -1,4 +1,4 @@
-"""What the software generator notes of a trial's course: connections open, completed, and their set-up time."""
+"""What the software generator notes over the time of a trial: connections open, completed, and their set-up time."""
 
 import time
 from unittest.mock import patch

@@ -135,9 +135,9 @@ def place(machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, oversubsc
             f"this machine has {len(usable)} usable."
         )
     generator = usable[:generator_cpus]
-    beside = {cpu for core in machine.cores if set(core) & set(generator) for cpu in core}
+    siblings = {cpu for core in machine.cores if set(core) & set(generator) for cpu in core}
     second = {cpu for core in machine.cores for cpu in core[1:]}
-    others = sorted(usable[generator_cpus:], key=lambda cpu: (cpu in beside, cpu in second, cpu))
+    others = sorted(usable[generator_cpus:], key=lambda cpu: (cpu in siblings, cpu in second, cpu))
     pmd, left = others[:pmd_cpus], others[pmd_cpus:]
     return Placement(generator, tuple(sorted(pmd)), tuple(left[-1:]) or generator[:1])
 

@@ -96,9 +96,9 @@ class TestbedConfig(Hosts):
         if self.generator.type == "software":
             return self
         self.check_host("generator.host", self.generator.host)
-        beside = self.generator.host == SANDBOX
+        sandboxed = self.generator.host == SANDBOX
         for index, dut in enumerate(self.duts):
-            if (dut.host == SANDBOX) != beside or dut.ports.kind == "memif":
+            if (dut.host == SANDBOX) != sandboxed or dut.ports.kind == "memif":
                 raise ValueError(
                     f"duts.{index}: ports of kind {dut.ports.kind} on host {dut.host} are out of reach of TRex on "
                     f"host {self.generator.host}.\n  Expected both in the sandbox with veth, or neither."

@@ -69,12 +69,12 @@ class Testbed:
         """Who runs where on the DUT's machine: what the testbed file says, else what suits the machine.
         `MissingResource` when short."""
         host = self._generator_host if topology.datapath == CABLE.datapath else self._config_of(topology.datapath).host
-        beside = machine_of(host) == machine_of(self._generator_host)
+        same_machine = machine_of(host) == machine_of(self._generator_host)
         return plan_cpus(
             self.config.cpus,
             self._hosts.machine(host),
             topology.cpus,
-            generator_cpus=self.config.generator.cpus_needed if beside else 0,
+            generator_cpus=self.config.generator.cpus_needed if same_machine else 0,
             shared=self.config.oversubscribe,
         )
 

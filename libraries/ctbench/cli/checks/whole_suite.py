@@ -81,11 +81,11 @@ def main(options: Sequence[str]) -> int:
 def run_tests(lanes: Lanes, user: OrdinaryUser | None) -> None:
     """All tests once, and as root those that are root's as well."""
     who = "as an ordinary user, " if user else ""
-    beside = ["--lane=beside"]
+    options = ["--lane=beside"]
     cpus = len(os.sched_getaffinity(0))
     if cpus > 1 and not INTERACTIVE & set(lanes.options):
-        beside += ["-n", str(cpus)]
-    lanes.run(f"{who}tests that run beside others", user, *beside)
+        options += ["-n", str(cpus)]
+    lanes.run(f"{who}tests that run beside others", user, *options)
     if not lanes.stop:
         lanes.run(f"{who}tests that run alone", user, "--lane=alone")
     if user and not lanes.stop and (names := lanes.outcomes.for_root()):

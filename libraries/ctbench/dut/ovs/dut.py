@@ -315,8 +315,8 @@ class OvsDpdkDut:
         if placement is None or placement.oversubscribed:  # then nothing is measured anyway
             return []
         times = read_thread_times(self._host, start.process.pid)
-        beside = set(placement.housekeeping) == set(placement.generator)
-        return sharing_problems(start.times, times, time.monotonic() - start.at_s, with_generator=beside)
+        shares = set(placement.housekeeping) == set(placement.generator)
+        return sharing_problems(start.times, times, time.monotonic() - start.at_s, with_generator=shares)
 
     def _running(self) -> ProcessIdentity:
         process = self._instance.vswitchd()

@@ -100,7 +100,7 @@ def _trial(
         # Some were set up after the last point.
         slowest = max([int(counts[lay.SETUP_MAX]), *points[:, timeline.SETUP_MAX].tolist()])
         setup = SetupTime(p50=p50, p90=p90, p99=p99, max=histogram.microseconds(slowest, hertz))
-    course = timeline.read(points, int(marks[0][lay.ALL_COMPLETED]), hertz)
+    samples = timeline.read(points, int(marks[0][lay.ALL_COMPLETED]), hertz)
     limited = limited_by(pace, "connections")
     if counts[lay.NO_RECORD]:
         limited = (
@@ -135,10 +135,10 @@ def _trial(
         active_mean=float(s[lay.ACTIVE_SUM] / s[lay.ACTIVE_SAMPLES]) if s[lay.ACTIVE_SAMPLES] else 0.0,
         active_max=int(s[lay.ACTIVE_MAX]),
         timeline_step_s=timing.timeline_step_s,
-        timeline_active=course.active,
-        timeline_completed=course.completed,
-        timeline_setup_mean_us=course.setup_mean_us,
-        timeline_setup_max_us=course.setup_max_us,
+        timeline_active=samples.active,
+        timeline_completed=samples.completed,
+        timeline_setup_mean_us=samples.setup_mean_us,
+        timeline_setup_max_us=samples.setup_max_us,
         setup_time_us=setup,
         link=wiring.work(
             int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), timing.sustain_s, hertz

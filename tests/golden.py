@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ctbench.report.compose import compose
 from ctbench.report.reference import read_references
-from ctbench.report.runs import read_material
+from ctbench.report.runs import read_runs
 from ctbench.report.write import documents
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,8 +17,8 @@ REFERENCES = [ROOT / "results" / "reference" / name for name in ("ovs-3.0.0", "o
 
 def render() -> dict[str, str]:
     """Text of each file of the report by its name."""
-    material, references = read_material([GOLDEN]), read_references(REFERENCES)
-    return documents(material, compose(material, GOLDEN, references), GOLDEN, references)
+    runs, references = read_runs([GOLDEN]), read_references(REFERENCES)
+    return documents(runs, compose(runs, GOLDEN, references), GOLDEN, references)
 
 
 if __name__ == "__main__":

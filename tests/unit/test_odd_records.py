@@ -13,7 +13,7 @@ import pytest
 from ctbench.cli import calibrate, report
 from ctbench.compare.judge import compare
 from ctbench.compare.side import read_runs
-from ctbench.report.runs import Material
+from ctbench.report.runs import RunSet
 from ctbench.results import store
 from ctbench.results.record import RecordError, from_json
 from ctbench.results.store import write
@@ -202,13 +202,13 @@ def test_a_record_that_passes_and_cannot_be_shown_is_named_and_the_others_are_sh
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = _run(tmp_path)
-    of = Material.by_test
+    of = RunSet.by_test
 
-    def stumble(material: Material) -> Any:
-        assert all(each.record.test != "Another" for each in material.stored), "a mistake of ours"
-        return of(material)
+    def stumble(runs: RunSet) -> Any:
+        assert all(each.record.test != "Another" for each in runs.stored), "a mistake of ours"
+        return of(runs)
 
-    monkeypatch.setattr(Material, "by_test", stumble)
+    monkeypatch.setattr(RunSet, "by_test", stumble)
     page = _page_of(run)
     assert "cannot be shown (AssertionError: a mistake of ours" in page
     assert "The SLA that was measured is met." in page
@@ -217,13 +217,13 @@ def test_a_record_that_passes_and_cannot_be_shown_is_named_and_the_others_are_sh
 def test_a_mistake_that_no_record_causes_is_not_blamed_on_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
-    def break_once(_material: Material) -> Any:
+    def break_once(_runs: RunSet) -> Any:
         calls.append(1)
         raise ZeroDivisionError
 
     run = _run(tmp_path)
-    first = Material.by_test
-    monkeypatch.setattr(Material, "by_test", lambda material: first(material) if calls else break_once(material))
+    first = RunSet.by_test
+    monkeypatch.setattr(RunSet, "by_test", lambda runs: first(runs) if calls else break_once(runs))
     with pytest.raises(ZeroDivisionError):
         report.main([str(run)])
 

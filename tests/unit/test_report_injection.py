@@ -20,7 +20,7 @@ from ctbench.compare.page import comparison_html
 from ctbench.compare.side import Runs
 from ctbench.report import console, enough
 from ctbench.report.compose import compose
-from ctbench.report.runs import Material
+from ctbench.report.runs import RunSet
 from ctbench.report.write import documents
 from ctbench.results.record import Record
 from ctbench.results.store import Broken, Stored
@@ -74,17 +74,17 @@ def _record(text: str) -> Record:
     return made.model_copy(update={"environment": facts, "floors": floors, "topology": topology, "campaign": campaign})
 
 
-def _material(text: str) -> Material:
+def _runs(text: str) -> RunSet:
     record = _record(text)
     path = OUTPUT / "records" / "a.json"
     broken = Broken(OUTPUT / "records" / (re.sub("[/\0]", "", text)[:60] or "x"), f"{printable(text)}: is no record.")
     left = WithoutRecord(suite=text, test=text, outcome="skipped", reason=text)
-    return Material((OUTPUT,), (Stored(path, record), Stored(path, record)), (broken,), (left,))
+    return RunSet((OUTPUT,), (Stored(path, record), Stored(path, record)), (broken,), (left,))
 
 
 def _report(text: str) -> dict[str, str]:
-    material = _material(text)
-    return documents(material, compose(material, OUTPUT), OUTPUT)
+    runs = _runs(text)
+    return documents(runs, compose(runs, OUTPUT), OUTPUT)
 
 
 class _Tags(HTMLParser):
@@ -148,8 +148,8 @@ def test_no_cell_of_the_csv_is_a_formula_and_numbers_stay_numbers(text: str) -> 
 
 def test_a_negative_number_in_the_csv_is_one() -> None:
     record = made_up_record(margin_pct=-3.2)
-    material = Material((OUTPUT,), (Stored(OUTPUT / "records" / "a.json", record),), (), ())
-    (line,) = csv.DictReader(io.StringIO(documents(material, compose(material, OUTPUT), OUTPUT)["results.csv"]))
+    runs = RunSet((OUTPUT,), (Stored(OUTPUT / "records" / "a.json", record),), (), ())
+    (line,) = csv.DictReader(io.StringIO(documents(runs, compose(runs, OUTPUT), OUTPUT)["results.csv"]))
     assert line["margin_pct"] == "-3.2"
 
 

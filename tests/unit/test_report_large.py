@@ -9,7 +9,7 @@ import pytest
 from ctbench.base import in_two
 from ctbench.cli import report
 from ctbench.report import enough
-from ctbench.report.runs import Material, read_material
+from ctbench.report.runs import RunSet, read_runs
 from ctbench.report.write import write_reports
 from ctbench.results.store import read_stored, write
 
@@ -85,7 +85,7 @@ def test_figures_for_programs_have_all_tests(run: Path) -> None:
 
 
 def test_trials_are_not_kept_and_what_runs_have_in_common_is_kept_once(run: Path) -> None:
-    newest = read_material([run]).newest
+    newest = read_runs([run]).newest
     assert all(not each.record.trials and each.sustain_s for each in newest)
     assert len({id(each.record.campaign) for each in newest}) <= 2, "one for each process that read"
     assert len({id(each.record.profile) for each in newest}) <= 2
@@ -128,4 +128,4 @@ def test_a_test_of_hundreds_of_runs_has_one_chart(tmp_path: Path) -> None:
     page = write_reports([tmp_path], tmp_path)
     (gallery,) = [gallery for gallery in page.galleries if gallery.anchor == "history"]
     assert len(gallery.charts) == 1 and "365 runs" in gallery.charts[0].caption
-    assert isinstance(read_material([tmp_path]), Material)
+    assert isinstance(read_runs([tmp_path]), RunSet)

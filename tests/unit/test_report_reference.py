@@ -11,7 +11,7 @@ from ctbench.base.yaml_files import load
 from ctbench.report.compose import compose
 from ctbench.report.published import published_tables
 from ctbench.report.reference import NONE, against, read_references
-from ctbench.report.runs import read_material
+from ctbench.report.runs import read_runs
 from ctbench.results.published import read_published
 from ctbench.results.record import Reference
 from ctbench.results.store import Stored, write
@@ -78,7 +78,7 @@ def test_another_run_of_the_same_machine_is_not_called_other_hardware(tmp_path: 
         write(record.model_copy(update={"environment": environment}), tmp_path / name)
     references = read_references([tmp_path / "old"])
     for name, other in (("new", False), ("elsewhere", True)):
-        record = read_material([tmp_path / name]).newest[0].record
+        record = read_runs([tmp_path / name]).newest[0].record
         compared = against(record, references.find(record))
         assert compared is not None
         assert (round(compared.difference_pct, 6), compared.other_hardware) == (10.0, other)
@@ -101,7 +101,7 @@ def test_the_published_tables_have_a_line_of_this_run_and_the_articles_differenc
 
 def test_the_page_says_that_published_figures_are_from_other_hardware(tmp_path: Path) -> None:
     write(made_up_record(), tmp_path)
-    page = compose(read_material([tmp_path]), tmp_path, read_references([OVS_3]))
+    page = compose(read_runs([tmp_path]), tmp_path, read_references([OVS_3]))
     assert page.groups[0].rows[0].against_what.endswith("other hardware")
     assert "other hardware" in page.published_note
 

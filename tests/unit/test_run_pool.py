@@ -7,7 +7,7 @@ import pytest
 from ctbench.base.errors import ConfigError
 from ctbench.cli import sla
 from ctbench.cli.robot import pool
-from ctbench.report.runs import PABOT_RESULTS, read_material
+from ctbench.report.runs import PABOT_RESULTS, read_runs
 from ctbench.results import without_record
 from ctbench.results.record import PoolMember
 from ctbench.results.store import write
@@ -127,8 +127,8 @@ def test_the_order_on_the_page_is_that_of_the_suites_and_not_that_of_the_clock(t
         began = moment.replace(minute=minute)
         member = PoolMember(name="local#1", cpus=[0, 1], suite=place)
         write(made_up_record(suite=f"S{place}", started=began, ended=began, pool=member), tmp_path)
-    material = read_material([tmp_path])
-    assert [each.record.suite for each in material.newest] == ["S0", "S1", "S2"]
+    runs = read_runs([tmp_path])
+    assert [each.record.suite for each in runs.newest] == ["S0", "S1", "S2"]
 
 
 def test_split_names_and_settings_are_read_for_each_testbed() -> None:

@@ -14,7 +14,7 @@ from ctbench.report.parts import by_anchor, split, suites
 from ctbench.report.published import NOTE, published_tables
 from ctbench.report.reference import NONE, References
 from ctbench.report.rows import INTO, group_rows, href, make_rows, relative, searches, suite_name
-from ctbench.report.runs import Material
+from ctbench.report.runs import RunSet
 from ctbench.results.record import Record
 from ctbench.results.store import Broken
 from ctbench.results.without_record import WithoutRecord
@@ -31,15 +31,15 @@ _FILES = (
 )
 
 
-def compose(material: Material, output: Path, references: References = NONE) -> Page:
+def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     """Everything that the page says; links are relative to `output`, the folder that it will stand in."""
-    newest, tally = material.newest, headline.Tally.of(material)
+    newest, tally = runs.newest, headline.Tally.of(runs)
     records = [each.record for each in newest]
     groups = group_rows(make_rows(newest, output, references), newest)
     parts = split(groups)
     placed = [group for part in parts for group in part.groups] or groups
     rows = list(by_anchor([row for group in placed for row in group.rows]))
-    run_ids = list(dict.fromkeys(each.record.run_id for each in material.stored))
+    run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     problems = [row for row in sorted(rows, key=lambda row: row.verdict) if row.verdict != "met"]
     return Page(
         title=_title(records),
@@ -55,14 +55,14 @@ def compose(material: Material, output: Path, references: References = NONE) -> 
             "tests are missed or not measured",
             "see the table below and results.csv",
         ),
-        without_record=_reasons(material.without_record),
-        unreadable=enough.some([_unreadable(broken, output) for broken in material.broken], enough.PROBLEMS),
+        without_record=_reasons(runs.without_record),
+        unreadable=enough.some([_unreadable(broken, output) for broken in runs.broken], enough.PROBLEMS),
         groups=() if parts else groups,
         suites=suites(parts),
         more_suites=_more(len(groups) - enough.SUITES if parts else 0, "suite", "suites", "see the pages of the tests"),
         parts=parts,
         reference=_reference_note(records, references),
-        galleries=tuple(gallery for gallery in _galleries(material, records, references) if gallery.charts),
+        galleries=tuple(gallery for gallery in _galleries(runs, records, references) if gallery.charts),
         published=published_tables(newest, references, output),
         published_note=NOTE,
         searches=searches(newest, rows),
@@ -71,9 +71,9 @@ def compose(material: Material, output: Path, references: References = NONE) -> 
         deviations=method.deviations(newest),
         sources=method.floor_sources(records),
         notes=method.notes(records),
-        links=_links(material.folders, output),
-        runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in material.folders[: enough.PROBLEMS]),
-        more_runs=_more(len(material.folders) - enough.PROBLEMS, "run", "runs", "beside them"),
+        links=_links(runs.folders, output),
+        runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in runs.folders[: enough.PROBLEMS]),
+        more_runs=_more(len(runs.folders) - enough.PROBLEMS, "run", "runs", "beside them"),
     )
 
 
@@ -83,8 +83,8 @@ def _title(records: Sequence[Record]) -> str:
     return enough.name(f"Performance SLA of {' and '.join(duts)}") if duts else "Performance SLA"
 
 
-def _galleries(material: Material, records: Sequence[Record], references: References) -> list[Gallery]:
-    tests = [[each.record for each in test] for test in material.by_test().values()]
+def _galleries(runs: RunSet, records: Sequence[Record], references: References) -> list[Gallery]:
+    tests = [[each.record for each in test] for test in runs.by_test().values()]
     return [
         _gallery(
             "scaling",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ctbench.base.units import format_margin
 from ctbench.report import enough, labels
 from ctbench.report.page import Count, Tone
-from ctbench.report.runs import Material
+from ctbench.report.runs import RunSet
 from ctbench.results.record import Record
 
 
@@ -21,17 +21,17 @@ class Tally:
     unreadable: int
 
     @classmethod
-    def of(cls, material: Material) -> "Tally":
+    def of(cls, runs: RunSet) -> "Tally":
         """Count what was found."""
-        verdicts = [each.record.verdict for each in material.newest]
-        outcomes = [test.outcome for test in material.without_record]
+        verdicts = [each.record.verdict for each in runs.newest]
+        outcomes = [test.outcome for test in runs.without_record]
         return cls(
             met=verdicts.count("met"),
             missed=verdicts.count("missed"),
             not_measured=verdicts.count("not measured"),
             skipped=outcomes.count("skipped"),
             failed=outcomes.count("failed"),
-            unreadable=len(material.broken),
+            unreadable=len(runs.broken),
         )
 
     @property

@@ -8,25 +8,25 @@ from xml.etree import ElementTree as ET
 from ctbench.base.plain_text import printable
 from ctbench.report import labels
 from ctbench.report.page import Row
-from ctbench.report.runs import Material
+from ctbench.report.runs import RunSet
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
-def junit_xml(material: Material, rows: Sequence[Row]) -> str:
+def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
     """Missed is a failure, not measured an error: both are red, and told apart. Skipped stays skipped. `rows` are those
-    of the page, in the order of `material.newest`."""
+    of the page, in the order of `runs.newest`."""
     suites: dict[str, list[ET.Element]] = {}
-    for each, row in zip(material.newest, rows, strict=True):
+    for each, row in zip(runs.newest, rows, strict=True):
         suites.setdefault(each.record.suite, []).append(_case(each, row))
-    for test in material.without_record:
+    for test in runs.without_record:
         case = ET.Element("testcase", classname=printable(test.suite), name=printable(test.test), time="0")
         kind = "skipped" if test.outcome == "skipped" else "error"
         ET.SubElement(case, kind, message=printable(test.reason))
         suites.setdefault(test.suite, []).append(case)
-    for broken in material.broken:
+    for broken in runs.broken:
         case = ET.Element("testcase", classname="records", name=printable(broken.path.name), time="0")
         ET.SubElement(case, "error", type="unreadable", message="is no record, see report.html")
         suites.setdefault("records", []).append(case)

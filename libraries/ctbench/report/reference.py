@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctbench.report.runs import read_material
+from ctbench.report.runs import read_runs
 from ctbench.results.published import Published, is_published, read_published
 from ctbench.results.record import Record
 
@@ -79,7 +79,7 @@ def read_references(folders: Sequence[Path]) -> References:
                 series.setdefault(each.source.dut, {})[each.key, each.profile] = _of_published(each)
         else:
             own = series.setdefault(f"run {folder.resolve().name}", {})
-            for stored in read_material([folder]).newest:
+            for stored in read_runs([folder]).newest:
                 record = stored.record
                 if record.measured:
                     own[record.topology.key, record.profile.name] = _of_record(record, folder)

@@ -20,7 +20,7 @@ Identity = tuple[str, str, str, str, str, str]
 
 
 @dataclass(frozen=True)
-class Material:
+class RunSet:
     """Everything that was found in the folders of the runs."""
 
     #: The folders as they were asked for, those of pabot's processes in their places.
@@ -36,7 +36,7 @@ class Material:
         """The record that counts for each test: the newest one. In the order of `by_test`."""
         return tuple(each[-1] for each in self.by_test().values())
 
-    def without(self, odd: Mapping[Path, str]) -> "Material":
+    def without(self, odd: Mapping[Path, str]) -> "RunSet":
         """The same without these files, which are broken for the reason given."""
         kept = tuple(each for each in self.stored if each.path not in odd)
         return replace(self, stored=kept, broken=(*self.broken, *(Broken(path, why) for path, why in odd.items())))
@@ -67,7 +67,7 @@ def _turn(record: Record) -> tuple[int, datetime]:
     return (record.pool.suite if record.pool else 0, record.started)
 
 
-def read_material(folders: Sequence[Path]) -> Material:
+def read_runs(folders: Sequence[Path]) -> RunSet:
     """Read runs, each with the runs of pabot's processes below it. `ConfigError` names a folder that holds none."""
     places = [place for folder in folders for place in _places(folder)]
     stored, broken = read_stored(*places)
@@ -78,7 +78,7 @@ def read_material(folders: Sequence[Path]) -> Material:
         without += tests
     measured = {(each.record.suite, each.record.test) for each in stored}
     left = [each for each in dict.fromkeys(without) if (each.suite, each.test) not in measured]
-    return Material(
+    return RunSet(
         folders=tuple(places),
         stored=tuple(stored),
         broken=tuple(broken),

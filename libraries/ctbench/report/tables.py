@@ -12,7 +12,7 @@ from ctbench.base.plain_text import printable
 from ctbench.report import headline
 from ctbench.report.reference import References, against
 from ctbench.report.rows import relative
-from ctbench.report.runs import Material
+from ctbench.report.runs import RunSet
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
 
@@ -22,9 +22,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 _RATES = {"connections": "cps", "packets": "pps"}
 
 
-def summary_json(material: Material, output: Path, references: References) -> str:
+def summary_json(runs: RunSet, output: Path, references: References) -> str:
     """The verdict with its counts, and every test."""
-    tally = headline.Tally.of(material)
+    tally = headline.Tally.of(runs)
     document = {
         "schema_version": 1,
         "verdict": {"met": "met", "missed": "missed"}.get(tally.tone, "not measured"),
@@ -37,10 +37,10 @@ def summary_json(material: Material, output: Path, references: References) -> st
             "failed without record": tally.failed,
             "unreadable": tally.unreadable,
         },
-        "run_ids": list(dict.fromkeys(each.record.run_id for each in material.stored)),
-        "tests": [figures(each, output, references) for each in material.newest],
-        "without_record": [test.model_dump() for test in material.without_record],
-        "unreadable": [_path(broken.path, output) for broken in material.broken],
+        "run_ids": list(dict.fromkeys(each.record.run_id for each in runs.stored)),
+        "tests": [figures(each, output, references) for each in runs.newest],
+        "without_record": [test.model_dump() for test in runs.without_record],
+        "unreadable": [_path(broken.path, output) for broken in runs.broken],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 

@@ -12,7 +12,7 @@ from ctbench.report.markdown import report_md
 from ctbench.report.page import Page
 from ctbench.report.parts import FILE, by_anchor
 from ctbench.report.reference import NONE, References
-from ctbench.report.runs import Material, read_material
+from ctbench.report.runs import RunSet, read_runs
 from ctbench.report.tables import results_csv, summary_json
 from ctbench.results.store import Stored
 
@@ -22,7 +22,7 @@ PAGE = "report.html"
 def write_reports(folders: Sequence[Path], output: Path, references: References = NONE) -> Page:
     """Write everything into `output` and return what the page says. Raises `ConfigError` where a folder holds no run,
     `OutputError` where `output` cannot be written."""
-    page, texts = _rendered(read_material(folders), output, references)
+    page, texts = _rendered(read_runs(folders), output, references)
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
@@ -36,39 +36,39 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
     return page
 
 
-def _rendered(material: Material, output: Path, references: References) -> tuple[Page, dict[str, str]]:
+def _rendered(runs: RunSet, output: Path, references: References) -> tuple[Page, dict[str, str]]:
     """The page and all texts. The last line of defence: records that pass as such and cannot be shown are named among
     the broken ones, and the others are shown without them."""
     try:
-        page = compose(material, output, references)
-        return page, documents(material, page, output, references)
+        page = compose(runs, output, references)
+        return page, documents(runs, page, output, references)
     except Exception:  # whatever it is, and it is raised where no record is the cause
-        odd = {each.path: why for each in material.stored if (why := _why_odd(each, output, references))}
+        odd = {each.path: why for each in runs.stored if (why := _why_odd(each, output, references))}
         if not odd:
             raise
-        return _rendered(material.without(odd), output, references)
+        return _rendered(runs.without(odd), output, references)
 
 
 def _why_odd(each: Stored, output: Path, references: References) -> str:
     """Why the report of one record alone cannot be made; empty where it can."""
-    material = Material((), (each, each), (), ())  # twice, so that it has a history
+    runs = RunSet((), (each, each), (), ())  # twice, so that it has a history
     try:
-        documents(material, compose(material, output, references), output, references)
+        documents(runs, compose(runs, output, references), output, references)
     except Exception as error:
         return f"{printable(str(each.path))}: cannot be shown ({type(error).__name__}: {printable(str(error))})."
     return ""
 
 
-def documents(material: Material, page: Page, output: Path, references: References = NONE) -> dict[str, str]:
+def documents(runs: RunSet, page: Page, output: Path, references: References = NONE) -> dict[str, str]:
     """Text of each file by its name."""
     return {
         PAGE: report_html(page),
         **{part.file: part_html(page, part) for part in page.parts},
         "report.css": STYLE_SHEET.read_text(encoding="utf-8"),
         "report.md": report_md(page),
-        "junit.xml": junit_xml(material, list(by_anchor(page.rows))),
-        "summary.json": summary_json(material, output, references),
-        "results.csv": results_csv(material.newest, output, references),
+        "junit.xml": junit_xml(runs, list(by_anchor(page.rows))),
+        "summary.json": summary_json(runs, output, references),
+        "results.csv": results_csv(runs.newest, output, references),
     }
 
 

@@ -23,7 +23,7 @@ from ctbench.base.paths import LIBRARIES
 from ctbench.cli.robot.pool_arguments import absolute_folders, for_pabot
 from ctbench.cli.robot.selection import selected_suite
 from ctbench.report import console
-from ctbench.report.runs import PABOT_RESULTS, read_material
+from ctbench.report.runs import PABOT_RESULTS, read_runs
 from ctbench.results import without_record
 from ctbench.results.record import RecordError
 from ctbench.results.store import read_whole
@@ -146,7 +146,7 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_i
         lost = gather(output, selection)
         status = status_of_pabot(ended, lost, _read(folder / _SAID))
     if (output / "records").is_dir():
-        newest = [each.path for each in read_material([output]).newest if each.record.run_id == run_id]
+        newest = [each.path for each in read_runs([output]).newest if each.record.run_id == run_id]
         with suppress(OSError, RecordError):  # they were read just now
             print(f"\n{console.summary([read_whole(path) for path in newest])}")
     return status

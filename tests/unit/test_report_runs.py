@@ -8,7 +8,7 @@ import pytest
 
 from ctbench.base.errors import ConfigError
 from ctbench.report.compose import compose
-from ctbench.report.runs import read_material
+from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
 from ctbench.results import without_record
 from ctbench.results.store import write
@@ -27,7 +27,7 @@ def test_the_newest_record_of_a_test_counts_and_the_older_are_history(tmp_path: 
     for year, rate in ((2024, 40_000.0), (2025, 381_000.0)):
         moment = datetime(year, 1, 1, tzinfo=UTC)
         write(made_up_record(found(rate), started=moment, ended=moment, run_id=str(year)), tmp_path / str(year))
-    page = compose(read_material([tmp_path / "2025", tmp_path / "2024"]), tmp_path)
+    page = compose(read_runs([tmp_path / "2025", tmp_path / "2024"]), tmp_path)
     assert page.sentence == "The SLA that was measured is met."
     assert [gallery.title for gallery in page.galleries] == ["History over the runs"]
     assert [run.text for run in page.runs] == ["2025", "2024"]
@@ -36,7 +36,7 @@ def test_the_newest_record_of_a_test_counts_and_the_older_are_history(tmp_path: 
 def test_the_runs_of_pabots_processes_are_one_report(tmp_path: Path) -> None:
     for number in (0, 1, 10, 9):
         write(made_up_record(test=f"Test {number}"), tmp_path / "pabot_results" / str(number))
-    page = compose(read_material([tmp_path]), tmp_path)
+    page = compose(read_runs([tmp_path]), tmp_path)
     assert page.sentence == "All 4 SLAs that were measured are met."
     assert [run.text for run in page.runs] == ["0", "1", "9", "10"]
     links = [row.record.href for row in page.groups[0].rows]
@@ -48,7 +48,7 @@ def test_the_same_test_on_another_testbed_is_another_row(tmp_path: Path) -> None
     for name in ("one", "two"):
         environment = record.environment.model_copy(update={"testbed": {"name": name}})
         write(record.model_copy(update={"environment": environment}), tmp_path)
-    assert len(read_material([tmp_path]).newest) == 2
+    assert len(read_runs([tmp_path]).newest) == 2
 
 
 def test_files_that_are_no_records_are_named_skipped_and_counted(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_files_that_are_no_records_are_named_skipped_and_counted(tmp_path: Path)
 def test_skipped_tests_are_counted_by_their_reason(tmp_path: Path) -> None:
     write(made_up_record(), tmp_path)
     without_record.note([skipped("A"), skipped("B"), skipped("C", "no bonds here")], tmp_path)
-    page = compose(read_material([tmp_path]), tmp_path)
+    page = compose(read_runs([tmp_path]), tmp_path)
     assert [(some.reason, some.tests) for some in page.without_record] == [
         ("2 CPUs are needed, 1 was found", ("S: A", "S: B")),
         ("no bonds here", ("S: C",)),
@@ -86,8 +86,8 @@ def test_a_test_that_another_run_measured_is_not_skipped(tmp_path: Path) -> None
     write(record, tmp_path / "large")
     (tmp_path / "small").mkdir()
     without_record.note([skipped(record.test, suite=record.suite), skipped("Other")], tmp_path / "small")
-    material = read_material([tmp_path / "large", tmp_path / "small"])
-    assert [test.test for test in material.without_record] == ["Other"]
+    runs = read_runs([tmp_path / "large", tmp_path / "small"])
+    assert [test.test for test in runs.without_record] == ["Other"]
 
 
 def test_a_run_in_which_everything_was_skipped_says_that_nothing_was_measured(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_a_run_in_which_everything_was_skipped_says_that_nothing_was_measured(tm
 def test_a_list_of_skipped_tests_that_is_broken_is_named(tmp_path: Path) -> None:
     write(made_up_record(), tmp_path)
     (tmp_path / "without-record.json").write_text('{"tests": [{"sui')
-    material = read_material([tmp_path])
-    assert [broken.path.name for broken in material.broken] == ["without-record.json"]
+    runs = read_runs([tmp_path])
+    assert [broken.path.name for broken in runs.broken] == ["without-record.json"]
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -110,4 +110,4 @@ def test_a_folder_without_a_run_is_one_sentence(tmp_path: Path, exists: bool) ->
     if exists:
         folder.mkdir()
     with pytest.raises(ConfigError, match=r"nothing: holds no run\.\n  Expected a folder that ./run sla wrote"):
-        read_material([folder])
+        read_runs([folder])

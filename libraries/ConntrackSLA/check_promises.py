@@ -10,7 +10,7 @@ from robot.running import TestSuiteBuilder
 from ConntrackSLA.rows import Row, rows
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import SUITES
-from ctbench.base.yaml_files import Settings, load, names
+from ctbench.base.yaml_files import YamlModel, load, names
 from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.rulesets import catalogue
 from ctbench.measure.campaign import Campaign
@@ -56,7 +56,7 @@ TO_SAY = {
 }
 
 
-class WithoutARow(Settings):
+class WithoutARow(YamlModel):
     """suites/without-a-row.yaml: names with the reason why they are kept."""
 
     profiles: dict[str, str]

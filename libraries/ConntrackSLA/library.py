@@ -26,7 +26,7 @@ from ctbench.results.without_record import WithoutRecord
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.run.tags import tags_of
 from ctbench.testbed import checks
 from ctbench.traffic.generator import LoadUnit
@@ -96,7 +96,7 @@ class ConntrackSLA:
         try:
             share = pool.share()
             testbed = share.testbed if share else testbed
-            settings = Settings.load(testbed, campaign, sla, reference)
+            settings = RunSettings.load(testbed, campaign, sla, reference)
             checks.check_machine(settings.testbed)
         except CtbenchError as error:
             if isinstance(error, ConfigError):

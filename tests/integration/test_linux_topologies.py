@@ -9,7 +9,7 @@ from veth import Wire
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.dut.base import Dut
-from ctbench.dut.linux import ConntrackSettings, LinuxBridgeDut, LinuxRouterDut
+from ctbench.dut.linux import LinuxBridgeDut, LinuxConntrackSettings, LinuxRouterDut
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.dut.veth import GENERATOR
@@ -148,7 +148,7 @@ def test_the_limits_of_the_table_are_written_down_as_asked_and_as_found(router: 
 
     limits = router.snapshot()["conntrack_limits"]
 
-    assert limits["asked"] == ConntrackSettings().shared
+    assert limits["asked"] == LinuxConntrackSettings().shared
     assert limits["found"].keys() == limits["asked"].keys()
 
 

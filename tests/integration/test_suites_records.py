@@ -15,7 +15,7 @@ from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import pace, plan
 
@@ -33,9 +33,9 @@ NEIGHBOURS = 3
 pytestmark = pytest.mark.usefixtures("unhurried")
 
 
-def settings(campaign: str = "gate.yaml", *, folder: Path = HERE, oversubscribe: bool = False) -> Settings:
+def settings(campaign: str = "gate.yaml", *, folder: Path = HERE, oversubscribe: bool = False) -> RunSettings:
     """The default testbed, with a campaign of this folder and the floors of `folder`."""
-    read = Settings.load(campaign=str(HERE / campaign), sla=str(folder / "floors.yaml"))
+    read = RunSettings.load(campaign=str(HERE / campaign), sla=str(folder / "floors.yaml"))
     return replace(read, testbed=read.testbed.model_copy(update={"oversubscribe": oversubscribe}))
 
 
@@ -46,13 +46,13 @@ def floors_with(folder: Path, cps: str) -> Path:
 
 
 def measure(
-    run: AcceptanceRun, asked: Settings | None = None, topology: Topology | None = None, profile: str = "short-lived"
+    run: AcceptanceRun, asked: RunSettings | None = None, topology: Topology | None = None, profile: str = "short-lived"
 ) -> Record:
     run.settings = asked or settings()
     return run.measure(TestName("Suite", "Test", ("tag",)), topology or Topology(), profile)
 
 
-def started(output: Path, asked: Settings) -> Iterator[AcceptanceRun]:
+def started(output: Path, asked: RunSettings) -> Iterator[AcceptanceRun]:
     """A run that is closed in the end; what it says on the console goes to its file `console`."""
     with (output / "console").open("w") as console:
         run = AcceptanceRun(asked, output, lambda line: print(line, file=console, flush=True))

@@ -17,7 +17,7 @@ from ctbench.results.record import Record
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import Trial
@@ -132,7 +132,7 @@ class Started:
         self.testbed = testbed
         local = load("testbeds", "local", TestbedConfig)
         chosen = {"testbed": local, "campaign": campaign(), "floors": floors()} | settings
-        self.run = AcceptanceRun(Settings(**chosen), output, self.said.append)
+        self.run = AcceptanceRun(RunSettings(**chosen), output, self.said.append)
 
     def measure(self, topology: Topology, profile: str = "udp-64-10k") -> Record:
         return self.run.measure(TestName("Suite", "Test"), topology, profile)
@@ -337,7 +337,7 @@ def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
 ) -> None:
     trex = load("testbeds", "local-trex", TestbedConfig)
     slow = trex.model_copy(update={"generator": trex.generator.model_copy(update={"max_pps": 300_000})})
-    run = AcceptanceRun(Settings(testbed=slow, campaign=campaign(), floors=floors()), tmp_path, lambda _: None)
+    run = AcceptanceRun(RunSettings(testbed=slow, campaign=campaign(), floors=floors()), tmp_path, lambda _: None)
     record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k")
     assert max(simulated.loads) <= 300_000
     assert record.campaign["most"] == {"connections": 80_000, "packets": 300_000}

@@ -13,25 +13,25 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.explain import did_you_mean
 from ctbench.base.paths import ROOT
 from ctbench.base.quantities import Number, Ratio, Seconds
-from ctbench.base.yaml_files import Name, Settings, load, names
+from ctbench.base.yaml_files import Name, YamlModel, load, names
 
 
-class Wheel(Settings):
+class Wheel(YamlModel):
     size: int = Field(ge=1)
     spokes: Literal["wood", "steel"] = "steel"
 
 
-class Sail(Settings):
+class Sail(YamlModel):
     kind: Literal["sail"]
     area: Number
 
 
-class Motor(Settings):
+class Motor(YamlModel):
     kind: Literal["motor"]
     power: Number
 
 
-class Vehicle(Settings):
+class Vehicle(YamlModel):
     name: Name
     wheels: dict[str, Wheel] = Field(default_factory=dict)
     seats: list[Wheel] = Field(default_factory=list)

@@ -9,7 +9,7 @@ from ctbench.base.yaml_files import load
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 
 from .test_acceptance import FORWARD, SimulatedTestbed, campaign, floors
@@ -20,7 +20,7 @@ def run_with_cards(speed_gbit: float, output: Path) -> AcceptanceRun:
     cards = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1", "speed_gbit": speed_gbit}
     router = {"type": "linux-router", "host": "local", "ports": cards}
     local = load("testbeds", "local", TestbedConfig).model_dump() | {"duts": [router]}
-    return AcceptanceRun(Settings(TestbedConfig.model_validate(local), campaign(), floors()), output, lambda _: None)
+    return AcceptanceRun(RunSettings(TestbedConfig.model_validate(local), campaign(), floors()), output, lambda _: None)
 
 
 @pytest.fixture

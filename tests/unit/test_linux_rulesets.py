@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctbench.dut.linux.netfilter import name_interfaces, plain_lines, read_rules
-from ctbench.dut.linux.settings import ConntrackSettings
+from ctbench.dut.linux.settings import LinuxConntrackSettings
 from ctbench.dut.rulesets import Ruleset, catalogue
 
 pytestmark = pytest.mark.unit
@@ -53,7 +53,7 @@ def test_whatever_a_tool_prints_becomes_lines_with_something_in_them(text: str) 
 
 
 def test_settings_of_a_namespace_are_told_from_those_of_the_host() -> None:
-    settings = ConntrackSettings(max_connections=1000, timeouts={"udp_timeout": 5})
+    settings = LinuxConntrackSettings(max_connections=1000, timeouts={"udp_timeout": 5})
 
     assert settings.shared["net/netfilter/nf_conntrack_max"] == "1000"
     assert settings.writable == {

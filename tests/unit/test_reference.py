@@ -8,7 +8,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.record import Environment
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.sla.reference import ReferenceRun, read_reference
 from ctbench.sla.threshold import parse
 from ctbench.traffic.profiles import ConnectionProfile
@@ -58,4 +58,4 @@ def test_a_folder_without_capacities_is_refused(tmp_path: Path) -> None:
 
 def test_a_reference_without_a_promise_of_it_is_a_mistake() -> None:
     with pytest.raises(ConfigError, match="of_reference and -v REFERENCE:FOLDER go together"):
-        Settings.load(reference="somewhere")
+        RunSettings.load(reference="somewhere")

@@ -7,7 +7,7 @@ from robot.running import TestSuiteBuilder
 
 from ctbench.cli import sla
 from ctbench.cli.robot import pool
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +33,7 @@ def test_there_is_a_list_for_the_gate_the_night_and_the_comparison_with_2022() -
 def test_a_list_names_a_campaign_and_an_sla_that_exist_and_each_choice_has_a_comment(path: Path) -> None:
     chosen = sla.chosen_files(command(path.stem).assignments)
     assert {"campaign", "sla"} <= set(chosen)
-    Settings.load(**chosen)
+    RunSettings.load(**chosen)
     blocks = path.read_text().strip().split("\n\n")
     assert all(block.startswith("#") for block in blocks if "--metadata" not in block)
 

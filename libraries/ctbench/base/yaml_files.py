@@ -37,7 +37,7 @@ Name = Annotated[str, AfterValidator(_check_name)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class Settings(BaseModel):
+class YamlModel(BaseModel):
     """Base of what is read from a file: frozen, unknown keys forbidden, no silent conversion (`yes` is not 1)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -110,7 +110,7 @@ def _load(path: Path, kind: str, choose: Choose[Model], root: Path) -> Model:
     if path.parent == root / "variables" / kind and getattr(loaded, "name", path.stem) != path.stem:
         name = quoted(getattr(loaded, "name", ""))
         raise ConfigError(f"{shown}: name: {name} is not the name of the file.\n  Expected {quoted(path.stem)}.")
-    if isinstance(loaded, Settings):
+    if isinstance(loaded, YamlModel):
         loaded._file, loaded._path = shown, path
     return loaded
 

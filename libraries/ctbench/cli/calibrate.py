@@ -23,7 +23,7 @@ from ctbench.hosts.child import run_child
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.exit_status import ExitStatus
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.sla.calibration import Stock, gather, kept_floors, runs_of, sla_file
 from ctbench.sla.floors import Floors
 
@@ -82,7 +82,7 @@ class Calibration:
         assert floors.path is not None, "it was read from a file"
         self.stock = Stock.read(floors.name, floors.path.read_text(encoding="utf-8"))
         if not options.folders:
-            Settings.load(options.testbed, options.campaign, options.sla)
+            RunSettings.load(options.testbed, options.campaign, options.sla)
         _check_writable(self.target)
         self.folders: list[Path] = list({folder.resolve(): folder for folder in options.folders}.values())
 

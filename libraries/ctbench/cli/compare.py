@@ -31,7 +31,7 @@ from ctbench.results.comparison import Comparison
 from ctbench.results.published import is_published
 from ctbench.results.statistics import needed_samples
 from ctbench.run.exit_status import ExitStatus
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 
 #: Nobody waits for more: four runs each, of minutes.
@@ -221,7 +221,7 @@ def _for_robot(rest: Sequence[str]) -> list[str]:
 def _check(options: argparse.Namespace, chosen: Sequence[str], prefixes: dict[Role, str]) -> TestbedConfig:
     """The testbed, once it is known that both installations can be measured on it and that there is a test to do it
     with: the second one's turn comes late."""
-    testbed = Settings.load(options.testbed, options.campaign, options.sla).testbed
+    testbed = RunSettings.load(options.testbed, options.campaign, options.sla).testbed
     try:
         selected_suite(parse(chosen, SUITES).arguments)
     except DataError as error:

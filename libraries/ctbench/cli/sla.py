@@ -34,7 +34,7 @@ from ctbench.run.command_line import absolute, goes_on_with, kept_options
 from ctbench.run.exit_status import MISTAKES_FILE, ExitStatus, exit_status, read_verdicts, record_stamps, sentence
 from ctbench.run.inputs import differences, read_inputs
 from ctbench.run.pool_member import new_run_id
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.testbed import checks
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, make_pool
@@ -53,8 +53,8 @@ def read_testbeds(command: CommandLine) -> list[tuple[str, TestbedConfig]]:
     if command.testbeds and "testbed" in chosen:
         raise ConfigError("--testbeds and -v TESTBED:… are both given.\n  Expected one of them.")
     if not command.testbeds:
-        return [(chosen.get("testbed", "local"), Settings.load(**chosen).testbed)]
-    return [(name, Settings.load(testbed=name, **chosen).testbed) for name in command.testbeds]
+        return [(chosen.get("testbed", "local"), RunSettings.load(**chosen).testbed)]
+    return [(name, RunSettings.load(testbed=name, **chosen).testbed) for name in command.testbeds]
 
 
 def check_packages() -> None:

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from ctbench.base.identifiers import Interface, PciAddress
 from ctbench.base.units import quoted
-from ctbench.base.yaml_files import Settings
+from ctbench.base.yaml_files import YamlModel
 
 
 def _check_ring_size(size: int) -> int:
@@ -18,7 +18,7 @@ def _check_ring_size(size: int) -> int:
 RingSize = Annotated[int, AfterValidator(_check_ring_size)]
 
 
-class MemifPorts(Settings):
+class MemifPorts(YamlModel):
     """Two shared-memory ports: no NIC, no root."""
 
     kind: Literal["memif"]
@@ -26,7 +26,7 @@ class MemifPorts(Settings):
     ring_size: RingSize
 
 
-class VethPorts(Settings):
+class VethPorts(YamlModel):
     """Two veth pairs: no NIC, no root. OVS reads them through af_packet."""
 
     kind: Literal["veth"]
@@ -34,7 +34,7 @@ class VethPorts(Settings):
     ring_size: RingSize
 
 
-class InterfacePorts(Settings):
+class InterfacePorts(YamlModel):
     """Two network cards of a lab's host."""
 
     kind: Literal["interfaces"]
@@ -51,7 +51,7 @@ class InterfacePorts(Settings):
         return self
 
 
-class PciPorts(Settings):
+class PciPorts(YamlModel):
     """Two network cards that DPDK drives."""
 
     kind: Literal["pci"]

@@ -17,7 +17,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.explain import did_you_mean
 from ctbench.base.paths import RULESETS
 from ctbench.base.units import quoted
-from ctbench.base.yaml_files import Name, Settings, load
+from ctbench.base.yaml_files import Name, YamlModel, load
 
 #: Family (a folder below resources/rulesets) -> ending of its files. `linux` has none: no rule is loaded.
 ENDINGS = {"ovs": ".flows", "linux": "", "iptables": ".rules", "nftables": ".nft"}
@@ -27,7 +27,7 @@ NAMED_BY_FAMILY = ("iptables", "nftables")
 Translation = Literal["nothing", "source", "destination"]
 
 
-class _Entry(Settings):
+class _Entry(YamlModel):
     """What a catalogue file says."""
 
     #: For people: `Connection tracking and SNAT`.

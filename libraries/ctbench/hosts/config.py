@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, field_serializer, model_validator
 
 from ctbench.base.identifiers import Address, HostKey, PathHere, User
 from ctbench.base.units import quoted
-from ctbench.base.yaml_files import Settings
+from ctbench.base.yaml_files import YamlModel
 
 #: Names that are no entry of `hosts`: namespaces of the run's own on this machine, and this machine itself.
 SANDBOX, LOCAL = "sandbox", "local"
@@ -26,7 +26,7 @@ def _check_variable(name: str) -> str:
     return name
 
 
-class SshConfig(Settings):
+class SshConfig(YamlModel):
     """A host of the lab, and how to log in: with `key`, else with the password in `password_env`, else with what the
     SSH agent and ~/.ssh offer."""
 
@@ -62,7 +62,7 @@ class SshConfig(Settings):
         return name if _PASSWORD_VARIABLE.fullmatch(name) else "the variable that password_env names"
 
 
-class Hosts(Settings):
+class Hosts(YamlModel):
     """Mix-in of the testbed: the hosts that its DUTs and its generator name."""
 
     #: Hosts over SSH, by the name that `host` of a DUT or of the generator uses.

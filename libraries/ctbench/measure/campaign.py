@@ -8,7 +8,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.explain import did_you_mean
 from ctbench.base.quantities import Load, LossRatio, Pause, Ratio, TrialDuration, Width
 from ctbench.base.units import format_count, format_duration
-from ctbench.base.yaml_files import Name, Settings
+from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 #: The ends of a range that is searched are at least so far apart, as a factor: farther than any width (below 100%),
@@ -18,7 +18,7 @@ _LEAST_RANGE = 2
 _LONGEST_FIRST_PASS_S = 1800
 
 
-class Bisection(Settings):
+class Bisection(YamlModel):
     """How the capacity is searched."""
 
     #: Length of the sustain phase of a trial.
@@ -39,7 +39,7 @@ class Bisection(Settings):
     final_retries: int = Field(3, ge=0, le=10)
 
 
-class Mlr(Settings):
+class Mlr(YamlModel):
     """How the capacity is searched with MLRsearch (RFC 9971)."""
 
     #: Length of the trials that bring the search near the capacity.
@@ -56,7 +56,7 @@ class Mlr(Settings):
     max_iterations: int = Field(64, ge=1, le=999)
 
 
-class GateSettings(Settings):
+class GateSettings(YamlModel):
     """How the gate tries the floor. Two of three trials decide (research: 100 % right where one trial is 94 %)."""
 
     trial_duration: TrialDuration
@@ -67,7 +67,7 @@ class GateSettings(Settings):
     max_trials: int = Field(5, ge=3, le=9)
 
 
-class LoadRange(Settings):
+class LoadRange(YamlModel):
     """Where the search looks for a profile, and what differs from the campaign's settings there."""
 
     #: Connections or packets per second, as the profile counts.
@@ -100,7 +100,7 @@ class LoadRange(Settings):
         return self.model_copy(update={"max": most, "min": min(self.min, most / 10)})
 
 
-Search = TypeVar("Search", bound=Settings)
+Search = TypeVar("Search", bound=YamlModel)
 
 
 def _with(settings: Search, own: LoadRange) -> Search:
@@ -109,7 +109,7 @@ def _with(settings: Search, own: LoadRange) -> Search:
     return settings.model_copy(update=update if own.confirm else update | {"final_duration": None})
 
 
-class Campaign(Settings):
+class Campaign(YamlModel):
     """How long and how often a test measures."""
 
     name: Name

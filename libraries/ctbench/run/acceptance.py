@@ -22,7 +22,7 @@ from ctbench.results.record import Baseline, Environment, Record, TrialRecord
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, Result, TestName
 from ctbench.run.pool_member import PoolRun, new_run_id
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import Profile, load_profile
@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 class AcceptanceRun:
     """Keeps what belongs to one run: the testbed, the ceilings of the generator, the baselines, the records."""
 
-    def __init__(self, settings: Settings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
+    def __init__(self, settings: RunSettings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
         """Nothing is started yet. `output` gets logs, and records unless `pool` does; `say` takes lines to show."""
         most = settings.campaign.most | settings.testbed.generator.most
         self.settings = replace(settings, campaign=settings.campaign.model_copy(update={"most": most}))

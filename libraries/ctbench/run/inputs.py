@@ -16,7 +16,7 @@ from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
-from ctbench.run.settings import Settings
+from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import least_cpus
 
@@ -27,9 +27,9 @@ _SHOWN = 3
 
 
 def read_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) -> dict[str, Any]:
-    """What a run on `testbeds` depends on, by what it is; `chosen` as `Settings.load` takes it. `ConfigError` says what
-    is wrong with a file."""
-    settings = Settings.load(**chosen)
+    """What a run on `testbeds` depends on, by what it is; `chosen` as `RunSettings.load` takes it. `ConfigError` says
+    what is wrong with a file."""
+    settings = RunSettings.load(**chosen)
     found: dict[str, Any] = {
         "The campaign": settings.campaign.model_dump(mode="json", exclude=set(_WORDS)),
         "The SLA": settings.floors.model_dump(mode="json", exclude=set(_WORDS)),

@@ -14,7 +14,7 @@ from ctbench.traffic.profiles import Profile
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """What a run was asked for: the testbed, the campaign, the floors."""
 
     testbed: TestbedConfig
@@ -26,7 +26,7 @@ class Settings:
     @classmethod
     def load(
         cls, testbed: str = "local", campaign: str = "quick", sla: str = "local", reference: str = ""
-    ) -> "Settings":
+    ) -> "RunSettings":
         """Read the three files, by name below variables/ or by path, and the records of the reference run if there is
         one. `ConfigError` says what is wrong with one."""
         floors = load("sla", sla, Floors)

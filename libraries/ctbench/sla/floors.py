@@ -9,7 +9,7 @@ from pydantic import model_validator
 from ctbench.base.errors import ConfigError
 from ctbench.base.explain import did_you_mean
 from ctbench.base.quantities import Number
-from ctbench.base.yaml_files import Name, Settings, load
+from ctbench.base.yaml_files import Name, YamlModel, load
 from ctbench.dut.topology import Topology
 from ctbench.results.record import Reference
 from ctbench.sla.floor import Floor, Relative, derive
@@ -21,7 +21,7 @@ _FOR_CONNECTIONS, _FOR_PACKETS = ("cps", "setup_time_p99"), ("bps", "latency_p99
 _EXAMPLES = {"connections": 'cps: ">= 48.2k"', "packets": 'pps: ">= 300k"'}
 
 
-class ReferenceFigure(Settings):
+class ReferenceFigure(YamlModel):
     """A published figure beside the floor. It is no promise."""
 
     cps: Number | None = None
@@ -29,7 +29,7 @@ class ReferenceFigure(Settings):
     source: str
 
 
-class RelativeEntry(Settings):
+class RelativeEntry(YamlModel):
     """A promise that compares with another topology, measured with the same profile in the same run."""
 
     #: Key of that topology.
@@ -48,7 +48,7 @@ class RelativeEntry(Settings):
         return self
 
 
-class FloorEntry(Settings):
+class FloorEntry(YamlModel):
     """What an SLA file has for one topology and one profile."""
 
     #: Connections per second: required with a connection profile.
@@ -68,7 +68,7 @@ class FloorEntry(Settings):
     reference: ReferenceFigure | None = None
 
 
-class Floors(Settings):
+class Floors(YamlModel):
     """An SLA file: floors by topology key (`ovs-dpdk/conntrack/1cpu-1rxq`), then by profile."""
 
     name: Name

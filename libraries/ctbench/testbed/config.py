@@ -7,7 +7,7 @@ from pydantic import AfterValidator, model_validator
 
 from ctbench.base.identifiers import MOST_CPU
 from ctbench.base.units import quoted
-from ctbench.base.yaml_files import Name, Settings
+from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import DutConfig
 from ctbench.hosts.config import SANDBOX, Hosts
 from ctbench.traffic.config import GeneratorConfig
@@ -33,7 +33,7 @@ def _check_duts(duts: list[DutConfig]) -> list[DutConfig]:
     return duts
 
 
-class CpuPlan(Settings):
+class CpuPlan(YamlModel):
     """Who runs where. `auto`: decided from the machine; the record says how."""
 
     generator: Literal["auto"] | CpuList

@@ -5,14 +5,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ctbench.base.identifiers import MOST_CPU, HostKey, Ipv4, Mac, PathText
-from ctbench.base.yaml_files import Settings
+from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL, SANDBOX
 
 #: Threads of TRex beside those of the data plane: the master's and the latency thread.
 OTHER_THREADS = 2
 
 
-class SoftwareGeneratorConfig(Settings):
+class SoftwareGeneratorConfig(YamlModel):
     """The software traffic generator of this repository, on this machine."""
 
     type: Literal["software"]
@@ -38,7 +38,7 @@ class SoftwareGeneratorConfig(Settings):
         return {}
 
 
-class TrexPort(Settings):
+class TrexPort(YamlModel):
     """One port of TRex, as trex_cfg.yaml describes it. Empty keys: found out, or not needed."""
 
     #: What TRex calls it: a PCI address, the name of a Linux interface, or a DPDK device such as `--vdev=…`.
@@ -53,7 +53,7 @@ class TrexPort(Settings):
     gateway: Ipv4 = ""
 
 
-class TrexGeneratorConfig(Settings):
+class TrexGeneratorConfig(YamlModel):
     """TRex: ASTF for connections, STL for packets."""
 
     type: Literal["trex"]

@@ -2,6 +2,6 @@
 
 from ctbench.dut.linux.bridge import LinuxBridgeDut
 from ctbench.dut.linux.router import LinuxRouterDut
-from ctbench.dut.linux.settings import ConntrackSettings
+from ctbench.dut.linux.settings import LinuxConntrackSettings
 
-__all__ = ["ConntrackSettings", "LinuxBridgeDut", "LinuxRouterDut"]
+__all__ = ["LinuxBridgeDut", "LinuxConntrackSettings", "LinuxRouterDut"]

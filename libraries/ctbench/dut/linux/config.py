@@ -5,12 +5,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ctbench.base.identifiers import HostKey
-from ctbench.base.yaml_files import Settings
+from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.port_config import InterfacePorts, VethPorts
 from ctbench.hosts.config import SANDBOX
 
 
-class LinuxConfig(Settings):
+class LinuxConfig(YamlModel):
     """The Linux kernel as the DUT: as a router or as a bridge."""
 
     type: Literal["linux-router", "linux-bridge"]

@@ -17,7 +17,7 @@ from ctbench.dut.linux.conntrack import ConntrackTable, findings, increase
 from ctbench.dut.linux.health import Reading, link_problems, new_drops, placement_problem
 from ctbench.dut.linux.links import Links, describe, read_counters
 from ctbench.dut.linux.netfilter import Netfilter
-from ctbench.dut.linux.settings import ConntrackSettings
+from ctbench.dut.linux.settings import LinuxConntrackSettings
 from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
 from ctbench.dut.linux.sysctl import Sysctls
 from ctbench.dut.linux.upper_devices import unstack
@@ -53,7 +53,7 @@ class LinuxDut:
         machine: Machine,
         placement: Callable[[Topology], Placement],
         *,
-        conntrack: ConntrackSettings | None = None,
+        conntrack: LinuxConntrackSettings | None = None,
         interfaces: tuple[str, str] | None = None,
         frames: int = 16384,
         steer: bool = False,
@@ -68,7 +68,7 @@ class LinuxDut:
         self._host = host
         self._machine = machine
         self.placement = placement
-        self._conntrack = conntrack or ConntrackSettings()
+        self._conntrack = conntrack or LinuxConntrackSettings()
         self._frames = frames
         self._macs = client_mac, server_mac
         self._rulesets = rulesets

@@ -11,7 +11,7 @@ from ctbench.dut.linux.bridge import LinuxBridgeDut
 from ctbench.dut.linux.config import LinuxConfig
 from ctbench.dut.linux.dut import LinuxDut
 from ctbench.dut.linux.router import LinuxRouterDut
-from ctbench.dut.linux.settings import ConntrackSettings
+from ctbench.dut.linux.settings import LinuxConntrackSettings
 from ctbench.dut.port_config import VethPorts
 from ctbench.hosts.config import SANDBOX
 
@@ -49,7 +49,7 @@ class LinuxKind:
 
     def table(self, config: LinuxConfig, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
         """See `DutKind.table`: a sandbox shares this machine's limit; elsewhere we are root and set it."""
-        ours = ConntrackSettings()
+        ours = LinuxConntrackSettings()
         entries, remedy = ours.max_connections, " Shorter trials need fewer."
         if config.host == SANDBOX:
             remedy = " An administrator makes it larger: sysctl net.netfilter.nf_conntrack_max={entries}"

@@ -8,7 +8,7 @@ from ctbench.dut.base import CLOSED_S
 NETFILTER = "net/netfilter"
 
 
-class ConntrackSettings(BaseModel):
+class LinuxConntrackSettings(BaseModel):
     """The connection table. Closed connections go after 1 s, as in the OVS measurements published in 2022."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -7,7 +7,7 @@ from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.ports import Devices
 from ctbench.dut.ovs.ruleset import NUMBERS, BridgePort, BridgeRules, number_ports
-from ctbench.dut.ovs.settings import PACKAGES, ConntrackSettings
+from ctbench.dut.ovs.settings import PACKAGES, OvsConntrackSettings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 
@@ -15,7 +15,9 @@ from ctbench.hosts.machine import Placement
 class Bridge:
     """One bridge of the userspace datapath, with a port towards the clients and one towards the servers."""
 
-    def __init__(self, control: OvsControl, datapath_type: str, conntrack: ConntrackSettings, devices: Devices) -> None:
+    def __init__(
+        self, control: OvsControl, datapath_type: str, conntrack: OvsConntrackSettings, devices: Devices
+    ) -> None:
         """`datapath_type` is `netdev`, or `dummy` (the same datapath with a LOCAL port that needs no tap device)."""
         self._control = control
         self.datapath_type = datapath_type

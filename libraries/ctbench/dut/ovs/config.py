@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from ctbench.base.identifiers import HostKey, PathText
 from ctbench.base.units import quoted
-from ctbench.base.yaml_files import Settings
+from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.port_config import MemifPorts, PciPorts, VethPorts
 from ctbench.hosts.config import SANDBOX
 
@@ -20,7 +20,7 @@ def _check_prefix(prefix: str) -> str:
     return prefix
 
 
-class OvsInstall(Settings):
+class OvsInstall(YamlModel):
     """Which Open vSwitch."""
 
     #: `distribution`: the package openvswitch-switch-dpdk; else the prefix of a build from source.
@@ -30,7 +30,7 @@ class OvsInstall(Settings):
     manage: bool = False
 
 
-class OvsDpdkConfig(Settings):
+class OvsDpdkConfig(YamlModel):
     """Open vSwitch with DPDK as the DUT."""
 
     type: Literal["ovs-dpdk"]

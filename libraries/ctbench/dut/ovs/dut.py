@@ -31,7 +31,7 @@ from ctbench.dut.ovs.parse import (
 from ctbench.dut.ovs.ports import Devices, MemifDevices
 from ctbench.dut.ovs.readback import differences, differing_threads
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
-from ctbench.dut.ovs.settings import ConntrackSettings, OvsInstallation
+from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus
 from ctbench.dut.rulesets import find_ruleset
@@ -62,7 +62,7 @@ class OvsDpdkDut:
         placement: Callable[[Topology], Placement],
         *,
         installation: OvsInstallation | None = None,
-        conntrack: ConntrackSettings | None = None,
+        conntrack: OvsConntrackSettings | None = None,
         devices: Devices | None = None,
         system: bool = False,
         rulesets: Path = RULESETS,
@@ -77,7 +77,7 @@ class OvsDpdkDut:
         self._host = host
         self._machine = machine
         self._installation = installation or OvsInstallation()
-        self._conntrack = conntrack or ConntrackSettings()
+        self._conntrack = conntrack or OvsConntrackSettings()
         self._devices: Devices = devices or MemifDevices(host, FOLDER)
         self._system = system
         self._rulesets = rulesets

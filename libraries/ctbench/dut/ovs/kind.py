@@ -10,7 +10,7 @@ from ctbench.dut.ovs.config import OvsDpdkConfig
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
 from ctbench.dut.ovs.packages import check_drivers, check_ovs
 from ctbench.dut.ovs.ports import Devices, MemifDevices, PciDevices, VethDevices
-from ctbench.dut.ovs.settings import ConntrackSettings, OvsInstallation
+from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.port_config import PciPorts, VethPorts
 from ctbench.hosts.base import Host
 
@@ -47,7 +47,7 @@ class OvsDpdkKind:
 
     def table(self, config: OvsDpdkConfig, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable:
         """See `DutKind.table`."""
-        ours = ConntrackSettings()
+        ours = OvsConntrackSettings()
         closed, answered = ours.timeouts["tcp_time_wait"], ours.timeouts["udp_multiple"]
         remedy = " Shorter trials need fewer."
         return ConnectionTable("OVS' connection table", ours.max_connections, closed, answered, remedy)

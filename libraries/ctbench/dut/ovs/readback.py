@@ -7,7 +7,7 @@ from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.parse import parse_port_options, parse_rxq_map, parse_zone_timeouts
 from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, BridgeRules
-from ctbench.dut.ovs.settings import ConntrackSettings
+from ctbench.dut.ovs.settings import OvsConntrackSettings
 from ctbench.dut.ovs.threads import misplaced, read_threads
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
@@ -22,7 +22,7 @@ def differences(
     topology: Topology,
     rules: BridgeRules,
     placement: Placement,
-    conntrack: ConntrackSettings,
+    conntrack: OvsConntrackSettings,
 ) -> list[str]:
     """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
     found: list[str] = []

@@ -57,7 +57,7 @@ class OvsInstallation(BaseModel):
         return (self.vswitchd_path, self.ovsdb_server, self.database_schema, *tools)
 
 
-class ConntrackSettings(BaseModel):
+class OvsConntrackSettings(BaseModel):
     """The connection table. Defaults are those of the measurements published in 2022 (OVS 2.17.2 and 3.0.0)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

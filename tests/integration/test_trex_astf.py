@@ -29,7 +29,7 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_prof
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client, python_for
 from ctbench.traffic.trex.owner import Owner
-from ctbench.traffic.trex.server import Endpoint, Outlook, StartedServer
+from ctbench.traffic.trex.server import Endpoint, ServerProbe, StartedServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 #: Connections per second: few enough for a busy machine.
@@ -65,8 +65,8 @@ class Lab:
             server_port=TrexPort(interface=ports.server, mac=SERVER_MAC, dest_mac=ports.server_mac or CLIENT_MAC),
         )
         within = within_generator()
-        outlook = Outlook(host, within, Endpoint("127.0.0.1", config.sync_port, config.async_port))
-        self.server = StartedServer(host, config, outlook, logs, within)
+        probe = ServerProbe(host, within, Endpoint("127.0.0.1", config.sync_port, config.async_port))
+        self.server = StartedServer(host, config, probe, logs, within)
         self.generator = TrexTrafficGenerator(self.server, self.worker())
 
     def worker(self) -> TrexWorker:

@@ -18,7 +18,7 @@ from integration.trex_replay_server import TrexReplayServer
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
-from ctbench.traffic.trex.server import Endpoint, Outlook, RunningServer
+from ctbench.traffic.trex.server import Endpoint, RunningServer, ServerProbe
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 pytestmark = pytest.mark.beside_others
@@ -35,7 +35,7 @@ TOO_NEW = {
 
 
 def running(port: int) -> RunningServer:
-    return RunningServer(Outlook(LocalHost(), (), Endpoint("127.0.0.1", port, 4500)))
+    return RunningServer(ServerProbe(LocalHost(), (), Endpoint("127.0.0.1", port, 4500)))
 
 
 @pytest.mark.parametrize("mode", ["astf", "stl"])

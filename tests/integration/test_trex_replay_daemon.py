@@ -13,7 +13,7 @@ from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
-from ctbench.traffic.trex.server import Endpoint, Outlook
+from ctbench.traffic.trex.server import Endpoint, ServerProbe
 
 pytestmark = pytest.mark.beside_others
 
@@ -35,7 +35,7 @@ def replay(tmp_path: Path) -> Iterator[Replay]:
                 server_port=TrexPort(interface="g1", mac="02:00:00:00:00:02", dest_mac="02:00:00:00:00:01"),
             ).model_copy(update=settings)  # fmt: skip
             endpoint = Endpoint("127.0.0.1", trex.sync_port, trex.async_port)
-            return daemon, DaemonServer(config, Outlook(LocalHost(), (), endpoint), tmp_path)
+            return daemon, DaemonServer(config, ServerProbe(LocalHost(), (), endpoint), tmp_path)
 
         yield make
 

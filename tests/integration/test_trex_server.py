@@ -17,7 +17,7 @@ from ctbench.traffic.config import TrexPort
 from ctbench.traffic.trex.footprint import Footprint
 from ctbench.traffic.trex.locate import find_client, tree_version
 from ctbench.traffic.trex.owner import Owner
-from ctbench.traffic.trex.server import Endpoint, Outlook, RunningServer, StartedServer
+from ctbench.traffic.trex.server import Endpoint, RunningServer, ServerProbe, StartedServer
 
 #: Makes a server object; keywords change the configuration.
 New = Callable[..., StartedServer]
@@ -31,9 +31,9 @@ from integration.trex_record import cable_config
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.daemon import DaemonServer
-from ctbench.traffic.trex.server import Endpoint, Outlook
-outlook = Outlook(LocalHost(), (), Endpoint("127.0.0.1", 4501, 4500))
-server = DaemonServer(cable_config(), outlook, Path(sys.argv[1]))
+from ctbench.traffic.trex.server import Endpoint, ServerProbe
+probe = ServerProbe(LocalHost(), (), Endpoint("127.0.0.1", 4501, 4500))
+server = DaemonServer(cable_config(), probe, Path(sys.argv[1]))
 while True:
     try:
         server.start("astf")
@@ -46,7 +46,7 @@ print(server.is_running(), server.snapshot()["mode"])
 server.start("stl")
 print(server.is_running(), server.snapshot()["mode"])
 server.stop()
-print(server.is_running(), outlook.look()["found"])
+print(server.is_running(), probe.look()["found"])
 """
 
 
@@ -79,8 +79,8 @@ def new(cabled: Sandbox, tmp_path: Path) -> Iterator[New]:
 
     def make(**more: Any) -> StartedServer:
         config = cable_config(**more)
-        outlook = Outlook(cabled, WITHIN, Endpoint("127.0.0.1", config.sync_port, config.async_port))
-        made.append(StartedServer(cabled, config, outlook, tmp_path, WITHIN))
+        probe = ServerProbe(cabled, WITHIN, Endpoint("127.0.0.1", config.sync_port, config.async_port))
+        made.append(StartedServer(cabled, config, probe, tmp_path, WITHIN))
         return made[-1]
 
     yield make
@@ -96,7 +96,7 @@ def servers(host: Sandbox) -> list[str]:
 
 
 def running(host: Sandbox) -> RunningServer:
-    return RunningServer(Outlook(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500)))
+    return RunningServer(ServerProbe(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500)))
 
 
 def test_it_starts_in_the_mode_that_is_needed_and_only_then(cabled: Sandbox, new: New, home: str) -> None:

@@ -11,7 +11,7 @@ from integration.trex_record import WITHIN, cable_config, make_cable
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.ssh import SshHost
 from ctbench.traffic.trex.locate import find_client
-from ctbench.traffic.trex.server import Endpoint, Outlook, StartedServer
+from ctbench.traffic.trex.server import Endpoint, ServerProbe, StartedServer
 
 
 @pytest.fixture
@@ -36,7 +36,9 @@ def host(tmp_path: Path) -> Iterator[SshHost]:
 
 
 def new_server(host: SshHost, logs: Path) -> StartedServer:
-    return StartedServer(host, cable_config(), Outlook(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500)), logs, WITHIN)
+    return StartedServer(
+        host, cable_config(), ServerProbe(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500)), logs, WITHIN
+    )
 
 
 def test_it_is_started_and_ended_over_ssh(host: SshHost, tmp_path: Path) -> None:
@@ -58,10 +60,10 @@ def test_it_is_started_and_ended_over_ssh(host: SshHost, tmp_path: Path) -> None
 
 def test_what_trex_said_before_it_ended_comes_across(host: SshHost, tmp_path: Path) -> None:
     config = cable_config(cpus=[999])
-    outlook = Outlook(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500))
+    probe = ServerProbe(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500))
 
     with pytest.raises(GeneratorError, match=r"trex\.lab: TRex ended while it started: \S+"):
-        StartedServer(host, config, outlook, tmp_path / "logs", WITHIN).start("astf")
+        StartedServer(host, config, probe, tmp_path / "logs", WITHIN).start("astf")
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -25,7 +25,7 @@ from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex.astf_spec import astf_spec
 from ctbench.traffic.trex.locate import find_client, python_for
-from ctbench.traffic.trex.server import Endpoint, Mode, Outlook, StartedServer
+from ctbench.traffic.trex.server import Endpoint, Mode, ServerProbe, StartedServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 DATA = Path(__file__).parents[1] / "data/trex"
@@ -177,8 +177,8 @@ def main() -> None:
     sessions: list[tuple[str, Mode]] = [("astf", "astf"), ("busy", "astf"), ("stl", "stl")]
     with tempfile.TemporaryDirectory() as logs, Sandbox() as host:
         make_cable(host)
-        outlook = Outlook(host, WITHIN, Endpoint("127.0.0.1", *PORTS))
-        server = StartedServer(host, cable_config(), outlook, Path(logs), WITHIN)
+        probe = ServerProbe(host, WITHIN, Endpoint("127.0.0.1", *PORTS))
+        server = StartedServer(host, cable_config(), probe, Path(logs), WITHIN)
         for name, mode in sessions:
             server.start(mode)
             again = [sys.executable, str(Path(__file__).resolve()), name, mode, "/run/recording"]

@@ -49,7 +49,7 @@ def testbed(output: Path, **duts: tuple[Dut, object]) -> Testbed:
     """A testbed with these DUTs, of which the first stands."""
     made = Testbed(load("testbeds", "local", TestbedConfig), output)
     made._duts = {name.replace("_", "-"): pair for name, pair in duts.items()}  # type: ignore[misc]
-    made._joined = made._standing = next(iter(duts.values()))[0]  # type: ignore[assignment]
+    made._connected = made._set_up = next(iter(duts.values()))[0]  # type: ignore[assignment]
     return made
 
 

@@ -1,4 +1,4 @@
-"""How the testbed joins its traffic generator to the ports of a DUT; the two know nothing of each other."""
+"""How the testbed connects its traffic generator to the ports of a DUT; the two know nothing of each other."""
 
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,18 +11,18 @@ from ctbench.traffic.generator import TrafficGenerator
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 
-class Joint(Protocol):
-    """A generator, joined to one DUT at a time."""
+class Connector(Protocol):
+    """A generator, connected to one DUT at a time."""
 
     @property
     def generator(self) -> TrafficGenerator:
-        """The generator; joined, if `join` was the last thing that happened."""
+        """The generator; connected, if `connect` was the last thing that happened."""
 
-    def join(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
-        """Join it to the ports of the DUT on `host`, for frames of up to `frame_bytes`. `MissingResource` where it
+    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+        """Connect it to the ports of the DUT on `host`, for frames of up to `frame_bytes`. `MissingResource` where it
         cannot reach them."""
 
-    def part(self) -> None:
+    def disconnect(self) -> None:
         """Let go of the DUT, which may then go away. May be called twice."""
 
     def facts(self) -> dict[str, Any]:
@@ -32,7 +32,7 @@ class Joint(Protocol):
         """End the generator. May be called twice."""
 
 
-class SoftwareJoint:
+class SoftwareConnector:
     """The software traffic generator, in this process."""
 
     def __init__(self, generator_cpus: tuple[int, ...], testbed: str) -> None:
@@ -42,11 +42,11 @@ class SoftwareJoint:
 
     @property
     def generator(self) -> SoftwareTrafficGenerator:
-        """See `Joint.generator`."""
+        """See `Connector.generator`."""
         return self._generator
 
-    def join(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
-        """See `Joint.join`; `host` does not matter, the ports come with paths and sockets of this machine."""
+    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+        """See `Connector.connect`; `host` does not matter, the ports come with paths and sockets of this machine."""
         if ports.kind == "cable":
             self._generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes)
             return
@@ -74,14 +74,14 @@ class SoftwareJoint:
             client_next_hop=ports.client_next_hop, server_next_hop=ports.server_next_hop, cpus=ports.cpus,
         )  # fmt: skip
 
-    def part(self) -> None:
-        """See `Joint.part`."""
+    def disconnect(self) -> None:
+        """See `Connector.disconnect`."""
         self._generator.disconnect()
 
     def facts(self) -> dict[str, Any]:
-        """See `Joint.facts`."""
+        """See `Connector.facts`."""
         return dict(self._generator.snapshot())
 
     def close(self) -> None:
-        """See `Joint.close`."""
+        """See `Connector.close`."""
         self._generator.close()

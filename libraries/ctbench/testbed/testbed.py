@@ -20,9 +20,9 @@ from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.connector import Joint, SoftwareJoint
+from ctbench.testbed.connector import Connector, SoftwareConnector
 from ctbench.testbed.cpu_placement import plan_cpus
-from ctbench.testbed.trex_connector import TrexJoint
+from ctbench.testbed.trex_connector import TrexConnector
 from ctbench.traffic.config import TrexGeneratorConfig
 from ctbench.traffic.generator import TrafficGenerator
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -41,10 +41,10 @@ class Testbed:
         self._hosts = HostPool(config.hosts)
         #: Each with the host that it is on.
         self._duts: dict[str, tuple[Dut, Host]] = {}
-        self._generator: Joint | None = None
-        self._joined: Dut | None = None
+        self._generator: Connector | None = None
+        self._connected: Dut | None = None
         #: The DUT that is set up, joined or not.
-        self._standing: Dut | None = None
+        self._set_up: Dut | None = None
         #: DUTs that were let go of and could not put their host back as it was.
         self._not_restored: list[Dut] = []
 
@@ -56,14 +56,14 @@ class Testbed:
     @property
     def generator(self) -> TrafficGenerator:
         """The traffic generator."""
-        return self._joint.generator
+        return self._connector.generator
 
     @property
     def dut(self) -> Dut:
         """The DUT that was set up last."""
-        if self._joined is None:
+        if self._connected is None:
             raise TestbedError("No topology is applied yet.")
-        return self._joined
+        return self._connected
 
     def placement(self, topology: Topology) -> Placement:
         """Who runs where on the DUT's machine: what the testbed file says, else what suits the machine.
@@ -84,20 +84,20 @@ class Testbed:
         Raises `MissingResource` when this testbed lacks what the topology needs, `TestbedError` when the DUT does
         not become what was asked for.
         """
-        self._joined = None
+        self._connected = None
         dut, host = self._dut(topology.datapath)
         if not isinstance(dut, Cable):  # which needs nothing that another DUT could take away
             self._make_way_for(dut)
         placement = self.placement(topology)
-        self._joint.part()
+        self._connector.disconnect()
         try:
             ports = dut.apply(topology)
-            self._joint.join(ports, host, placement, largest_frame(profile) if profile else 1514)
+            self._connector.connect(ports, host, placement, largest_frame(profile) if profile else 1514)
         except TestbedError as error:
             if trouble := dut.trouble():  # which says more than what noticed it
                 raise TestbedError(trouble) from error
             raise
-        self._joined = dut
+        self._connected = dut
 
     def replace_broken(self, topology: Topology) -> str:
         """Let go of the DUT of this topology where it is broken since it was used last, so that `apply` makes a fresh
@@ -107,15 +107,15 @@ class Testbed:
         dut, _ = self._duts[topology.datapath]
         if not (trouble := dut.trouble()):
             return ""
-        return " ".join([trouble, *self._try_to(self._joint.part), *self._let_go_of(dut)])
+        return " ".join([trouble, *self._try_to(self._connector.disconnect), *self._let_go_of(dut)])
 
     def discard(self) -> list[str]:
         """Let go of generator and DUT in whatever state they are, with the DUT's sandbox where it has one: the next
         `apply` makes fresh ones. Returns a sentence for each thing that could not be put back."""
         complaints = self._try_to(self._generator.close) if self._generator else []
-        for dut in (self._joined, self._standing):
+        for dut in (self._connected, self._set_up):
             complaints += self._let_go_of(dut) if dut else []
-        self._joined = self._standing = None
+        self._connected = self._set_up = None
         return complaints
 
     def facts(self) -> dict[str, dict[str, Any]]:
@@ -123,8 +123,8 @@ class Testbed:
         cannot be asked any more says why."""
         return {
             "testbed": self.config.model_dump(mode="json"),
-            "dut": _told(self._joined.snapshot) if self._joined else {},
-            "generator": _told(self._joint.facts),
+            "dut": _told(self._connected.snapshot) if self._connected else {},
+            "generator": _told(self._connector.facts),
             "machine": _told(lambda: dict(self.machine.as_record())),
         }
 
@@ -166,23 +166,23 @@ class Testbed:
         return self.config.generator.host
 
     @property
-    def _joint(self) -> Joint:
+    def _connector(self) -> Connector:
         if self._generator is None:
             config = self.config.generator
             if isinstance(config, TrexGeneratorConfig):
-                self._generator = TrexJoint(config, self.config.hosts, self._hosts, self._output / "generator")
+                self._generator = TrexConnector(config, self.config.hosts, self._hosts, self._output / "generator")
             else:
-                self._generator = SoftwareJoint(self.placement(CABLE).generator, self.config.name)
+                self._generator = SoftwareConnector(self.placement(CABLE).generator, self.config.name)
         return self._generator
 
     def _make_way_for(self, dut: Dut) -> None:
         """Let another DUT go: its threads would take the CPUs that both are given."""
-        if self._standing is not None and self._standing is not dut:
-            self._joint.part()
-            standing = self._standing
-            if self._try_to(standing.restore) and (complaints := self._let_go_of(standing)):
+        if self._set_up is not None and self._set_up is not dut:
+            self._connector.disconnect()
+            dut_before = self._set_up
+            if self._try_to(dut_before.restore) and (complaints := self._let_go_of(dut_before)):
                 raise TestbedError(" ".join(complaints))
-        self._standing = dut
+        self._set_up = dut
 
     def _dut(self, datapath: str) -> tuple[Dut, Host]:
         if datapath not in self._duts:

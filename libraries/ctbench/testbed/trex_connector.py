@@ -16,7 +16,7 @@ from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.generator import TrexServer, TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client, python_for
-from ctbench.traffic.trex.server import Endpoint, Outlook, RunningServer, StartedServer
+from ctbench.traffic.trex.server import Endpoint, RunningServer, ServerProbe, StartedServer
 from ctbench.traffic.trex.worker import TrexWorker
 
 LOOPBACK = "127.0.0.1"
@@ -28,9 +28,9 @@ PLACE_BYTES, PLACES, PAGE_BYTES = 2048, 1024, 4096
 PLACE_OVERHEAD = 128
 
 
-class TrexJoint:
-    """Implements `Joint`. In a sandbox TRex is started beside each DUT, on the veth ends that the DUT made; in a lab
-    it has cards of its own, and stays."""
+class TrexConnector:
+    """Implements `Connector`. In a sandbox TRex is started beside each DUT, on the veth ends that the DUT made; in a
+    lab it has cards of its own, and stays."""
 
     def __init__(
         self, config: TrexGeneratorConfig, ssh: dict[str, SshConfig], hosts: HostPool, log_folder: Path
@@ -46,15 +46,15 @@ class TrexJoint:
 
     @property
     def generator(self) -> TrexTrafficGenerator:
-        """See `Joint.generator`."""
+        """See `Connector.generator`."""
         if self._generator is None:
-            raise TestbedError("TRex is joined to no DUT.")
+            raise TestbedError("TRex is not connected to a DUT.")
         return self._generator
 
-    def join(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
-        """See `Joint.join`. TRex is started when the first trial says in which mode."""
+    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+        """See `Connector.connect`. TRex is started when the first trial says in which mode."""
         if self._config.host == SANDBOX:
-            self._join_veth(ports, host, placement, frame_bytes)
+            self._connect_veth(ports, host, placement, frame_bytes)
             return
         client, server = (
             _complete(self._config.client, ports.client_mac),
@@ -67,17 +67,17 @@ class TrexJoint:
         config = self._config.model_copy(update={"client": client, "server_port": server})
         self._generator = self._lab_generator(config)
 
-    def part(self) -> None:
-        """See `Joint.part`: in a lab nothing of the DUT is TRex'."""
+    def disconnect(self) -> None:
+        """See `Connector.disconnect`: in a lab nothing of the DUT is TRex'."""
         if self._config.host == SANDBOX:
             self._leave()
 
     def facts(self) -> dict[str, Any]:
-        """See `Joint.facts`."""
+        """See `Connector.facts`."""
         return dict(self._generator.snapshot()) if self._generator else {"type": "trex", "wiring": "not connected"}
 
     def close(self) -> None:
-        """See `Joint.close`."""
+        """See `Connector.close`."""
         self._leave()
 
     def _leave(self) -> None:
@@ -85,7 +85,7 @@ class TrexJoint:
         if generator:
             generator.close()
 
-    def _join_veth(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+    def _connect_veth(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
         if ports.kind != "interface":
             raise MissingResource(f"TRex in the sandbox reaches ports of kind veth; the DUT's are {ports.kind}.")
         self._leave()
@@ -100,21 +100,21 @@ class TrexJoint:
         cpus = self._config.cpus or list(placement.generator)
         config = self._config.model_copy(update={**complete, "cpus": cpus})
         prefix = within_generator()
-        outlook = Outlook(host, prefix, self._endpoint(LOOPBACK))
-        server = StartedServer(host, config, outlook, self._new_log_folder(), prefix)
+        probe = ServerProbe(host, prefix, self._endpoint(LOOPBACK))
+        server = StartedServer(host, config, probe, self._new_log_folder(), prefix)
         self._generator = self._new(server, host, host, prefix)
 
     def _lab_generator(self, config: TrexGeneratorConfig) -> TrexTrafficGenerator:
         host, here = self._hosts.host(config.host), self._hosts.host(LOCAL)
         address = self._ssh[config.host].address if config.host in self._ssh else LOOPBACK
-        outlook = Outlook(here, (), self._endpoint(address))
+        probe = ServerProbe(here, (), self._endpoint(address))
         server: TrexServer
         if config.server == "running":
-            server = RunningServer(outlook)
+            server = RunningServer(probe)
         elif config.server == "daemon":
-            server = DaemonServer(config, outlook, self._new_log_folder())
+            server = DaemonServer(config, probe, self._new_log_folder())
         else:
-            server = StartedServer(host, config, outlook, self._new_log_folder())
+            server = StartedServer(host, config, probe, self._new_log_folder())
         return self._new(server, host, here, ())
 
     def _new_log_folder(self) -> Path:

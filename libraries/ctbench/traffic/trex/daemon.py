@@ -13,7 +13,7 @@ from RequestsLibrary import RequestsLibrary
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.config import TrexGeneratorConfig
 from ctbench.traffic.trex.owner import Owner
-from ctbench.traffic.trex.server import Endpoint, Mode, Outlook, excerpt, new_log
+from ctbench.traffic.trex.server import Endpoint, Mode, ServerProbe, excerpt, new_log
 from ctbench.traffic.trex.server_config import dp_flows, trex_cfg
 
 #: Seconds that the daemon gets to answer what takes it no time.
@@ -69,13 +69,13 @@ class Daemon:
 class DaemonServer:
     """A server that the daemon starts in the mode that is needed, reserved for this run until it ends."""
 
-    def __init__(self, config: TrexGeneratorConfig, outlook: Outlook, log_folder: Path) -> None:
+    def __init__(self, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path) -> None:
         """`config` is complete: the ports know where their frames go. TRex' logs are kept in `log_folder`."""
         self._config = config
-        self._outlook = outlook
+        self._probe = probe
         self._log_folder = log_folder
         self._log: Path | None = None
-        self._daemon = Daemon(outlook.endpoint.address, config.daemon_port)
+        self._daemon = Daemon(probe.endpoint.address, config.daemon_port)
         self._user = str(Owner.myself())
         #: Whether TRex is reserved for us, and so whatever the daemon starts is ours.
         self._reserved = False
@@ -86,16 +86,16 @@ class DaemonServer:
         """Have it run in `mode` with memory for `flows` connections at a time; started (anew) where it does not."""
         objects = dp_flows(flows, self._config.cores) if mode == "astf" else 0
         if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
-            return self._outlook.endpoint
+            return self._probe.endpoint
         self.stop()
         text = trex_cfg(self._config, objects)
         self._reserve()
         try:
             self._start(mode, text)
-            seen = self._outlook.look()
+            seen = self._probe.look()
             if seen["found"] != "trex":
                 raise GeneratorError(
-                    f"trex_daemon_server at {self._daemon.where} says that TRex runs, and {self._outlook.where} does "
+                    f"trex_daemon_server at {self._daemon.where} says that TRex runs, and {self._probe.where} does "
                     f"not answer: {seen['text']}."
                 )
         except BaseException:
@@ -104,7 +104,7 @@ class DaemonServer:
         self._flows = objects
         self._snapshot = {"server": "daemon", "daemon": self._daemon.where, "version": seen["version"]}
         self._snapshot |= {"mode": seen["mode"], "trex_cfg.yaml": text}
-        return self._outlook.endpoint
+        return self._probe.endpoint
 
     def is_running(self) -> bool:
         """Whether the daemon started it and says that it runs."""

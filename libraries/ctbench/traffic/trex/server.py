@@ -14,7 +14,7 @@ from typing import Literal
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
 from ctbench.traffic.config import TrexGeneratorConfig
-from ctbench.traffic.trex import probe
+from ctbench.traffic.trex import probe as probe_program
 from ctbench.traffic.trex.footprint import Footprint
 from ctbench.traffic.trex.server_config import dp_flows, instance_name, is_kernel_interface, is_virtual, trex_cfg
 
@@ -40,7 +40,7 @@ class Endpoint:
     async_port: int
 
 
-class Outlook:
+class ServerProbe:
     """The server as it is seen from where TRex' client runs: this machine, or a network namespace on it."""
 
     def __init__(self, host: Host, prefix: Sequence[str], endpoint: Endpoint) -> None:
@@ -57,7 +57,7 @@ class Outlook:
     def look(self) -> dict[str, str]:
         """Who listens there; see `probe.ask`."""
         address, port = self.endpoint.address, str(self.endpoint.sync_port)
-        argv = [sys.executable, "-I", "-S", probe.__file__, address, port, str(ANSWER_TIMEOUT_S)]
+        argv = [sys.executable, "-I", "-S", probe_program.__file__, address, port, str(ANSWER_TIMEOUT_S)]
         said = self._host.run([*self._prefix, *argv], timeout=20 * ANSWER_TIMEOUT_S).stdout
         return {str(key): str(value) for key, value in json.loads(said).items()}
 
@@ -65,14 +65,14 @@ class Outlook:
 class RunningServer:
     """A server that somebody else started, and whose life is theirs."""
 
-    def __init__(self, outlook: Outlook) -> None:
-        self._outlook = outlook
+    def __init__(self, probe: ServerProbe) -> None:
+        self._probe = probe
         self._seen: Mapping[str, str] = {}
 
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
         """Where it is, when it runs in `mode`; its memory is what it is, so `flows` changes nothing."""
         del flows
-        where, self._seen = self._outlook.where, self._outlook.look()
+        where, self._seen = self._probe.where, self._probe.look()
         command = "./t-rex-64 -i" + " --astf" * (mode == "astf")
         if self._seen["found"] == "nobody":
             raise GeneratorError(
@@ -86,11 +86,11 @@ class RunningServer:
                 f"The TRex server on {where} runs in {self._seen['mode']} mode, and {mode.upper()} is needed: start it "
                 f"anew with `{command}`, or say server: start, which changes the mode by itself."
             )
-        return self._outlook.endpoint
+        return self._probe.endpoint
 
     def is_running(self) -> bool:
         """Whether it answers."""
-        return self._outlook.look()["found"] == "trex"
+        return self._probe.look()["found"] == "trex"
 
     def log_excerpt(self) -> str:
         """Nothing: its log is somebody else's."""
@@ -99,7 +99,7 @@ class RunningServer:
     def snapshot(self) -> dict[str, object]:
         """What the record says of it."""
         said = {key: value for key, value in self._seen.items() if key in ("version", "mode")}
-        return {"server": "running", "address": self._outlook.where, **said}
+        return {"server": "running", "address": self._probe.where, **said}
 
     def stop(self) -> None:
         """It goes on running."""
@@ -109,13 +109,13 @@ class StartedServer:
     """A server that is started on `host` in the mode that is needed, and ended with the run."""
 
     def __init__(
-        self, host: Host, config: TrexGeneratorConfig, outlook: Outlook, log_folder: Path, prefix: Sequence[str] = ()
+        self, host: Host, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path, prefix: Sequence[str] = ()
     ) -> None:
         """`config` is complete: the ports know where their frames go. `prefix` carries it into a network namespace.
         Its logs are kept in `log_folder` of this machine. Nothing is started yet."""
         self._host = host
         self._config = config
-        self._outlook = outlook
+        self._probe = probe
         self._log_folder = log_folder
         self._prefix = tuple(prefix)
         self._footprint = Footprint(host, str(config.sync_port), instance_name(config))
@@ -132,7 +132,7 @@ class StartedServer:
         """
         objects = dp_flows(flows, self._config.cores) if mode == "astf" else 0
         if self.is_running() and self._snapshot.get("mode") == mode.upper() and objects <= self._flows:
-            return self._outlook.endpoint
+            return self._probe.endpoint
         self.stop()
         self._footprint.end_abandoned()
         self._check_host()
@@ -154,7 +154,7 @@ class StartedServer:
             "server": "started", "host": self._host.name, "version": seen["version"], "mode": seen["mode"],
             "command": " ".join(command), "trex_cfg.yaml": text,
         }  # fmt: skip
-        return self._outlook.endpoint
+        return self._probe.endpoint
 
     def is_running(self) -> bool:
         """Whether it has been started and has not ended since."""
@@ -200,7 +200,7 @@ class StartedServer:
             exists = [*self._prefix, "test", "-e", f"/sys/class/net/{interface}"]
             if is_kernel_interface(interface) and self._host.run(exists, check=False).exit_status != 0:
                 raise GeneratorError(f"{self._host.name}: there is no interface {interface} for TRex.")
-        seen, where = self._outlook.look(), self._outlook.where
+        seen, where = self._probe.look(), self._probe.where
         if seen["found"] == "trex":
             raise GeneratorError(
                 f"A TRex server ({seen['version']}, {seen['mode']}) runs on {where} already: stop it, say "
@@ -212,7 +212,7 @@ class StartedServer:
     def _wait_until_ready(self, mode: Mode) -> dict[str, str]:
         deadline = time.monotonic() + self._config.start_timeout_s
         while True:
-            seen = self._outlook.look()
+            seen = self._probe.look()
             if not self.is_running():
                 raise GeneratorError(f"{self._host.name}: TRex ended while it started: {self._last_words()}.")
             if seen["found"] == "trex" and seen["mode"].lower() == mode:

@@ -1,4 +1,4 @@
-"""What of a DUT's ports a generator can be joined to, and what it says of the others."""
+"""What of a DUT's ports a generator can be connected to, and what it says of the others."""
 
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from ctbench.hosts.config import SshConfig
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connector import SoftwareJoint
-from ctbench.testbed.trex_connector import TrexJoint
+from ctbench.testbed.connector import SoftwareConnector
+from ctbench.testbed.trex_connector import TrexConnector
 from ctbench.traffic.config import TrexGeneratorConfig
 
 pytestmark = pytest.mark.unit
@@ -35,41 +35,41 @@ def veth(cpus: tuple[int, ...]) -> Ports:
     return Ports("interface", "g0", "g1", 1, 1, cpus=cpus, open_socket=refuse_socket)
 
 
-def trex(folder: Path, **keys: Any) -> TrexJoint:
+def trex(folder: Path, **keys: Any) -> TrexConnector:
     config = TrexGeneratorConfig.model_validate({"type": "trex", "host": "sandbox", "server": "start", **keys})
-    return TrexJoint(config, {}, HostPool({}), folder)
+    return TrexConnector(config, {}, HostPool({}), folder)
 
 
 def test_the_software_generator_has_no_cards() -> None:
     with pytest.raises(MissingResource, match=r"Testbed lab has network cards .* only ports of kind memif and veth"):
-        SoftwareJoint((0,), "lab").join(CARDS, HERE, APART, 1514)
+        SoftwareConnector((0,), "lab").connect(CARDS, HERE, APART, 1514)
 
 
 def test_the_software_generator_needs_a_cpu_more_for_ovs_over_veth() -> None:
     with pytest.raises(MissingResource, match="a CPU more is needed, or ports of kind memif"):
-        SoftwareJoint((0,), "lab").join(veth(TOGETHER.housekeeping), HERE, TOGETHER, 1514)
+        SoftwareConnector((0,), "lab").connect(veth(TOGETHER.housekeeping), HERE, TOGETHER, 1514)
     with pytest.raises(NoSocketError):
-        SoftwareJoint((0,), "lab").join(veth(APART.housekeeping), HERE, APART, 1514)
+        SoftwareConnector((0,), "lab").connect(veth(APART.housekeeping), HERE, APART, 1514)
 
 
 def test_a_linux_duts_cpus_are_never_the_software_generators() -> None:
     with pytest.raises(NoSocketError):
-        SoftwareJoint((0,), "lab").join(veth(TOGETHER.pmd), HERE, TOGETHER, 1514)
+        SoftwareConnector((0,), "lab").connect(veth(TOGETHER.pmd), HERE, TOGETHER, 1514)
 
 
 def test_trex_in_the_sandbox_reaches_no_memif(tmp_path: Path) -> None:
     with pytest.raises(MissingResource, match="TRex in the sandbox reaches ports of kind veth; the DUT's are memif"):
-        trex(tmp_path).join(MEMIF, HERE, APART, 1514)
+        trex(tmp_path).connect(MEMIF, HERE, APART, 1514)
 
 
-def test_trex_that_is_joined_to_nothing_says_so_and_starts_nothing(tmp_path: Path) -> None:
-    joint = trex(tmp_path / "generator")
+def test_trex_that_is_not_connected_says_so_and_starts_nothing(tmp_path: Path) -> None:
+    connector = trex(tmp_path / "generator")
 
-    assert joint.facts() == {"type": "trex", "wiring": "not connected"}
-    with pytest.raises(TestbedError, match="TRex is joined to no DUT"):
-        _ = joint.generator
-    joint.part()
-    joint.close()
+    assert connector.facts() == {"type": "trex", "wiring": "not connected"}
+    with pytest.raises(TestbedError, match="TRex is not connected to a DUT"):
+        _ = connector.generator
+    connector.disconnect()
+    connector.close()
     assert not (tmp_path / "generator").exists()
 
 

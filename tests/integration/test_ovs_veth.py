@@ -13,6 +13,7 @@ from ctbench.dut.ovs.ports import VethDevices
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
@@ -75,7 +76,7 @@ def test_every_packet_passes_over_every_queue(
     )  # fmt: skip
     before = ovs.counters()
 
-    trial = generator.run_trial(profile, LOAD, SECONDS)
+    trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
 
     counted = ovs.counters()
     assert trial.completed == trial.intended

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ctbench.base.errors import MissingResource
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import kernel
 from ctbench.traffic.software import layout as lay
@@ -41,6 +42,6 @@ def test_ctrl_c_waits_for_the_generators_thread(
     slow_to_end.compile = lambda _types: None  # type: ignore[attr-defined]
     monkeypatch.setattr(kernel, "run", slow_to_end)
     with pytest.raises(KeyboardInterrupt):
-        generator.run_trial(ConnectionProfile(name="any"), 1000, 1)
+        generator.run_trial(ConnectionProfile(name="any"), Rate(1000), 1)
 
     assert ended

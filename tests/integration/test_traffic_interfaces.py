@@ -15,6 +15,7 @@ from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.trial import MOST_WAITING_OF_LINKS
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
 from ctbench.traffic.software.packet_port import OpenSocket, PacketPort
@@ -53,7 +54,7 @@ def measured(
     """One trial on a fresh topology."""
     ports = dut.apply(topology)
     join(generator, ports, largest_frame(profile))
-    return generator.run_trial(profile, LOAD, SECONDS)
+    return generator.run_trial(profile, Rate(LOAD), SECONDS)
 
 
 def router_topology(ruleset: str = "forward", **settings: int) -> Topology:
@@ -138,7 +139,7 @@ def test_one_cpu_is_all_that_a_dut_with_one_cpu_works_on(
     ports = router.apply(router_topology("iptables-stateful", rx_queues=2))
     join(generator, ports, cpus=(cpu,))
     before = parse_softnet(sandbox.read(SOFTNET))
-    trial = generator.run_trial(PACKETS, LOAD, SECONDS)
+    trial = generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
     received = received_since(before, parse_softnet(sandbox.read(SOFTNET)))
     # Each packet is received twice: by the router, and by the kernel at the generator's end.
     ours = sum(trial.total_tx_packets.values()) + sum(trial.total_rx_packets.values())
@@ -154,7 +155,7 @@ def test_a_process_that_takes_the_duts_cpu_is_noticed(
     join(generator, router.apply(router_topology()), cpus=(cpu,))
     rival = sandbox.start(["taskset", "-c", str(cpu), sys.executable, "-S", "-c", "while True: pass"])
     try:
-        trial = generator.run_trial(PACKETS, LOAD, SECONDS)
+        trial = generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
     finally:
         rival.stop()
     assert trial.link and trial.link.waiting > MOST_WAITING_OF_LINKS
@@ -175,7 +176,7 @@ def test_packet_sockets_do_where_af_xdp_may_not_be_used(
 
     join(generator, ports, open_socket=refuse)
     assert "packet sockets (AF_XDP: Operation not permitted)" in str(generator.snapshot()["wiring"])
-    trial = generator.run_trial(PACKETS, LOAD, SECONDS)
+    trial = generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
     assert trial.completed == trial.intended
 
 
@@ -185,7 +186,7 @@ def test_a_dut_that_asks_for_the_next_hop_by_arp_gets_an_answer(
     ports = router.apply(router_topology())
     join(generator, ports)
     sandbox.run(["ip", "neighbour", "flush", "all", "nud", "permanent"])
-    generator.run_trial(PACKETS, LOAD, SECONDS)
+    generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
     neighbours = sandbox.run(["ip", "neighbour", "show"]).stdout
     assert f"{ports.client_next_hop} dev r0 lladdr 02:00:00:00:00:01" in neighbours
     assert f"{ports.server_next_hop} dev r1 lladdr 02:00:00:00:00:02" in neighbours
@@ -198,7 +199,7 @@ def test_a_link_that_goes_down_is_the_testbeds_fault(
     join(generator, ports)
     sandbox.run(["ip", "link", "delete", "r0"])
     with pytest.raises(GeneratorError, match="g0"):
-        generator.run_trial(PACKETS, LOAD, SECONDS)
+        generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
 
 
 def test_an_interface_that_is_not_there_is_one_sentence(sandbox: Sandbox, router: LinuxRouterDut) -> None:

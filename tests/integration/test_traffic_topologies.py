@@ -12,6 +12,7 @@ from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import BRIDGE
 from ctbench.dut.topology import Topology
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
@@ -63,7 +64,7 @@ def test_connections_complete_over_every_queue(
     join(dut, generator, Topology(cpus=cpus, rx_queues=rx_queues))
     before = received_per_queue(dut)
 
-    trial = generator.run_trial(MIXED, LOAD, SECONDS)
+    trial = generator.run_trial(MIXED, Rate(LOAD), SECONDS)
 
     assert_all_complete(trial)
     after = received_per_queue(dut)
@@ -81,7 +82,7 @@ def test_packets_are_counted_alike_by_the_generator_and_by_ovs(
 ) -> None:
     join(dut, generator, Topology(rx_queues=2, ruleset=ruleset))
 
-    trial = generator.run_trial(MIXED, LOAD, SECONDS)
+    trial = generator.run_trial(MIXED, Rate(LOAD), SECONDS)
 
     assert_all_complete(trial)
     counters = dut.counters()
@@ -107,7 +108,7 @@ def test_every_open_connection_is_in_the_connection_table_until_it_is_flushed(
     generator.watcher = break_off
     try:
         with pytest.raises(InterruptedError):
-            generator.run_trial(waiting, LOAD, SECONDS)
+            generator.run_trial(waiting, Rate(LOAD), SECONDS)
     finally:
         generator.watcher = None
 

@@ -25,6 +25,7 @@ from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client, python_for
@@ -84,7 +85,7 @@ class Lab:
         return worker
 
     def trial(self, profile: ConnectionProfile | PacketProfile, load: float = FEW) -> Trial:
-        return self.generator.run_trial(profile, load, 1.0)
+        return self.generator.run_trial(profile, Rate(load), 1.0)
 
     def kill_server(self) -> None:
         """What a crash does."""
@@ -247,7 +248,7 @@ def test_a_server_killed_in_the_middle_is_named_and_the_next_trial_starts_it_ane
     killer = threading.Timer(1.5, cable.kill_server)
     killer.start()
     with pytest.raises(GeneratorError, match="TRex ended in the middle of a trial"):
-        cable.generator.run_trial(connections("http-600"), FEW, 30)
+        cable.generator.run_trial(connections("http-600"), Rate(FEW), 30)
     killer.join()
 
     assert cable.trial(connections("http-600")).completed > 0
@@ -283,7 +284,7 @@ def test_ctrl_c_ends_the_traffic_at_once(cable: Lab) -> None:
     timer = threading.Timer(1.5, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        cable.generator.run_trial(connections("http-600"), FEW, 30)
+        cable.generator.run_trial(connections("http-600"), Rate(FEW), 30)
     timer.join()
 
     def sent() -> str:

@@ -21,6 +21,7 @@ from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
 
 from .simulated import FORWARDING, made_up_packets, made_up_trial
@@ -84,7 +85,9 @@ class SimulatedTestbed:
         if self.applied[-1] in self.errors:
             raise self.errors[self.applied[-1]]
 
-    def run_trial(self, profile: Profile, load: float, duration_s: float) -> Trial:
+    def run_trial(self, profile: Profile, offered: Load, duration_s: float) -> Trial:
+        assert isinstance(offered, Rate)
+        load = offered.per_s
         self.loads.append(load)
         if len(self.loads) in self.faults:
             raise self.faults[len(self.loads)]

@@ -12,6 +12,7 @@ from packets import ACK, FIN, PSH, RST, SYN, Packet, checksums_are_right, parse,
 from wire import Handler, Wire
 
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import plan
 
@@ -34,7 +35,7 @@ def run(
     patience: float = PATIENCE,
 ) -> Trial:
     with patch.object(plan, "REPLY_TIMEOUT_S", patience), Wire(handler, queues) as wire:
-        return wire.generator.run_trial(profile, load, SECONDS)
+        return wire.generator.run_trial(profile, Rate(load), SECONDS)
 
 
 def record(frames: list[tuple[float, bytes, str]]) -> Handler:
@@ -260,7 +261,7 @@ def test_a_full_ring_is_the_duts_miss_and_never_slows_the_offer() -> None:
 
 def test_counts_of_packets_are_those_of_the_wire() -> None:
     with patch.object(plan, "REPLY_TIMEOUT_S", PATIENCE), Wire() as wire:
-        trial = wire.generator.run_trial(SHORT, LOAD, SECONDS)
+        trial = wire.generator.run_trial(SHORT, Rate(LOAD), SECONDS)
         assert trial.total_tx_packets == wire.seen
         assert trial.total_rx_packets == {"client": wire.seen["server"], "server": wire.seen["client"]}
 
@@ -271,7 +272,7 @@ def test_a_link_that_breaks_is_an_error_that_names_it() -> None:
     with Wire() as wire:
         wire._ports["server"]._control.close()  # the memory stays: the relay still looks at it
         with pytest.raises(GeneratorError, match="closed the memif link"):
-            wire.generator.run_trial(SHORT, LOAD, 0.1)
+            wire.generator.run_trial(SHORT, Rate(LOAD), 0.1)
 
 
 @pytest.mark.skipif(not Path("/usr/bin/tshark").exists(), reason="tshark is not installed")

@@ -9,6 +9,7 @@ from packets import ACK, SYN, parse
 from wire import Handler, Wire
 
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import plan, timeline
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
@@ -22,14 +23,14 @@ LOAD, SECONDS, STEPS = 200, 0.5, 10
 
 def run(handler: Handler, profile: ConnectionProfile = SHORT) -> Trial:
     with patch.object(plan, "REPLY_TIMEOUT_S", 1.5), Wire(handler) as wire:
-        return wire.generator.run_trial(profile, LOAD, SECONDS)
+        return wire.generator.run_trial(profile, Rate(LOAD), SECONDS)
 
 
 def over_a_cable(profile: ConnectionProfile, seconds: float) -> Trial:
     generator = SoftwareTrafficGenerator()
     generator.connect_cable()
     try:
-        return generator.run_trial(profile, 5000, seconds)
+        return generator.run_trial(profile, Rate(5000), seconds)
     finally:
         generator.close()
 
@@ -48,7 +49,7 @@ def test_every_step_of_a_stream_has_the_packets_that_came_in_it() -> None:
     generator = SoftwareTrafficGenerator()
     generator.connect_cable()
     try:
-        trial = generator.run_trial(PacketProfile(name="stream", kind="packets"), 20_000, SECONDS)
+        trial = generator.run_trial(PacketProfile(name="stream", kind="packets"), Rate(20_000), SECONDS)
     finally:
         generator.close()
     assert len(trial.timeline_completed) == STEPS

@@ -196,12 +196,12 @@ def ends_well(lo: float, hi: float, how: Bisection | Mlr, packets: bool) -> None
 def profile_works(profile: ConnectionProfile | PacketProfile) -> None:
     finite(feasibility.wire_bytes(profile))
     if isinstance(profile, ConnectionProfile):
-        timing = plan.Timing.of(profile, 1.0)
+        timing = plan.timing_of(profile, 1e4, 1.0)
         finite(timing.ramp_up_s, packets_per_connection(profile), plan.records_needed(profile, 1e9))
         assert timing.ramp_up_s < 4000
         plan.parameters(profile, timing, hertz=3e9, salt=1, records=0, count=1)
     else:
-        finite(bits_per_packet(profile), stream_plan.Timing.of(profile, 1e4, 1.0).ramp_up_s)
+        finite(bits_per_packet(profile), stream_plan.timing_of(profile, 1e4, 1.0).ramp_up_s)
         stream_plan.payloads(profile)
 
 

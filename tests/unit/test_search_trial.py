@@ -9,6 +9,7 @@ from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.trial import Limits, Observation, Step, TrialRunner
 from ctbench.traffic.generator import LinkWork, Trial
+from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 from .simulated import LIMITS, made_up_trial, seen, seen_packets
@@ -44,11 +45,12 @@ class RecordingTestbed:
         self.calls.append("cpu")
         return self.cpu
 
-    def run_trial(self, profile: Profile, load: float, duration_s: float) -> Trial:
-        self.calls.append(f"{profile.name} at {load:g} for {duration_s:g} s")
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        assert isinstance(load, Rate)
+        self.calls.append(f"{profile.name} at {load.per_s:g} for {duration_s:g} s")
         if self.error:
             raise self.error
-        return made_up_trial(load, duration_s).model_copy(update={"link": self.link})
+        return made_up_trial(load.per_s, duration_s).model_copy(update={"link": self.link})
 
     def runner(self, **more: Any) -> TrialRunner:
         return TrialRunner(self, self, PROFILE, LIMITS, **more)

@@ -7,6 +7,7 @@ import pytest
 from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.base.errors import GeneratorError
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile
 from ctbench.traffic.trex import astf_trial, stl_trial
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
@@ -110,15 +111,15 @@ def test_one_connection_and_one_profile_serve_all_trials(
     generator: TrexTrafficGenerator, server: StandInServer, worker: StandInWorker, light: Recording
 ) -> None:
     for load in (1000, 2000, 3000):
-        generator.run_trial(light.profile, load, 2)
+        generator.run_trial(light.profile, Rate(load), 2)
     assert server.starts == ["astf"]
     assert (worker.count("connect"), worker.count("astf_load"), worker.count("astf_start")) == (1, 1, 3)
     assert [arguments["mult"] for do, arguments in worker.asked if do == "astf_start"] == [10, 20, 30]
 
 
 def test_another_profile_is_loaded(generator: TrexTrafficGenerator, worker: StandInWorker, light: Recording) -> None:
-    generator.run_trial(light.profile, 1000, 2)
-    generator.run_trial(light.profile.model_copy(update={"reply_bytes": 100}), 1000, 2)
+    generator.run_trial(light.profile, Rate(1000), 2)
+    generator.run_trial(light.profile.model_copy(update={"reply_bytes": 100}), Rate(1000), 2)
     assert (worker.count("connect"), worker.count("astf_load")) == (1, 2)
 
 
@@ -129,9 +130,9 @@ def test_packets_need_the_server_in_another_mode(
     sent = []
     monkeypatch.setattr(stl_trial, "run_trial", lambda *arguments: sent.append(arguments[1:]))
     packets = PacketProfile(name="p", kind="packets")
-    generator.run_trial(light.profile, 1000, 2)
-    generator.run_trial(packets, 5000, 3)
-    generator.run_trial(light.profile, 1000, 2)
+    generator.run_trial(light.profile, Rate(1000), 2)
+    generator.run_trial(packets, Rate(5000), 3)
+    generator.run_trial(light.profile, Rate(1000), 2)
     assert sent == [(packets, 5000, 3)]
     assert server.starts == ["astf", "stl", "astf"]
     assert [arguments["mode"] for do, arguments in worker.asked if do == "connect"] == ["astf", "stl", "astf"]
@@ -141,14 +142,14 @@ def test_packets_need_the_server_in_another_mode(
 def test_a_server_that_dies_is_named_with_its_last_words_and_started_again(
     generator: TrexTrafficGenerator, server: StandInServer, worker: StandInWorker, light: Recording
 ) -> None:
-    generator.run_trial(light.profile, 1000, 2)
+    generator.run_trial(light.profile, Rate(1000), 2)
     server.said = "watchdog: a thread has not answered."
     worker.dies_with = server
     with pytest.raises(
         GeneratorError, match="TRex ended in the middle of a trial: watchdog: a thread has not answered"
     ):
-        generator.run_trial(light.profile, 1000, 2)
-    assert generator.run_trial(light.profile, 1000, 2).completed > 0
+        generator.run_trial(light.profile, Rate(1000), 2)
+    assert generator.run_trial(light.profile, Rate(1000), 2).completed > 0
     assert server.starts == ["astf", "astf"]
     assert (worker.count("connect"), worker.count("astf_load")) == (2, 2)
 
@@ -158,15 +159,15 @@ def test_a_refusal_of_a_server_that_lives_is_passed_on(
 ) -> None:
     worker.trouble["astf_load"] = TrexRefused("TRex: astf_load: cps is below 0.5", "trex")
     with pytest.raises(TrexRefused, match=r"below 0\.5"):
-        generator.run_trial(light.profile, 1000, 2)
-    generator.run_trial(light.profile, 1000, 2)
+        generator.run_trial(light.profile, Rate(1000), 2)
+    generator.run_trial(light.profile, Rate(1000), 2)
     assert worker.count("connect") == 2
 
 
 def test_ctrl_c_ends_the_traffic(generator: TrexTrafficGenerator, worker: StandInWorker, light: Recording) -> None:
     worker.trouble["astf_update"] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        generator.run_trial(light.profile, 1000, 2)
+        generator.run_trial(light.profile, Rate(1000), 2)
     assert not worker.is_running
 
 
@@ -176,7 +177,7 @@ def test_ports_that_somebody_holds_are_left_to_them(
     for holder in ("alice", str(Owner.myself())):
         worker.holder = holder
         with pytest.raises(GeneratorError, match="are held by"):
-            generator.run_trial(light.profile, 1000, 2)
+            generator.run_trial(light.profile, Rate(1000), 2)
 
 
 def test_ports_that_a_killed_run_of_ours_held_are_taken(
@@ -184,7 +185,7 @@ def test_ports_that_a_killed_run_of_ours_held_are_taken(
 ) -> None:
     mine = Owner.myself()
     worker.holder = str(Owner(mine.machine, mine.boot, ticks="1", pid=mine.pid))
-    generator.run_trial(light.profile, 1000, 2)
+    generator.run_trial(light.profile, Rate(1000), 2)
     assert [arguments["force"] for do, arguments in worker.asked if do == "connect"] == [False, True]
 
 
@@ -192,7 +193,7 @@ def test_the_record_says_version_server_and_what_trex_does_otherwise(
     generator: TrexTrafficGenerator, light: Recording
 ) -> None:
     assert generator.snapshot()["type"] == "trex"
-    generator.run_trial(light.profile, 1000, 2)
+    generator.run_trial(light.profile, Rate(1000), 2)
     facts = generator.snapshot()
     assert facts["version"] == "v3.08"
     assert facts["server"] == {"server": "stand-in", "mode": "astf"}
@@ -202,7 +203,7 @@ def test_the_record_says_version_server_and_what_trex_does_otherwise(
 def test_close_ends_client_and_server_and_may_be_repeated(
     generator: TrexTrafficGenerator, server: StandInServer, worker: StandInWorker, light: Recording
 ) -> None:
-    generator.run_trial(light.profile, 1000, 2)
+    generator.run_trial(light.profile, Rate(1000), 2)
     generator.close()
     generator.close()
     assert not worker.is_running

@@ -10,6 +10,7 @@ from packets import checksums_are_right, parse
 from wire import Wire
 
 from ctbench.base.errors import ConfigError
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile, load_profile
 from ctbench.traffic.trex.stl_flows import LONGEST_LIST, walk
 
@@ -56,7 +57,7 @@ def test_the_flows_are_those_of_the_software_generator_in_its_order(which: Packe
         return [frame]
 
     with Wire(listen) as wire:
-        wire.generator.run_trial(which, 400, 0.5)
+        wire.generator.run_trial(which, Rate(400), 0.5)
     assert [ends(frame) for frame in sent(which, 2 * which.flows)] == [
         ends(frame) for frame in theirs[: 2 * which.flows]
     ]

@@ -12,6 +12,7 @@ from ctbench.base.units import format_duration, format_rate, format_ratio
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.results.record import Measured, TrialRecord
 from ctbench.traffic.generator import Latency, LinkWork, Trial
+from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
 
 State = Literal["good", "bad", "invalid"]
@@ -235,7 +236,7 @@ class TrialDut(Protocol):
 class TrialGenerator(Protocol):
     """What a trial needs of a TrafficGenerator (ctbench.traffic.generator)."""
 
-    def run_trial(self, profile: Profile, load: float, duration_s: float) -> Trial: ...
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial: ...
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ class TrialRunner:
             self.sleep(self.settle_s)
         self.dut.begin_trial()
         try:
-            trial = self.generator.run_trial(self.profile, load, duration_s)
+            trial = self.generator.run_trial(self.profile, Rate(load), duration_s)
         except ValidationError as error:
             wrong = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in wrong["loc"])

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.bounds import MOST, Amount, Count, Real, Whole
+from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 #: What a profile's load counts per second.
@@ -85,7 +86,7 @@ class Trial(BaseModel):
 
     #: What `load`, `intended`, `attempted` and `completed` count.
     unit: LoadUnit = "connections"
-    #: Offered load asked for, connections (or packets, all directions added) per second.
+    #: Offered rate asked for, connections (or packets, all directions added) per second; 0 for an idle trial.
     load: Amount
     #: Length of the sustain phase asked for, seconds.
     duration_s: Annotated[float, Field(ge=1e-6, le=MOST)]
@@ -164,9 +165,14 @@ class Trial(BaseModel):
 class TrafficGenerator(Protocol):
     """A traffic generator, wired to the DUT's two ports. It offers and counts; it never decides."""
 
-    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: float, duration_s: float) -> Trial:
+    @property
+    def offers(self) -> frozenset[type[Load]]:
+        """The kinds of load that it can be asked for."""
+
+    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """Ramp up for the profile's lifetime, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
-        Raises `GeneratorError` when the generator or the link to the DUT broke."""
+        `Idle` opens the ports and counts what arrives; nothing ramps. Raises `GeneratorError` when the generator or
+        the link to the DUT broke, `MissingResource` where `load` is not among those that it `offers`."""
 
     def snapshot(self) -> dict[str, object]:
         """What the record says of the generator: kind, version, CPUs, ports."""

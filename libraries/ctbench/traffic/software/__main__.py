@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.drive import Counts
@@ -116,7 +117,7 @@ def main() -> int:
             generator.connect_cable(options.rx_queues, options.ring_size, frame_bytes)
         generator.watcher = _LinePerSecond()
         try:
-            print(_summary(generator.run_trial(profile, options.load, options.duration)))
+            print(_summary(generator.run_trial(profile, Rate(options.load), options.duration)))
         finally:
             generator.close()
     except CtbenchError as error:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctbench.base.errors import ConfigError
 from ctbench.traffic.generator import SetupTime, Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import connection, histogram, kernel, plan, timeline
@@ -44,16 +43,14 @@ def run_trial(
     salt: int = 0,
     watcher: Watcher | None = None,
 ) -> Trial:
-    """Offer `load` connections per second for `duration_s` seconds and count.
+    """Offer `load` connections per second for `duration_s` seconds and count; 0: offer nothing.
 
     `cpus`: where the generator's thread may run; `salt`: tells this trial's frames from an earlier one's (10 bits);
     `watcher(elapsed, state, counters)`: called about ten times a second. Ctrl-C ends the trial.
     """
     started = time.perf_counter()
-    if load <= 0:
-        raise ConfigError(f"An offered load of {load:g} connections/s is none. Expected more than 0.")
     hertz = cycles_per_second()
-    timing = plan.Timing.of(profile, duration_s)
+    timing = plan.timing_of(profile, load, duration_s)
     count = plan.records_needed(profile, load)
     tables.reserve(count * connection.RECORD_BYTES)
     headers = wiring.headers()
@@ -74,7 +71,7 @@ def run_trial(
         if watcher:
             watcher(elapsed, s, counts)
 
-    arguments = (p, np.array([hertz / load]), s, counts, marks, times, points)
+    arguments = (p, plan.schedule(load, hertz), s, counts, marks, times, points)
     drive(kernel.run, arguments, wiring, cpus, stop, timing.ramp_up_s + duration_s + timing.linger_s, watch)
     dropped = wiring.client.dropped() + wiring.server.dropped()
     wall_s = time.perf_counter() - started

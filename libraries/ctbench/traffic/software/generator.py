@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import engine, stream_engine, stream_plan
 from ctbench.traffic.software.bundle import bundle
@@ -113,18 +114,25 @@ class SoftwareTrafficGenerator:
         self._wiring = Wiring(*cable(RingPlan(queues, queues, ring_size, ring_size, _buffer_bytes(frame_bytes))))
         self._wired = f"cable, {queues} rings of {ring_size} per direction"
 
-    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: float, duration_s: float) -> Trial:
+    @property
+    def offers(self) -> frozenset[type[Load]]:
+        """See `TrafficGenerator.offers`."""
+        return frozenset({Rate, Idle})
+
+    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """See `TrafficGenerator.run_trial`. A wire that broke is a `GeneratorError`."""
+        require(self.offers, load, "the software traffic generator")
         if self._wiring is None:
             raise GeneratorError("The traffic generator is not connected to a DUT.")
         self._trials += 1
         salt = 1 + self._trials % 1000
+        per_s = load.per_s if isinstance(load, Rate) else 0.0
         if isinstance(profile, PacketProfile):
             return stream_engine.run_trial(
-                self._wiring, self._tables, profile, load, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
+                self._wiring, self._tables, profile, per_s, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
             )
         return engine.run_trial(
-            self._wiring, self._tables, profile, load, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
+            self._wiring, self._tables, profile, per_s, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
         )
 
     def snapshot(self) -> dict[str, object]:
@@ -168,7 +176,7 @@ def warm_up() -> None:
     generator = SoftwareTrafficGenerator()
     generator.connect_cable()
     try:
-        generator.run_trial(ConnectionProfile(name="warm-up"), 1000, 0.05)
-        generator.run_trial(PacketProfile(name="warm-up", kind="packets"), 1000, 0.05)
+        generator.run_trial(ConnectionProfile(name="warm-up"), Rate(1000), 0.05)
+        generator.run_trial(PacketProfile(name="warm-up", kind="packets"), Rate(1000), 0.05)
     finally:
         generator.close()

@@ -89,7 +89,7 @@ def _poll(rx, rings, tx, port, now, p, s, counts, histogram):  # type: ignore[no
 def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-untyped-def]
     """Run a trial: ramp up, sustain, ramp down. Arguments: see `layout`. Returns when it is over or `STOP` is set.
 
-    p: parameters · intervals[0]: cycles between connections (float64) · s: state · counts: counters, and
+    p: parameters · intervals: `plan.schedule` · s: state · counts: counters, and
     marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histogram: set-up times ·
     points: see `timeline`.
     """
@@ -101,7 +101,7 @@ def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-u
     sustain = start + p[lay.RAMP] + p[lay.SETTLE]
     end = sustain + p[lay.SUSTAIN]
     give_up = end + p[lay.LINGER]
-    due = float(start)
+    due = float(start) + intervals[1]
     # After a pause it catches up at one and a half times its rate at most: a burst would be its own fault.
     not_before = float(start)
     slack = interval * _BEGIN_BURST

@@ -37,20 +37,32 @@ class Timing:
     timeline_step_s: float
 
     @classmethod
-    def of(cls, profile: ConnectionProfile, duration_s: float) -> "Timing":
-        """A connection that lives long needs a ramp-up of one lifetime before the load is the one asked for."""
-        return cls(
-            ramp_s=RAMP_S,
-            settle_s=SETTLE_S + profile.lifetime_s,
-            sustain_s=duration_s,
-            linger_s=profile.lifetime_s * 1.1 + 3 * REPLY_TIMEOUT_S,
-            timeline_step_s=max(0.05, duration_s / 100),
-        )
+    def idle(cls, duration_s: float) -> "Timing":
+        """Nothing is offered, so nothing ramps and nothing is waited for."""
+        return cls(0.0, 0.0, duration_s, 0.0, timeline_step_s(duration_s))
 
     @property
     def ramp_up_s(self) -> float:
         """Seconds before the sustain phase."""
         return self.ramp_s + self.settle_s
+
+
+def timing_of(profile: ConnectionProfile, load: float, duration_s: float) -> Timing:
+    """A connection that lives long needs a ramp-up of one lifetime before the load is the one asked for."""
+    if not load:
+        return Timing.idle(duration_s)
+    return Timing(
+        ramp_s=RAMP_S,
+        settle_s=SETTLE_S + profile.lifetime_s,
+        sustain_s=duration_s,
+        linger_s=profile.lifetime_s * 1.1 + 3 * REPLY_TIMEOUT_S,
+        timeline_step_s=timeline_step_s(duration_s),
+    )
+
+
+def timeline_step_s(duration_s: float) -> float:
+    """Seconds from one point of the timeline to the next: at most a hundred points."""
+    return max(0.05, duration_s / 100)
 
 
 def pattern_sum(pattern: int, length: int) -> int:
@@ -67,6 +79,12 @@ def records_needed(profile: ConnectionProfile, load_cps: float) -> int:
     """
     open_at_once = load_cps * (profile.lifetime_s + 3 * REPLY_TIMEOUT_S)
     return max(4096, min(lay.MOST_RECORDS, int(open_at_once * 1.1)))
+
+
+def schedule(per_s: float, hertz: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """Cycles from one connection (or packet of a direction) to the next, and from the start to the first; a rate of 0
+    has no first one. `hertz`: of the cycle counter."""
+    return np.array([hertz / per_s, 0.0] if per_s else [np.inf, np.inf])
 
 
 def join(p: Parameters, wiring: Wiring, headers: int) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctbench.base.errors import ConfigError
 from ctbench.traffic.generator import Direction, Latency, Trial
 from ctbench.traffic.profiles import PacketProfile
-from ctbench.traffic.software import histogram, stream_kernel, stream_plan
+from ctbench.traffic.software import histogram, plan, stream_kernel, stream_plan
 from ctbench.traffic.software import stream_layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.drive import Counts, Watcher, drive
@@ -31,15 +30,13 @@ def run_trial(
     salt: int = 0,
     watcher: Watcher | None = None,
 ) -> Trial:
-    """Offer `load` packets per second, all directions added, for `duration_s` seconds and count.
+    """Offer `load` packets per second, all directions added, for `duration_s` seconds and count; 0: offer nothing.
 
     The other arguments are those of `engine.run_trial`.
     """
     started = time.perf_counter()
-    if load <= 0:
-        raise ConfigError(f"An offered load of {load:g} packets/s is none. Expected more than 0.")
     hertz = cycles_per_second()
-    timing = stream_plan.Timing.of(profile, load, duration_s)
+    timing = stream_plan.timing_of(profile, load, duration_s)
     size = profile.flows * lay.RECORD_BYTES
     tables.reserve(size)
     ctypes.memset(tables.address, 0, size)
@@ -60,7 +57,7 @@ def run_trial(
         if watcher:
             watcher(elapsed, s, counts)
 
-    interval = np.array([hertz * stream_plan.directions(profile) / load])
+    interval = plan.schedule(load / stream_plan.directions(profile), hertz)
     arguments = (p, interval, s, stream_plan.payloads(profile), counts, marks, latencies, timeline)
     longest = timing.ramp_up_s + timing.sustain_s + timing.linger_s
     drive(stream_kernel.run, arguments, wiring, cpus, stop, longest, watch)

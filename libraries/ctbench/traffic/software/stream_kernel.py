@@ -150,7 +150,7 @@ def _link_work(sign, p, s):  # type: ignore[no-untyped-def]
 def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ignore[no-untyped-def]
     """Run a trial: ramp up, sustain, wait for the last packets. Arguments: see `stream_layout`.
 
-    p: parameters · intervals[0]: cycles between packets of one direction (float64) · s: state · sizes: payload bytes
+    p: parameters · intervals: `plan.schedule` of one direction · s: state · sizes: payload bytes
     and pattern sum of each frame in turn · counts: counters, and marks[0], marks[1]: copies of them at the begin and
     the end of the sustain phase · latencies: a histogram per direction · timeline[i]: packets received by point i.
     """
@@ -163,9 +163,9 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
     both = p[lay.DIRECTIONS] == 2
     due = np.zeros(2)
     not_before = np.zeros(2)
-    due[0] = not_before[0] = float(start)
+    due[0] = not_before[0] = float(start) + intervals[1]
     # Half an interval apart, so that two directions are not a burst of two.
-    due[1] = not_before[1] = float(start) + interval / 2
+    due[1] = not_before[1] = due[0] + interval / 2
     slack = interval * _BURST
     next_point = sustain + p[lay.TIMELINE_STEP]
     point = 0

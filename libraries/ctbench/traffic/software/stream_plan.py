@@ -1,7 +1,6 @@
 """From a packet profile and an offered load to the parameters of the kernel function."""
 
 import ipaddress
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.software import stream_frames as sf
 from ctbench.traffic.software import stream_layout as lay
 from ctbench.traffic.software.order import mask_and_shift
-from ctbench.traffic.software.plan import LATE_LIMIT_S, Parameters, pattern_sum
+from ctbench.traffic.software.plan import LATE_LIMIT_S, Parameters, Timing, pattern_sum, timeline_step_s
 from ctbench.traffic.software.wiring import Wiring
 
 #: The rate climbs to the offered load in this time.
@@ -24,32 +23,18 @@ LINGER_S = 0.2
 _HEADERS = 42
 
 
-@dataclass(frozen=True)
-class Timing:
-    """The phases of a trial, in seconds."""
-
-    ramp_s: float
-    settle_s: float
-    sustain_s: float
-    linger_s: float
-    timeline_step_s: float
-
-    @classmethod
-    def of(cls, profile: PacketProfile, load: float, duration_s: float) -> "Timing":
-        """Every flow is known to the DUT before anything counts: creating its state is another measurement."""
-        first_pass = profile.flows * directions(profile) / load
-        return cls(
-            ramp_s=RAMP_S,
-            settle_s=max(SETTLE_S, _FLOW_PASS * first_pass),
-            sustain_s=duration_s,
-            linger_s=LINGER_S,
-            timeline_step_s=max(0.05, duration_s / 100),
-        )
-
-    @property
-    def ramp_up_s(self) -> float:
-        """Seconds before the sustain phase."""
-        return self.ramp_s + self.settle_s
+def timing_of(profile: PacketProfile, load: float, duration_s: float) -> Timing:
+    """Every flow is known to the DUT before anything counts: creating its state is another measurement."""
+    if not load:
+        return Timing.idle(duration_s)
+    first_pass = profile.flows * directions(profile) / load
+    return Timing(
+        ramp_s=RAMP_S,
+        settle_s=max(SETTLE_S, _FLOW_PASS * first_pass),
+        sustain_s=duration_s,
+        linger_s=LINGER_S,
+        timeline_step_s=timeline_step_s(duration_s),
+    )
 
 
 def directions(profile: PacketProfile) -> int:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
-from ctbench.base.errors import ConfigError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.trex.astf_spec import base_cps
@@ -71,8 +70,6 @@ def run_trial(
 
     `ports`: TRex' numbers, client side first. `GeneratorError` when TRex or its client breaks.
     """
-    if load <= 0:
-        raise ConfigError(f"An offered load of {load:g} connections/s is none. Expected more than 0.")
     started = time.perf_counter()
     ramp_up_s = RAMP_UP_S + profile.lifetime_s
     readings = _offer(worker, profile, load, ramp_up_s, duration_s, sleep)

@@ -5,8 +5,9 @@ from typing import Any, Literal, Protocol
 
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.trex import astf_spec, astf_trial, stl_spec, stl_trial
+from ctbench.traffic.trex import astf_spec, astf_trial, idle_trial, stl_spec, stl_trial
 from ctbench.traffic.trex.owner import Owner
 from ctbench.traffic.trex.server import Endpoint
 from ctbench.traffic.trex.server_config import concurrent_flows
@@ -52,18 +53,29 @@ class TrexTrafficGenerator:
         self._loaded: astf_spec.Spec | None = None
         self._notes: list[str] = []
 
-    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: float, duration_s: float) -> Trial:
+    @property
+    def offers(self) -> frozenset[type[Load]]:
+        """See `TrafficGenerator.offers`."""
+        return frozenset({Rate, Idle})
+
+    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """See `TrafficGenerator.run_trial`. After a `GeneratorError` the next trial connects, and starts the server
         where it is ours, anew."""
+        require(self.offers, load, "TRex")
+        per_s = load.per_s if isinstance(load, Rate) else 0.0
         try:
             if isinstance(profile, PacketProfile):
                 self._notes = stl_spec.notes(profile)
                 self._connect("stl", 0)
-                return stl_trial.run_trial(self._worker, profile, load, duration_s)
-            self._notes = astf_spec.limitations(profile)
-            self._connect("astf", concurrent_flows(profile, load))
-            self._load(astf_spec.astf_spec(profile))
-            return astf_trial.run_trial(self._worker, self._ports, profile, load, duration_s)
+                if per_s:
+                    return stl_trial.run_trial(self._worker, profile, per_s, duration_s)
+            else:
+                self._notes = astf_spec.limitations(profile)
+                self._connect("astf", concurrent_flows(profile, per_s))
+                if per_s:
+                    self._load(astf_spec.astf_spec(profile))
+                    return astf_trial.run_trial(self._worker, self._ports, profile, per_s, duration_s)
+            return idle_trial.run_trial(self._worker, self._ports, profile, duration_s)
         except GeneratorError as error:
             died = self._why_it_died()
             self._disconnect()

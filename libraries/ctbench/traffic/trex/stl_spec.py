@@ -8,7 +8,6 @@ packet belongs to the sustain phase or does not, wherever it is when that begins
 from dataclasses import dataclass
 from typing import Any
 
-from ctbench.base.errors import ConfigError
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl_flows
 
@@ -94,8 +93,6 @@ def spec_of(profile: PacketProfile, load: float, duration_s: float) -> Spec:
 
     The servers begin when the clients have sent every flow once: a DUT with state lets answers pass, nothing else.
     """
-    if load <= 0:
-        raise ConfigError(f"An offered load of {load:g} packets/s is none. Expected more than 0.")
     senders = SIDES if profile.directions == "both" else SIDES[:1]
     rate = load / len(senders)
     latency_pps = min(LATENCY_PPS, _LATENCY_SHARE * rate)

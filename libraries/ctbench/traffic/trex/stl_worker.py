@@ -12,6 +12,8 @@ Arguments = dict[str, Any]
 PORT_COUNTERS = (
     "tx_good_packets", "rx_good_packets", "tx_errors", "rx_errors", "rx_missed_errors", "rx_mbuf_allocation_errors",
 )  # fmt: skip
+#: What went through a port, for `stl_ports`.
+TRAFFIC_COUNTERS = ("tx_good_packets", "rx_good_packets", "tx_good_bytes", "rx_good_bytes")
 #: Of TRex as a whole: packets that met a full ring, that it threw away there, that it had no memory for; use of CPUs.
 GLOBAL_COUNTERS = ("m_total_queue_full", "m_total_queue_drop", "m_total_alloc_error", "m_cpu_util", "m_rx_cpu_util")
 
@@ -59,6 +61,13 @@ def stl_stats(session: Any) -> Any:
         "ports": [{name: port[name] for name in PORT_COUNTERS if name in port} for port in ports],
         "global": {name: client.global_stats.latest_stats.get(name, 0) for name in GLOBAL_COUNTERS},
     }
+
+
+def stl_ports(session: Any) -> Any:
+    """The driver's counters of each port, whether streams run or not."""
+    client = session.require()
+    return [{name: value for name, value in client.get_xstats(port).items() if name in TRAFFIC_COUNTERS}
+            for port in session.ports]  # fmt: skip
 
 
 def stl_stop(session: Any, linger_s: float) -> None:

@@ -1,0 +1,98 @@
+"""What a generator can be asked to offer, and what it says when it cannot."""
+
+from typing import Any
+
+import pytest
+
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Hold, Idle, Rate, require
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.trex import idle_trial
+from ctbench.traffic.trex.generator import TrexTrafficGenerator
+
+pytestmark = pytest.mark.unit
+
+CONNECTIONS = ConnectionProfile(name="short")
+PACKETS = PacketProfile(name="stream", kind="packets")
+#: Packets sent, packets and bytes arrived, of the client's and the server's port; before and after.
+COUNTS = [((7, 3, 200), (9, 4, 300)), ((7, 8, 520), (9, 4, 300))]
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("inf"), float("nan")])
+def test_a_rate_that_cannot_be_offered_is_refused(rate: float) -> None:
+    with pytest.raises(ConfigError, match="Expected more than 0"):
+        Rate(rate)
+
+
+@pytest.mark.parametrize(("connections", "rate"), [(0, 1.0), (1, 0.0)])
+def test_connections_that_cannot_be_held_are_refused(connections: int, rate: float) -> None:
+    with pytest.raises(ConfigError, match="Expected more than 0 of both"):
+        Hold(connections, rate)
+
+
+def test_what_is_not_offered_is_a_missing_resource() -> None:
+    require({Rate, Idle}, Idle(), "TRex")
+    with pytest.raises(MissingResource) as refused:
+        require({Rate, Idle}, Hold(5, 1), "TRex")
+    assert str(refused.value) == (
+        "A number of connections that stay open is needed, and TRex offers a rate of connections or packets and an idle"
+        " time only: use a testbed with another traffic generator."
+    )
+
+
+def cabled(load: Rate | Hold | Idle, profile: Profile) -> Trial:
+    generator = SoftwareTrafficGenerator()
+    generator.connect_cable()
+    try:
+        return generator.run_trial(profile, load, 0.2)
+    finally:
+        generator.close()
+
+
+@pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
+def test_the_software_generator_can_idle(profile: Profile) -> None:
+    trial = cabled(Idle(), profile)
+    assert (trial.unit, trial.load, trial.duration_s, trial.ramp_up_s) == (profile.kind, 0, 0.2, 0)
+    assert (trial.intended, trial.attempted, trial.completed) == (0, 0, 0)
+    assert trial.total_tx_packets == trial.total_rx_packets == {"client": 0, "server": 0}
+    assert (trial.setup_time_us, trial.generator_limited) == (None, "")
+
+
+def test_the_software_generator_holds_no_connections() -> None:
+    with pytest.raises(MissingResource, match="the software traffic generator offers"):
+        cabled(Hold(10, 10), CONNECTIONS)
+
+
+class CountingWorker:
+    """Stands in for TRex' client, which counts packets and bytes of two ports."""
+
+    def __init__(self) -> None:
+        self._left = list(COUNTS)
+
+    def call(self, do: str, timeout: float) -> Any:
+        assert timeout > 0
+        ports = self._left.pop(0)
+        if do == "stats":
+            counts = [{"opackets": tx, "ipackets": rx, "ibytes": size} for tx, rx, size in ports]
+            return {"stats": {"4": counts[0], "5": counts[1]}}
+        assert do == "stl_ports"
+        return [{"tx_good_packets": tx, "rx_good_packets": rx, "rx_good_bytes": size} for tx, rx, size in ports]
+
+
+@pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
+def test_trex_counts_what_arrives_while_it_offers_nothing(profile: Profile) -> None:
+    slept: list[float] = []
+    trial = idle_trial.run_trial(CountingWorker(), (4, 5), profile, 30, slept.append)
+    assert slept == [30]
+    assert (trial.unit, trial.load, trial.intended, trial.completed) == (profile.kind, 0, 0, 0)
+    assert trial.tx_packets == {"client": 0, "server": 0}
+    assert trial.rx_packets == trial.total_rx_packets == {"client": 5, "server": 0}
+    assert trial.rx_bytes == {"client": 320, "server": 0}
+
+
+def test_trex_holds_no_connections() -> None:
+    generator = TrexTrafficGenerator(None, None)  # type: ignore[arg-type]  # neither is asked
+    with pytest.raises(MissingResource, match="TRex offers"):
+        generator.run_trial(CONNECTIONS, Hold(10, 10), 1)

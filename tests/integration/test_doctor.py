@@ -15,9 +15,9 @@ from integration.trex_replay_server import TrexReplayServer
 
 from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import Section, examine
-from ctbench.doctor.finding import Finding
 from ctbench.doctor.plan import HostPlan
 from ctbench.hosts.base import Host
+from ctbench.hosts.examination.finding import Finding
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig

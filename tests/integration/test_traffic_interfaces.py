@@ -16,8 +16,8 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.trial import MOST_WAITING_OF_LINKS
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, largest_frame
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.packet_port import OpenSocket, PacketPort
 
 PACKETS = PacketProfile(name="packets", kind="packets", flows=500, client_ips=50, directions="both")

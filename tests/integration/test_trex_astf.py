@@ -23,10 +23,10 @@ from ctbench.dut.veth import within_generator
 from ctbench.dut.veth_cable import VethCable
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
+from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client, python_for
 from ctbench.traffic.trex.owner import Owner

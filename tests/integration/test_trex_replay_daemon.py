@@ -11,7 +11,7 @@ from integration.trex_replay_server import TrexReplayServer
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
-from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
+from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.server import Endpoint, ServerProbe
 

@@ -13,7 +13,7 @@ from integration.trex_record import WITHIN, cable_config, make_cable
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.traffic.config import TrexPort
+from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.footprint import Footprint
 from ctbench.traffic.trex.locate import find_client, tree_version
 from ctbench.traffic.trex.owner import Owner

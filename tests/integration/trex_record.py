@@ -21,9 +21,9 @@ from integration.trex_replay_server import OWN_SESSION, is_poll, key, unpack
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex.astf_spec import astf_spec
+from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.locate import find_client, python_for
 from ctbench.traffic.trex.server import Endpoint, Mode, ServerProbe, StartedServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker

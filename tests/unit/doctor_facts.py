@@ -8,8 +8,9 @@ from typing import Any
 from ctbench.base.errors import TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.doctor.plan import HostPlan, plan_hosts
-from ctbench.doctor.site import CMDLINE, CPU, ISOLATED, NET, NODE, ONLINE, PCI, Facts, Site
+from ctbench.doctor.site import Site
 from ctbench.hosts.base import Completed
+from ctbench.hosts.examination.facts import CMDLINE, CPU, ISOLATED, NET, NODE, ONLINE, PCI, Facts
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Hugepages, Machine
 from ctbench.testbed.config import TestbedConfig

@@ -11,9 +11,9 @@ from ctbench.hosts.config import SshConfig
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connector import SoftwareConnector
-from ctbench.testbed.trex_connector import TrexConnector
-from ctbench.traffic.config import TrexGeneratorConfig
+from ctbench.testbed.connectors.software import SoftwareConnector
+from ctbench.testbed.connectors.trex import TrexConnector
+from ctbench.traffic.trex.config import TrexGeneratorConfig
 
 pytestmark = pytest.mark.unit
 

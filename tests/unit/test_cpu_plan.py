@@ -10,7 +10,8 @@ from ctbench.base.errors import MissingResource
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.testbed.config import CpuPlan
 from ctbench.testbed.cpu_placement import plan_cpus
-from ctbench.traffic.config import SoftwareGeneratorConfig, TrexGeneratorConfig
+from ctbench.traffic.software.config import SoftwareGeneratorConfig
+from ctbench.traffic.trex.config import TrexGeneratorConfig
 
 pytestmark = pytest.mark.unit
 

@@ -3,10 +3,10 @@
 import pytest
 
 from ctbench.doctor import cards
-from ctbench.doctor.finding import Finding
-from ctbench.doctor.plan import Card
-from ctbench.doctor.site import CMDLINE, NODE, NOIOMMU, PCI, Facts
-from ctbench.traffic.config import TrexGeneratorConfig
+from ctbench.doctor.examine import check_wiring
+from ctbench.hosts.examination.facts import CMDLINE, NODE, NOIOMMU, PCI, Card, Facts
+from ctbench.hosts.examination.finding import Finding
+from ctbench.traffic.trex.config import TrexGeneratorConfig
 
 from .doctor_facts import CARDS, example, kernels_card, plans, site, vfio_links, xeon_facts
 
@@ -26,7 +26,7 @@ def wiring(*, dut: str = "ovs-dpdk", dut_macs: tuple[str, str] = ("", ""), **cli
     generator["client"] |= client
     macs = {Card(dut, side, "0"): mac for side, mac in zip(("client", "server"), dut_macs, strict=True)}
     macs |= {Card("generator", side, "1"): "" for side in ("client", "server")}
-    return next(iter(cards.check_wiring(TrexGeneratorConfig.model_validate(generator), macs)))
+    return next(iter(check_wiring(TrexGeneratorConfig.model_validate(generator), macs)))
 
 
 def test_the_articles_cards_are_well() -> None:

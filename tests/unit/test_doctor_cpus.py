@@ -6,10 +6,10 @@ import pytest
 
 from ctbench.base.yaml_files import load
 from ctbench.doctor import cpus, memory
-from ctbench.doctor.finding import Finding
 from ctbench.doctor.plan import HostPlan
-from ctbench.doctor.remedy import cpu_ranges
-from ctbench.doctor.site import CPU, ISOLATED, NODE, NOHZ_FULL, STAT, TUNED, Facts
+from ctbench.hosts.examination.facts import CPU, ISOLATED, NODE, NOHZ_FULL, STAT, TUNED, Facts
+from ctbench.hosts.examination.finding import Finding
+from ctbench.hosts.examination.remedy import cpu_ranges
 from ctbench.hosts.machine import Hugepages
 from ctbench.testbed.config import TestbedConfig
 

@@ -1,17 +1,19 @@
 """The doctor judges what is installed and what runs: Open vSwitch, TRex, the tools of Linux; rights and clock."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ctbench.doctor import linux, ovs, system, trex
-from ctbench.doctor.finding import Finding
-from ctbench.doctor.site import Facts, Site
+from ctbench.doctor import system
+from ctbench.doctor.examine import CHECKS, checks_of
+from ctbench.doctor.site import Site
 from ctbench.dut.linux.dut import PROGRAMS
 from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.hosts.examination.facts import Facts
+from ctbench.hosts.examination.finding import Finding
 from ctbench.traffic.trex.locate import CLIENT, MARK
 
 from .doctor_facts import example, plans, site, xeon_facts
@@ -27,7 +29,7 @@ HOME = "/opt/trex/scripts"
 BUILT = {f"ls -d {HOME}/t-rex-64": f"{HOME}/t-rex-64\n{HOME}/_t-rex-64\n"}
 #: ss of iproute2 6.1.
 LISTENING = {"ss -Htln": "LISTEN 0 100 0.0.0.0:4501 0.0.0.0:*\nLISTEN 0 100 0.0.0.0:4500 0.0.0.0:*\n"}
-Check = Callable[[Site], Iterator[Finding]]
+Check = Callable[[Site], Iterable[Finding]]
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +44,12 @@ def rows(
     return {finding.what: finding for finding in check(site(plan, facts, answers))}
 
 
+def of_kinds(site: Site) -> Iterator[Finding]:
+    """The rows of the DUTs and of the generator."""
+    for _, check in checks_of(site.plan)[len(CHECKS) :]:
+        yield from check(site)
+
+
 def dut(**keys: Any) -> dict[str, Any]:
     """The example's OVS with other keys."""
     return {"duts": [example().model_dump()["duts"][0] | keys]}
@@ -53,29 +61,29 @@ def generator(**keys: Any) -> dict[str, Any]:
 
 
 def test_an_installed_ovs_is_shown_with_its_dpdk() -> None:
-    found = rows(ovs.check, INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION} | RUNNING)
+    found = rows(of_kinds, INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION} | RUNNING)
     assert found["Open vSwitch"].found.startswith("3.1.0, DPDK 22.11.1")
     assert {finding.state for finding in found.values()} == {"ok", "unknown"}
 
 
 def test_an_ovs_that_is_missing_or_without_dpdk_is_bad() -> None:
-    missing = rows(ovs.check, {})["Open vSwitch"]
+    missing = rows(of_kinds, {})["Open vSwitch"]
     assert (missing.state, "/usr/local/sbin/ovs-vswitchd" in missing.found) == ("bad", True)
-    plain = rows(ovs.check, INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION.partition("DPDK")[0]})
+    plain = rows(of_kinds, INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION.partition("DPDK")[0]})
     assert "without DPDK" in plain["Open vSwitch"].found
 
 
 def test_a_managed_ovs_has_to_run() -> None:
     answers = INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION}
-    finding = rows(ovs.check, answers)["running OVS"]
+    finding = rows(of_kinds, answers)["running OVS"]
     assert finding.remedy == "/usr/local/share/openvswitch/scripts/ovs-ctl start"
 
 
 def test_an_ovs_beside_a_private_one_is_said() -> None:
     private = dut(ovs={"prefix": "/usr/local", "manage": False})
     answers = INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION}
-    assert rows(ovs.check, answers | RUNNING, **private)["running OVS"].state == "unknown"
-    assert rows(ovs.check, answers, **private)["running OVS"].state == "ok"
+    assert rows(of_kinds, answers | RUNNING, **private)["running OVS"].state == "unknown"
+    assert rows(of_kinds, answers, **private)["running OVS"].state == "ok"
 
 
 def test_a_driver_package_that_the_distribution_lacks_is_named() -> None:
@@ -88,21 +96,21 @@ def test_a_driver_package_that_the_distribution_lacks_is_named() -> None:
     }
     debian = xeon_facts({"distribution": "Debian GNU/Linux 12 (bookworm)"})
     packaged = dut(ovs={"prefix": "distribution", "manage": False})
-    finding = rows(ovs.check, answers, facts=debian, **packaged)["DPDK drivers"]
+    finding = rows(of_kinds, answers, facts=debian, **packaged)["DPDK drivers"]
     assert (finding.state, finding.remedy) == ("bad", "apt-get install librte-mempool-ring*")
 
 
 def test_trex_is_looked_for_in_its_folder() -> None:
-    assert rows(trex.check, {}, "tgen")["TRex"].found == f"no t-rex-64 in {HOME}"
+    assert rows(of_kinds, {}, "tgen")["TRex"].found == f"no t-rex-64 in {HOME}"
     source = {f"ls -d {HOME}/t-rex-64": f"{HOME}/t-rex-64\n"}
-    assert "not built yet" in rows(trex.check, source, "tgen")["TRex"].found
-    assert rows(trex.check, BUILT, "tgen")["TRex"].state == "ok"
+    assert "not built yet" in rows(of_kinds, source, "tgen")["TRex"].found
+    assert rows(of_kinds, BUILT, "tgen")["TRex"].state == "ok"
 
 
 def test_the_client_comes_from_the_generators_host_when_there_is_none_here() -> None:
     there = BUILT | {f"test -f {HOME}/{CLIENT}/{MARK}": ""}
-    assert "to be copied" in rows(trex.check, there, "tgen")["TRex client"].found
-    assert rows(trex.check, BUILT, "tgen")["TRex client"].state == "bad"
+    assert "to be copied" in rows(of_kinds, there, "tgen")["TRex client"].found
+    assert rows(of_kinds, BUILT, "tgen")["TRex client"].state == "bad"
 
 
 def test_a_client_of_another_version_than_the_server_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,16 +120,16 @@ def test_a_client_of_another_version_than_the_server_is_bad(tmp_path: Path, monk
     (tmp_path / "VERSION").write_text("v3.06\n")
     monkeypatch.setenv("TREX_HOME", str(tmp_path / "scripts"))
     answers = BUILT | {f"read {HOME}/../VERSION": "v3.08\n"}
-    finding = rows(trex.check, answers, "tgen")["TRex client"]
+    finding = rows(of_kinds, answers, "tgen")["TRex client"]
     assert (finding.state, "v3.06" in finding.found, "v3.08" in finding.found) == ("bad", True, True)
 
 
 def test_a_server_that_is_in_the_way_or_missing_is_bad() -> None:
-    assert rows(trex.check, BUILT, "tgen")["TRex server"].state == "ok"
-    assert rows(trex.check, BUILT | LISTENING, "tgen")["TRex server"].state == "bad"
-    running = rows(trex.check, BUILT, "tgen", **generator(server="running"))["TRex server"]
+    assert rows(of_kinds, BUILT, "tgen")["TRex server"].state == "ok"
+    assert rows(of_kinds, BUILT | LISTENING, "tgen")["TRex server"].state == "bad"
+    running = rows(of_kinds, BUILT, "tgen", **generator(server="running"))["TRex server"]
     assert running.remedy == f"cd {HOME} && ./t-rex-64 -i --astf"
-    daemon = rows(trex.check, BUILT | LISTENING, "tgen", **generator(server="daemon"))["TRex server"]
+    daemon = rows(of_kinds, BUILT | LISTENING, "tgen", **generator(server="daemon"))["TRex server"]
     assert daemon.remedy == f"cd {HOME} && ./trex_daemon_server start"
 
 
@@ -129,10 +137,10 @@ def test_linux_tools_that_are_missing_are_installed_by_their_packages() -> None:
     router = {"duts": [{"type": "linux-router", "host": "dut",
                         "ports": {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}}]}  # fmt: skip
     some = xeon_facts(programs=frozenset(PROGRAMS) - {"nft", "conntrack"})
-    finding = rows(linux.check, {}, facts=some, **router)["Linux tools"]
+    finding = rows(of_kinds, {}, facts=some, **router)["Linux tools"]
     assert (finding.found, finding.remedy) == ("conntrack, nft not found", "dnf install conntrack nftables")
     every = xeon_facts(programs=frozenset(PROGRAMS))
-    found = rows(linux.check, {"nft list tables": "table inet firewalld\n"}, facts=every, **router)
+    found = rows(of_kinds, {"nft list tables": "table inet firewalld\n"}, facts=every, **router)
     assert (found["netfilter rules"].state, "firewalld" in found["netfilter rules"].found) == ("bad", True)
 
 

@@ -11,10 +11,10 @@ from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
 from ctbench.cli import doctor
 from ctbench.doctor.examine import Section, examine
-from ctbench.doctor.finding import bad, ok, unknown
 from ctbench.doctor.plan import HostPlan
 from ctbench.doctor.table import MARKS, PLAIN_MARKS, closing_line, is_well, section_text
 from ctbench.hosts.base import Host
+from ctbench.hosts.examination.finding import bad, ok, unknown
 from ctbench.hosts.local import LocalHost
 from ctbench.testbed.config import TestbedConfig
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, largest_frame
 from ctbench.traffic.software import connection, histogram, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.memif import RingPlan
 from ctbench.traffic.software.shared_memory import zeroed_memory
 

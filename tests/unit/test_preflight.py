@@ -10,6 +10,8 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.ovs import kind, packages
 from ctbench.testbed import checks
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.software import kind as software
+from ctbench.traffic.software.kind import require_x86_64
 
 pytestmark = pytest.mark.unit
 
@@ -24,11 +26,11 @@ def sentence_of(check: Callable[[], None]) -> str:
 
 
 def test_another_processor_is_refused() -> None:
-    assert "aarch64" in sentence_of(lambda: checks.check_cpu("aarch64"))
+    assert "aarch64" in sentence_of(lambda: require_x86_64("aarch64"))
 
 
 def test_x86_64_is_accepted() -> None:
-    checks.check_cpu("x86_64")
+    require_x86_64("x86_64")
 
 
 def test_missing_ovs_names_the_package(tmp_path: Path) -> None:
@@ -75,13 +77,13 @@ def local_with(**changes: object) -> TestbedConfig:
 def test_a_lab_asks_nothing_of_this_machine_but_its_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     for module, check in (
-        (checks, "check_cpu"), (kind, "check_ovs"), (kind, "check_drivers"), (checks, "check_namespaces"),
+        (software, "require_x86_64"), (kind, "check_ovs"), (kind, "check_drivers"), (checks, "check_namespaces"),
     ):  # fmt: skip
         monkeypatch.setattr(module, check, lambda check=check: asked.append(check))
     checks.check_machine(load("testbeds", "example-trex-xeon", TestbedConfig))
     assert not asked
     checks.check_machine(local_with(ovs={"prefix": "/opt/ovs"}))
-    assert asked == ["check_cpu", "check_namespaces"]
+    assert asked == ["require_x86_64", "check_namespaces"]
     asked.clear()
     checks.check_machine(local_with())
-    assert asked == ["check_cpu", "check_ovs", "check_drivers", "check_namespaces"]
+    assert asked == ["require_x86_64", "check_ovs", "check_drivers", "check_namespaces"]

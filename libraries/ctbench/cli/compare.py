@@ -18,7 +18,7 @@ from ctbench.cli.robot.selection import selected_suite
 from ctbench.compare import text
 from ctbench.compare.comparability import only_alike
 from ctbench.compare.installations import check_side
-from ctbench.compare.interleave import STATUS_FILE, Role, Turn, installation, turns, write_testbed
+from ctbench.compare.interleave import STATUS_FILE, Role, Turn, comparable, installation, turns, write_testbed
 from ctbench.compare.judge import ALPHA, LEAST_DIFFERENCE, compare
 from ctbench.compare.page import PAGE, write_comparison
 from ctbench.compare.side import read_runs, require_runs
@@ -215,7 +215,7 @@ def _for_robot(rest: Sequence[str]) -> list[str]:
         name = next(iter(taken))
         raise ConfigError(f"-v {name.upper()}: is not for compare.\n  Expected --{name} {taken[name]}.")
     given = parse(rest, SUITES).names_suites or any(each.startswith(("-i", "--include")) for each in rest)
-    return list(rest) if given else [*rest, "--include", "ovs-dpdk"]
+    return list(rest) if given else [*rest, "--include", "OR".join(comparable())]
 
 
 def _check(options: argparse.Namespace, chosen: Sequence[str], prefixes: dict[Role, str]) -> TestbedConfig:

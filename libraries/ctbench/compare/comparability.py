@@ -7,6 +7,7 @@ from typing import Any
 
 from ctbench.base.units import quoted
 from ctbench.compare.side import Runs
+from ctbench.dut.registry import KINDS
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
 
@@ -85,9 +86,9 @@ def _differing(
 
 
 def _testbed(record: Record) -> dict[str, dict[str, Any]]:
-    """The testbed file without which Open vSwitch it names: that is what builds differ in."""
+    """The testbed file without which build it names: that is what the sides differ in."""
     testbed = record.environment.testbed
-    duts = [_without(dut, "ovs") if isinstance(dut, dict) else dut for dut in testbed.get("duts", [])]
+    duts = [_without_build(dut) if isinstance(dut, dict) else dut for dut in testbed.get("duts", [])]
     return {"": _without(testbed, "description") | {"duts": duts}}
 
 
@@ -104,6 +105,12 @@ def _limits(record: Record) -> dict[str, dict[str, Any]]:
 
 def _without(facts: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name != key}
+
+
+def _without_build(dut: dict[str, Any]) -> dict[str, Any]:
+    """A DUT of a testbed file without which of its builds is measured."""
+    kind = KINDS.get(str(dut.get("type")))
+    return _without(dut, kind.builds.key) if kind and kind.builds else dut
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

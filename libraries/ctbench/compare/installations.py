@@ -1,10 +1,9 @@
 """The installations that are compared, looked at before one of them is measured: a night is too long to learn of it."""
 
-from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
-from ctbench.dut.ovs.config import OvsDpdkConfig
-from ctbench.dut.ovs.installation import require_installation
-from ctbench.dut.ovs.settings import OvsInstallation
-from ctbench.hosts.base import Host
+from typing import Any
+
+from ctbench.base.errors import CtbenchError
+from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.testbed import checks
 from ctbench.testbed.config import TestbedConfig
@@ -17,8 +16,8 @@ def check_side(role: str, prefix: str, testbed: TestbedConfig) -> None:
     hosts = HostPool(testbed.hosts)
     try:
         for dut in testbed.duts:
-            if isinstance(dut, OvsDpdkConfig):
-                _check(hosts.host(machine_of(dut.host)), prefix)
+            if builds := KINDS[dut.type].builds:
+                builds.check(hosts.host(machine_of(dut.host)), prefix)
         checks.check_machine(_with_prefix(testbed, prefix))
     except CtbenchError as error:
         raise type(error)(f"--installations {role}={prefix}: {error}") from None
@@ -27,36 +26,13 @@ def check_side(role: str, prefix: str, testbed: TestbedConfig) -> None:
 
 
 def _with_prefix(testbed: TestbedConfig, prefix: str) -> TestbedConfig:
-    duts = [
-        dut.model_copy(update={"ovs": dut.ovs.model_copy(update={"prefix": prefix})})
-        if isinstance(dut, OvsDpdkConfig)
-        else dut
-        for dut in testbed.duts
-    ]
-    return testbed.model_copy(update={"duts": duts})
+    return testbed.model_copy(update={"duts": [_dut_with_prefix(dut, prefix) for dut in testbed.duts]})
 
 
-def _check(host: Host, prefix: str) -> None:
-    installation = OvsInstallation() if prefix == "distribution" else OvsInstallation(prefix=prefix)
-    if host.run(["test", "-d", installation.prefix], check=False).exit_status != 0:
-        raise ConfigError(
-            f"there is no such folder on {host.name}.\n  Expected what the build was configured with (--prefix) and "
-            "installed to."
-        )
-    require_installation(host, installation)
-    for program in (installation.vswitchd_path, installation.ovsdb_server):
-        if host.run(["test", "-f", program, "-a", "-x", program], check=False).exit_status != 0:
-            raise MissingResource(f"{program} cannot be executed: install the build once more.")
-        said = _version(host, program)
-        if program == installation.vswitchd_path and "DPDK" not in said:
-            raise MissingResource(f"{program} was built without DPDK: configure the build with --with-dpdk.")
-
-
-def _version(host: Host, program: str) -> str:
-    """What a program of Open vSwitch says about itself."""
-    # A script without #! is none of the shell's business here: env says so, where Python would raise.
-    done = host.run(["env", program, "--version"], check=False)
-    if done.exit_status != 0 or "Open vSwitch" not in done.stdout:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["it said nothing"]
-        raise MissingResource(f"{program} --version does not work ({lines[-1]}): install the build once more.")
-    return done.stdout
+def _dut_with_prefix(dut: DutConfig, prefix: str) -> DutConfig:
+    kind = KINDS[dut.type]
+    if kind.builds is None:
+        return dut
+    model: Any = kind.settings
+    changed: DutConfig = model.model_validate(kind.builds.with_prefix(dut.model_dump(), prefix))
+    return changed

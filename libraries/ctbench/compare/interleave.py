@@ -14,6 +14,7 @@ from ctbench.base.bounded_yaml import read_yaml
 from ctbench.base.errors import ConfigError
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import load
+from ctbench.dut.registry import KINDS
 from ctbench.hosts.ssh_password import password_of
 from ctbench.testbed.config import TestbedConfig
 
@@ -60,20 +61,28 @@ def installation(text: str) -> tuple[Role, str]:
     )
 
 
+def comparable() -> list[str]:
+    """The kinds of DUT of which builds are compared."""
+    return [name for name, kind in KINDS.items() if kind.builds]
+
+
 def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
     """Write the file of `testbed` once more, with another Open vSwitch in it.
 
     A file that is there already has to say the same: it belongs to the runs that are in its folder.
     """
-    if not any(dut.type == "ovs-dpdk" for dut in testbed.duts):
-        raise ConfigError(f"{testbed.file}: duts: has no Open vSwitch.\n  Expected a DUT of type ovs-dpdk to compare.")
+    if not any(KINDS[dut.type].builds for dut in testbed.duts):
+        types = " or ".join(comparable())
+        raise ConfigError(
+            f"{testbed.file}: duts: has no DUT of which builds are compared.\n  Expected one of type {types}."
+        )
     for name, host in testbed.hosts.items():
         password_of(name, host)  # a password that stands in the file by mistake is refused, and not copied
     assert testbed.path is not None, "it was read from a file"
     data = read_yaml(testbed.path, testbed.file)
-    for dut in data["duts"]:
-        if dut["type"] == "ovs-dpdk":
-            dut["ovs"] |= {"prefix": prefix}
+    data["duts"] = [
+        builds.with_prefix(dut, prefix) if (builds := KINDS[dut["type"]].builds) else dut for dut in data["duts"]
+    ]
     text = yaml.safe_dump(data, sort_keys=False)
     if target.exists() and target.read_text(encoding="utf-8") != text:
         raise ConfigError(

@@ -1,13 +1,11 @@
 """Checks of a host's network cards: there, driven by whom, IOMMU, NUMA node, link, MAC address."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ctbench.doctor.finding import Finding, bad, ok, unknown
-from ctbench.doctor.plan import Card
-from ctbench.doctor.remedy import kernel_arguments
-from ctbench.doctor.site import CMDLINE, NET, NOIOMMU, Facts, Site
-from ctbench.dut.registry import KINDS
-from ctbench.traffic.config import TrexGeneratorConfig
+from ctbench.doctor.site import Site
+from ctbench.hosts.examination.facts import CMDLINE, GENERATOR, NET, NOIOMMU, Card, Facts
+from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
+from ctbench.hosts.examination.remedy import kernel_arguments
 
 #: Drivers that hand a card to DPDK; those of Mellanox (NVIDIA) and of Azure stay the kernel's while DPDK uses the card.
 VFIO, UIO, SHARED = "vfio-pci", ("uio_pci_generic", "igb_uio"), ("mlx4_core", "mlx5_core", "mana")
@@ -25,39 +23,6 @@ def check(site: Site) -> Iterator[Finding]:
         yield _node(site, card)
     for card in cards:
         yield _link(facts, card)
-
-
-def check_wiring(trex: TrexGeneratorConfig, macs: Mapping[Card, str]) -> Iterator[Finding]:
-    """Whether TRex' frames go where the DUT, or where it bridges TRex' other port, takes them. `macs`: what the
-    kernels of both hosts show, an empty text where they do not."""
-    known = {(card.owner, card.side): mac for card, mac in macs.items()}
-    ours = {"client": trex.client, "server": trex.server_port}
-    theirs = {"client": "server", "server": "client"}
-    sent = {side: port.mac or known.get(("generator", side), "") for side, port in ours.items()}
-    bridges = any(owner in KINDS and KINDS[owner].bridges for owner, _ in known)
-    duts = [mac for (owner, _), mac in known.items() if owner != "generator"]
-    for side, port in ours.items():
-        what, key = f"dest_mac, {side}", "server_port" if side == "server" else side
-        here = [mac for (owner, at), mac in known.items() if owner != "generator" and at == side]
-        right = dict.fromkeys(here, f"the DUT's {side} port")
-        if bridges:
-            right[sent[theirs[side]]] = "TRex' other port"
-        right.pop("", None)
-        if port.gateway:
-            yield unknown(what, f"resolved by TRex from its gateway {port.gateway}")
-        elif not port.dest_mac:
-            yield unknown(what, "not in the file: taken from the DUT")
-        elif port.dest_mac in right:
-            yield ok(what, f"{port.dest_mac}, {right[port.dest_mac]}")
-        elif port.dest_mac in {*duts, sent[side]} or (duts and all(duts) and all(sent.values())):
-            expected = " or ".join(f"{mac} ({name})" for mac, name in right.items())
-            yield bad(
-                what,
-                f"{port.dest_mac} is not where the frames have to go: {expected}",
-                f"set generator.{key}.dest_mac in the testbed file, or leave it out",
-            )
-        else:
-            yield unknown(what, f"{port.dest_mac}: the kernels do not show whose that is")
 
 
 def numa_node(facts: Facts, card: Card) -> int:
@@ -112,7 +77,7 @@ def _node(site: Site, card: Card) -> Finding:
     what, node = f"NUMA of {card.address}", numa_node(facts, card)
     if node < 0 or len(facts.machine.numa) < 2:
         return unknown(what, "the host has one node" if len(facts.machine.numa) < 2 else "the kernel does not say")
-    ours = card.owner == "generator"
+    ours = card.owner == GENERATOR
     cpus = plan.generating if ours else plan.forwarding
     astray = [cpu for cpu in cpus if cpu not in facts.machine.numa.get(node, ())]
     near = ",".join(map(str, facts.machine.numa.get(node, ())))
@@ -120,8 +85,9 @@ def _node(site: Site, card: Card) -> Finding:
         key = "generator.cpus" if ours else "cpus.pmd"
         far = ",".join(map(str, astray))
         return bad(what, f"node {node}, and CPU {far} is on another", f"name CPUs of node {node} in {key}: {near}")
-    if ours and plan.trex and plan.trex.socket != node:
-        return bad(what, f"node {node}, and generator.socket is {plan.trex.socket}", f"set generator.socket: {node}")
+    said = plan.generator_numa_node if ours else None
+    if said is not None and said != node:
+        return bad(what, f"node {node}, and generator.socket is {said}", f"set generator.socket: {node}")
     return ok(what, f"node {node}" + (", as its CPUs" if cpus else ""))
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from ctbench.base.errors import MissingResource
-from ctbench.doctor.finding import Finding, bad, ok, unknown
 from ctbench.doctor.plan import HostPlan
-from ctbench.doctor.remedy import cpu_ranges, kernel_arguments
-from ctbench.doctor.site import CGROUP_ISOLATED, ISOLATED, NOHZ_FULL, ONLINE, STAT, TUNED, Facts, Site
+from ctbench.doctor.site import Site
+from ctbench.hosts.examination.facts import CGROUP_ISOLATED, ISOLATED, NOHZ_FULL, ONLINE, STAT, TUNED, Facts
+from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
+from ctbench.hosts.examination.remedy import cpu_ranges, kernel_arguments
 from ctbench.hosts.machine import parse_cpu_list, place
 
 #: The tuned profile of the 2022 article; it sets nohz_full, and lets systemd keep everything off those CPUs.
@@ -49,7 +50,7 @@ def _there(plan: HostPlan, facts: Facts) -> Finding:
     if named:
         return ok("CPUs", shown)
     usable = facts.machine.usable_cpus
-    generator = plan.trex.cpus_needed if plan.trex else int(plan.software)
+    generator = plan.generator.cpus_needed if plan.generator else 0
     most = len(usable) - generator
     if plan.duts and most < 1:
         return bad(
@@ -61,10 +62,10 @@ def _there(plan: HostPlan, facts: Facts) -> Finding:
 
 
 def _isolated(plan: HostPlan, facts: Facts) -> Finding:
-    wanted = sorted({*(plan.forwarding if plan.ovs else ()), *plan.generating})
+    wanted = sorted({*(plan.forwarding if plan.duts_poll else ()), *plan.generating})
     if not plan.is_lab:
         return unknown("isolated CPUs", "not needed: a sandbox changes nothing of the machine")
-    if not plan.ovs and not plan.trex:
+    if not plan.duts_poll and not plan.generator_has_cards:
         return unknown("isolated CPUs", "not needed: the kernel forwards where its interrupts are")
     if not wanted:
         return unknown(

@@ -1,20 +1,27 @@
 """The examination: each host of a testbed is reached, read and judged; what cannot be reached is a row, not the end."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ctbench.base.errors import CtbenchError
-from ctbench.doctor import cards, cpus, linux, memory, ovs, system, trex
-from ctbench.doctor.finding import Finding, bad, ok, unknown
-from ctbench.doctor.plan import Card, HostPlan, plan_hosts
+from ctbench.doctor import cards, cpus, memory, system
+from ctbench.doctor.plan import HostPlan, plan_hosts
 from ctbench.doctor.site import Site, read_site
+from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.hosts.base import Host
+from ctbench.hosts.examination.facts import Card
+from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.ssh import SshHost
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.registry import SOURCES, GeneratorConfig
 
-#: In the order in which things are mended: first the machine, then what runs on it.
-CHECKS = (system.check, cpus.check, memory.check, cards.check, ovs.check, linux.check, trex.check)
+Check = tuple[str, Callable[[Site], Iterable[Finding]]]
+#: Of every host, with what a row says that takes the place of one that broke off.
+CHECKS: tuple[Check, ...] = (
+    ("system", system.check), ("cpus", cpus.check), ("memory", memory.check), ("cards", cards.check),
+)  # fmt: skip
 
 Connect = Callable[[TestbedConfig, HostPlan], Host]
 
@@ -42,8 +49,31 @@ def examine(testbed: TestbedConfig, say: Callable[[str], None], connect: Connect
         findings, facts = _examine_host(testbed, plan, connect)
         macs |= {card: facts.facts.mac(card) if facts else "" for card in plan.cards}
         yield Section(f"{address(plan)}: {plan.roles}", tuple(findings))
-    if testbed.generator.type == "trex" and testbed.generator.server != "running" and macs:
-        yield Section("between the hosts", tuple(cards.check_wiring(testbed.generator, macs)))
+    if macs and (wiring := tuple(check_wiring(testbed.generator, macs))):
+        yield Section("between the hosts", wiring)
+
+
+def check_wiring(generator: GeneratorConfig, macs: Mapping[Card, str]) -> Iterator[Finding]:
+    """Where the generator's frames go. `macs`: what the kernels of both hosts show, an empty text where they do not."""
+    bridges = any(card.owner in KINDS and KINDS[card.owner].bridges for card in macs)
+    return SOURCES[generator.type].examine_wiring(generator, macs, bridges=bridges)
+
+
+def checks_of(plan: HostPlan) -> list[Check]:
+    """In the order in which things are repaired: first the machine, then what runs on it."""
+    duts = [(KINDS[dut.type].title, partial(_check_dut, dut)) for dut in plan.duts]
+    generator = (
+        [(SOURCES[plan.generator.type].title, partial(_check_generator, plan.generator))] if plan.generator else []
+    )
+    return [*CHECKS, *duts, *generator]
+
+
+def _check_dut(config: DutConfig, site: Site) -> Iterable[Finding]:
+    return KINDS[config.type].examine(config, site.examined)
+
+
+def _check_generator(config: GeneratorConfig, site: Site) -> Iterable[Finding]:
+    return SOURCES[config.type].examine(config, site.examined)
 
 
 def address(plan: HostPlan) -> str:
@@ -64,23 +94,23 @@ def _examine_host(testbed: TestbedConfig, plan: HostPlan, connect: Connect) -> t
         if plan.ssh is not None:
             machine = site.facts.machine
             found.append(ok("SSH", f"{machine.distribution}, Linux {machine.kernel}"))
-        for check in CHECKS:
-            found += _checked(check, site)
-        return found, site
+        for what, check in checks_of(plan):
+            found += _checked(what, check, site)
+        return list(dict.fromkeys(found)), site  # two DUTs may ask the same of one kernel
     except CtbenchError as error:
         return [*found, _unreachable(testbed, plan, error)], None
     finally:
         host.close()
 
 
-def _checked(check: Callable[[Site], Iterator[Finding]], site: Site) -> list[Finding]:
+def _checked(what: str, check: Callable[[Site], Iterable[Finding]], site: Site) -> list[Finding]:
     """The rows of one check; one that breaks off says why in a row of its own."""
     found: list[Finding] = []
     try:
         for finding in check(site):
             found.append(finding)
     except CtbenchError as error:
-        found.append(unknown(check.__module__.rpartition(".")[2], f"could not be looked at: {error}".rstrip(".")))
+        found.append(unknown(what, f"could not be looked at: {error}".rstrip(".")))
     return found
 
 

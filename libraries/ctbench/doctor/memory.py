@@ -1,24 +1,22 @@
-"""Checks of a host's hugepages: enough for OVS and for TRex, on the NUMA node of the cards."""
+"""Checks of a host's hugepages: enough for the DUTs and the generator, on the NUMA node of the cards."""
 
 import re
 from collections.abc import Iterator
 
 from ctbench.doctor.cards import numa_node
-from ctbench.doctor.finding import Finding, bad, ok, unknown
-from ctbench.doctor.plan import HostPlan
-from ctbench.doctor.remedy import kernel_arguments
-from ctbench.doctor.site import NODE, Facts, Site
-from ctbench.dut.ovs.memory import choose_memory
+from ctbench.doctor.site import Site
+from ctbench.hosts.examination.facts import NODE, Facts
+from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
+from ctbench.hosts.examination.remedy import kernel_arguments
+from ctbench.hosts.machine import reserve_command
 
-#: What t-rex-64 reserves for cards where nobody else has (2048 pages of 2 MiB, dpdk_setup_ports.py).
-TREX_MB = 4096
 GIB_KB = 1 << 20
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """Hugepages against what OVS and TRex ask for."""
+    """Hugepages against what the DUTs and the generator ask for."""
     plan, facts = site.plan, site.facts
-    needed = needed_mb(plan)
+    needed = plan.hugepages_mb
     node = next((found for card in plan.cards if (found := numa_node(facts, card)) >= 0), 0)
     total, free = (_megabytes(facts, node, name) for name in ("nr_hugepages", "free_hugepages"))
     if not needed:
@@ -32,15 +30,8 @@ def check(site: Site) -> Iterator[Finding]:
     elif plan.is_lab:
         yield bad("hugepages", f"{total} MiB on node {node}; {needed} MiB are needed", _reserve(facts, needed))
     else:
-        memory = choose_memory(facts.machine.hugepages, needed)
-        yield unknown("hugepages", f"{free} MiB free: OVS will use ordinary pages, which are slower", memory.advice)
-
-
-def needed_mb(plan: HostPlan) -> int:
-    """MiB of hugepages that the testbed file asks for on this host; TRex on virtual ports needs none."""
-    ovs = plan.ovs.memory_mb if plan.ovs and plan.ovs.hugepages == "auto" else 0
-    trex = any(card.owner == "generator" and card.is_pci for card in plan.cards)
-    return ovs + (TREX_MB if trex else 0)
+        advice = reserve_command(facts.machine.hugepages, needed)
+        yield unknown("hugepages", f"{free} MiB free: the DUT will use ordinary pages, which are slower", advice)
 
 
 def _megabytes(facts: Facts, node: int, name: str) -> int:

@@ -1,25 +1,29 @@
 """A host of the testbed as the doctor found it: how to reach it, what is asked of it, what was read there."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ctbench.doctor.plan import Card, HostPlan
+from ctbench.doctor.plan import HostPlan
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import Machine, read_files, read_machine
+from ctbench.hosts.examination.facts import (
+    CGROUP_ISOLATED,
+    CMDLINE,
+    CPU,
+    ISOLATED,
+    NET,
+    NF_CONNTRACK_MAX,
+    NODE,
+    NOHZ_FULL,
+    NOIOMMU,
+    ONLINE,
+    PCI,
+    STAT,
+    TUNED,
+    Examined,
+    Facts,
+)
+from ctbench.hosts.machine import read_files, read_machine
 
-CPU = "/sys/devices/system/cpu"
-NODE = "/sys/devices/system/node"
-PCI = "/sys/bus/pci/devices"
-NET = "/sys/class/net"
-#: CPUs that there are; that the scheduler leaves alone; that have no timer tick; isolated by cgroups.
-ONLINE, ISOLATED, NOHZ_FULL = f"{CPU}/online", f"{CPU}/isolated", f"{CPU}/nohz_full"
-CGROUP_ISOLATED = "/sys/fs/cgroup/cpuset.cpus.isolated"
-CMDLINE, STAT = "/proc/cmdline", "/proc/stat"
-#: Where tuned(8) keeps its profile.
-TUNED = "/etc/tuned/active_profile"
-NOIOMMU = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
-NF_CONNTRACK_MAX = "/proc/sys/net/netfilter/nf_conntrack_max"
 FILES = (ONLINE, ISOLATED, NOHZ_FULL, CGROUP_ISOLATED, CMDLINE, STAT, TUNED, NOIOMMU, NF_CONNTRACK_MAX)
 #: Below `CPU` and `NODE`: files of each CPU and of each NUMA node.
 CPU_FILES = ("thread_siblings_list", "scaling_governor", "affected_cpus")
@@ -32,46 +36,17 @@ PROGRAM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What was read on a host."""
-
-    machine: Machine
-    #: Path -> content of the files that are there.
-    files: Mapping[str, str] = field(default_factory=dict)
-    #: Symbolic link of a PCI device or an interface -> what it points to; a folder points nowhere.
-    links: Mapping[str, str] = field(default_factory=dict)
-    #: Names of the programs that are there.
-    programs: frozenset[str] = frozenset()
-    #: User ID that commands run with.
-    uid: int = 0
-    #: How far its clock is ahead of this machine's, and how exactly that is known, seconds.
-    clock_ahead_s: float = 0.0
-    clock_exact_s: float = 0.0
-
-    def interface(self, card: Card) -> str:
-        """The interface that the kernel has for a card; empty when another driver has it."""
-        if not card.is_pci:
-            return card.address
-        folder = f"{PCI}/{card.address}/net/"
-        return next((path.removeprefix(folder) for path in self.links if path.startswith(folder)), "")
-
-    def device(self, card: Card) -> str:
-        """Folder of the card's device in sysfs."""
-        return f"{PCI}/{card.address}" if card.is_pci else f"{NET}/{card.address}/device"
-
-    def mac(self, card: Card) -> str:
-        """MAC address of a card as the kernel shows it; empty when the kernel does not have it."""
-        interface = self.interface(card)
-        return self.files.get(f"{NET}/{interface}/address", "") if interface else ""
-
-
-@dataclass(frozen=True)
 class Site:
     """One host of the testbed."""
 
     plan: HostPlan
     host: Host
     facts: Facts
+
+    @property
+    def examined(self) -> Examined:
+        """The host for the rows of a kind of DUT or of traffic source."""
+        return Examined(self.host, self.plan.ssh, self.facts)
 
 
 def read_site(host: Host, plan: HostPlan) -> Site:

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Iterator
 
 from ctbench.base.errors import MissingResource
-from ctbench.doctor.finding import Finding, bad, ok, unknown
 from ctbench.doctor.site import Site
 from ctbench.hosts.config import SANDBOX
+from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
 from ctbench.testbed import checks
 
 #: Clocks further apart than this make logs and records hard to hold against each other, seconds.
@@ -17,8 +17,6 @@ def check(site: Site) -> Iterator[Finding]:
     """Login and clock of a lab's host; Python, processor and namespaces of this machine."""
     if site.plan.ssh is None:
         yield ok("Python", ".".join(map(str, sys.version_info[:3])))
-        if site.plan.software:
-            yield _preflight("processor", "x86-64", checks.check_cpu, "measure on an x86-64 machine")
         if any(dut.host == SANDBOX for dut in site.plan.duts):
             yield _preflight("namespaces", "a sandbox can be made", checks.check_namespaces, "see the sentence")
     if site.plan.is_lab:

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from ctbench.doctor.examine import Section
-from ctbench.doctor.finding import Finding, State
+from ctbench.hosts.examination.finding import Finding, State
 
 WIDTH = 120
 #: Where the third column begins.

@@ -1,17 +1,44 @@
 """What a kind of DUT says of itself; everything else asks it and not which kind it is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import Dut
+from ctbench.dut.port_config import PortSettings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
+from ctbench.hosts.examination.facts import Examined
+from ctbench.hosts.examination.finding import Finding
 from ctbench.hosts.machine import Machine, Placement
 
 #: The limit of the kernel's connection table, which all network namespaces share; nf_conntrack-sysctl.
 NF_CONNTRACK_MAX = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+
+
+#: What a DUT can be asked for beside forwarding. `connections`: `Dut.connections` counts the entries of its table.
+Ability = Literal["connections"]
+
+
+class DutSettings(Protocol):
+    """What an entry of `duts` in a testbed file says, whatever the kind."""
+
+    @property
+    def type(self) -> str:
+        """The kind's name."""
+
+    @property
+    def host(self) -> str:
+        """Where it is: an entry of `hosts`, `local` or `sandbox`."""
+
+    @property
+    def ports(self) -> PortSettings:
+        """Its two ports."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """As a testbed file has it."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +74,28 @@ class Surroundings:
     generator_carries: bool
 
 
+class Builds(Protocol):
+    """A kind of DUT that can be installed in several places, which `./run compare` measures in turn."""
+
+    @property
+    def title(self) -> str:
+        """What is installed, for sentences."""
+
+    @property
+    def key(self) -> str:
+        """Key of the DUT's settings below which the installation is named: what builds differ in."""
+
+    def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+        """A DUT's entry of a testbed file, with another installation. `prefix`: `distribution`, or a folder."""
+
+    def check(self, host: Host, prefix: str) -> None:
+        """Raise `ConfigError` where the prefix is no folder of `host`, `MissingResource` where something in it is
+        missing or does not work."""
+
+    def versions(self, host: Host, config: Any) -> dict[str, Any]:
+        """What is installed there, by a name for people; empty facts where nothing is."""
+
+
 class DutKind(Protocol):
     """A kind of DUT. Its settings are a model of their own, with the kind's name under the key `type`."""
 
@@ -57,6 +106,22 @@ class DutKind(Protocol):
     @property
     def title(self) -> str:
         """Its name for people."""
+
+    @property
+    def settings(self) -> type[YamlModel]:
+        """The model of its entry in a testbed file; see `DutSettings`. Kinds may share one."""
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What it can be asked for beside forwarding."""
+
+    @property
+    def builds(self) -> Builds | None:
+        """How installations of it are compared; None where there is but one."""
+
+    @property
+    def polls(self) -> bool:
+        """Whether its threads poll, and want CPUs that nobody else has."""
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -79,6 +144,12 @@ class DutKind(Protocol):
     def table(self, config: Any, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
         """What its connection table holds; None where it is not known. `limit`: the file with the limit of this
         machine's kernel."""
+
+    def hugepages_mb(self, config: Any) -> int:
+        """MiB of hugepages that it takes where they are there."""
+
+    def examine(self, config: Any, on: Examined) -> Iterator[Finding]:
+        """The doctor's rows of it on its host. Changes nothing."""
 
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
         """What was measured, by its `snapshot`: `Open vSwitch 3.1.0`; with `whole` what belongs to it too:

@@ -1,12 +1,28 @@
 """The YAML models of the ports of a DUT."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from ctbench.base.identifiers import Interface, PciAddress
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
+
+
+class PortSettings(Protocol):
+    """What `ports` of a DUT in a testbed file says, whatever the kind."""
+
+    @property
+    def kind(self) -> str:
+        """Which kind."""
+
+    @property
+    def speed_gbit(self) -> float | None:
+        """Speed of the cards, Gbit/s; None: not known, or no cards."""
+
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        """Its network cards: the side (`client`, `server` or `more`), and the PCI address or the interface."""
 
 
 def _check_ring_size(size: int) -> int:
@@ -18,7 +34,21 @@ def _check_ring_size(size: int) -> int:
 RingSize = Annotated[int, AfterValidator(_check_ring_size)]
 
 
-class MemifPorts(YamlModel):
+class _VirtualPorts(YamlModel):
+    """Ports without a network card. Implements `PortSettings`."""
+
+    @property
+    def speed_gbit(self) -> float | None:
+        """As fast as the CPUs."""
+        return None
+
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        """None."""
+        return []
+
+
+class MemifPorts(_VirtualPorts):
     """Two shared-memory ports: no NIC, no root."""
 
     kind: Literal["memif"]
@@ -26,7 +56,7 @@ class MemifPorts(YamlModel):
     ring_size: RingSize
 
 
-class VethPorts(YamlModel):
+class VethPorts(_VirtualPorts):
     """Two veth pairs: no NIC, no root. OVS reads them through af_packet."""
 
     kind: Literal["veth"]
@@ -35,7 +65,7 @@ class VethPorts(YamlModel):
 
 
 class InterfacePorts(YamlModel):
-    """Two network cards of a lab's host."""
+    """Two network cards of a lab's host. Implements `PortSettings`."""
 
     kind: Literal["interfaces"]
     #: The interface towards the clients, and towards the servers.
@@ -43,6 +73,11 @@ class InterfacePorts(YamlModel):
     server: Interface
     #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
     speed_gbit: float | None = Field(None, ge=0.01, le=10_000)
+
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        """See `PortSettings.cards`."""
+        return [("client", self.client), ("server", self.server)]
 
     @model_validator(mode="after")
     def _are_two(self) -> Self:
@@ -52,7 +87,7 @@ class InterfacePorts(YamlModel):
 
 
 class PciPorts(YamlModel):
-    """Two network cards that DPDK drives."""
+    """Two network cards that DPDK drives. Implements `PortSettings`."""
 
     kind: Literal["pci"]
     #: PCI address of the card towards the clients, and towards the servers; with bonds, those of the second link too.
@@ -61,6 +96,11 @@ class PciPorts(YamlModel):
     more: list[PciAddress] = Field(default_factory=list)
     #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
     speed_gbit: float | None = Field(None, ge=0.01, le=10_000)
+
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        """See `PortSettings.cards`."""
+        return [("client", self.client), ("server", self.server), *(("more", address) for address in self.more)]
 
     @model_validator(mode="after")
     def _differ(self) -> Self:

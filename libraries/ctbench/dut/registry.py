@@ -1,21 +1,30 @@
-"""The kinds of DUT that there are. A new one is a package beside this file, and a line in each of the two lists."""
+"""The kinds of DUT that there are. A new one is a package beside this file and an entry of `KINDS`."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union
 
 from pydantic import Field
 
-from ctbench.dut.kind import DutKind
-from ctbench.dut.linux.config import LinuxConfig
+from ctbench.dut.kind import DutKind, DutSettings
 from ctbench.dut.linux.kind import BRIDGE, ROUTER
-from ctbench.dut.ovs.config import OvsDpdkConfig
 from ctbench.dut.ovs.kind import OvsDpdkKind
 from ctbench.dut.rulesets import Ruleset, catalogue, find_ruleset
 from ctbench.dut.topology import Topology
 
 KINDS: dict[str, DutKind] = {kind.name: kind for kind in (OvsDpdkKind(), ROUTER, BRIDGE)}
-#: What a testbed file says of a DUT.
-DutConfig = Annotated[OvsDpdkConfig | LinuxConfig, Field(discriminator="type")]
+
+
+def settings_of(kinds: Iterable[DutKind]) -> Any:
+    """The type of an entry of `duts` in a testbed file: the settings of one of the kinds."""
+    models = tuple(dict.fromkeys(kind.settings for kind in kinds))
+    return Annotated[Union[models], Field(discriminator="type")]  # noqa: UP007  # a union of what is in a list
+
+
+if TYPE_CHECKING:
+    DutConfig: TypeAlias = DutSettings
+else:
+    #: What a testbed file says of a DUT.
+    DutConfig = settings_of(KINDS.values())
 
 
 def title(datapath: str) -> str:

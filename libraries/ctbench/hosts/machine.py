@@ -190,3 +190,12 @@ def _chosen(text: str) -> str:
     """The value in brackets of `always [madvise] never`."""
     match = re.search(r"\[(\S+)\]", text)
     return match[1] if match else text
+
+
+def reserve_command(hugepages: Sequence[Hugepages], megabytes: int) -> str:
+    """What an administrator types so that `megabytes` of hugepages are free, or why that cannot be."""
+    smallest = min(hugepages, key=lambda pages: pages.size_kb, default=None)
+    if smallest is None:
+        return "this kernel has no hugepages"
+    in_use = smallest.total - smallest.free
+    return f"sysctl vm.nr_hugepages={in_use + -(-megabytes * 1024 // smallest.size_kb)}"

@@ -13,7 +13,6 @@ from ctbench.base.ethernet import FCS_BYTES, GAP_BYTES, LEAST_FRAME, VLAN_TAG_BY
 from ctbench.base.units import format_count, format_rate
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.kind import NF_CONNTRACK_MAX
-from ctbench.dut.port_config import InterfacePorts, PciPorts
 from ctbench.dut.registry import KINDS, DutConfig, tracks
 from ctbench.dut.topology import Topology
 from ctbench.hosts.connections import machine_of
@@ -22,12 +21,10 @@ from ctbench.measure.campaign import Campaign
 from ctbench.sla.floor import Floor, bits_per_packet
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import PacketProfile, Profile
-from ctbench.traffic.trex.server_config import FLOW_LINGER_S, LARGEST_TABLE
+from ctbench.traffic.registry import SOURCES
 
 #: A frame of TCP without options, and one of UDP, both without data; bytes with FCS.
 TCP_FRAME, UDP_FRAME = 58, 46
-#: TRex keeps a flow this much longer than its data.
-TREX_LINGER_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def check(case: Case, placement: Placement, table: Path = NF_CONNTRACK_MAX) -> l
         return []  # that is the testbed's to say
     _check_cpus(case.testbed, dut, placement)
     end = case.campaign.load_range(case.profile).max
-    found = [*_line_rate(case, dut), *_endpoints(case), *_connection_table(case, dut, table), *_trex_flows(case)]
+    found = [*_line_rate(case, dut), *_endpoints(case), *_connection_table(case, dut, table), *_open_connections(case)]
     for bound in found:
         if bound.error and case.needed > (bound.impossible or bound.rate):
             raise bound.error(f"{bound.text}, and the floor is {format_rate(case.needed)}.{bound.remedy}")
@@ -109,8 +106,9 @@ def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) ->
     if testbed.oversubscribe or machine_of(host) != machine_of(dut.host):
         return
     key, used = "cpus.generator", placement.generator
-    if generator.type == "trex" and generator.cpus:
-        key, used = "generator.cpus", tuple(generator.cpus)
+    own = SOURCES[generator.type].own_cpus(generator)
+    if own.others or own.generating:
+        key, used = "generator.cpus", (*own.others, *own.generating)
     shared = sorted(set(used) & set(placement.pmd))
     if shared:
         raise ConfigError(
@@ -121,9 +119,9 @@ def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) ->
 
 def _line_rate(case: Case, dut: DutConfig) -> Iterator[Bound]:
     """What the wire carries one way, where the testbed file knows the speed of the cards."""
-    if not isinstance(dut.ports, InterfacePorts | PciPorts) or dut.ports.speed_gbit is None:
-        return
     speed = dut.ports.speed_gbit
+    if speed is None:
+        return
     rate = speed * 1e9 / 8 / wire_bytes(case.profile)
     yield Bound(
         rate,
@@ -196,26 +194,19 @@ def _connection_table(case: Case, dut: DutConfig, table: Path) -> Iterator[Bound
     )
 
 
-def _trex_flows(case: Case) -> Iterator[Bound]:
-    """Connections that TRex can have open: what its largest tables hold where the run starts it, what the testbed file
-    says of one that runs already."""
+def _open_connections(case: Case) -> Iterator[Bound]:
+    """Connections that the traffic generator can have open at the same time."""
     generator, profile = case.testbed.generator, case.profile
-    if generator.type != "trex" or isinstance(profile, PacketProfile):
+    limit = SOURCES[generator.type].open_limit(generator)
+    if limit is None or isinstance(profile, PacketProfile):
         return
-    objects = generator.memory.get("dp_flows")
-    if generator.server != "running":
-        held, linger_s = LARGEST_TABLE * 2 // 3 * generator.cores, FLOW_LINGER_S
-        error: type[CtbenchError] = MissingResource
-        what, remedy = f"TRex on {generator.cores} core(s)", " Give it more cores."
-    elif objects:
-        held, linger_s = objects // 2, TREX_LINGER_S  # an object for either end
-        what = f"{_file(case.testbed)}: generator.memory.dp_flows: {objects}"
-        error, remedy = ConfigError, "\n  Expected a TRex that was started with more."
-    else:
-        return
-    rate = held / (profile.lifetime_s + linger_s)
-    text = f"{what} holds {held} open connections, enough for {format_rate(rate)} of profile {profile.name}"
-    yield Bound(rate, text, error, remedy)
+    what = f"{_file(case.testbed)}: {limit.what}" if limit.in_file else limit.what
+    error = ConfigError if limit.in_file else MissingResource
+    rate = limit.connections / (profile.lifetime_s + limit.linger_s)
+    text = (
+        f"{what} holds {limit.connections} open connections, enough for {format_rate(rate)} of profile {profile.name}"
+    )
+    yield Bound(rate, text, error, limit.remedy)
 
 
 def _file(settings: TestbedConfig) -> str:

@@ -1,4 +1,4 @@
-"""What figures of one run have in common: the content of its files, the machine, and the Open vSwitch that is measured.
+"""What figures of one run have in common: the content of its files, the machine, and the build that is measured.
 
 As far as it is known before anything is set up: of hosts over SSH, their records say it.
 """
@@ -10,9 +10,7 @@ from typing import Any
 
 from ctbench.base.errors import TestbedError
 from ctbench.compare.comparability import leaves, short
-from ctbench.dut.ovs.config import OvsDpdkConfig
-from ctbench.dut.ovs.installation import read_versions
-from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.dut.registry import KINDS
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
@@ -37,7 +35,7 @@ def read_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) -> di
     for number, testbed in enumerate(testbeds, 1):
         label = f"Testbed {number} of the pool" if len(testbeds) > 1 else "The testbed"
         found[label] = testbed.model_dump(mode="json", exclude=set(_WORDS))
-        found |= _open_vswitch(testbed)
+        found |= _builds(testbed)
     if settings.reference:
         rates = {f"{topology.label} {name}": rate for (topology, name), rate in settings.reference.rates.items()}
         found["The reference run"] = {"testbed": settings.reference.testbed, "rates": rates}
@@ -67,15 +65,11 @@ def _machine() -> dict[str, Any]:
         return {}
 
 
-def _open_vswitch(testbed: TestbedConfig) -> dict[str, Any]:
-    """The Open vSwitch of a testbed on this machine; none where it is not installed, or on another host."""
+def _builds(testbed: TestbedConfig) -> dict[str, Any]:
+    """What is installed on this machine of the testbed's DUTs, where there can be several builds."""
+    found: dict[str, Any] = {}
     for dut in testbed.duts:
-        if isinstance(dut, OvsDpdkConfig) and dut.host in (SANDBOX, LOCAL):
-            prefix = dut.ovs.prefix
-            installation = OvsInstallation() if prefix == "distribution" else OvsInstallation(prefix=prefix)
-            try:
-                versions = read_versions(LocalHost(), installation.vswitchd_path)
-            except (TestbedError, IndexError):
-                versions = {}
-            return {f"Open vSwitch in {installation.prefix}": versions}
-    return {}
+        builds = KINDS[dut.type].builds
+        if builds and dut.host in (SANDBOX, LOCAL):
+            found |= builds.versions(LocalHost(), dut)
+    return found

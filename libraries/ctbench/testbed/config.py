@@ -9,8 +9,8 @@ from ctbench.base.identifiers import MOST_CPU
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import DutConfig
-from ctbench.hosts.config import SANDBOX, Hosts
-from ctbench.traffic.config import GeneratorConfig
+from ctbench.hosts.config import Hosts
+from ctbench.traffic.registry import SOURCES, GeneratorConfig
 
 
 def _check_cpus(cpus: list[int]) -> list[int]:
@@ -62,7 +62,7 @@ class CpuPlan(YamlModel):
 
 
 class TestbedConfig(Hosts):
-    """A testbed: a traffic generator and one DUT or several, one of which is joined to it by two links at a time."""
+    """A testbed: a traffic generator and one DUT or several, one of which is connected to it by two links at a time."""
 
     __test__ = False  # not a pytest class
 
@@ -93,14 +93,9 @@ class TestbedConfig(Hosts):
     def _hosts_are_known(self) -> Self:
         for index, dut in enumerate(self.duts):
             self.check_host(f"duts.{index}.host", dut.host)
-        if self.generator.type == "software":
-            return self
         self.check_host("generator.host", self.generator.host)
-        sandboxed = self.generator.host == SANDBOX
+        source = SOURCES[self.generator.type]
         for index, dut in enumerate(self.duts):
-            if (dut.host == SANDBOX) != sandboxed or dut.ports.kind == "memif":
-                raise ValueError(
-                    f"duts.{index}: ports of kind {dut.ports.kind} on host {dut.host} are out of reach of TRex on "
-                    f"host {self.generator.host}.\n  Expected both in the sandbox with veth, or neither."
-                )
+            if why := source.out_of_reach(self.generator, dut.host, dut.ports.kind):
+                raise ValueError(f"duts.{index}: {why}")
         return self

@@ -9,7 +9,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import quoted
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.config import TrexGeneratorConfig
+from ctbench.traffic.registry import SOURCES
 
 #: Testbeds that a pool has at least, and at most.
 _LEAST, _MOST = 2, 64
@@ -81,9 +81,8 @@ def least_cpus(config: TestbedConfig) -> int:
 
 def _places(config: TestbedConfig) -> set[str]:
     """What a testbed has for itself and cannot share: hosts over SSH, and this machine's own network."""
-    used = {dut.host for dut in config.duts}
-    if isinstance(config.generator, TrexGeneratorConfig):
-        used.add(config.generator.host)
+    generator = config.generator
+    used = {dut.host for dut in config.duts} | set(SOURCES[generator.type].hosts_for_itself(generator))
     places = {f"host {config.hosts[name].address}" for name in used if name in config.hosts}
     return places | ({"this machine's own network"} if LOCAL in used else set())
 

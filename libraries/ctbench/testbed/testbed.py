@@ -1,4 +1,4 @@
-"""The testbed: the object that holds a DUT and a traffic generator and joins them."""
+"""The testbed: the object that holds a DUT and a traffic generator and connects them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,27 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
-from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
 from ctbench.base.unexpected import reraise_stop, sentence_of
 from ctbench.dut.base import Dut
-from ctbench.dut.cable import CABLE, Cable
+from ctbench.dut.cable import CABLE
 from ctbench.dut.kind import Surroundings
 from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.dut.topology import Topology
-from ctbench.dut.veth_cable import VethCable
 from ctbench.hosts.base import Host
-from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.connector import Connector, SoftwareConnector
+from ctbench.testbed.connectors.connector import Bench, Connector
+from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.testbed.cpu_placement import plan_cpus
-from ctbench.testbed.trex_connector import TrexConnector
-from ctbench.traffic.config import TrexGeneratorConfig
 from ctbench.traffic.generator import TrafficGenerator
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software.generator import largest_frame
+from ctbench.traffic.profiles import Profile, largest_frame
+from ctbench.traffic.registry import SOURCES
 
 
 class Testbed:
@@ -43,7 +39,7 @@ class Testbed:
         self._duts: dict[str, tuple[Dut, Host]] = {}
         self._generator: Connector | None = None
         self._connected: Dut | None = None
-        #: The DUT that is set up, joined or not.
+        #: The DUT that is set up, connected or not.
         self._set_up: Dut | None = None
         #: DUTs that were let go of and could not put their host back as it was.
         self._not_restored: list[Dut] = []
@@ -78,15 +74,15 @@ class Testbed:
             shared=self.config.oversubscribe,
         )
 
-    def apply(self, topology: Topology, profile: ConnectionProfile | PacketProfile | None = None) -> None:
-        """Set the DUT up as `topology` and join the generator to it, with buffers large enough for `profile`.
+    def apply(self, topology: Topology, profile: Profile | None = None) -> None:
+        """Set the DUT up as `topology` and connect the generator to it, with buffers large enough for `profile`.
 
         Raises `MissingResource` when this testbed lacks what the topology needs, `TestbedError` when the DUT does
         not become what was asked for.
         """
         self._connected = None
         dut, host = self._dut(topology.datapath)
-        if not isinstance(dut, Cable):  # which needs nothing that another DUT could take away
+        if topology.datapath != CABLE.datapath:  # which needs nothing that another DUT could take away
             self._make_way_for(dut)
         placement = self.placement(topology)
         self._connector.disconnect()
@@ -169,10 +165,14 @@ class Testbed:
     def _connector(self) -> Connector:
         if self._generator is None:
             config = self.config.generator
-            if isinstance(config, TrexGeneratorConfig):
-                self._generator = TrexConnector(config, self.config.hosts, self._hosts, self._output / "generator")
-            else:
-                self._generator = SoftwareConnector(self.placement(CABLE).generator, self.config.name)
+            bench = Bench(
+                testbed=self.config.name,
+                hosts=self._hosts,
+                ssh=self.config.hosts,
+                placement=lambda: self.placement(CABLE),
+                log_folder=self._output / "generator",
+            )
+            self._generator = CONNECTORS[config.type].new(config, bench)
         return self._generator
 
     def _make_way_for(self, dut: Dut) -> None:
@@ -191,7 +191,8 @@ class Testbed:
 
     def _new_dut(self, datapath: str) -> tuple[Dut, Host]:
         if datapath == CABLE.datapath:
-            return self._cable()
+            generator = self.config.generator
+            return CONNECTORS[generator.type].cable(generator, self._hosts)
         config = self._config_of(datapath)
         host = self._hosts.host(config.host)
         around = Surroundings(
@@ -207,27 +208,15 @@ class Testbed:
         known = ", ".join(config.type for config in self.config.duts)
         raise MissingResource(f"A DUT with datapath {datapath} is needed; testbed {self.config.name} has {known}.")
 
-    def _cable(self) -> tuple[Dut, Host]:
-        if self.config.generator.type == "software":
-            return Cable(), self._hosts.host(LOCAL)
-        if self._generator_host != SANDBOX:
-            raise MissingResource(
-                f"The ports of TRex on {self._generator_host} are cabled to the DUT, and not to each other: what the"
-                " generator does without a DUT cannot be measured there."
-            )
-        host = self._hosts.sandbox()
-        return VethCable(host), host
-
     def _macs(self) -> tuple[str, str]:
         """Ethernet addresses of the generator's ports in a lab: a Linux DUT does not ask for them."""
         generator = self.config.generator
-        if not isinstance(generator, TrexGeneratorConfig):
-            return CLIENT_MAC, SERVER_MAC
-        macs = (generator.client.mac, generator.server_port.mac)
+        kind = SOURCES[generator.type]
+        macs = kind.port_macs(generator)
         if not all(macs):
             raise ConfigError(
                 f"testbed {self.config.name}: generator.client.mac and generator.server_port.mac are needed for a Linux"
-                " DUT.\n  Expected the MAC addresses that TRex' ports send from."
+                f" DUT.\n  Expected the MAC addresses that the ports of {kind.title} send from."
             )
         return macs
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ctbench.base.ethernet import FCS_BYTES, VLAN_TAG_BYTES
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, load_one_of
 
@@ -168,6 +169,17 @@ class PacketProfile(Endpoints):
 
 
 Profile = Annotated[ConnectionProfile | PacketProfile, Field(discriminator="kind")]
+
+#: Bytes of the headers of a connection's frames, at most.
+_HEADERS = 70
+
+
+def largest_frame(profile: ConnectionProfile | PacketProfile) -> int:
+    """Bytes of the largest frame that the profile sends, without FCS, its VLAN tag included."""
+    if isinstance(profile, PacketProfile):
+        return profile.largest_frame_bytes - FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
+    return _HEADERS + max(profile.request_bytes, profile.reply_bytes)
+
 
 #: What `kind` says in a profile's file.
 KINDS: dict[str, type[ConnectionProfile] | type[PacketProfile]] = {

@@ -1,12 +1,14 @@
 """The Linux kernel as two kinds of DUT: a router and a bridge."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import Dut
-from ctbench.dut.kind import NF_CONNTRACK_MAX, ConnectionTable, Surroundings
+from ctbench.dut.kind import NF_CONNTRACK_MAX, Ability, Builds, ConnectionTable, Surroundings
+from ctbench.dut.linux import doctor
 from ctbench.dut.linux.bridge import LinuxBridgeDut
 from ctbench.dut.linux.config import LinuxConfig
 from ctbench.dut.linux.dut import LinuxDut
@@ -14,6 +16,8 @@ from ctbench.dut.linux.router import LinuxRouterDut
 from ctbench.dut.linux.settings import LinuxConntrackSettings
 from ctbench.dut.port_config import VethPorts
 from ctbench.hosts.config import SANDBOX
+from ctbench.hosts.examination.facts import Examined
+from ctbench.hosts.examination.finding import Finding
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,11 @@ class LinuxKind:
     title: str
     tags: tuple[str, ...]
     bridges: bool
+    settings: type[YamlModel] = LinuxConfig
+    abilities: frozenset[Ability] = frozenset({"connections"})
+    builds: Builds | None = None
+    #: The kernel forwards where its interrupts are.
+    polls: bool = False
 
     @property
     def name(self) -> str:
@@ -59,6 +68,14 @@ class LinuxKind:
                 return None
         closed, answered = ours.timeouts["tcp_timeout_time_wait"], ours.timeouts["udp_timeout_stream"]
         return ConnectionTable("The kernel's connection table", entries, closed, answered, remedy)
+
+    def hugepages_mb(self, config: LinuxConfig) -> int:
+        """See `DutKind.hugepages_mb`."""
+        return 0
+
+    def examine(self, config: LinuxConfig, on: Examined) -> Iterator[Finding]:
+        """See `DutKind.examine`."""
+        return doctor.examine(config, on)
 
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
         """See `DutKind.describe`."""

@@ -1,11 +1,13 @@
 """Open vSwitch with DPDK as a kind of DUT."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ctbench.dut.base import Dut
-from ctbench.dut.kind import NF_CONNTRACK_MAX, ConnectionTable, Surroundings
+from ctbench.dut.kind import NF_CONNTRACK_MAX, Ability, ConnectionTable, Surroundings
+from ctbench.dut.ovs import doctor
+from ctbench.dut.ovs.builds import OvsBuilds
 from ctbench.dut.ovs.config import OvsDpdkConfig
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
 from ctbench.dut.ovs.packages import check_drivers, check_ovs
@@ -13,6 +15,8 @@ from ctbench.dut.ovs.ports import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.port_config import PciPorts, VethPorts
 from ctbench.hosts.base import Host
+from ctbench.hosts.examination.facts import Examined
+from ctbench.hosts.examination.finding import Finding
 
 
 class OvsDpdkKind:
@@ -20,6 +24,10 @@ class OvsDpdkKind:
 
     name = OvsDpdkDut.kind
     title = "OVS-DPDK"
+    settings = OvsDpdkConfig
+    abilities: frozenset[Ability] = frozenset({"connections"})
+    builds = OvsBuilds()
+    polls = True
     families = OvsDpdkDut.families
     tags = (OvsDpdkDut.kind,)
     bridges = True
@@ -32,12 +40,11 @@ class OvsDpdkKind:
 
     def build(self, config: OvsDpdkConfig, around: Surroundings) -> Dut:
         """See `DutKind.build`."""
-        prefix = config.ovs.prefix
         return OvsDpdkDut(
             around.host,
             around.machine,
             around.placement,
-            installation=OvsInstallation() if prefix == "distribution" else OvsInstallation(prefix=prefix),
+            installation=OvsInstallation.at(config.ovs.prefix),
             devices=_devices(config, around.host),
             system=config.ovs.manage,
             log_folder=around.log_folder,
@@ -51,6 +58,14 @@ class OvsDpdkKind:
         closed, answered = ours.timeouts["tcp_time_wait"], ours.timeouts["udp_multiple"]
         remedy = " Shorter trials need fewer."
         return ConnectionTable("OVS' connection table", ours.max_connections, closed, answered, remedy)
+
+    def hugepages_mb(self, config: OvsDpdkConfig) -> int:
+        """See `DutKind.hugepages_mb`."""
+        return config.memory_mb if config.hugepages == "auto" else 0
+
+    def examine(self, config: OvsDpdkConfig, on: Examined) -> Iterator[Finding]:
+        """See `DutKind.examine`."""
+        return doctor.examine(config, on)
 
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
         """See `DutKind.describe`."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ctbench.hosts.machine import Hugepages
+from ctbench.hosts.machine import Hugepages, reserve_command
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,4 @@ def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bo
     for pages in hugepages:
         if pages.free * pages.size_kb >= megabytes * 1024:
             return Memory(megabytes, hugepages=True)
-    smallest = min(hugepages, key=lambda pages: pages.size_kb, default=None)
-    if smallest is None:
-        return Memory(megabytes, hugepages=False, advice="this kernel has no hugepages")
-    in_use = smallest.total - smallest.free
-    needed = in_use + -(-megabytes * 1024 // smallest.size_kb)
-    return Memory(megabytes, hugepages=False, advice=f"sysctl vm.nr_hugepages={needed}")
+    return Memory(megabytes, hugepages=False, advice=reserve_command(hugepages, megabytes))

@@ -23,6 +23,11 @@ class OvsInstallation(BaseModel):
     #: The daemon under test; empty: `<prefix>/sbin/ovs-vswitchd`, for /usr the distribution's DPDK build.
     vswitchd: str = ""
 
+    @classmethod
+    def at(cls, prefix: str) -> "OvsInstallation":
+        """What `ovs.prefix` of a testbed file names: `distribution`, or the prefix of a build."""
+        return cls() if prefix == "distribution" else cls(prefix=prefix)
+
     @property
     def vswitchd_path(self) -> str:
         """The daemon under test."""

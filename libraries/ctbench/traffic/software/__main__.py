@@ -7,10 +7,10 @@ from pathlib import Path
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, largest_frame
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.drive import Counts
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator, largest_frame, warm_up
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator, warm_up
 
 _EPILOG = """\
 Without --client and --server the two ends of a cable are driven: what the generator can do with no DUT in between.

@@ -8,7 +8,7 @@ from ctbench.base.errors import GeneratorError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import engine, stream_engine, stream_plan
+from ctbench.traffic.software import engine, stream_engine
 from ctbench.traffic.software.bundle import bundle
 from ctbench.traffic.software.cable import cable
 from ctbench.traffic.software.drive import Watcher
@@ -21,7 +21,6 @@ from ctbench.traffic.software.wiring import Wiring
 RECEIVE_RING = 8192
 #: Bytes per buffer: the smallest that hold a profile's frames keep the rings in the processor's caches.
 _BUFFER_SIZES = (128, 256, 512, 1024, 2048, 4096, 9216)
-_HEADERS = 70
 
 
 class SoftwareTrafficGenerator:
@@ -149,13 +148,6 @@ class SoftwareTrafficGenerator:
     def close(self) -> None:
         """Let go of the ports. May be called twice."""
         self.disconnect()
-
-
-def largest_frame(profile: ConnectionProfile | PacketProfile) -> int:
-    """Bytes of the largest frame that the profile sends (without FCS)."""
-    if isinstance(profile, PacketProfile):
-        return stream_plan.largest_frame(profile)
-    return _HEADERS + max(profile.request_bytes, profile.reply_bytes)
 
 
 def _plan(rx_queues: int, tx_queues: int, ring_size: int, frame_bytes: int) -> RingPlan:

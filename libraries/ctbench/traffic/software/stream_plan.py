@@ -4,7 +4,7 @@ import ipaddress
 
 import numpy as np
 
-from ctbench.base.ethernet import FCS_BYTES, VLAN_TAG_BYTES
+from ctbench.base.ethernet import FCS_BYTES
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.software import stream_frames as sf
 from ctbench.traffic.software import stream_layout as lay
@@ -57,11 +57,6 @@ def payloads(profile: PacketProfile) -> "np.ndarray[tuple[int, int], np.dtype[np
     """Payload bytes, and the sum of the pattern in it, of each frame in turn."""
     sizes = [size - FCS_BYTES - _HEADERS for size in frame_sizes(profile)]
     return np.array([(size, pattern_sum(sf.PATTERN, size - sf.FILLER)) for size in sizes], np.int64)
-
-
-def largest_frame(profile: PacketProfile) -> int:
-    """Bytes of the largest frame without FCS, its VLAN tag included."""
-    return profile.largest_frame_bytes - FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
 
 
 def parameters(

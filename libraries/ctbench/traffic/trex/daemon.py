@@ -11,7 +11,7 @@ from requests import RequestException
 from RequestsLibrary import RequestsLibrary
 
 from ctbench.base.errors import GeneratorError
-from ctbench.traffic.config import TrexGeneratorConfig
+from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.owner import Owner
 from ctbench.traffic.trex.server import Endpoint, Mode, ServerProbe, excerpt, new_log
 from ctbench.traffic.trex.server_config import dp_flows, trex_cfg

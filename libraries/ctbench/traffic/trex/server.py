@@ -13,8 +13,8 @@ from typing import Literal
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
-from ctbench.traffic.config import TrexGeneratorConfig
 from ctbench.traffic.trex import probe as probe_program
+from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.footprint import Footprint
 from ctbench.traffic.trex.server_config import dp_flows, instance_name, is_kernel_interface, is_virtual, trex_cfg
 

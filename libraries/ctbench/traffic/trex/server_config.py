@@ -5,8 +5,8 @@ from typing import Any
 import yaml
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 
 #: TRex' default ports; two TRex on one host need others, and a name of their own (DPDK's --file-prefix).
 DEFAULT_SYNC_PORT = 4501

@@ -1,28 +1,25 @@
-"""Checks of Open vSwitch: installed, with DPDK and its drivers, and what runs on the host already."""
+"""The doctor's rows of Open vSwitch: installed, with DPDK and its drivers, and what runs on the host already."""
 
 from collections.abc import Iterator
 
 from ctbench.base.errors import MissingResource
-from ctbench.doctor.finding import Finding, bad, ok, unknown
-from ctbench.doctor.remedy import install
-from ctbench.doctor.site import Site
 from ctbench.dut.ovs.config import OvsDpdkConfig
 from ctbench.dut.ovs.installation import read_versions, require_installation
 from ctbench.dut.ovs.packages import PMD_LIBRARIES
 from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.hosts.config import SANDBOX
+from ctbench.hosts.examination.facts import Examined
+from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
+from ctbench.hosts.examination.remedy import install
 
 #: DPDK driver that each kind of port needs, beside mempool_ring.
 DRIVERS = {"memif": "librte_net_memif", "veth": "librte_net_af_packet"}
 MEMPOOL = "librte_mempool_ring"
 
 
-def check(site: Site) -> Iterator[Finding]:
-    """All about Open vSwitch, where it is a DUT of this host."""
-    config = site.plan.ovs
-    if config is None:
-        return
-    prefix = config.ovs.prefix
-    installation = OvsInstallation() if prefix == "distribution" else OvsInstallation(prefix=prefix)
+def examine(config: OvsDpdkConfig, site: Examined) -> Iterator[Finding]:
+    """All about Open vSwitch as a DUT on this host."""
+    installation = OvsInstallation.at(config.ovs.prefix)
     try:
         require_installation(site.host, installation)
     except MissingResource as error:
@@ -37,11 +34,11 @@ def check(site: Site) -> Iterator[Finding]:
         return
     yield ok("Open vSwitch", shown)
     yield _drivers(site, config)
-    if config.host != "sandbox":
+    if config.host != SANDBOX:
         yield _running(site, config)
 
 
-def _drivers(site: Site, config: OvsDpdkConfig) -> Finding:
+def _drivers(site: Examined, config: OvsDpdkConfig) -> Finding:
     needed = [MEMPOOL] + ([DRIVERS[config.ports.kind]] if config.ports.kind in DRIVERS else [])
     if config.ovs.prefix != "distribution":
         return unknown("DPDK drivers", f"{', '.join(needed)}: a build of one's own has them linked in, or beside it")
@@ -54,7 +51,7 @@ def _drivers(site: Site, config: OvsDpdkConfig) -> Finding:
     return bad("DPDK drivers", f"{' and '.join(needed)} are not all there", install(site.facts, packages))
 
 
-def _running(site: Site, config: OvsDpdkConfig) -> Finding:
+def _running(site: Examined, config: OvsDpdkConfig) -> Finding:
     running = "ovs-vswitchd" in site.host.run(["pgrep", "-l", "ovs-vswitchd"], check=False).stdout
     if config.ovs.manage:
         if running:
@@ -67,9 +64,9 @@ def _running(site: Site, config: OvsDpdkConfig) -> Finding:
     return ok("running OVS", "none: nothing is in the way of ours")
 
 
-def _remedy(site: Site, config: OvsDpdkConfig) -> str:
+def _remedy(site: Examined, config: OvsDpdkConfig) -> str:
     if config.ovs.prefix != "distribution":
         return "make install of a build with that --prefix, or set ovs.prefix in the testbed file"
-    if site.plan.ssh is None:
+    if site.ssh is None:
         return "./run setup"
     return install(site.facts, ["openvswitch-switch-dpdk"])

@@ -1,39 +1,34 @@
-"""How the testbed connects its traffic generator to the ports of a DUT; the two know nothing of each other."""
+"""How the software traffic generator is connected to a DUT."""
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.base import Ports
+from ctbench.dut.base import Dut, Ports
+from ctbench.dut.cable import Cable
 from ctbench.hosts.base import Host
+from ctbench.hosts.config import LOCAL
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
-from ctbench.traffic.generator import TrafficGenerator
+from ctbench.testbed.connectors.connector import Bench, Connector
+from ctbench.traffic.software.config import SoftwareGeneratorConfig
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 
-class Connector(Protocol):
-    """A generator, connected to one DUT at a time."""
+class SoftwareConnectorKind:
+    """Implements `ConnectorKind`."""
 
-    @property
-    def generator(self) -> TrafficGenerator:
-        """The generator; connected, if `connect` was the last thing that happened."""
+    def new(self, config: SoftwareGeneratorConfig, bench: Bench) -> Connector:
+        """See `ConnectorKind.new`."""
+        return SoftwareConnector(bench.placement().generator, bench.testbed)
 
-    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
-        """Connect it to the ports of the DUT on `host`, for frames of up to `frame_bytes`. `MissingResource` where it
-        cannot reach them."""
-
-    def disconnect(self) -> None:
-        """Let go of the DUT, which may then go away. May be called twice."""
-
-    def facts(self) -> dict[str, Any]:
-        """What the record says of the generator."""
-
-    def close(self) -> None:
-        """End the generator. May be called twice."""
+    def cable(self, config: SoftwareGeneratorConfig, hosts: HostPool) -> tuple[Dut, Host]:
+        """See `ConnectorKind.cable`: it makes both ends by itself."""
+        return Cable(), hosts.host(LOCAL)
 
 
 class SoftwareConnector:
-    """The software traffic generator, in this process."""
+    """The software traffic generator, in this process. Implements `Connector`."""
 
     def __init__(self, generator_cpus: tuple[int, ...], testbed: str) -> None:
         """`testbed`: its name, for messages."""

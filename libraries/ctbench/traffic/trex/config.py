@@ -1,4 +1,4 @@
-"""The YAML models of the traffic generators."""
+"""The YAML model of TRex."""
 
 from typing import Annotated, Literal, Self
 
@@ -10,32 +10,6 @@ from ctbench.hosts.config import LOCAL, SANDBOX
 
 #: Threads of TRex beside those of the data plane: the master's and the latency thread.
 OTHER_THREADS = 2
-
-
-class SoftwareGeneratorConfig(YamlModel):
-    """The software traffic generator of this repository, on this machine."""
-
-    type: Literal["software"]
-
-    @property
-    def host(self) -> str:
-        """Where it runs: on this machine."""
-        return LOCAL
-
-    @property
-    def cpus_needed(self) -> int:
-        """CPUs that it has for itself where it shares a machine with the DUT."""
-        return 1
-
-    @property
-    def carries(self) -> bool:
-        """Whether its threads work on the DUT's CPUs, which carry its frames there."""
-        return True
-
-    @property
-    def most(self) -> dict[str, float]:
-        """Loads that are never exceeded, by kind of profile: none."""
-        return {}
 
 
 class TrexPort(YamlModel):
@@ -54,7 +28,7 @@ class TrexPort(YamlModel):
 
 
 class TrexGeneratorConfig(YamlModel):
-    """TRex: ASTF for connections, STL for packets."""
+    """TRex: ASTF for connections, STL for packets. Implements `ctbench.traffic.kind.SourceSettings`."""
 
     type: Literal["trex"]
     #: Where the TRex server runs: an entry of `hosts`, `local`, or `sandbox` (beside a DUT that is in one, over veth).
@@ -98,17 +72,17 @@ class TrexGeneratorConfig(YamlModel):
 
     @property
     def cpus_needed(self) -> int:
-        """See `SoftwareGeneratorConfig.cpus_needed`."""
+        """See `SourceSettings.cpus_needed`."""
         return 1 if self.low_end else len(self.cpus) or self.cores + OTHER_THREADS
 
     @property
     def carries(self) -> bool:
-        """See `SoftwareGeneratorConfig.carries`."""
+        """See `SourceSettings.carries`."""
         return False
 
     @property
     def most(self) -> dict[str, float]:
-        """Loads that are never exceeded, by kind of profile."""
+        """See `SourceSettings.most`."""
         found = {"connections": self.max_cps, "packets": self.max_pps}
         return {kind: most for kind, most in found.items() if most is not None}
 
@@ -127,6 +101,3 @@ class TrexGeneratorConfig(YamlModel):
         if self.host == LOCAL and self.server == "start" and self.client.interface == self.server_port.interface:
             raise ValueError("client.interface and server_port.interface are the same.\n  Expected two.")
         return self
-
-
-GeneratorConfig = Annotated[SoftwareGeneratorConfig | TrexGeneratorConfig, Field(discriminator="type")]

@@ -1,18 +1,20 @@
-"""How the testbed joins TRex to a DUT: its configuration completed by the DUT's ports, its server, its client."""
+"""How TRex is connected to a DUT: its configuration completed by the DUT's ports, its server, its client."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
-from ctbench.dut.base import Ports
+from ctbench.dut.base import Dut, Ports
 from ctbench.dut.veth import within_generator
+from ctbench.dut.veth_cable import VethCable
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import LOCAL, SANDBOX, SshConfig
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
-from ctbench.traffic.config import TrexGeneratorConfig, TrexPort
+from ctbench.testbed.connectors.connector import Bench, Connector
+from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.generator import TrexServer, TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client, python_for
@@ -28,12 +30,30 @@ PLACE_BYTES, PLACES, PAGE_BYTES = 2048, 1024, 4096
 PLACE_OVERHEAD = 128
 
 
+class TrexConnectorKind:
+    """Implements `ConnectorKind`."""
+
+    def new(self, config: TrexGeneratorConfig, bench: Bench) -> Connector:
+        """See `ConnectorKind.new`."""
+        return TrexConnector(config, bench.ssh, bench.hosts, bench.log_folder)
+
+    def cable(self, config: TrexGeneratorConfig, hosts: HostPool) -> tuple[Dut, Host]:
+        """See `ConnectorKind.cable`: in a sandbox a veth pair."""
+        if config.host != SANDBOX:
+            raise MissingResource(
+                f"The ports of TRex on {config.host} are cabled to the DUT, and not to each other: what the generator "
+                "does without a DUT cannot be measured there."
+            )
+        host = hosts.sandbox()
+        return VethCable(host), host
+
+
 class TrexConnector:
     """Implements `Connector`. In a sandbox TRex is started beside each DUT, on the veth ends that the DUT made; in a
     lab it has cards of its own, and stays."""
 
     def __init__(
-        self, config: TrexGeneratorConfig, ssh: dict[str, SshConfig], hosts: HostPool, log_folder: Path
+        self, config: TrexGeneratorConfig, ssh: Mapping[str, SshConfig], hosts: HostPool, log_folder: Path
     ) -> None:
         """Nothing is started yet."""
         self._config = config

@@ -1,14 +1,14 @@
-"""Checks of TRex: the program and its version, the client on this machine, who listens already."""
+"""The doctor's rows of TRex: the program, the client on this machine, who listens already, where frames go."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ctbench.base.errors import CtbenchError, MissingResource
-from ctbench.doctor.finding import Finding, bad, ok, unknown
-from ctbench.doctor.site import Site
 from ctbench.hosts.config import SANDBOX
+from ctbench.hosts.examination.facts import GENERATOR, Card, Examined
+from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
 from ctbench.hosts.local import LocalHost
-from ctbench.traffic.config import TrexGeneratorConfig
+from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT, MARK, find_client, python_for, tree_version
 from ctbench.traffic.trex.probe import ask
 
@@ -17,12 +17,9 @@ BUILD = "cd ~/trex/linux_dpdk && ./b configure && ./b build, and set generator.t
 PROBE_TIMEOUT_S = 3.0
 
 
-def check(site: Site) -> Iterator[Finding]:
-    """All about TRex, where it runs on this host."""
-    config = site.plan.trex
-    if config is None:
-        return
-    home = config.trex_home or (os.environ.get("TREX_HOME", "") if site.plan.ssh is None else "")
+def examine(config: TrexGeneratorConfig, site: Examined) -> Iterator[Finding]:
+    """All about TRex on its host."""
+    home = config.trex_home or (os.environ.get("TREX_HOME", "") if site.ssh is None else "")
     version = ""
     if config.server == "start" or home:
         found, version = _program(site, home)
@@ -31,7 +28,39 @@ def check(site: Site) -> Iterator[Finding]:
     yield _server(site, config, home)
 
 
-def _program(site: Site, home: str) -> tuple[Finding, str]:
+def examine_wiring(trex: TrexGeneratorConfig, macs: Mapping[Card, str], *, bridges: bool) -> Iterator[Finding]:
+    """Whether TRex' frames go where the DUT, or where it bridges TRex' other port, takes them. See
+    `TrafficSourceKind.examine_wiring`."""
+    known = {(card.owner, card.side): mac for card, mac in macs.items()}
+    ours = {"client": trex.client, "server": trex.server_port}
+    theirs = {"client": "server", "server": "client"}
+    sent = {side: port.mac or known.get((GENERATOR, side), "") for side, port in ours.items()}
+    duts = [mac for (owner, _), mac in known.items() if owner != GENERATOR]
+    for side, port in ours.items():
+        what, key = f"dest_mac, {side}", "server_port" if side == "server" else side
+        here = [mac for (owner, at), mac in known.items() if owner != GENERATOR and at == side]
+        right = dict.fromkeys(here, f"the DUT's {side} port")
+        if bridges:
+            right[sent[theirs[side]]] = "TRex' other port"
+        right.pop("", None)
+        if port.gateway:
+            yield unknown(what, f"resolved by TRex from its gateway {port.gateway}")
+        elif not port.dest_mac:
+            yield unknown(what, "not in the file: taken from the DUT")
+        elif port.dest_mac in right:
+            yield ok(what, f"{port.dest_mac}, {right[port.dest_mac]}")
+        elif port.dest_mac in {*duts, sent[side]} or (duts and all(duts) and all(sent.values())):
+            expected = " or ".join(f"{mac} ({name})" for mac, name in right.items())
+            yield bad(
+                what,
+                f"{port.dest_mac} is not where the frames have to go: {expected}",
+                f"set generator.{key}.dest_mac in the testbed file, or leave it out",
+            )
+        else:
+            yield unknown(what, f"{port.dest_mac}: the kernels do not show whose that is")
+
+
+def _program(site: Examined, home: str) -> tuple[Finding, str]:
     what = "TRex"
     if not home:
         return bad(what, "the testbed file does not say where it is", "set generator.trex_home, or TREX_HOME"), ""
@@ -44,11 +73,11 @@ def _program(site: Site, home: str) -> tuple[Finding, str]:
     return ok(what, f"{version or 'of an unknown version'} in {home}"), version
 
 
-def _client(site: Site, home: str, version: str) -> Finding:
+def _client(site: Examined, home: str, version: str) -> Finding:
     """The client as a run would find it; one that would be copied from the host is only looked for."""
     what = "TRex client"
     try:
-        client = find_client(home if site.plan.ssh is None else "", LocalHost())
+        client = find_client(home if site.ssh is None else "", LocalHost())
     except MissingResource as error:
         if home and site.host.run(["test", "-f", f"{home}/{CLIENT}/{MARK}"], check=False).exit_status == 0:
             return ok(what, f"{version or 'of an unknown version'}, to be copied from {home} when a run begins")
@@ -64,7 +93,7 @@ def _client(site: Site, home: str, version: str) -> Finding:
     return ok(what, f"{client.version or 'of an unknown version'} ({client.origin}: {client.folder})")
 
 
-def _server(site: Site, config: TrexGeneratorConfig, home: str) -> Finding:
+def _server(site: Examined, config: TrexGeneratorConfig, home: str) -> Finding:
     """Who listens: nobody may where a run starts its own server, somebody has to elsewhere."""
     what, port = "TRex server", config.daemon_port if config.server == "daemon" else config.sync_port
     listening = _listens(site, port)
@@ -81,18 +110,18 @@ def _server(site: Site, config: TrexGeneratorConfig, home: str) -> Finding:
     return _answer(site, config)
 
 
-def _listens(site: Site, port: int) -> bool:
+def _listens(site: Examined, port: int) -> bool:
     """Whether somebody has a TCP port of the host; ss(8) shows the local address in the fourth column."""
     rows = (line.split() for line in site.host.run(["ss", "-Htln"], check=False).stdout.splitlines())
     return any(row[3].endswith(f":{port}") for row in rows if len(row) > 3)
 
 
-def _answer(site: Site, config: TrexGeneratorConfig) -> Finding:
+def _answer(site: Examined, config: TrexGeneratorConfig) -> Finding:
     """What a running server answers to this machine, where its client will be."""
     what, port = "TRex server", config.sync_port
-    if site.plan.ssh is not None and site.plan.ssh.jump:
+    if site.ssh is not None and site.ssh.jump:
         return unknown(what, f"listens on port {port}; whether it can be reached from here was not tried")
-    address = site.plan.ssh.address if site.plan.ssh else "127.0.0.1"
+    address = site.ssh.address if site.ssh else "127.0.0.1"
     said = ask(address, port, PROBE_TIMEOUT_S)
     if said["found"] == "trex":
         return ok(what, f"{said['version']} in mode {said['mode']} answers on {address}:{port}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ctbench.doctor.site import Facts
+from ctbench.hosts.examination.facts import Facts
 
 #: Words in /etc/os-release's PRETTY_NAME of distributions without grubby.
 DEBIAN = ("Debian", "Ubuntu")

@@ -1,0 +1,1 @@
+"""What the doctor reads on a host and says of it, where kinds of DUT and of traffic source can use it."""

@@ -1,0 +1,60 @@
+"""What connects a traffic generator to the ports of a DUT; the two know nothing of each other."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ctbench.dut.base import Dut, Ports
+from ctbench.hosts.base import Host
+from ctbench.hosts.config import SshConfig
+from ctbench.hosts.connections import HostPool
+from ctbench.hosts.machine import Placement
+from ctbench.traffic.generator import TrafficGenerator
+
+
+class Connector(Protocol):
+    """A generator, connected to one DUT at a time."""
+
+    @property
+    def generator(self) -> TrafficGenerator:
+        """The generator; connected, if `connect` was the last thing that happened."""
+
+    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+        """Connect it to the ports of the DUT on `host`, for frames of up to `frame_bytes`. `MissingResource` where it
+        cannot reach them."""
+
+    def disconnect(self) -> None:
+        """Let go of the DUT, which may then go away. May be called twice."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the record says of the generator."""
+
+    def close(self) -> None:
+        """End the generator. May be called twice."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What the testbed gives a connector."""
+
+    #: Name of the testbed, for messages.
+    testbed: str
+    hosts: HostPool
+    #: How to log in to a host, by its name in the testbed file.
+    ssh: Mapping[str, SshConfig]
+    #: Who runs where when the generator measures itself over a cable.
+    placement: Callable[[], Placement]
+    #: Where logs of the generator go.
+    log_folder: Path
+
+
+class ConnectorKind(Protocol):
+    """What the registry knows of a kind of source."""
+
+    def new(self, config: Any, bench: Bench) -> Connector:
+        """A connector for its settings. Nothing is started yet."""
+
+    def cable(self, config: Any, hosts: HostPool) -> tuple[Dut, Host]:
+        """A cable between its two ports in the place of a DUT, which shows the generator's ceiling, and the host that
+        it is on. `MissingResource` where its ports cannot be connected with each other."""

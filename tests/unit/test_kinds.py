@@ -20,7 +20,7 @@ MODULES = tuple(f"ctbench.{folder.parent.name}.{folder.name}." for folder in PAC
 #: Where else kinds may be known; `connectors` is where a source meets a DUT's ports.
 REGISTRIES = (CTBENCH / "dut/registry.py", CTBENCH / "traffic/registry.py", CTBENCH / "testbed/connectors")
 #: Where a name is no question: the default of `Topology`, and what records of version 1 meant.
-NAMED = (CTBENCH / "dut/topology.py", CTBENCH / "results/topology_v1.py")
+NAMED = (CTBENCH / "dut/topology.py", *(CTBENCH / "results").glob("*1.py"))
 #: Modules of a package whose classes others hold: settings, DUTs, generators.
 HELD = ("config.py", "kind.py", "dut.py", "router.py", "bridge.py", "generator.py")
 

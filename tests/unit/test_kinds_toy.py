@@ -25,8 +25,6 @@ from ctbench.hosts.examination.facts import Card, Examined
 from ctbench.hosts.examination.finding import Finding, ok
 from ctbench.hosts.machine import Placement
 from ctbench.run import feasibility
-from ctbench.sla.floor import Floor
-from ctbench.sla.threshold import parse
 from ctbench.testbed import checks
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Bench
@@ -40,11 +38,12 @@ from ctbench.traffic.loads import Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 from .doctor_facts import ReplayedHost, xeon_facts
-from .test_feasibility import campaign
+from .test_feasibility import case
 
 pytestmark = pytest.mark.unit
 
 TOY = Topology(datapath="toy-switch", ruleset="conntrack", cpus=2)
+UNTRACKED = TOY.model_copy(update={"ruleset": "normal"})
 SHORT = ConnectionProfile(name="short")
 
 
@@ -201,11 +200,6 @@ def toy_testbed(host: str = "sandbox", **generator: Any) -> TestbedConfig:
     return model.model_validate(local | {"duts": [switch], "generator": {"type": "toy-traffic", **generator}})
 
 
-def toy_case(testbed: TestbedConfig, topology: Topology = TOY) -> feasibility.Case:
-    floor = Floor(key="k", profile="short", source="tests", cps=parse(">= 10k", "rate"))
-    return feasibility.Case(testbed, campaign(), topology, SHORT, floor)
-
-
 @pytest.mark.usefixtures("connector")
 def test_a_testbed_file_can_name_them_and_the_source_says_what_it_can_reach() -> None:
     assert toy_testbed().generator.type == "toy-traffic"
@@ -242,11 +236,11 @@ def test_a_testbed_places_builds_and_connects_them(connector: ToyConnector, tmp_
 def test_their_limits_are_bounds_of_a_test() -> None:
     placement = Placement((0, 1, 2), (3, 4), (5,))
     with pytest.raises(MissingResource, match=r"The toy's table holds 7 entries.* Buy a larger toy for"):
-        feasibility.check(toy_case(toy_testbed()), placement)
+        feasibility.check(case(SHORT, topology=TOY, testbed=toy_testbed()), placement)
     with pytest.raises(MissingResource, match=r"A toy holds 5 open connections.* Take two\."):
-        feasibility.check(toy_case(toy_testbed(), TOY.model_copy(update={"ruleset": "normal"})), placement)
+        feasibility.check(case(SHORT, topology=UNTRACKED, testbed=toy_testbed()), placement)
     with pytest.raises(ConfigError, match=r"generator\.cpus: CPU 4 is the generator's"):
-        feasibility.check(toy_case(toy_testbed(cpus=[4])), placement)
+        feasibility.check(case(SHORT, topology=TOY, testbed=toy_testbed(cpus=[4])), placement)
 
 
 @pytest.mark.usefixtures("connector")

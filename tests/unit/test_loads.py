@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from wire import Wire
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.traffic.generator import Trial
@@ -58,6 +59,15 @@ def test_the_software_generator_can_idle(profile: Profile) -> None:
     assert (trial.intended, trial.attempted, trial.completed) == (0, 0, 0)
     assert trial.total_tx_packets == trial.total_rx_packets == {"client": 0, "server": 0}
     assert (trial.setup_time_us, trial.generator_limited) == (None, "")
+
+
+@pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
+def test_what_arrives_at_an_idle_generator_is_counted(profile: Profile) -> None:
+    with Wire() as wire:
+        assert wire.inject("client", bytes(60))
+        trial = wire.generator.run_trial(profile, Idle(), 0.2)
+    assert trial.total_rx_packets == {"client": 1, "server": 0}
+    assert trial.unexpected == {"foreign": 1}
 
 
 def test_the_software_generator_holds_no_connections() -> None:

@@ -10,12 +10,13 @@ from ctbench.dut.base import Dut
 from ctbench.dut.port_config import PortSettings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
+from ctbench.hosts.examination import facts
 from ctbench.hosts.examination.facts import Examined
 from ctbench.hosts.examination.finding import Finding
 from ctbench.hosts.machine import Machine, Placement
 
 #: The limit of the kernel's connection table, which all network namespaces share; nf_conntrack-sysctl.
-NF_CONNTRACK_MAX = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+NF_CONNTRACK_MAX = Path(facts.NF_CONNTRACK_MAX)
 
 
 #: What a DUT can be asked for beside forwarding. `connections`: `Dut.connections` counts the entries of its table.

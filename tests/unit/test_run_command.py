@@ -1,6 +1,8 @@
 """`./run` itself: its help, its mistakes, and what it says when it cannot install what is missing."""
 
+import contextlib
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -117,6 +119,41 @@ def test_an_unknown_check_is_status_2_and_the_checks_that_there_are(elsewhere: P
     assert "lint" in done.stderr and "integration" in done.stderr
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_the_help_is_made_is_no_traceback(number: signal.Signals, elsewhere: Path) -> None:
+    process = subprocess.Popen(
+        ["/bin/bash", str(elsewhere), "--help"], stdout=full_pipe(), stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    while not any("front.py" in line for line in commands_of_group(process.pid)):
+        assert process.poll() is None
+    os.killpg(process.pid, number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in err and err.count("\n") <= 1
+
+
+def full_pipe() -> int:
+    """The end of a pipe that is written to, whose other end stays open and is not read: what is shown waits there."""
+    _, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, b"x" * 4096)
+    os.set_blocking(write, True)
+    return write
+
+
+def commands_of_group(group: int) -> list[str]:
+    """The command lines of the processes in a process group."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(") ")[2].split()[2]) == group:
+                found.append((stat.parent / "cmdline").read_text())
+    return found
+
+
 DROPPED = "run: what is shown here cannot be written (No space left on device): the rest of it is dropped.\n"
 
 
@@ -172,7 +209,7 @@ def test_another_processor_is_refused(tmp_path: Path, elsewhere: Path) -> None:
 
 def test_another_distribution_is_told_what_it_needs(tmp_path: Path, elsewhere: Path) -> None:
     stub(tmp_path / "bin", "uname", "echo x86_64")
-    for name in ("dirname", "readlink"):
+    for name in ("dirname", "env", "readlink"):
         (tmp_path / "bin" / name).symlink_to(f"/usr/bin/{name}")
     done = run("setup", path=f"{tmp_path}/bin", script=elsewhere)
     assert done.returncode == 6

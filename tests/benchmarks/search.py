@@ -14,7 +14,7 @@ from typing import Any
 
 from unit.simulated import SimulatedDut
 
-from ctbench.compare.judge import LEAST_DIFFERENCE
+from ctbench.compare.limits import LEAST_DIFFERENCE
 from ctbench.measure.campaign import Bisection, Mlr
 from ctbench.measure.search import search
 from ctbench.results.statistics import holm, needed_samples, p_smaller

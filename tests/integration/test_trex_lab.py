@@ -8,8 +8,8 @@ from pathlib import Path
 import commands
 import pytest
 
+from ctbench.base.statuses import ExitStatus
 from ctbench.results import store
-from ctbench.run.exit_status import ExitStatus
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.explain import did_you_mean
 from ctbench.base.paths import ROOT
 from ctbench.base.quantities import Number, Ratio, Seconds
+from ctbench.base.spelling import did_you_mean
 from ctbench.base.yaml_files import Name, YamlModel, load, names
 
 

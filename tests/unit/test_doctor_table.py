@@ -1,7 +1,6 @@
 """The doctor's examination as a whole, and its table."""
 
 import re
-import subprocess
 from typing import Any
 
 import pytest
@@ -133,11 +132,6 @@ def test_a_mistake_in_the_file_is_one_sentence_and_status_4(
     monkeypatch.setattr("sys.argv", ["doctor", testbed])
     assert doctor.main() == status
     assert capsys.readouterr().err.startswith("doctor: ")
-
-
-def test_the_help_of_run_knows_the_doctor_and_its_exit_status() -> None:
-    done = subprocess.run([str(ROOT / "run"), "--help"], capture_output=True, text=True, timeout=60, check=True)
-    assert re.search(r"doctor \[TESTBED\] .*\n(.*\n)*Of ./run doctor: 0 .* 6 ", done.stdout)
 
 
 def test_something_to_mend_is_status_6(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

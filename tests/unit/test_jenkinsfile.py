@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.cli import compare, report, sla
-from ctbench.compare.judge import ALPHA
+from ctbench.base.statuses import ExitStatus
+from ctbench.cli import sla
+from ctbench.cli.parser.tree import parse
+from ctbench.compare.limits import ALPHA
 from ctbench.results.statistics import least_p
-from ctbench.run.exit_status import ExitStatus
 
 pytestmark = pytest.mark.unit
 
@@ -48,10 +49,10 @@ def test_the_measurement_is_a_command_line_that_sla_understands(monkeypatch: pyt
 
 def test_the_comparison_and_the_history_are_command_lines_too() -> None:
     (call,) = calls("compare")
-    options, sides = compare.arguments().parse_known_args(call)
+    options = parse("compare", call)
     assert options.only_alike
-    assert sides == ["results/history/gate", "results/gate"]
-    beside_previous, over_builds = (report.parse(call) for call in calls("report"))
+    assert options.rest == ["results/history/gate", "results/gate"]
+    beside_previous, over_builds = (parse("report", call) for call in calls("report"))
     assert beside_previous.runs == [Path("results/gate")]
     assert beside_previous.reference == [Path("results/history/gate/12")]
     assert over_builds.outputdir == Path("results/builds")

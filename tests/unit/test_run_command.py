@@ -1,10 +1,15 @@
 """`./run` itself: its help, its mistakes, and what it says when it cannot install what is missing."""
 
+import contextlib
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from ctbench.base.statuses import ExitStatus
+from ctbench.cli.parser.tree import COMMANDS
 
 pytestmark = pytest.mark.unit
 
@@ -27,12 +32,21 @@ def run(*arguments: str, path: str = os.environ["PATH"], script: Path = RUN) -> 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A copy of ./run in a folder of its own, so that no test can touch this checkout's .venv."""
+    """A copy of ./run in a folder of its own, so that no test can touch this checkout's .venv: nothing is installed."""
     script = tmp_path / "run"
     script.write_text(RUN.read_text())
-    (tmp_path / CLI).mkdir(parents=True)
-    (tmp_path / CLI / "setup.sh").write_text((ROOT / CLI / "setup.sh").read_text())
+    (tmp_path / "libraries").symlink_to(ROOT / "libraries")
     return script
+
+
+@pytest.fixture
+def without_python(elsewhere: Path) -> Path:
+    """The same on a machine that has no Python."""
+    setup, cli = (ROOT / CLI / "setup.sh").read_text(), elsewhere.parent / CLI
+    (elsewhere.parent / "libraries").unlink()
+    cli.mkdir(parents=True)
+    (cli / "setup.sh").write_text(setup.replace("system_python=/usr/bin/python3", "system_python=/nowhere/python3"))
+    return elsewhere
 
 
 def stub(folder: Path, name: str, body: str) -> None:
@@ -42,26 +56,148 @@ def stub(folder: Path, name: str, body: str) -> None:
     command.chmod(0o755)
 
 
-@pytest.mark.parametrize("word", ["help", "--help", "-h"])
-def test_help_lists_commands_and_exit_statuses(word: str) -> None:
-    done = run(word)
-    assert done.returncode == 0
-    for text in ("setup", "sla", "report", "calibrate", "tests", "130"):
-        assert text in done.stdout
+@pytest.mark.parametrize("words", [["help"], ["--help"], ["-h"]])
+def test_help_lists_commands_and_exit_statuses_where_nothing_is_installed(words: list[str], elsewhere: Path) -> None:
+    done = run(*words, script=elsewhere)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in COMMANDS:
+        assert f"\n    {name} " in done.stdout
+    for status in ExitStatus:
+        assert f"\n  {status:d} " in done.stdout
+    assert not (elsewhere.parent / ".venv").exists()
 
 
-def test_an_unknown_command_is_one_sentence_and_status_2() -> None:
-    done = run("bogus")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_needs_nothing_that_is_installed(name: str, elsewhere: Path) -> None:
+    done = run(name, "--help", script=elsewhere)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: ./run {name} ")
+    assert done.stdout == run("help", name, script=elsewhere).stdout
+    assert not (elsewhere.parent / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bogus"], "there is no command 'bogus': see ./run --help."),
+        (["slaa"], "there is no command 'slaa': see ./run --help. Did you mean \"sla\"?"),
+        (["help", "bogus"], "there is no command 'bogus': see ./run --help."),
+        (["--nope"], "there is no command '--nope': see ./run --help."),
+        (["\x1b[31m"], "there is no command '\\x1b[31m': see ./run --help."),
+        (["setup", "now"], "now is one argument too many. Try `./run setup --help`."),
+        (
+            ["report", "--outputdri=x"],
+            'there is no option --outputdri. Did you mean "--outputdir"? Try `./run report --help`.',
+        ),
+        (["report", "--outputdir"], "argument --outputdir/-d: expected one argument. Try `./run report --help`."),
+        (["calibrate", "a", "b"], "b is one argument too many. Try `./run calibrate --help`."),
+        (["doctor", "--nope", "x"], "there is no option --nope. Try `./run doctor --help`."),
+        (["compare", "one"], "BASE and CANDIDATE are needed, and 1 of them is given. Try `./run compare --help`."),
+        (["compare", "one", "two", "--nope"], "there is no option --nope. Try `./run compare --help`."),
+        (["sla", "--testbeds"], "argument --testbeds: expected one argument. Try `./run sla --help`."),
+        (["check"], "the following arguments are required: NAME. Try `./run check --help`."),
+        (["check", "lint", "x"], "check lint takes no arguments, and x is one. Try `./run check --help`."),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_status_2_before_anything_is_installed(
+    arguments: list[str], said: str, elsewhere: Path
+) -> None:
+    done = run(*arguments, script=elsewhere)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"run: {said}\n")
+    assert not (elsewhere.parent / ".venv").exists()
+
+
+def test_no_command_at_all_is_status_2_and_the_help(elsewhere: Path) -> None:
+    done = run(script=elsewhere)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "run: there is no command 'bogus': see ./run --help.\n"
+    assert done.stderr == run("--help", script=elsewhere).stdout
 
 
-def test_no_command_at_all_is_status_2() -> None:
-    assert run().returncode == 2
+def test_an_unknown_check_is_status_2_and_the_checks_that_there_are(elsewhere: Path) -> None:
+    done = run("check", "bogus", script=elsewhere)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "lint" in done.stderr and "integration" in done.stderr
 
 
-def test_an_unknown_check_is_status_2() -> None:
-    assert run("check", "bogus").returncode == 2
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_the_help_is_made_is_no_traceback(number: signal.Signals, elsewhere: Path) -> None:
+    process = subprocess.Popen(
+        ["/bin/bash", str(elsewhere), "--help"], stdout=full_pipe(), stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    while not any("front.py" in line for line in commands_of_group(process.pid)):
+        assert process.poll() is None
+    os.killpg(process.pid, number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in err and err.count("\n") <= 1
+
+
+def full_pipe() -> int:
+    """The end of a pipe that is written to, whose other end stays open and is not read: what is shown waits there."""
+    _, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, b"x" * 4096)
+    os.set_blocking(write, True)
+    return write
+
+
+def commands_of_group(group: int) -> list[str]:
+    """The command lines of the processes in a process group."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(") ")[2].split()[2]) == group:
+                found.append((stat.parent / "cmdline").read_text())
+    return found
+
+
+DROPPED = "run: what is shown here cannot be written (No space left on device): the rest of it is dropped.\n"
+
+
+@pytest.mark.parametrize(
+    ("shell", "said"),
+    [
+        ("--help | true", ""),
+        ("sla --help | head -1 >&2", "usage: ./run sla [options] [options of Robot Framework] [suites...]\n"),
+        ("--help >&-", ""),
+        ("--help >&- 2>&- <&-", ""),
+        ("--help >/dev/full", DROPPED),
+        ("compare --help >/dev/full 2>&1", ""),
+    ],
+)
+def test_help_that_nobody_reads_is_no_mistake(shell: str, said: str, elsewhere: Path) -> None:
+    done = subprocess.run(
+        ["/bin/bash", "-c", f"bash '{elsewhere}' {shell}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, said)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["sla", "--help"], ["report"], ["bogus"], []])
+def test_without_python_there_is_one_sentence(arguments: list[str], without_python: Path) -> None:
+    done = run(*arguments, script=without_python)
+    assert (done.returncode, done.stdout) == (6, "")
+    assert done.stderr == "run: there is no /nowhere/python3, which reads the command line: ./run setup installs it.\n"
+
+
+@pytest.mark.parametrize("name", ["setup", "sla", "tests"])
+def test_without_python_a_command_installs_it_first(name: str, tmp_path: Path, without_python: Path) -> None:
+    stub(tmp_path / "bin", "uname", "echo aarch64")
+    done = run(name, path=f"{tmp_path}/bin:{os.environ['PATH']}", script=without_python)
+    assert done.returncode == 6
+    assert "aarch64" in done.stderr  # it got as far as the first thing that is looked at before
+
+
+def test_a_python_that_is_too_old_is_said(tmp_path: Path, without_python: Path) -> None:
+    stub(tmp_path / "bin", "python3", "exit 1")
+    setup = without_python.parent / CLI / "setup.sh"
+    setup.write_text(setup.read_text().replace("/nowhere/python3", f"{tmp_path}/bin/python3"))
+    done = run("--help", script=without_python)
+    assert (done.returncode, done.stdout) == (6, "")
+    assert "python3 is too old: Python 3.11 is needed" in done.stderr
 
 
 def test_another_processor_is_refused(tmp_path: Path, elsewhere: Path) -> None:
@@ -73,7 +209,7 @@ def test_another_processor_is_refused(tmp_path: Path, elsewhere: Path) -> None:
 
 def test_another_distribution_is_told_what_it_needs(tmp_path: Path, elsewhere: Path) -> None:
     stub(tmp_path / "bin", "uname", "echo x86_64")
-    for name in ("dirname", "readlink"):
+    for name in ("dirname", "env", "readlink"):
         (tmp_path / "bin" / name).symlink_to(f"/usr/bin/{name}")
     done = run("setup", path=f"{tmp_path}/bin", script=elsewhere)
     assert done.returncode == 6

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ctbench.base.statuses import ExitStatus
 from ctbench.run.exit_status import (
     MISTAKES_FILE,
-    ExitStatus,
     Verdicts,
     exit_status,
     note_mistake,

@@ -42,7 +42,7 @@ def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -
 
 def test_testbeds_without_a_value_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert sla.main(["--testbeds"]) == 2
-    assert capsys.readouterr().err == "run: option --testbeds requires argument. Try `./run --help`.\n"
+    assert capsys.readouterr().err == "run: option --testbeds requires argument. Try `./run sla --help`.\n"
 
 
 @pytest.mark.parametrize(

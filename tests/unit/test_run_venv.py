@@ -22,6 +22,7 @@ case "$*" in
 "-m venv --clear "*)
     rm -rf "$4"/* && mkdir -p "$4/bin" && cp {itself} "$4/bin/python" ;;
 "-m pip install"*) {pip} ;;
+*/cli/front.py*) echo venv >&3 ;;
 */cli/__main__.py*) echo "entered $*" ;;
 esac
 """

@@ -5,25 +5,27 @@ Each class carries the exit status of `./run`, so that a script can tell the cau
 
 from typing import ClassVar
 
+from ctbench.base.statuses import ExitStatus
+
 
 class CtbenchError(Exception):
     """Root of every error that is not a bug. `str(error)` says what, where, and what to do."""
 
     #: Never 1, which says that an SLA is missed.
-    exit_status: ClassVar[int] = 70
+    exit_status: ClassVar[int] = ExitStatus.INTERNAL
 
 
 class ConfigError(CtbenchError):
     """Invalid value in a file or an option: names file, key and expectation."""
 
-    exit_status = 4
+    exit_status = ExitStatus.CONFIGURATION
 
 
 class TestbedError(CtbenchError):
     """The testbed is broken: a host, a command or the DUT did not do what it was asked to."""
 
     __test__ = False  # not a pytest class
-    exit_status = 5
+    exit_status = ExitStatus.TESTBED
 
 
 class GeneratorError(TestbedError):
@@ -33,7 +35,7 @@ class GeneratorError(TestbedError):
 class MissingResource(CtbenchError):
     """The testbed lacks what a topology needs; the test is skipped. Says the need and what was found."""
 
-    exit_status = 6
+    exit_status = ExitStatus.NOTHING_MEASURED
 
 
 class InternalError(CtbenchError):
@@ -43,4 +45,4 @@ class InternalError(CtbenchError):
 class OutputError(CtbenchError):
     """What was found could not be written: a full disk, a folder that was removed (EX_IOERR of sysexits.h)."""
 
-    exit_status = 74
+    exit_status = ExitStatus.OUTPUT

@@ -1,16 +1,16 @@
 """What pydantic found wrong in a file, in words: file, key, value, what was expected."""
 
-import difflib
 import re
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ctbench.base.plain_text import brief
+from ctbench.base.spelling import did_you_mean
 from ctbench.base.units import quoted
 
 #: Of a file with many mistakes the first ones are said; more do not help anybody.
@@ -31,14 +31,6 @@ def explain(shown: str, model: type[BaseModel], data: Any, errors: ValidationErr
 def narrow(text: str) -> str:
     """The same lines, those that are too long cut, and nothing in them that no terminal shows."""
     return "\n".join(brief(line, _MOST_WIDE) for line in text.split("\n"))
-
-
-def did_you_mean(word: str, choices: Sequence[str]) -> str:
-    """Name the choice that `word` was perhaps meant to be, as ` Did you mean "x"?`, else an empty text."""
-    if len(word) > 100:  # nobody mistypes that much
-        return ""
-    close = difflib.get_close_matches(word, choices, n=1)
-    return f" Did you mean {quoted(close[0])}?" if close else ""
 
 
 def _explain(shown: str, model: type[BaseModel], data: Any, error: ErrorDetails) -> str:

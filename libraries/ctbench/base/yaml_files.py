@@ -14,9 +14,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, Validat
 
 from ctbench.base.bounded_yaml import read_yaml
 from ctbench.base.errors import ConfigError
-from ctbench.base.explain import did_you_mean, explain, listed, narrow
+from ctbench.base.explain import explain, listed, narrow
 from ctbench.base.paths import ROOT
 from ctbench.base.plain_text import brief
+from ctbench.base.spelling import did_you_mean
 from ctbench.base.units import quoted
 
 #: Names become parts of file names, of which a file system takes some 255 characters.

@@ -12,11 +12,14 @@ from ctbench.cli.boundary import enter  # noqa: E402 - needs the path above
 
 
 def find(name: str) -> Callable[[], int]:
-    """The main function of the command `name`, a module of this package."""
+    """The main function of the command `name`, a module of this package, once its arguments are known to be right."""
+    from ctbench.cli.parser.tree import command_of  # noqa: PLC0415 - inside the boundary
+
+    command_of([name, *sys.argv[1:]] if name else [])
     main: Callable[[], int] = importlib.import_module(f"ctbench.cli.{name}").main
     return main
 
 
 if __name__ == "__main__":
-    command = sys.argv.pop(1)
+    command = sys.argv.pop(1) if len(sys.argv) > 1 else ""
     enter(command, lambda: find(command))

@@ -15,14 +15,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.paths import PROGRAM, ROOT, VARIABLES
+from ctbench.base.statuses import ExitStatus
 from ctbench.base.units import parse_ratio, quoted
 from ctbench.base.yaml_files import Name, load
-from ctbench.cli.boundary import enter
+from ctbench.cli.parser.tree import parse
 from ctbench.cli.results_folder import results_root
 from ctbench.hosts.child import run_child
 from ctbench.results import store
 from ctbench.results.record import Record
-from ctbench.run.exit_status import ExitStatus
 from ctbench.run.settings import RunSettings
 from ctbench.sla.calibration import Stock, gather, kept_floors, runs_of, sla_file
 from ctbench.sla.floors import Floors
@@ -32,35 +32,9 @@ MOST_RUNS, LONGEST_NAME = 99, 64
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 
 
-def arguments() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="./run calibrate",
-        description="Measure this machine several times and write variables/sla/NAME.yaml: floors a margin below the"
-        " medians, with the spread as comments. Then ./run sla -v SLA:NAME notices when something gets slower. What"
-        " was not measured keeps the floors that it was measured with.",
-        epilog="Ctrl-C loses nothing: --from makes the file from the runs that are there. Exit status: 0 written, 2"
-        " wrong usage, 4 invalid value in an option or a file, 6 nothing was measured, 130 stopped;"
-        " otherwise that of ./run sla, when one of the runs ends with a mistake.",
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("name", nargs="?", default="here", help="of the SLA file to write (default: %(default)s)")
-    add("--runs", default="3", help="how often to measure (default: %(default)s)")
-    add("--margin", default="20%", help="how far below the median the floors are (default: %(default)s)")
-    add("--testbed", default="local", help="name or path (default: %(default)s)")
-    add("--campaign", default="quick", help="name or path (default: %(default)s)")
-    add("--sla", default="local", help="floors to measure with: which tests there are (default: %(default)s)")
-    add("--include", action="append", default=[], metavar="TAG", help="measure only these tests, as robot --include")
-    add("--from", dest="folders", action="append", default=[], type=Path, metavar="DIR",
-        help="do not measure: use the records of this run (may be repeated)")  # fmt: skip
-    add("--force", action="store_true", help="replace a file that is there")
-    return parser
-
-
 def main() -> int:
     """The command line; returns the exit status."""
-    options = arguments().parse_args()
+    options = parse("calibrate")
     try:
         return Calibration(options).run()
     except CtbenchError as error:
@@ -237,7 +211,3 @@ def _duration(seconds: float) -> str:
 
 def _shown(path: Path) -> str:
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
-
-
-if __name__ == "__main__":
-    enter("calibrate", lambda: main)

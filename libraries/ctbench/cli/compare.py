@@ -10,8 +10,9 @@ from pathlib import Path
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.paths import PROGRAM, SUITES
 from ctbench.base.plain_text import printable
-from ctbench.base.units import parse_ratio, parse_whole, write_ratio
-from ctbench.cli.boundary import enter
+from ctbench.base.statuses import ExitStatus
+from ctbench.base.units import parse_ratio, parse_whole
+from ctbench.cli.parser.tree import parse as parse_options
 from ctbench.cli.results_folder import results_root
 from ctbench.cli.robot.command_line import DataError, chosen_files, parse
 from ctbench.cli.robot.selection import selected_suite
@@ -19,7 +20,8 @@ from ctbench.compare import text
 from ctbench.compare.comparability import only_alike
 from ctbench.compare.installations import check_side
 from ctbench.compare.interleave import STATUS_FILE, Role, Turn, comparable, installation, turns, write_testbed
-from ctbench.compare.judge import ALPHA, LEAST_DIFFERENCE, compare
+from ctbench.compare.judge import compare
+from ctbench.compare.limits import ALPHA
 from ctbench.compare.page import PAGE, write_comparison
 from ctbench.compare.side import read_runs, require_runs
 from ctbench.hosts.child import run_child
@@ -30,62 +32,14 @@ from ctbench.report.write import write_reports
 from ctbench.results.comparison import Comparison
 from ctbench.results.published import is_published
 from ctbench.results.statistics import needed_samples
-from ctbench.run.exit_status import ExitStatus
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 
 #: Nobody waits for more: four runs each, of minutes.
 MOST_ROUNDS = 1000
 
-_EPILOG = """\
-BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them.
-Tests are matched by topology and profile. Each run is a sample; where a side is one run, each of its searches is.
-
-Where BASE holds published figures (results/reference/ovs-3.0.0) the run is set beside them, and nothing is judged: they
-are from other hardware. That writes a report.
-
-Measured in turn (base candidate candidate base, --rounds times), what is not listed here goes to Robot Framework;
-without a suite or --include that is --include ovs-dpdk:
-
-  ./run compare --installations base=distribution candidate=/opt/ovs-3.3 --rounds 4 --include 1cpuANDconntrack
-
-Ctrl-C loses nothing: the same command with the --outputdir that it names goes on where it stopped.
-
-Exit status: 0 no regression, 7 regressed, 8 something is not measurable and nothing regressed, 4 the sides are not
-comparable or an option is invalid, 6 nothing to compare, 130 stopped; otherwise that of ./run sla.
-"""
-
 #: What ./run sla may end with so that it is worth going on.
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
-
-
-def arguments() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="./run compare",
-        usage="./run compare [options] BASE CANDIDATE\n"
-        "       ./run compare --installations base=PREFIX candidate=PREFIX [options] [robot options] [suites...]",
-        description="Compare two builds test by test: regressed, no evidence, improved or not measurable. Writes"
-        " compare.html, compare.md and compare.json.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("--least-difference", default=write_ratio(LEAST_DIFFERENCE), metavar="PERCENT",
-        help="a median that fell by no more than this is no regression (default: %(default)s)")  # fmt: skip
-    add("--only", action="append", default=[], metavar="TEXT",
-        help="compare only tests with this text in their name, topology or profile (may be repeated)")  # fmt: skip
-    add("--different", action="store_true", help="compare although testbeds, profiles or campaigns differ; it is said")
-    add("--only-alike", action="store_true",
-        help="leave out runs of BASE that were measured in another way than CANDIDATE; they are named")  # fmt: skip
-    add("--outputdir", type=Path, metavar="DIR", help="where to write to (default: a new folder in results/)")
-    add("--installations", nargs=2, metavar="ROLE=PREFIX", help="measure these two in turn, then compare them")
-    add("--rounds", default="4", help="of four runs each (default: %(default)s)")
-    add("--testbed", default="local", help="name or path (default: %(default)s)")
-    add("--campaign", default="compare", help="name or path (default: %(default)s)")
-    add("--sla", default="local", help="name or path (default: %(default)s)")
-    return parser
 
 
 def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
@@ -98,9 +52,9 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
         raise ConfigError("--least-difference: of 100% nothing ever regressed.\n  Expected less, for example 2%.")
     output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
     output = output.absolute()
-    stopped, sides = 0, list(rest)
+    stopped, sides = 0, [] if options.installations else list(rest)
     if any(is_published(Path(part)) for side in sides for part in side.split(",")):
-        base_name, candidate_name = _sides(rest)
+        base_name, candidate_name = sides
         return beside_published(base_name, candidate_name, output)
     if options.installations:
         stopped = measure(options, rest, output)
@@ -108,7 +62,6 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
         if stopped and not all(any(Path(side).glob("*/records/*.json")) for side in sides):
             return stopped
     else:
-        sides = list(_sides(rest))
         for side in sides:
             require_runs(side)
     base, candidate = (read_runs(side) for side in sides)
@@ -159,16 +112,6 @@ def status(found: Comparison) -> ExitStatus:
         return ExitStatus.NOTHING_MEASURED
     by_word = {"regressed": ExitStatus.REGRESSED, "not measurable": ExitStatus.NOT_MEASURABLE}
     return by_word.get(found.judgement, ExitStatus.MET)
-
-
-def _sides(rest: Sequence[str]) -> tuple[str, str]:
-    """BASE and CANDIDATE; anything else is refused."""
-    unknown = next((argument for argument in rest if argument.startswith("-")), None)
-    if unknown or len(rest) != 2:
-        raise DataError(
-            f"{unknown} is not known" if unknown else f"BASE and CANDIDATE are needed, not {len(rest)} folders"
-        )
-    return rest[0], rest[1]
 
 
 def measure(options: argparse.Namespace, rest: Sequence[str], output: Path) -> int:
@@ -257,9 +200,9 @@ def _say_what_is_needed(first: Turn, rounds: int) -> None:
 
 def main() -> int:
     """The command line; returns the exit status."""
-    options, rest = arguments().parse_known_args()
+    options = parse_options("compare")
     try:
-        return run(options, rest)
+        return run(options, options.rest)
     except DataError as error:
         print(f"compare: {str(error).rstrip('.')}. Try `./run compare --help`.", file=sys.stderr)
         return ExitStatus.USAGE
@@ -268,7 +211,3 @@ def main() -> int:
         return error.exit_status
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
-
-
-if __name__ == "__main__":
-    enter("compare", lambda: main)

@@ -1,34 +1,20 @@
 """`./run doctor`: looks at the hosts of a testbed and says what has to be mended before a run; changes nothing."""
 
-import argparse
 import os
 import sys
 
 from ctbench.base.errors import CtbenchError
+from ctbench.base.statuses import ExitStatus
 from ctbench.base.yaml_files import load
-from ctbench.cli.boundary import enter
+from ctbench.cli.parser.tree import parse
 from ctbench.doctor.examine import Section, examine
 from ctbench.doctor.table import MARKS, PLAIN_MARKS, closing_line, is_well, section_text
-from ctbench.run.exit_status import ExitStatus
 from ctbench.testbed.config import TestbedConfig
-
-
-def arguments() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="./run doctor",
-        description="Look at the hosts of a testbed, and say what is not set up and which command mends it. Changes"
-        " nothing.",
-        epilog="Exit status: 0 nothing has to be mended; 6 something has, or a host cannot be reached; 2 wrong usage;"
-        " 4 invalid value in the testbed file.",
-    )
-    parser.add_argument("testbed", nargs="?", default="local", help="name or path (default: %(default)s)")
-    return parser
 
 
 def main() -> int:
     """The command line; returns the exit status."""
-    options = arguments().parse_args()
+    options = parse("doctor")
     marks = MARKS if _can_show("".join(MARKS.values())) else PLAIN_MARKS
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sections: list[Section] = []
@@ -57,7 +43,3 @@ def _can_show(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-if __name__ == "__main__":
-    enter("doctor", lambda: main)

@@ -4,11 +4,12 @@ import sys
 from pathlib import Path
 
 from ctbench.base.errors import CtbenchError
+from ctbench.base.statuses import ExitStatus
 from ctbench.cli import boundary
 from ctbench.cli.results_folder import WatchedFolder
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.run.exit_status import ExitStatus, Stamps
+from ctbench.run.exit_status import Stamps
 
 
 def abnormal_end(watched: WatchedFolder, escaped: Exception | None, before: Stamps) -> ExitStatus | None:

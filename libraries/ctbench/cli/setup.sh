@@ -134,6 +134,11 @@ browser() {
 
 # --- .venv ----------------------------------------------------------------------------------------------------------
 
+require_python() {
+    "$system_python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        die $EXIT_MISSING "$system_python is too old: Python 3.11 is needed (Debian 12, Ubuntu 24.04 or newer)."
+}
+
 # What a .venv was made for: its place, the Python, and the requirements. Any change makes it stale.
 stamp_of() {
     printf '%s\n' "$root" "$(readlink -f $system_python)"
@@ -159,8 +164,7 @@ make_venv() {
         die $EXIT_MISSING "$venv is missing or out of date, and $(id -un) may not change what belongs to $owner: let \
 $owner type \`./run ${command_for[$name]}\`, or clone the project for yourself."
     fi
-    "$system_python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-        die $EXIT_MISSING "$system_python is too old: Python 3.11 is needed (Debian 12, Ubuntu 24.04 or newer)."
+    require_python
     # Two runs that start at once must not build the same .venv; the lock goes with the process.
     exec 9<"$root"
     flock 9

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctbench.base.errors import ConfigError, CtbenchError, OutputError
 from ctbench.base.paths import SUITES
+from ctbench.base.statuses import ExitStatus
 from ctbench.cli import boundary
 from ctbench.cli.ending import abnormal_end
 from ctbench.cli.results_folder import WatchedFolder, check_possible, check_writable, results_root
@@ -31,7 +32,7 @@ from ctbench.results.without_record import WITHOUT_RECORD_FILE
 from ctbench.run.asked_for import AskedFor, claimed, find, stop_sentence
 from ctbench.run.asked_for import read as read_asked_for
 from ctbench.run.command_line import absolute, goes_on_with, kept_options
-from ctbench.run.exit_status import MISTAKES_FILE, ExitStatus, exit_status, read_verdicts, record_stamps, sentence
+from ctbench.run.exit_status import MISTAKES_FILE, exit_status, read_verdicts, record_stamps, sentence
 from ctbench.run.inputs import differences, read_inputs
 from ctbench.run.pool_member import new_run_id
 from ctbench.run.settings import RunSettings
@@ -292,12 +293,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(information)
         return 0
     except DataError as error:
-        print(f"run: {str(error).rstrip('.')}. Try `./run --help`.", file=sys.stderr)
+        print(f"run: {str(error).rstrip('.')}. Try `./run sla --help`.", file=sys.stderr)
         return ExitStatus.USAGE
     except CtbenchError as error:
         print(f"run: {error}", file=sys.stderr)
         return error.exit_status
-
-
-if __name__ == "__main__":
-    boundary.enter("sla", lambda: main)

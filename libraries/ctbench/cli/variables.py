@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.explain import did_you_mean
+from ctbench.base.spelling import did_you_mean
 from ctbench.base.units import quoted
 
 #: What the suites of this project read (resources/testbed.resource).

@@ -8,16 +8,12 @@ from statistics import median
 from ctbench import __version__
 from ctbench.base.units import format_margin, format_ratio
 from ctbench.compare.comparability import differences, notes
+from ctbench.compare.limits import ALPHA, LEAST_DIFFERENCE
 from ctbench.compare.side import Runs, samples, without
 from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Samples
 from ctbench.results.record import Record
 from ctbench.results.statistics import holm, least_p, needed_samples, p_smaller
 from ctbench.results.store import Stored
-
-#: A corrected p below this is no chance.
-ALPHA = 0.01
-#: A fall of the median by no more than this is no regression, whatever its p.
-LEAST_DIFFERENCE = 0.03
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Literal
 from pydantic import Field
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.explain import did_you_mean
 from ctbench.base.paths import RULESETS
+from ctbench.base.spelling import did_you_mean
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel, load
 

@@ -5,8 +5,8 @@ from typing import Literal, Self, TypeVar
 from pydantic import Field, model_validator
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.explain import did_you_mean
 from ctbench.base.quantities import Load, LossRatio, Pause, Ratio, TrialDuration, Width
+from ctbench.base.spelling import did_you_mean
 from ctbench.base.units import format_count, format_duration
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.traffic.profiles import PacketProfile, Profile

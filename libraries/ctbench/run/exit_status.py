@@ -7,7 +7,6 @@ no record either, so the library notes such mistakes in a file of the output fol
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 
 from pydantic_core import from_json
@@ -15,6 +14,7 @@ from pydantic_core import from_json
 from ctbench.base.bounds import MOST_RECORD_BYTES
 from ctbench.base.plain_text import printable
 from ctbench.base.regular_file import UnreadableFile, read_regular
+from ctbench.base.statuses import ExitStatus
 from ctbench.base.units import quoted
 
 #: Robot Framework's return codes (User Guide, 3.1.3): 1-250 count failed tests, these mean something else.
@@ -30,26 +30,6 @@ VERDICTS = ("met", "missed", "not measured")
 
 #: Modification time and size: enough to tell a record of this run from one that lay there before it.
 Stamps = Mapping[Path, tuple[int, int]]
-
-
-class ExitStatus(IntEnum):
-    """What a script learns from `./run`. The numbers are a contract, see `./run --help`."""
-
-    MET = 0
-    MISSED = 1
-    USAGE = 2
-    NOT_MEASURED = 3
-    CONFIGURATION = 4
-    TESTBED = 5
-    NOTHING_MEASURED = 6
-    #: Of `./run compare`.
-    REGRESSED = 7
-    NOT_MEASURABLE = 8
-    #: A fault of this program; its traceback is in a file.
-    INTERNAL = 70
-    #: What was found could not be written.
-    OUTPUT = 74
-    INTERRUPTED = 130
 
 
 @dataclass(frozen=True)

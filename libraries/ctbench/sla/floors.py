@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.explain import did_you_mean
 from ctbench.base.quantities import Number
+from ctbench.base.spelling import did_you_mean
 from ctbench.base.yaml_files import Name, YamlModel, load
 from ctbench.dut.topology import Topology
 from ctbench.results.record import Reference

@@ -1,0 +1,73 @@
+"""`./run compare`."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ctbench.base.statuses import ExitStatus
+from ctbench.base.units import write_ratio
+from ctbench.cli.parser.command import Command, Needs, Parser
+from ctbench.compare.limits import LEAST_DIFFERENCE
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--least-difference", default=write_ratio(LEAST_DIFFERENCE), metavar="PERCENT",
+        help="a median that fell by no more than this is no regression (default: %(default)s)")  # fmt: skip
+    add("--only", action="append", default=[], metavar="TEXT",
+        help="compare only tests with this text in their name, topology or profile; may be given again")  # fmt: skip
+    add("--different", action="store_true",
+        help="compare although testbeds, profiles or campaigns differ; the report says how")  # fmt: skip
+    add("--only-alike", action="store_true",
+        help="leave out runs of BASE that were measured in another way than CANDIDATE, and name them")  # fmt: skip
+    add("--outputdir", type=Path, metavar="DIR", help="where to write to (default: a new folder in results/)")
+    add("--installations", nargs=2, metavar="ROLE=PREFIX", help="measure these two in turn, then compare them")
+    add("--rounds", default="4", metavar="NUMBER", help="rounds of four runs each (default: %(default)s)")
+    add("--testbed", default="local", metavar="NAME", help="name or path (default: %(default)s)")
+    add("--campaign", default="compare", metavar="NAME", help="name or path (default: %(default)s)")
+    add("--sla", default="local", metavar="NAME", help="name or path (default: %(default)s)")
+
+
+def _judge(parser: Parser, options: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Two sides are needed; where installations are measured, the rest goes to Robot Framework."""
+    if options.installations:
+        return
+    parser.refuse(rest[2:] if not any(each.startswith("-") for each in rest) else rest)
+    if len(rest) != 2:
+        parser.error(f"BASE and CANDIDATE are needed, and {len(rest) or 'none'} of them is given")
+
+
+COMPARE = Command(
+    name="compare",
+    summary="compare two runs, or two builds of OVS measured in turn",
+    usage="./run compare [options] BASE CANDIDATE\n"
+    "       ./run compare --installations base=PREFIX candidate=PREFIX [options]\n"
+    "                     [options of Robot Framework] [suites...]",
+    description="""Compare two builds test by test: regressed, no evidence, improved or not measurable. Writes
+compare.html, compare.md and compare.json.
+
+BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them. Tests are
+matched by topology and profile. Each run is a sample; where a side is one run, each of its searches is a sample.
+
+Where BASE holds published figures (results/reference/ovs-3.0.0), the report shows them with those of the run, and
+judges nothing: they are from other hardware.
+
+With --installations two builds are measured in turn (base candidate candidate base, --rounds times). PREFIX is what
+Open vSwitch was configured with, or "distribution" for the package. Arguments that are not listed here go to Robot
+Framework; without a suite or --include the tests of Open vSwitch are measured. Ctrl-C loses nothing: the same command
+with the --outputdir that it names goes on where it stopped.""",
+    add=_add,
+    judge=_judge,
+    examples=(
+        "./run compare results/last-release results/this-one",
+        "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --rounds 4 --include conntrack",
+    ),
+    needs=Needs.PACKAGES,
+    statuses={
+        ExitStatus.MET: "no test regressed",
+        ExitStatus.CONFIGURATION: "the sides cannot be compared, or an option is invalid",
+        ExitStatus.NOTHING_MEASURED: "something needed is missing, or there is nothing to compare",
+        ExitStatus.REGRESSED: "a test regressed",
+        ExitStatus.NOT_MEASURABLE: "something is not measurable, and nothing regressed",
+    },
+)

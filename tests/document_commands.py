@@ -16,7 +16,7 @@ EXCEPTIONS = {
     "./run tests": "it is what runs this test",
     "./run check docs": "it needs what ./run tests installs, another minute",
     "sysctl vm.nr_hugepages=600": "it needs root and changes the machine",
-    "./run compare --installations": "it names the option, the whole command is in README.md",
+    "./run compare --installations": "it names the option, the whole command is in docs/comparing.md",
     "./run calibrate mylab --testbed mylab": "it needs a lab",
     "./run sla -v TESTBED:mylab": "it needs a lab",
     "./run sla -v TESTBED:mylab -v CAMPAIGN:published": "it needs a lab",
@@ -51,6 +51,10 @@ STAND_INS = {
 #: once it has installed what all checks need.
 INSTEAD = {
     "robot suites/": "robot --dryrun --output NONE --log NONE --report NONE suites/",
+    "robot --pythonpath libraries --prerunmodifier ConntrackSLA.tags --include 1cpuANDconntrack suites/": (
+        "robot --pythonpath libraries --prerunmodifier ConntrackSLA.tags --include 1cpuANDconntrack --dryrun --output NONE "
+        "--log NONE --report NONE suites/"
+    ),
     "./run check promises": "PYTHONPATH=libraries .venv/bin/python -m ConntrackSLA.check_promises",
 }
 

@@ -52,8 +52,8 @@ STAND_INS = {
 INSTEAD = {
     "robot suites/": "robot --dryrun --output NONE --log NONE --report NONE suites/",
     "robot --pythonpath libraries --prerunmodifier ConntrackSLA.tags --include 1cpuANDconntrack suites/": (
-        "robot --pythonpath libraries --prerunmodifier ConntrackSLA.tags --include 1cpuANDconntrack --dryrun --output NONE "
-        "--log NONE --report NONE suites/"
+        "robot --pythonpath libraries --prerunmodifier ConntrackSLA.tags --include 1cpuANDconntrack "
+        "--dryrun --output NONE --log NONE --report NONE suites/"
     ),
     "./run check promises": "PYTHONPATH=libraries .venv/bin/python -m ConntrackSLA.check_promises",
 }

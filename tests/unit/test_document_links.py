@@ -1,6 +1,7 @@
 """Every link between the documents leads somewhere: to a file of this checkout, and to a heading of it."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import documents
@@ -24,7 +25,7 @@ def links(text: str) -> list[str]:
 def anchors(text: str) -> set[str]:
     """The anchors of a text's headings, as GitHub and GitLab make them."""
     tokens = MarkdownIt("commonmark").parse(text)
-    headings = [after.content for token, after in zip(tokens, tokens[1:], strict=False) if token.type == "heading_open"]
+    headings = [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 

@@ -77,7 +77,7 @@ def _of_block(token: Token, place: str) -> Iterator[Command]:
     language = _language(token)
     lines = re.sub(r"\\\n\s*", "", token.content).splitlines()
     if language in _SCRIPTS or (language not in _OTHERS and not any(map(_is_prompt, lines))):
-        # Without a prompt: a script, or a command where nobody expects one.
+        # Without a prompt: a script, or a command where it has no prompt.
         for line in lines:
             if line.strip() and (language in _SCRIPTS or _PROGRAM.match(line.strip())) and line.strip()[0] != "#":
                 yield Command(_without_comment(line.strip()), place, in_block=True)

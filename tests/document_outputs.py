@@ -14,7 +14,7 @@ _EFFORT = re.compile(
 )
 _COUNTS = re.compile(r"\d+ (met|missed|not measured)(, \d+ (missed|not measured))*")
 #: Title of the column with the TCP connect time.
-_CONNECT_TIME = "set-up p99"
+_CONNECT_TIME = "connect p99"
 _TRIAL_CELLS = {
     "trial": r"\d+", "offered": r"\d[\d.]*( [kM])?/s", "completed": r"\d[\d.]*( [kM])?/s", "loss": r"<?\d[\d.]* %",
     "packets/s": r"\d[\d.]*( [kMG])?", _CONNECT_TIME: r"\d[\d.]* (us|ms|s)|-", "verdict": r"good|bad|invalid",

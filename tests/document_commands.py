@@ -16,7 +16,7 @@ EXCEPTIONS = {
     "./run tests": "it is what runs this test",
     "./run check docs": "it needs what ./run tests installs, another minute",
     "sysctl vm.nr_hugepages=600": "it needs root and changes the machine",
-    "./run compare --installations": "it names the option, the whole command is in README.md",
+    "./run compare --installations": "it names the option, the whole command is in docs/comparing.md",
     "./run calibrate mylab --testbed mylab": "it needs a lab",
     "./run sla -v TESTBED:mylab": "it needs a lab",
     "./run sla -v TESTBED:mylab -v CAMPAIGN:published": "it needs a lab",
@@ -39,8 +39,8 @@ STATUSES = {
     "./run sla --resume latest": {0, 1, 3},
 }
 
-#: What stands for something of the reader's.
-STAND_INS = {
+#: What the documents write for something of the reader's.
+PLACEHOLDERS = {
     "RUN RUN...": "results/last-release results/this-one",
     "ANOTHER-RUN": "results/last-release",
     "candidate=/opt/ovs-3.3": "candidate=/usr",
@@ -51,6 +51,10 @@ STAND_INS = {
 #: once it has installed what all checks need.
 INSTEAD = {
     "robot suites/": "robot --dryrun --output NONE --log NONE --report NONE suites/",
+    "robot --pythonpath libraries --prerunmodifier ConntrackSLA.tags --include 1cpuANDconntrack suites/": (
+        "robot --pythonpath libraries --prerunmodifier ConntrackSLA.tags --include 1cpuANDconntrack "
+        "--dryrun --output NONE --log NONE --report NONE suites/"
+    ),
     "./run check promises": "PYTHONPATH=libraries .venv/bin/python -m ConntrackSLA.check_promises",
 }
 
@@ -77,10 +81,10 @@ class Way:
 
 
 def way(command: Command) -> Way | None:
-    """How a command is run; None where it is an exception. Raises `LookupError` where nobody runs it."""
+    """How a command is run; None where it is an exception. Raises `LookupError` if no test runs it."""
     text = typed = command.text
     statuses = frozenset(STATUSES.get(text, {0}))
-    for asked, given in STAND_INS.items():
+    for asked, given in PLACEHOLDERS.items():
         typed = typed.replace(asked, given)
     # The run that --resume goes on with is complete: nothing is measured, and the whole is reported.
     if re.match(r"(\w+=\S+ )*\./run sla\b(?! --resume)", text):
@@ -98,7 +102,7 @@ def way(command: Command) -> Way | None:
         return Way(f".venv/bin/{typed}", statuses)
     if text in INSTEAD or re.match(r"\./run (report|compare|doctor|setup|sla --resume|--help)\b|cp ", text):
         return Way(typed, statuses)
-    raise LookupError(f"{command.place}: nobody runs this command: {text}")
+    raise LookupError(f"{command.place}: no test runs this command: {text}")
 
 
 #: Options that choose tests or a campaign, or a list of such: in the short form of a command they are the same for all.
@@ -115,19 +119,19 @@ def _before_suites(typed: str, options: str) -> str:
 
 
 def problems(commands: Sequence[Command], shown: Sequence[Shown]) -> list[str]:
-    """What of the documents nobody runs or compares, and what of the lists here is in no document any more."""
+    """Commands and blocks that no test runs or compares, and entries of the lists here that no document has."""
     found = []
     for command in commands:
         try:
             way(command)
         except LookupError as error:
             found.append(str(error))
-    found += [f"{each.place}: nobody compares what is shown here" for each in shown if output_of(each) is None]
+    found += [f"{each.place}: no test compares what is shown here" for each in shown if output_of(each) is None]
     texts = [command.text for command in commands]
     found += [
         f"{text}: is in no document" for text in dict.fromkeys([*EXCEPTIONS, *STATUSES, *INSTEAD]) if text not in texts
     ]
-    found += [f"{part}: is in no command" for part in STAND_INS if not any(part in text for text in texts)]
+    found += [f"{part}: is in no command" for part in PLACEHOLDERS if not any(part in text for text in texts)]
     found += [
         f"{start}: begins no block" for start in OUTPUTS if not any(each.text.startswith(start) for each in shown)
     ]

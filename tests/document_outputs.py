@@ -5,7 +5,7 @@ A document may leave lines out, which `...` stands for.
 
 import re
 
-_RATE = r"\d[\d.]*( ?[kMG])?(/s| pps)?"  # a floor that nothing was measured of stands as its file has it: 1k
+_RATE = r"\d[\d.]*( ?[kMG])?(/s| pps)?"  # without a measurement, the floor is as written: 1k
 _CELLS = (r".+", _RATE, rf"(at least )?{_RATE}|-", r"[+-]<?\d[\d.]* %|-", r"MET|MISSED|NOT MEASURED")
 _TABLE_ROW = re.compile(r"(.{56})  (.{12})  (.{20})  (.{10})  (.+)")
 _EFFORT = re.compile(
@@ -13,9 +13,11 @@ _EFFORT = re.compile(
     r"\(\d+\.\d\d s a trial\); the tests took \d+ s"
 )
 _COUNTS = re.compile(r"\d+ (met|missed|not measured)(, \d+ (missed|not measured))*")
+#: Title of the column with the TCP connect time.
+_CONNECT_TIME = "connect p99"
 _TRIAL_CELLS = {
     "trial": r"\d+", "offered": r"\d[\d.]*( [kM])?/s", "completed": r"\d[\d.]*( [kM])?/s", "loss": r"<?\d[\d.]* %",
-    "packets/s": r"\d[\d.]*( [kMG])?", "set-up p99": r"\d[\d.]* (us|ms|s)|-", "verdict": r"good|bad|invalid",
+    "packets/s": r"\d[\d.]*( [kMG])?", _CONNECT_TIME: r"\d[\d.]* (us|ms|s)|-", "verdict": r"good|bad|invalid",
     "left": r"(~\d+ s)?",
 }  # fmt: skip
 _RESULT = re.compile(
@@ -45,7 +47,7 @@ def table(text: str) -> list[str]:
 def trials(text: str) -> list[str]:
     """The fixed lines of the trials of one test, likewise."""
     lines = text.splitlines()
-    head = next(number for number, line in enumerate(lines) if line.startswith("  trial ") and "set-up p99" in line)
+    head = next(number for number, line in enumerate(lines) if line.startswith("  trial ") and _CONNECT_TIME in line)
     assert _HEADING.fullmatch(lines[head - 1]), lines[head - 1]
     starts = {name: lines[head].index(name) for name in _TRIAL_CELLS}
     edges = [*starts.values(), None]

@@ -1,6 +1,7 @@
 """README.md and docs/ as their readers use them: every command that they give, and every output that they show."""
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,18 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+README = ROOT / "README.md"
+
+
+def _reading_order(document: Path) -> tuple[int, str]:
+    """Where README leads to a document, so that it is read after what comes before it there."""
+    name = document.relative_to(ROOT).as_posix()
+    found = README.read_text(encoding="utf-8").find(f"]({name})")
+    return (found if found >= 0 else sys.maxsize, name)
+
+
+#: README and everything below docs/, in the order in which README leads to it.
+DOCUMENTS = (README, *sorted((ROOT / "docs").rglob("*.md"), key=_reading_order))
 
 #: Languages of blocks: with a prompt and output, without either, and no commands at all.
 _SESSIONS, _SCRIPTS, _OTHERS = {"console", "shell-session"}, {"bash", "sh", "shell"}, {"yaml", "json", "robotframework"}
@@ -41,7 +53,7 @@ class Shown:
 
 
 def read(text: str, name: str) -> tuple[list[Command], list[Shown]]:
-    """The commands of a document in their order, and what else it shows in blocks; drawings are left out."""
+    """The commands of a document in their order, and what else it shows in blocks, without drawings."""
     commands: list[Command] = []
     shown: list[Shown] = []
     for token in MarkdownIt("commonmark").parse(text):
@@ -65,7 +77,7 @@ def _of_block(token: Token, place: str) -> Iterator[Command]:
     language = _language(token)
     lines = re.sub(r"\\\n\s*", "", token.content).splitlines()
     if language in _SCRIPTS or (language not in _OTHERS and not any(map(_is_prompt, lines))):
-        # Without a prompt: a script, or a command where nobody expects one.
+        # Without a prompt: a script, or a command where it has no prompt.
         for line in lines:
             if line.strip() and (language in _SCRIPTS or _PROGRAM.match(line.strip())) and line.strip()[0] != "#":
                 yield Command(_without_comment(line.strip()), place, in_block=True)

@@ -1,4 +1,4 @@
 *** Settings ***
-Documentation    Promises about what measures: without them nothing else can be measured.
+Documentation    Promises about the traffic generator, on which every other measurement depends.
 
 Name             Traffic Generator

@@ -1,8 +1,8 @@
 *** Settings ***
-Documentation    What the traffic generator can do by itself, over a cable in the place of the device under test.
+Documentation    The capacity of the traffic generator itself, over a cable in place of the device under test.
 ...
-...              Nothing can be measured beyond this ceiling. It is no promise about a product: when it is missed,
-...              this machine is too slow, or too busy, to test on.
+...              Nothing can be measured above this ceiling. It is not a promise about a product: if it is missed,
+...              this machine is too slow or too busy for the tests.
 
 Resource         ../../resources/promises.resource
 

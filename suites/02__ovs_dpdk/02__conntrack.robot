@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    Open vSwitch with DPDK tracks every connection.
 ...
-...              New connections are let in from the clients only, answers to known connections only. The topologies
+...              Only clients may open connections; servers may only answer them. The topologies
 ...              with more than one CPU, and the one with 1 CPU and 1 queue, are those that were published for OVS
 ...              2.17.2 and 3.0.0. Queues are receive queues per port.
 

@@ -1,9 +1,9 @@
 *** Settings ***
 Documentation    The Linux kernel forwards without connection tracking.
 ...
-...              The baseline that shows what connection tracking and NAT cost. Frames have 64 bytes where the name does
-...              not say otherwise. Forwarding has no netfilter rules at all; Untracked has those of a firewall and
-...              keeps the traffic out of connection tracking (NOTRACK).
+...              The baseline that shows what connection tracking and NAT cost. Frames have 64 bytes unless the name
+...              gives another size. Forwarding has no netfilter rules; Untracked has those of a firewall and keeps
+...              the traffic out of connection tracking (NOTRACK).
 
 Resource         ../../resources/promises.resource
 

@@ -1,7 +1,7 @@
 *** Settings ***
-Documentation    The Linux kernel forwards what belongs to a connection that a client began, and drops everything else.
+Documentation    The Linux kernel forwards packets of connections that a client began, and drops everything else.
 ...
-...              Rules of iptables and of nftables. Each has a floor of its own and one relative to another topology:
+...              Rules of iptables and of nftables. Each has a floor of its own and a ratio to another topology:
 ...              iptables to forwarding without connection tracking, nftables to iptables. Frames have 64 bytes.
 
 Resource         ../../resources/promises.resource

@@ -2,7 +2,7 @@
 Documentation    The Linux kernel translates addresses while it tracks connections.
 ...
 ...              SNAT and masquerading change the clients' addresses, DNAT the servers'. Each has a floor of its own and
-...              one relative to another topology: iptables to forwarding without connection tracking, nftables to
+...              a ratio to another topology: iptables to forwarding without connection tracking, nftables to
 ...              iptables. Frames have 64 bytes.
 
 Resource         ../../resources/promises.resource

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    How many connections per second the Linux kernel sets up and takes down.
 ...
-...              Whole TCP connections (and 1 % UDP) through forwarding, stateful rules and NAT.
+...              Complete TCP connections (and 1 % UDP) through forwarding, stateful rules and NAT.
 
 Resource         ../../resources/promises.resource
 

@@ -1,8 +1,8 @@
 *** Settings ***
 Documentation    The Linux kernel forwards over VLAN devices and bonds.
 ...
-...              Without connection tracking. Frames have 64 bytes, and are tagged with VLAN 100 where the name says so.
-...              These tests are skipped where the kernel has no such devices.
+...              Without connection tracking. Frames have 64 bytes, and are tagged with VLAN 100 if the name says so.
+...              These tests are skipped if the kernel has no such devices.
 
 Resource         ../../resources/promises.resource
 

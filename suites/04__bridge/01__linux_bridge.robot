@@ -1,8 +1,8 @@
 *** Settings ***
 Documentation    A bridge of the Linux kernel between the two ports.
 ...
-...              Large frames are about throughput, which their floors promise as well. Tests with a VLAN are skipped
-...              where the kernel cannot filter by VLAN.
+...              The floors of large frames also promise a throughput. Tests with a VLAN are skipped if the kernel
+...              cannot filter by VLAN.
 
 Resource         ../../resources/promises.resource
 

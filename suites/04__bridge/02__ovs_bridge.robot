@@ -1,8 +1,7 @@
 *** Settings ***
 Documentation    A learning bridge of Open vSwitch with DPDK, for comparison with that of the Linux kernel.
 ...
-...              Large frames are about throughput, which their floors promise as well. With bonds, each side has two
-...              links.
+...              The floors of large frames also promise a throughput. With bonds, each side has two links.
 
 Resource         ../../resources/promises.resource
 

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    A bridge of the Linux kernel over bonds.
 ...
-...              These tests are skipped where the kernel has no bonds.
+...              These tests are skipped if the kernel has no bonds.
 
 Resource         ../../resources/promises.resource
 

@@ -1,4 +1,4 @@
 *** Settings ***
-Documentation    Promises about bridges: of the Linux kernel, and of Open vSwitch beside it.
+Documentation    Promises about bridges: of the Linux kernel, and of Open vSwitch for comparison.
 
 Name             Bridges

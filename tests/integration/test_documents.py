@@ -32,7 +32,7 @@ PROMISES = "suites/02__ovs_dpdk/02__conntrack.robot"
 RECORD = documents.ROOT.joinpath(
     "tests", "data", "golden-run", "records", "ovs-dpdk-conntrack.1-cpu-1-queue-short-lived-connections.json"
 )
-#: Of nobody's environment: what belongs to these tests.
+#: Variables of these tests, which a user does not have.
 OURS = (
     "PYTHONPATH",
     RESULTS_VARIABLE,
@@ -61,7 +61,7 @@ class Clone:
     def type(self, command: str) -> "subprocess.CompletedProcess[str]":
         """Run a command line as a shell does."""
         inherited = {name: value for name, value in os.environ.items() if name not in OURS}
-        # A terminal gets each line at once, so what goes to stderr stands in its place.
+        # A terminal gets each line at once, so stderr is merged where it was written.
         settled = {"HOME": str(self.home), "USER": "nobody", "LOGNAME": "nobody", "LC_ALL": "C.UTF-8"}
         return subprocess.run(
             [*(DROP if os.geteuid() == 0 else []), "bash", "-c", command],
@@ -170,7 +170,7 @@ def _skip_where_the_machine_was_busy(clone: Clone, done: "subprocess.CompletedPr
 
 
 def _is_like(shown: str, real: str) -> None:
-    """What is shown stands in what a command said, in its order; `...` stands for any lines."""
+    """A command printed what a document shows, in that order; `...` stands for any lines."""
     known = _words(real)
     for part in shown.strip().split("\n...\n"):
         begin, wanted = known.find(_words(part)), _words(part)

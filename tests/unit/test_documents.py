@@ -1,4 +1,4 @@
-"""Whatever README.md and docs/ tell a reader to type is run by a test, or is on a list with the reason why not."""
+"""A test runs every command that README.md and docs/ give, or a list has the reason why not."""
 
 from collections.abc import Sequence
 
@@ -37,11 +37,11 @@ def test_every_command_of_the_documents_is_run_or_has_a_reason_and_every_reason_
         "> ```console\n> $ make everything\n> ```",
     ],
 )
-def test_a_command_that_nobody_runs_is_found_wherever_it_stands(block: str) -> None:
+def test_a_command_that_no_test_runs_is_found_in_every_kind_of_block(block: str) -> None:
     commands, shown = documents.read(f"# Title\n\n{block}\n", "MADE-UP.md")
     (problem,) = document_commands.problems([*COMMANDS, *commands], [*SHOWN, *shown])
     assert problem.startswith("MADE-UP.md:")
-    assert problem.endswith("nobody runs this command: make everything")
+    assert problem.endswith("no test runs this command: make everything")
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_commands_are_told_from_output_comments_and_names(text: str, commands: l
     assert made_up(text)[0] == commands
 
 
-def test_a_block_that_shows_something_nobody_compares_is_found_and_a_drawing_is_none() -> None:
+def test_a_block_that_no_test_compares_is_found_unless_it_is_a_drawing() -> None:
     _, shown = made_up("```\n┌──┐\n└──┘\n```\n\n```\nverdict: fine\n```\n")
     (problem,) = document_commands.problems(COMMANDS, [*SHOWN, *shown])
-    assert problem == "MADE-UP.md:6: nobody compares what is shown here"
+    assert problem == "MADE-UP.md:6: no test compares what is shown here"
 
 
 def test_a_reason_without_a_command_is_found() -> None:

@@ -4,7 +4,7 @@ A veth pair has no NIC that would interrupt a CPU of the DUT: the kernel receive
 in the softirq of whoever sent it. So the sender decides which CPU is the DUT's, and without root that can only be a
 thread of one's own. A link thread polls the rings of its receive queues, as a PMD thread of DPDK does and as the NAPI
 of a NIC does under load, and what it spends on a frame is what the DUT spends on it (and about a sixth of it for the
-system call, see docs/methodology.md).
+system call, see docs/evidence).
 """
 
 import os

@@ -3,7 +3,7 @@
 packet(7) and Documentation/networking/packet_mmap.rst. Frames are received in place (PACKET_RX_RING, TPACKET_V2:
 a frame is there the moment the kernel has written it, while blocks of TPACKET_V3 wait for a timer). They are sent
 through AF_XDP, or with sendmmsg(2) where that cannot be: frames of more than a page, several queues on one transmit
-queue, an old kernel. PACKET_TX_RING was measured and is slower than both on a veth pair (docs/methodology.md).
+queue, an old kernel. PACKET_TX_RING was measured and is slower than both on a veth pair (docs/evidence).
 """
 
 import fcntl

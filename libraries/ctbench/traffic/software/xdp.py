@@ -1,7 +1,7 @@
 """Sending through AF_XDP: a socket whose frames and descriptors are in shared memory.
 
 Documentation/networking/af_xdp.rst. In copy mode the kernel makes a packet of each frame and hands it to the interface
-at once, within the system call. That is cheaper than a packet socket (docs/methodology.md) and needs no BPF program,
+at once, within the system call. That is cheaper than a packet socket (docs/evidence) and needs no BPF program,
 so no root: only receiving would.
 """
 

@@ -1,14 +1,16 @@
 """How the testbed joins its traffic generator to the ports of a DUT; the two know nothing of each other."""
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Ports
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement
 from ctbench.traffic.generator import TrafficGenerator
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+if TYPE_CHECKING:
+    from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 
 class Joint(Protocol):
@@ -37,11 +39,14 @@ class SoftwareJoint:
 
     def __init__(self, generator_cpus: tuple[int, ...], testbed: str) -> None:
         """`testbed`: its name, for messages."""
+        # It comes with the compiler numba: half a second that a dry run, or a run with TRex, need not wait.
+        from ctbench.traffic.software.generator import SoftwareTrafficGenerator  # noqa: PLC0415
+
         self._generator = SoftwareTrafficGenerator(generator_cpus)
         self._testbed = testbed
 
     @property
-    def generator(self) -> SoftwareTrafficGenerator:
+    def generator(self) -> "SoftwareTrafficGenerator":
         """See `Joint.generator`."""
         return self._generator
 

@@ -26,7 +26,6 @@ from ctbench.testbed.trex_connector import TrexJoint
 from ctbench.traffic.config import TrexGeneratorConfig
 from ctbench.traffic.generator import TrafficGenerator
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software.generator import largest_frame
 
 
 class Testbed:
@@ -84,6 +83,8 @@ class Testbed:
         Raises `MissingResource` when this testbed lacks what the topology needs, `TestbedError` when the DUT does
         not become what was asked for.
         """
+        from ctbench.traffic.software.generator import largest_frame  # noqa: PLC0415 - with numba, see connector
+
         self._joined = None
         dut, host = self._dut(topology.datapath)
         if not isinstance(dut, Cable):  # which needs nothing that another DUT could take away

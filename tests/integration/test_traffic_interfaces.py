@@ -60,7 +60,6 @@ def router_topology(ruleset: str = "forward", **settings: int) -> Topology:
     return Topology(datapath="linux-router", ruleset=ruleset, **settings)
 
 
-@pytest.mark.root_too
 @pytest.mark.parametrize("ruleset", ["forward", *STATEFUL])
 def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
@@ -130,7 +129,6 @@ def test_packets_pass_over_every_queue(
     assert trial.link.refused == 0
 
 
-@pytest.mark.root_too
 def test_one_cpu_is_all_that_a_dut_with_one_cpu_works_on(
     sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
 ) -> None:

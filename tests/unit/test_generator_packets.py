@@ -26,7 +26,7 @@ LOAD, SECONDS = 400, 0.5
 
 
 #: How long the generator waits for packets that are under way, seconds: a wire in Python may be kept off the CPU.
-PATIENCE, LESS_PATIENCE = 10.0, 1.5
+PATIENCE, LESS_PATIENCE = 10.0, 0.75
 
 
 @pytest.fixture(autouse=True)

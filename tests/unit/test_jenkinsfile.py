@@ -5,9 +5,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from robot.running import TestSuiteBuilder
 
+from ctbench.base.yaml_files import load
 from ctbench.cli import compare, report, sla
 from ctbench.compare.judge import ALPHA
+from ctbench.measure.campaign import Campaign
 from ctbench.results.statistics import least_p
 from ctbench.run.exit_status import ExitStatus
 
@@ -64,7 +67,9 @@ def test_the_history_is_there_before_anything_may_fail_and_nothing_of_an_older_b
 
 def test_as_many_builds_are_kept_as_the_comparison_needs() -> None:
     kept = int(re.search(r"head -n -(\d+)", TEXT)[1])  # type: ignore[index]
-    searches, tests = 5, 84
+    searches = load("campaigns", "characterise", Campaign).repetitions
+    tests = TestSuiteBuilder().build(ROOT / "suites").test_count
+    assert searches > 1 and tests > 1
     assert least_p(kept, searches) * tests < ALPHA
 
 

@@ -169,7 +169,7 @@ def test_frames_of_an_earlier_trial_and_foreign_ones_do_not_count() -> None:
 
     def handler(frame: bytes, _: str) -> list[bytes]:
         kept.append(frame)
-        return [frame, kept[0], b"\xff" * 60]
+        return [kept[0], b"\xff" * 60, frame]  # a trial ends with the last frame that belongs to it
 
     with Wire(handler) as wire:
         wire.generator.run_trial(ONE, LOAD, SECONDS)

@@ -1,4 +1,4 @@
-"""Renders the report of the golden run anew, after a change of the page that is meant:
+"""Renders the report of the golden run again, after an intended change of the page:
 
 PYTHONPATH=libraries .venv/bin/python tests/golden.py
 """
@@ -6,6 +6,7 @@ PYTHONPATH=libraries .venv/bin/python tests/golden.py
 from pathlib import Path
 
 from ctbench.report.compose import compose
+from ctbench.report.html import STYLE_SHEET
 from ctbench.report.reference import read_references
 from ctbench.report.runs import read_runs
 from ctbench.report.write import documents
@@ -16,9 +17,10 @@ REFERENCES = [ROOT / "results" / "reference" / name for name in ("ovs-3.0.0", "o
 
 
 def render() -> dict[str, str]:
-    """Text of each file of the report by its name."""
+    """Text of each file of the report by its name, without the style sheet: that is the same file in every report."""
     runs, references = read_runs([GOLDEN]), read_references(REFERENCES)
-    return documents(runs, compose(runs, GOLDEN, references), GOLDEN, references)
+    texts = documents(runs, compose(runs, GOLDEN, references), GOLDEN, references)
+    return {name: text for name, text in texts.items() if name != STYLE_SHEET.name}
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import pytest
 
 from ctbench.base.paths import PROGRAM
 
+pytestmark = pytest.mark.beside_others
+
 SUITE = """*** Settings ***
 Library    OperatingSystem
 

@@ -13,8 +13,6 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
 
-pytestmark = pytest.mark.root_too
-
 OVS = Topology(ruleset="forward")
 ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 BRIDGE = Topology(datapath="linux-bridge", ruleset="forward")

@@ -16,7 +16,7 @@ from ctbench.dut.veth import GENERATOR
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
-pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
+pytestmark = pytest.mark.beside_others
 
 RULESETS = Path(__file__).parents[2] / "resources" / "rulesets"
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)

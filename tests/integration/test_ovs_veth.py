@@ -17,8 +17,6 @@ from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
-pytestmark = pytest.mark.root_too
-
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
 PACKETS = PacketProfile(name="packets", kind="packets", flows=500, client_ips=50, directions="both")
 CONNECTIONS = ConnectionProfile(name="mixed", messages=2, udp_percent=10, client_ips=100, server_ips=10)
@@ -103,6 +101,7 @@ def test_bonds_are_a_missing_resource(ovs: OvsDpdkDut) -> None:
         ovs.apply(Topology(ruleset="normal", ports="bond"))
 
 
+@pytest.mark.root_too
 def test_nothing_is_left_of_the_links(sandbox: Sandbox) -> None:
     machine = read_machine(sandbox)
     with Sandbox() as host:

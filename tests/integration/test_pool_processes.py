@@ -17,6 +17,8 @@ from ctbench.base.paths import LIBRARIES
 from ctbench.results import without_record
 from ctbench.testbed.share import CONSOLE_FILE
 
+pytestmark = pytest.mark.beside_others
+
 #: Runs what its arguments select on two testbeds that have nothing.
 DRIVER = f"""
 import sys

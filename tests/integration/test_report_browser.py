@@ -3,15 +3,18 @@
 The pictures stay in pytest's temporary folders for a while, for whoever wants to look.
 """
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from browser import Browser, find_chromium, served
+from golden import GOLDEN
+
+from ctbench.report.html import STYLE_SHEET
 
 pytestmark = [pytest.mark.integration, pytest.mark.beside_others]
 
-GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden-run"
 #: Width and height of the window, and whether the system is set to dark.
 WINDOWS = {
     "desktop": (1280, 900, False),
@@ -33,8 +36,16 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with served(GOLDEN) as address:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The golden run's folder as a run leaves it: with the style sheet."""
+    folder = shutil.copytree(GOLDEN, tmp_path_factory.mktemp("run") / "golden-run")
+    shutil.copy(STYLE_SHEET, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(run: Path) -> Iterator[str]:
+    with served(run) as address:
         yield address
 
 
@@ -60,8 +71,8 @@ def test_the_style_sheet_is_applied_under_the_policy(browser: Browser, address: 
     assert light != browser.colour("body")
 
 
-def test_it_works_from_a_file(browser: Browser) -> None:
-    browser.open((GOLDEN / "report.html").as_uri(), 1280, 900)
+def test_it_works_from_a_file(browser: Browser, run: Path) -> None:
+    browser.open((run / "report.html").as_uri(), 1280, 900)
     assert browser.cut() == []
     assert browser.messages == []
 

@@ -227,11 +227,13 @@ def test_a_floor_out_of_reach_ends_with_1_and_the_sentence_for_the_product_manag
     assert "An SLA is missed (0 met, 1 missed, 0 not measured)." in run.said
 
 
-@pytest.mark.root_too
 @pytest.mark.parametrize(
     ("program", "number", "status"),
-    [("sla", signal.SIGINT, 130), ("sla", signal.SIGTERM, 143), ("robot", signal.SIGKILL, -signal.SIGKILL)],
-    ids=["Ctrl-C", "kill", "kill -9"],
+    [
+        pytest.param("sla", signal.SIGINT, 130, id="Ctrl-C"),
+        pytest.param("sla", signal.SIGTERM, 143, id="kill"),
+        pytest.param("robot", signal.SIGKILL, -signal.SIGKILL, id="kill -9", marks=pytest.mark.root_too),
+    ],
 )
 def test_a_run_that_is_ended_in_the_middle_of_a_trial_leaves_its_records_and_nothing_else(
     start: Start, program: str, number: signal.Signals, status: int

@@ -75,7 +75,6 @@ def test_connections_complete_over_every_queue(
         assert sum(received) == trial.total_tx_packets[side]
 
 
-@pytest.mark.root_too
 @pytest.mark.parametrize("ruleset", ["forward", "conntrack", "conntrack-normal", "nat"])
 def test_packets_are_counted_alike_by_the_generator_and_by_ovs(
     dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, ruleset: str

@@ -1,6 +1,15 @@
-"""Fixtures of the unit tests."""
+"""What unit tests share: their mark, and the compiled traffic generator."""
+
+from pathlib import Path
 
 import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever is in this folder is a unit test."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("unit")
 
 
 @pytest.fixture(scope="session")

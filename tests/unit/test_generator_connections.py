@@ -24,7 +24,7 @@ LOAD, SECONDS = 200, 0.5
 
 
 #: How long the generator waits for a reply, seconds: a wire in Python may be kept off the CPU for a while.
-PATIENCE, LESS_PATIENCE = 10.0, 1.5
+PATIENCE, LESS_PATIENCE = 10.0, 0.75
 
 
 def run(

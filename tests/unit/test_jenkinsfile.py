@@ -5,11 +5,14 @@ import shlex
 from pathlib import Path
 
 import pytest
+from robot.running import TestSuiteBuilder
 
 from ctbench.base.statuses import ExitStatus
+from ctbench.base.yaml_files import load
 from ctbench.cli import sla
 from ctbench.cli.parser.tree import parse
 from ctbench.compare.limits import ALPHA
+from ctbench.measure.campaign import Campaign
 from ctbench.results.statistics import least_p
 
 pytestmark = pytest.mark.unit
@@ -65,7 +68,9 @@ def test_the_history_is_there_before_anything_may_fail_and_nothing_of_an_older_b
 
 def test_as_many_builds_are_kept_as_the_comparison_needs() -> None:
     kept = int(re.search(r"head -n -(\d+)", TEXT)[1])  # type: ignore[index]
-    searches, tests = 5, 84
+    searches = load("campaigns", "characterise", Campaign).repetitions
+    tests = TestSuiteBuilder().build(ROOT / "suites").test_count
+    assert searches > 1 and tests > 1
     assert least_p(kept, searches) * tests < ALPHA
 
 

@@ -16,6 +16,8 @@ import pytest
 from golden import GOLDEN, ROOT, render
 from pages import Element, read_page, rows_of
 
+from ctbench.report.html import STYLE_SHEET
+
 pytestmark = pytest.mark.unit
 
 #: Stands where there is no figure: an en dash.
@@ -247,7 +249,8 @@ def test_nothing_on_the_page_is_forbidden_by_jenkins() -> None:
         assert not any(name == "style" or name.startswith("on") for name in each.attributes), each
     sheets = [link.attributes["href"] for link in page().all("link")]
     assert sheets == ["report.css"]
-    assert "url(" not in (GOLDEN / "report.css").read_text() and "@import" not in (GOLDEN / "report.css").read_text()
+    style = STYLE_SHEET.read_text()
+    assert "url(" not in style and "@import" not in style
 
 
 def test_the_environment_and_the_deviations_are_those_of_the_records() -> None:

@@ -27,29 +27,46 @@ MEASURED_FIRST = ["Suites.First.One", "Suites.First.Two"]
 ALL = [*MEASURED_FIRST, "Suites.Second.One", "Suites.Second.Last"]
 
 
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def set_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout of two suites on a machine that has everything, which is the current folder."""
-    shutil.copytree(ROOT / "variables", tmp_path / "variables")
+    shutil.copytree(ROOT / "variables", folder / "variables")
     for name, text in (("01__first", FIRST), ("02__second", SECOND)):
-        path = tmp_path / "suites" / f"{name}.robot"
+        path = folder / "suites" / f"{name}.robot"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    monkeypatch.setattr(sla, "SUITES", tmp_path / "suites")
-    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
+    monkeypatch.setattr(sla, "SUITES", folder / "suites")
+    monkeypatch.setenv(RESULTS_VARIABLE, str(folder / "results"))
     monkeypatch.setattr(checks, "check_machine", lambda _testbed: None)
     monkeypatch.syspath_prepend(str(ROOT / "tests"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.fixture
-def stopped(checkout: Path) -> Path:
-    """The folder of a run that was stopped in its second suite."""
-    assert sla.main(["--console", "none", "-v", "CAMPAIGN:quick"]) == 1
-    folder = (checkout / "results" / "latest").resolve()
-    assert measured(folder) == MEASURED_FIRST
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The checkout of one test."""
+    return set_up(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def stopped_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout whose run was stopped in its second suite."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        set_up(folder, monkeypatch)
+        assert sla.main(["--console", "none", "-v", "CAMPAIGN:quick"]) == 1
+    assert measured((folder / "results" / "latest").resolve()) == MEASURED_FIRST
     return folder
+
+
+@pytest.fixture
+def stopped(checkout: Path, stopped_once: Path) -> Path:
+    """The folder of a run that was stopped in its second suite, moved to the checkout of this test."""
+    shutil.copytree(stopped_once / "results", checkout / "results", symlinks=True)
+    for path in (checkout / "results").rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.write_bytes(path.read_bytes().replace(bytes(stopped_once), bytes(checkout)))
+    return (checkout / "results" / "latest").resolve()
 
 
 def measured(folder: Path) -> list[str]:

@@ -96,7 +96,9 @@ def test_a_million_flows_are_sent_in_jumps_each_once() -> None:
     seen = set()
     jumps = 0
     before = 0
-    for frame in islice(packets_of(how.frame, how.program[:-1]), which.flows):  # without the IP checksum: faster
+    # What is written behind the ports, and the IP checksum, are left out: it takes half as long.
+    addressed = [step for step in how.program[:-1] if step.get("pkt_offset", 0) < 36]
+    for frame in islice(packets_of(how.frame, addressed), which.flows):
         seen.add(frame[26:36])
         now = int.from_bytes(frame[26:30], "big")
         jumps += abs(now - before) > 1

@@ -1,10 +1,10 @@
 """How long a search or a gate that has not begun will probably take."""
 
+import math
 from dataclasses import dataclass
 
 from ctbench.measure.bisection import TRIALS_TO_BRACKET, planned_trials
 from ctbench.measure.campaign import Bisection, GateSettings, LoadRange, Mlr
-from ctbench.measure.mlr import planned_halvings
 
 #: Trials of a gate that agree, and of MLRsearch at the bounds in the end.
 _GATE_TRIALS, _LONG_TRIALS = 2, 3
@@ -33,3 +33,8 @@ def expected(settings: Bisection | Mlr | GateSettings, span: LoadRange) -> Expec
     short = min(settings.max_iterations, planned_trials(span.min, span.max, settings) + TRIALS_TO_BRACKET)
     final = [] if settings.final_duration is None else [settings.final_duration]
     return Expected(short + len(final), short * settings.trial_duration + sum(final))
+
+
+def planned_halvings(lo: float, hi: float, settings: Mlr) -> float:
+    """Halvings that bring bounds near enough to each other."""
+    return math.log2(max(1.0, math.log(hi / lo) / math.log1p(settings.relative_width)))

@@ -14,6 +14,7 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 from ctbench.base.errors import TestbedError
 from ctbench.measure.bisection import JUST_BELOW, STRIDE, STRIDE_FROM_FLOOR_LOAD
 from ctbench.measure.campaign import Mlr
+from ctbench.measure.expected import planned_halvings
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
 from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, broken_trial
 
@@ -206,11 +207,6 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         return halvings * (self.settings.trial_duration + overhead_s) + long * (
             self.settings.final_duration + overhead_s
         )
-
-
-def planned_halvings(lo: float, hi: float, settings: Mlr) -> float:
-    """Halvings that bring bounds near enough to each other."""
-    return math.log2(max(1.0, math.log(hi / lo) / math.log1p(settings.relative_width)))
 
 
 def _say_nothing(_text: str) -> None:

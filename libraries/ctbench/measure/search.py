@@ -2,7 +2,6 @@
 
 from ctbench.measure.bisection import BisectionSearch, planned_trials
 from ctbench.measure.campaign import Bisection, Mlr
-from ctbench.measure.mlr import MlrSearch
 from ctbench.measure.result import SearchResult
 from ctbench.measure.trial import OnTrial, TrialFn, nobody
 
@@ -28,5 +27,8 @@ def search(
     A fatal problem of the DUT or a `TestbedError` of a trial ends the search with `limited_by="fault"`.
     """
     if isinstance(settings, Mlr):
+        # The library looks at the source of every module that was imported before it: half a second.
+        from ctbench.measure.mlr import MlrSearch  # noqa: PLC0415
+
         return MlrSearch(trial_fn, lo, hi, settings, on_trial).run(hint, floor_load)
     return BisectionSearch(trial_fn, lo, hi, settings, on_trial).run(hint, floor_load)

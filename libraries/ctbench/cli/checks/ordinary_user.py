@@ -15,8 +15,12 @@ DROP = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "
 #: What ./run and the tools that it calls make, and what runs left: a fresh clone has none of it.
 MADE = {".venv", ".tox", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"}
 RESULTS_OF_A_CLONE = {"README.md", "reference"}
-#: Of root's environment: what tells who and where root is. The PATH is that of Debian's users.
-ROOTS_OWN = ("CONNTRACK_SLA_", "HOME", "MAIL", "NUMBA_CACHE_DIR", "PYENV_", "PYTEST_", "PYTHONPATH", "SUDO_", "XDG_")
+#: Of root's environment: what tells who and where root is, and that Python is to keep nothing that it compiled: this
+#: checkout goes away. The PATH is that of Debian's users.
+ROOTS_OWN = (
+    "CONNTRACK_SLA_", "HOME", "MAIL", "NUMBA_CACHE_DIR", "PYENV_", "PYTEST_", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH",
+    "SUDO_", "XDG_",
+)  # fmt: skip
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 

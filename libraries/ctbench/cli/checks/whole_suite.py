@@ -80,19 +80,23 @@ def main(options: Sequence[str]) -> int:
 
 def run_tests(lanes: Lanes, user: OrdinaryUser | None) -> None:
     """All tests once, and as root those that are root's as well."""
-    who = "as an ordinary user, " if user else ""
-    options = ["--lane=beside"]
-    cpus = len(os.sched_getaffinity(0))
-    if cpus > 1 and not INTERACTIVE & set(lanes.options):
-        options += ["-n", str(cpus)]
-    lanes.run(f"{who}tests that run beside others", user, *options)
-    if not lanes.stop:
-        lanes.run(f"{who}tests that run alone", user, "--lane=alone")
+    run_both_lanes(lanes, "as an ordinary user, tests" if user else "tests", user)
     if user and not lanes.stop and (names := lanes.outcomes.for_root()):
         only = lanes.folder / "for-root"
         only.write_text("\n".join(names))
         files = sorted({name.partition("::")[0] for name in names})
-        lanes.run("as root, tests that root may do differently", None, f"--only={only}", *files)
+        run_both_lanes(lanes, "as root, tests that root may do differently, and", None, f"--only={only}", *files)
+
+
+def run_both_lanes(lanes: Lanes, which: str, user: OrdinaryUser | None, *chosen: str) -> None:
+    """The tests that may run beside others, on all CPUs, and then the others."""
+    beside = ["--lane=beside"]
+    cpus = len(os.sched_getaffinity(0))
+    if cpus > 1 and not INTERACTIVE & set(lanes.options):
+        beside += ["-n", str(cpus), "--no-loadscope-reorder"]
+    lanes.run(f"{which} that run beside others", user, *beside, *chosen)
+    if not lanes.stop:
+        lanes.run(f"{which} that run alone", user, "--lane=alone", *chosen)
 
 
 def run_as(user: OrdinaryUser | None, arguments: Sequence[str]) -> int:

@@ -1,7 +1,7 @@
 """How the software traffic generator is connected to a DUT."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Dut, Ports
@@ -12,7 +12,9 @@ from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.connectors.connector import Bench, Connector
 from ctbench.traffic.software.config import SoftwareGeneratorConfig
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+if TYPE_CHECKING:
+    from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 
 class SoftwareConnectorKind:
@@ -32,11 +34,14 @@ class SoftwareConnector:
 
     def __init__(self, generator_cpus: tuple[int, ...], testbed: str) -> None:
         """`testbed`: its name, for messages."""
+        # It comes with the compiler numba: half a second that a dry run, or a run with TRex, need not wait.
+        from ctbench.traffic.software.generator import SoftwareTrafficGenerator  # noqa: PLC0415
+
         self._generator = SoftwareTrafficGenerator(generator_cpus)
         self._testbed = testbed
 
     @property
-    def generator(self) -> SoftwareTrafficGenerator:
+    def generator(self) -> "SoftwareTrafficGenerator":
         """See `Connector.generator`."""
         return self._generator
 

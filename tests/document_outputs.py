@@ -7,9 +7,10 @@ import re
 
 _RATE = r"\d[\d.]*( ?[kMG])?(/s| pps)?"  # without a measurement, the floor is as written: 1k
 _CELLS = (r".+", _RATE, rf"(at least )?{_RATE}|-", r"[+-]<?\d[\d.]* %|-", r"MET|MISSED|NOT MEASURED")
-_TABLE_ROW = re.compile(r"(.{56})  (.{12})  (.{20})  (.{10})  (.+)")
+_TABLE_ROW = re.compile(r"(.{58})  (.{12})  (.{20})  (.{10})  (.+)")
 _EFFORT = re.compile(
-    r"\d+ trials( \(\d+ for ceilings and comparisons\))?: \d+ s of traffic, \d+ s of ramp-up, \d+ s beside "
+    r"\d+ trials( \(\d+ for ceilings and comparisons\))?: \d+ s of traffic, \d+ s of ramp-up, "
+    r"and \d+ s for flushes and checks "
     r"\(\d+\.\d\d s a trial\); the tests took \d+ s"
 )
 _COUNTS = re.compile(r"\d+ (met|missed|not measured)(, \d+ (missed|not measured))*")

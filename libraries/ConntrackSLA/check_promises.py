@@ -7,7 +7,7 @@ from pathlib import Path
 
 from robot.running import TestSuiteBuilder
 
-from ConntrackSLA.rows import Row, rows
+from ConntrackSLA.rows import OF_A_RATE, OF_THE_GENERATOR, Row, rows
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import SUITES
 from ctbench.base.yaml_files import YamlModel, load, names
@@ -87,8 +87,12 @@ def _titles(found: Sequence[Row]) -> Iterator[str]:
 
 def _floors(found: Sequence[Row], floors: Floors) -> Iterator[str]:
     for row in found:
+        unsuitable = _unsuitable(row, floors)
+        yield from unsuitable
         try:
-            floors.find(row.topology, row.profile)
+            # What another promise looks for is known to its procedure.
+            if not unsuitable and row.promise in (*OF_A_RATE, OF_THE_GENERATOR):
+                floors.find(row.topology, row.profile)
         except ConfigError as error:
             yield f"{_file(row)}: {row.test.name}: has no floor. {error}"
     promised = {(row.topology.key, row.profile.name) for row in found}
@@ -96,6 +100,17 @@ def _floors(found: Sequence[Row], floors: Floors) -> Iterator[str]:
         for profile in entries:
             if (key, profile) not in promised:
                 yield f"{floors.file}: {key}.{profile}: no row of the suites measures it."
+
+
+def _unsuitable(row: Row, floors: Floors) -> list[str]:
+    """Promises that the row's kind of profile cannot have."""
+    key, profile = row.topology.key, row.profile
+    entry = floors.floors.get(key, {}).get(profile.name)
+    return [
+        f"{floors.file}: {key}.{profile.name}.{name}: cannot be promised of a profile of {profile.kind}."
+        for name, threshold in (entry.thresholds if entry else {}).items()
+        if profile.kind not in threshold.metric.profiles
+    ]
 
 
 def _unused(found: Sequence[Row], suites: Path) -> Iterator[str]:

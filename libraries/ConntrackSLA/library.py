@@ -40,7 +40,7 @@ _MEASURES: dict[LoadUnit, str] = {"connections": "Measure Connection Rate", "pac
 class ConntrackSLA:
     """Measures connection tracking of a device under test (DUT) and judges it by a service level agreement.
 
-    A test sets a topology up, measures it with a connection profile and holds the result against the floor that the
+    A test sets a topology up, measures it with a connection profile and compares the result with the floor that the
     SLA file has for both:
 
     | Use Topology    ovs-dpdk    conntrack    cpus=2    rx_queues=2
@@ -56,8 +56,7 @@ class ConntrackSLA:
     A test is *met*, *missed* or *not measured*: then it fails with that word first. Where the testbed lacks what the
     topology needs (CPUs, a kernel module, a NIC) the test is skipped and says so. Each test carries the metadata
     ``Floor``, ``Measured``, ``Margin`` and ``Verdict`` (and ``Relative`` where its floor compares it with another
-    topology), and leaves a record as JSON in ``records/`` of the output
-    directory.
+    topology), and leaves a record as JSON in ``records/`` of the output directory.
 
     Which testbed, campaign and SLA a run uses is decided by `Open Testbed`.
     """
@@ -183,7 +182,7 @@ class ConntrackSLA:
     def measure_connection_rate(self, profile: str) -> Record:
         """Measures the topology with a connection profile, as the campaign says, and returns the record.
 
-        The campaign may replace the profile by a stand-in (``quick`` shortens ``long-lived``); the record says so.
+        The campaign may replace the profile by a substitute (``quick`` shortens ``long-lived``); the record says so.
         Shows a line per trial on the console. Where the floor compares with another topology that was not measured in
         this run yet, that one is measured first.
 
@@ -257,11 +256,10 @@ class ConntrackSLA:
         record, self._record = self._record, None
         if record is None or record.profile.kind != kind:
             raise Failure(f"No {kind} were measured in this test: use {_MEASURES[kind]} first.")
-        message = f"{record.verdict.capitalize()}: {record.verdict_reason}"
         if record.verdict != "met":
-            raise Failure(message)
-        logger.info(message)
-        BuiltIn().set_test_message(message)
+            raise Failure(record.message)
+        logger.info(record.message)
+        BuiltIn().set_test_message(record.message)
 
     def _open(self) -> AcceptanceRun:
         if self._run is None:

@@ -9,8 +9,9 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.traffic.profiles import Profile, load_profile
 
-#: Keywords of resources/promises.resource whose arguments are a topology, a profile, and options of the topology.
-OF_A_TOPOLOGY = ("Topology Should Hold Its Connection Rate", "Topology Should Hold Its Packet Rate")
+#: What keywords begin with whose arguments are a topology, a profile, and options of the topology; and those of a rate.
+OF_A_TOPOLOGY = "Topology Should "
+OF_A_RATE = ("Topology Should Hold Its Connection Rate", "Topology Should Hold Its Packet Rate")
 #: The one whose argument is a profile.
 OF_THE_GENERATOR = "Traffic Generator Should Be Fast Enough"
 
@@ -22,6 +23,8 @@ class Row:
     test: TestCase
     topology: Topology
     profile: Profile
+    #: The keyword.
+    promise: str
 
 
 def rows(suite: TestSuite) -> Iterator[Row]:
@@ -38,10 +41,10 @@ def row_of(test: TestCase) -> Row | None:
     keyword = next(iter(test.body), None)
     name, arguments = getattr(keyword, "name", ""), [str(argument) for argument in getattr(keyword, "args", ())]
     if name == OF_THE_GENERATOR and len(arguments) == 1:
-        return Row(test, CABLE, load_profile(arguments[0]))
-    if name not in OF_A_TOPOLOGY or len(arguments) < 5:
+        return Row(test, CABLE, load_profile(arguments[0]), name)
+    if not name.startswith(OF_A_TOPOLOGY) or len(arguments) < 5:
         return None
     datapath, ruleset, cpus, queues, profile, *options = arguments
     named = {"datapath": datapath, "ruleset": ruleset, "cpus": cpus, "rx_queues": queues}
     named |= dict(option.partition("=")[::2] for option in options)
-    return Row(test, Topology.model_validate(named), load_profile(profile))
+    return Row(test, Topology.model_validate(named), load_profile(profile), name)

@@ -14,7 +14,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Bisection
 from ctbench.measure.search import search
-from ctbench.measure.trial import Limits, TrialRunner
+from ctbench.measure.trial import TrialRunner
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
@@ -41,7 +41,7 @@ def main() -> None:
                 for name, (low, high) in RANGES.items():
                     profile = load_profile(name)
                     testbed.apply(topology, profile)
-                    runner = TrialRunner(testbed.dut, testbed.generator, profile, Limits(0.0002))
+                    runner = TrialRunner(testbed.dut, testbed.generator, profile, {"loss_ratio": 0.0002})
                     found = search(runner, low, high, SEARCH)
                     packets = format_count(found.proof.trial.pps) if found.proof else "-"
                     path = f"{topology.datapath:<12} {topology.rx_queues:>6}  {name:<17}"

@@ -16,13 +16,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from ctbench.results.record import from_json
+
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "tests" / "data" / "golden-run" / "records"
 
 
 def make_year(folder: Path, count: int, tests: int) -> Path:
     """Write `count` records of `tests` tests into `folder`, one run after another; every rate is a little different."""
-    models = [json.loads(path.read_text()) for path in sorted(RECORDS.glob("*.json")) if path.stem != "broken"]
+    golden = [path for path in sorted(RECORDS.glob("*.json")) if path.stem != "broken"]
+    models = [json.loads(from_json(path.read_bytes(), path.name).to_json()) for path in golden]
     records = folder / "records"
     records.mkdir(parents=True)
     for number in range(count):
@@ -35,14 +38,17 @@ def make_year(folder: Path, count: int, tests: int) -> Path:
 def _changed(model: dict[str, Any], run: int, test: int) -> dict[str, Any]:
     begun = datetime.fromisoformat(model["started"]) + timedelta(days=2 * run, seconds=30 * test)
     factor = 1 + ((run * 7919 + test * 104729) % 1000 - 500) / 10_000
-    measured = model["measured"] and model["measured"] | {"rate": model["measured"]["rate"] * factor}
+    figures = model["figures"]
+    if rate := figures.get(model["metric"]):
+        scaled = {name: rate[name] and rate[name] * factor for name in ("value", "low", "high")}
+        figures = figures | {model["metric"]: rate | scaled}
     return model | {
         "run_id": f"run-{run:05d}",
         "suite": f"{model['suite']} {test % 12}",
         "test": f"{model['test']}, number {test}",
         "started": begun.isoformat(),
         "ended": (begun + timedelta(seconds=28)).isoformat(),
-        "measured": measured,
+        "figures": figures,
     }
 
 

@@ -312,7 +312,7 @@ def test_what_is_no_ssh_server_is_given_up(sshd: Sshd, connect: Connect, greetin
 
 
 def test_a_name_that_nobody_has_is_said(sshd: Sshd, connect: Connect) -> None:
-    with pytest.raises(TestbedError, match=r"there is no host no-such-host\.invalid .*mend `address`"):
+    with pytest.raises(TestbedError, match=r"there is no host no-such-host\.invalid .*correct `address`"):
         connect(sshd.config(address="no-such-host.invalid")).run(["true"])
 
 

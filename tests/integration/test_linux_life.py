@@ -137,7 +137,7 @@ def test_links_that_were_made_anew_are_fatal(router: LinuxRouterDut) -> None:
     router.apply(FORWARD)
     router._trial = trial
 
-    assert [problem.text for problem in router.health()][:1] == ["The interface r0 was made anew."]
+    assert [problem.text for problem in router.health()][:1] == ["The interface r0 was created again."]
 
 
 def test_a_dead_sandbox_is_fatal() -> None:

@@ -143,7 +143,7 @@ def test_no_testbed_is_used_by_two_processes_at_once(both: tuple[Run, Run]) -> N
     assert not set(members["local#1"]) & set(members["local#2"])
     for name, cpus in members.items():
         own = [record for record in records if record.pool and record.pool.name == name]
-        assert all(list(record.environment.machine["usable_cpus"]) == cpus for record in own)
+        assert all(list(record.environment.machine.usable_cpus) == cpus for record in own)
         assert all(one.ended <= other.started for one, other in pairwise(own))
 
 
@@ -196,7 +196,7 @@ def measuring(run: Run) -> list[int]:
     """Wait until both testbeds are in a trial without end; returns their processes."""
     run.wait_until(lambda: consoles(run).count("long-lived") + consoles(run).count("Long-Lived") >= 2
                    and len(list((run.output / "records").glob("*.json"))) == 1)  # fmt: skip
-    run.wait_until(lambda: consoles(run).count("set-up p99") >= 3)
+    run.wait_until(lambda: consoles(run).count("connect p99") >= 3)
     return [pid for pid, command in run.processes().items() if "pool_suite.py" in command]
 
 

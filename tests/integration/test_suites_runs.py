@@ -27,7 +27,7 @@ LONG_LIVED_TEST = "1 CPU, 1 Queue, Long-Lived Connections"
 #: With search.yaml its trial is endless.
 ENDLESS_TEST = LONG_LIVED_TEST
 #: A column of the table of trials, which begins when a measurement of the DUT does.
-HEADING = "set-up p99"
+HEADING = "connect p99"
 #: Folders where programs leave things behind.
 SHARED_FOLDERS = ("/run", "/run/ctbench", "/run/dpdk", "/run/netns", "/run/openvswitch", "/dev/shm", "/dev/hugepages")
 #: What a file of ours in /tmp would be called; others use /tmp as well.
@@ -214,7 +214,7 @@ def test_a_floor_out_of_reach_ends_with_1_and_the_sentence_for_the_product_manag
 ) -> None:
     # In 1 us light gets 300 metres far.
     floors = tmp_path / "floors.yaml"
-    floors.write_text((HERE / "floors.yaml").read_text().replace('">= 1k"', '">= 1k", setup_time_p99: "<= 1us"'))
+    floors.write_text((HERE / "floors.yaml").read_text().replace('">= 1k"', '">= 1k", connect_time_p99: "<= 1us"'))
 
     run = start("sla", *GATE, floors=floors)
     status = finished(run)
@@ -222,7 +222,7 @@ def test_a_floor_out_of_reach_ends_with_1_and_the_sentence_for_the_product_manag
     assert status == 1, run.said
     result, message, metadata = run.tests()[TEST]
     assert (result, metadata["Verdict"]) == ("FAIL", "missed")
-    assert message.startswith("Missed: connection set-up (p99): ")
+    assert message.startswith("Missed: TCP connect time (p99): ")
     assert [record.verdict for record in run.records()] == ["missed"]
     assert "An SLA is missed (0 met, 1 missed, 0 not measured)." in run.said
 

@@ -13,7 +13,7 @@ from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.measure.trial import MOST_WAITING_OF_LINKS
+from ctbench.measure.observation import MOST_WAITING_OF_LINKS
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, largest_frame

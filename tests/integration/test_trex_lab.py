@@ -59,9 +59,9 @@ def test_the_suites_run_unchanged_on_two_hosts_reached_over_ssh(tmp_path: Path) 
     records, broken = store.read_all(out)
     assert (sorted(record.test for record in records), broken) == (sorted(TESTS), [])
     for record in records:
-        assert (record.verdict, record.environment.testbed["name"]) == ("met", "miniature")
-        assert record.environment.generator["type"] == "trex"
-        assert record.measured and record.measured.rate > 0
+        assert (record.verdict, record.environment.testbed.name) == ("met", "miniature")
+        assert record.environment.generator.type == "trex"
+        assert record.result and record.result.value > 0
 
 
 def test_the_doctor_finds_everything_on_both_hosts(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_server_in_the_other_mode_is_refused_with_the_command_that_mends_it() 
     with TrexReplayServer(DATA / "rpc-stl.json") as replay, pytest.raises(GeneratorError) as error:
         running(replay.sync_port).start("astf")
 
-    assert "runs in STL mode, and ASTF is needed: start it anew with `./t-rex-64 -i --astf`" in str(error.value)
+    assert "runs in STL mode, and ASTF is needed: start it again with `./t-rex-64 -i --astf`" in str(error.value)
 
 
 def test_nobody_there_is_said_with_the_command_that_mends_it() -> None:

@@ -12,7 +12,8 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.local import LocalHost
-from ctbench.measure.trial import Limits, Observation, TrialRunner
+from ctbench.measure.observation import Observation
+from ctbench.measure.trial import TrialRunner
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
@@ -40,7 +41,7 @@ def observed(testbed: Testbed, topology: Topology, profile_name: str, load_: flo
         testbed.apply(topology, profile)
     except MissingResource as error:
         pytest.skip(str(error))
-    return TrialRunner(testbed.dut, testbed.generator, profile, Limits(0.02))(load_, 1.0)
+    return TrialRunner(testbed.dut, testbed.generator, profile, {"loss_ratio": 0.02})(load_, 1.0)
 
 
 @pytest.mark.parametrize("topology", [CABLE, OVS, ROUTER, BRIDGE], ids=lambda topology: topology.datapath)

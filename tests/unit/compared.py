@@ -7,7 +7,16 @@ from typing import Any
 
 from ctbench.compare.side import Runs
 from ctbench.dut.topology import Topology
-from ctbench.results.record import Environment, Record
+from ctbench.results.environment import (
+    CampaignFacts,
+    DutFacts,
+    Environment,
+    GeneratorFacts,
+    MachineFacts,
+    TestbedFacts,
+)
+from ctbench.results.metrics import METRICS
+from ctbench.results.record import Figure, Record
 from ctbench.results.store import Broken, Stored
 
 from .simulated import found, made_up_record
@@ -17,28 +26,41 @@ TRUTH = 381_000.0
 
 def environment(**facts: dict[str, Any]) -> Environment:
     dut = {"type": "ovs-dpdk", "ovs": {"prefix": "distribution"}, "memory_mb": 1024}
-    known = {
-        "testbed": {"name": "local", "duts": [dut]},
-        "dut": {"version": "3.1.0", "dpdk_version": "22.11", "memory": {"kind": "no-huge"}},
-        "generator": {},
-        "machine": {"cpu_model": "Xeon", "kernel": "6.1", "hugepages": [{"size_kb": 2048, "total": 0, "free": 0}]},
-    }
-    return Environment(**{key: value | facts.get(key, {}) for key, value in known.items()})
+    product = {"product": "Open vSwitch 3.1.0", "product_details": "Open vSwitch 3.1.0, DPDK 22.11"}
+    hugepages = [{"size_kb": 2048, "total": 0, "free": 0}]
+    return Environment(
+        testbed=TestbedFacts(**{"name": "local", "duts": [dut]} | facts.get("testbed", {})),
+        dut=DutFacts(**product | {"version": "3.1.0", "memory": {"kind": "no-huge"}} | facts.get("dut", {})),
+        generator=GeneratorFacts(),
+        machine=MachineFacts(
+            **{"cpu_model": "Xeon", "kernel": "6.1", "hugepages": hugepages} | facts.get("machine", {})
+        ),
+    )
 
 
-def record(rates: Sequence[float], run: str = "run", rulesets: int = 0, **changes: Any) -> Record:
-    """The record of a test in a run; `rulesets` tells tests apart."""
-    result = found(sorted(rates)[(len(rates) - 1) // 2])
+def record(
+    values: Sequence[float],
+    run: str = "run",
+    rulesets: int = 0,
+    metric: str = "cps",
+    upper: float | None = None,
+    **changes: Any,
+) -> Record:
+    """The record of a test in a run that found these values of a metric, one in each repetition; `rulesets` tells tests
+    apart, `upper` is the load that did not hold."""
+    middle = sorted(values)[(len(values) - 1) // 2]
     known = {
         "run_id": run,
-        "capacities": list(rates),
         "environment": environment(),
         "topology": Topology(ruleset=f"ruleset-{rulesets}"),
         "test": f"Test {rulesets}",
-        "upper_bound": result.capacity * 1.01,
-        "campaign": {"name": "compare", "search": "mlr"},
+        "campaign": CampaignFacts(name="compare", search="mlr"),
     }
-    return made_up_record(result, **(known | changes))
+    whole = made_up_record(found(TRUTH), **(known | changes))
+    figure = Figure(value=middle, unit=METRICS[metric].unit.name, samples=list(values) if len(values) > 1 else [])
+    evidence = whole.evidence.model_copy(update={"upper_bound": upper or middle * 1.01})
+    figures = whole.figures | {metric: figure}
+    return whole.model_copy(update={"metric": metric, "figures": figures, "evidence": evidence})
 
 
 def side(name: str, records: Sequence[Record], broken: int = 0) -> Runs:
@@ -46,12 +68,12 @@ def side(name: str, records: Sequence[Record], broken: int = 0) -> Runs:
     return Runs(name, (Path(name),), stored, tuple(Broken(Path("x"), "x: is not JSON.") for _ in range(broken)))
 
 
-def runs(name: str, rates: Sequence[float], **changes: Any) -> Runs:
-    """A side of one test and a run for each rate."""
-    return side(name, [record([rate], f"{name}-{number}", **changes) for number, rate in enumerate(rates)])
+def runs(name: str, values: Sequence[float], **changes: Any) -> Runs:
+    """A side of one test and a run for each value."""
+    return side(name, [record([value], f"{name}-{number}", **changes) for number, value in enumerate(values)])
 
 
 def around(middle: float, samples: int, seed: int = 0, noise: float = 0.01) -> list[float]:
-    """Rates of so many runs, with this much noise."""
+    """Values of so many runs, with this much noise."""
     dice = random.Random(seed)
     return [middle * dice.gauss(1, noise) for _ in range(samples)]

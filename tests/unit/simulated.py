@@ -8,16 +8,22 @@ from typing import Any
 
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.topology import Topology
+from ctbench.measure.gate import GateResult
+from ctbench.measure.observation import Conditions, Observation
+from ctbench.measure.procedure import Outcome
+from ctbench.measure.procedures import at_floor, highest_rate
 from ctbench.measure.result import SearchResult
-from ctbench.measure.trial import Limits, Observation, Step
-from ctbench.results.record import Environment, Record
-from ctbench.sla.floor import Floor, Relative
+from ctbench.measure.trial import Step
+from ctbench.results.environment import CampaignFacts, DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
+from ctbench.results.metrics import METRICS, RATE_OF
+from ctbench.results.record import Baseline, Evidence, Record
+from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import parse
-from ctbench.sla.verdict import judge
-from ctbench.traffic.generator import Direction, Latency, SetupTime, Trial
+from ctbench.sla.verdict import Verdict, judge
+from ctbench.traffic.generator import ConnectTime, Direction, Latency, Trial
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
-LIMITS = Limits(loss_ratio=0.0002)
+LIMITS: Conditions = {"loss_ratio": 0.0002}
 #: What relative floors are compared with in the tests.
 FORWARDING = "linux-router/forward/1cpu-1rxq"
 
@@ -36,7 +42,7 @@ def made_up_trial(
     intended = round(load * duration)
     completed = round(intended * (1 - loss))
     packets = {"client": completed * 3, "server": completed * 4}
-    times = SetupTime(p50=100, p90=150, p99=p99_us, max=p99_us * 3) if p99_us is not None else None
+    times = ConnectTime(p50=100, p90=150, p99=p99_us, max=p99_us * 3) if p99_us is not None else None
     return Trial(
         load=load,
         duration_s=duration,
@@ -54,7 +60,7 @@ def made_up_trial(
         total_tx_packets=packets,
         total_rx_packets=packets,
         active_mean=load / 100,
-        setup_time_us=times,
+        connect_time_us=times,
         generator_limited=generator_limited,
     )
 
@@ -103,15 +109,15 @@ def made_up_packets(
 
 
 def seen_packets(
-    problems: tuple[Problem, ...] = (), limits: Limits = LIMITS, cpu: CpuUse | None = None, **trial: object
+    problems: tuple[Problem, ...] = (), conditions: Conditions = LIMITS, cpu: CpuUse | None = None, **trial: object
 ) -> Observation:
     """An observation of a made-up trial of packets."""
-    return Observation(made_up_packets(**trial), limits, problems, cpu)  # type: ignore[arg-type]
+    return Observation(made_up_packets(**trial), conditions, problems, cpu)  # type: ignore[arg-type]
 
 
-def seen(problems: tuple[Problem, ...] = (), limits: Limits = LIMITS, **trial: object) -> Observation:
+def seen(problems: tuple[Problem, ...] = (), conditions: Conditions = LIMITS, **trial: object) -> Observation:
     """An observation of a made-up trial."""
-    return Observation(made_up_trial(**trial), limits, problems)  # type: ignore[arg-type]
+    return Observation(made_up_trial(**trial), conditions, problems)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -161,16 +167,41 @@ class SimulatedDut:
         return observe(load=load, duration=duration, loss=loss, generator_limited=limited)
 
 
+def outcome_of(result: SearchResult | GateResult | Outcome) -> Outcome:
+    """What a procedure makes of a search, or of a gate, by what its trials counted."""
+    if isinstance(result, Outcome):
+        return result
+    metric = RATE_OF[result.steps[0].observation.trial.unit] if result.steps else METRICS["cps"]
+    if isinstance(result, GateResult):
+        return at_floor.outcome_of(result, metric)
+    return highest_rate.outcome_of(result, metric)
+
+
+def judged(
+    result: SearchResult | GateResult | Outcome,
+    floor: Floor,
+    ceiling: float | None = None,
+    baseline: Baseline | None = None,
+    **doubts: Any,
+) -> Verdict:
+    """The verdict of a result as an acceptance run comes to it."""
+    outcome = outcome_of(result).relative_to(baseline.rate if baseline else None)
+    return judge(outcome, floor, ceiling, baseline, **doubts)
+
+
+def promises(**texts: str | None) -> dict[str, Any]:
+    """Thresholds by metric, from what an SLA file has; None: not promised."""
+    return {name: parse(text, METRICS[name]) for name, text in texts.items() if text is not None}
+
+
 def made_up_floor(cps: str = ">= 48.2k", pps: str | None = ">= 334.9k", p99: str | None = None) -> Floor:
     """A floor of the topology that the made-up record has."""
     return Floor(
         key="ovs-dpdk/conntrack/1cpu-1rxq",
-        profile="short-lived",
+        profile=ConnectionProfile(name="short-lived", udp_percent=1),
         source="the article",
-        cps=parse(cps, "rate"),
-        pps=parse(pps, "rate") if pps else None,
-        loss_ratio=parse("<= 0.02%", "ratio"),
-        setup_time_p99=parse(p99, "time") if p99 else None,
+        metric=METRICS["cps"],
+        thresholds=promises(cps=cps, pps=pps, loss_ratio="<= 0.02%", connect_time_p99=p99),
     )
 
 
@@ -180,13 +211,11 @@ def made_up_packet_floor(
     """A floor for packets, with `share` relative to plain forwarding."""
     return Floor(
         key="linux-router/iptables-snat/1cpu-1rxq",
-        profile="udp-64-10k",
+        profile=PacketProfile(name="udp-64-10k", kind="packets", flows=10_000),
         source="ten runs",
-        pps=parse(pps, "rate"),
-        bps=parse(bps, "bits") if bps else None,
-        relative=Relative(FORWARDING, parse(share, "share")) if share else None,
-        loss_ratio=parse("<= 0.02%", "ratio"),
-        latency_p99=parse(p99, "time") if p99 else None,
+        metric=METRICS["pps"],
+        thresholds=promises(pps=pps, bps=bps, ratio=share, loss_ratio="<= 0.02%", latency_p99=p99),
+        relative_to=FORWARDING if share else "",
     )
 
 
@@ -209,11 +238,17 @@ def found(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResul
     return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, steps, (capacity,))
 
 
-def made_up_record(result: SearchResult | None = None, **changes: Any) -> Record:
+def made_up_record(
+    result: SearchResult | GateResult | Outcome | None = None,
+    floor: Floor | None = None,
+    ceiling: float | None = 900_000.0,
+    baseline: Baseline | None = None,
+    **changes: Any,
+) -> Record:
     """The record of a test that found 381k connections per second; `changes` replace fields."""
-    result = result or found(381_000.0)
-    floor = made_up_floor()
-    verdict = judge(result, floor)
+    outcome = outcome_of(result or found(381_000.0)).relative_to(baseline.rate if baseline else None)
+    floor = floor or made_up_floor()
+    verdict = judge(outcome, floor, ceiling, baseline)
     moment = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
     fields: dict[str, Any] = {
         "tool_version": "0.1",
@@ -225,40 +260,50 @@ def made_up_record(result: SearchResult | None = None, **changes: Any) -> Record
         "ended": moment,
         "wall_s": 20.0,
         "traffic_s": 11.0,
+        "procedure": "at-floor" if outcome.limited_by == "floor" else "highest-rate",
+        "metric": outcome.metric.name,
         "topology": Topology(),
-        "profile": ConnectionProfile(name="short-lived", udp_percent=1),
-        "campaign": {"name": "quick"},
-        "floors": floor.as_record(),
+        "profile": floor.profile,
+        "campaign": CampaignFacts(name="quick"),
+        "figures": dict(outcome.figures),
+        "limited_by": outcome.limited_by,
         "thresholds": list(verdict.thresholds),
-        "measured": result.measured,
-        "limited_by": result.limited_by,
-        "capacities": list(result.capacities),
-        "upper_bound": result.upper,
+        "floor": floor.as_record(),
         "verdict": verdict.word,
         "verdict_reason": verdict.reason,
         "margin_pct": verdict.margin_pct,
-        "ceiling": 900_000.0,
-        "trials": [step.as_record() for step in result.steps],
-        "environment": Environment(testbed={}, dut={"version": "3.1.0"}, generator={}, machine={"cpus": 2}),
+        "evidence": Evidence(
+            trials=[step.as_record() for step in outcome.steps],
+            upper_bound=outcome.upper_bound,
+            ceiling=ceiling,
+            baseline=baseline,
+        ),
+        "environment": Environment(
+            testbed=TestbedFacts(),
+            dut=DutFacts(product="Open vSwitch 3.1.0", version="3.1.0"),
+            generator=GeneratorFacts(),
+            machine=MachineFacts(usable_cpus=[0, 1]),
+        ),
     }
     return Record(**(fields | changes))
 
 
-def made_up_packet_record(result: SearchResult | None = None, floor: Floor | None = None, **changes: Any) -> Record:
+def made_up_packet_record(
+    result: SearchResult | Outcome | None = None,
+    floor: Floor | None = None,
+    baseline: Baseline | None = None,
+    **changes: Any,
+) -> Record:
     """The record of a test of packets that found 264k a second, against a floor; `changes` replace fields."""
-    result = result or found_packets(264_400.0, cpu=CpuUse(0.98, 3_700.0, "link threads"))
-    floor = floor or made_up_packet_floor(">= 100k")
-    baseline = changes.get("baseline")
-    verdict = judge(result, floor, 3_000_000.0, baseline)
     fields: dict[str, Any] = {
         "suite": "NAT",
         "test": "SNAT With iptables, 10k Flows",
         "topology": Topology(datapath="linux-router", ruleset="iptables-snat"),
-        "profile": PacketProfile(name="udp-64-10k", kind="packets", flows=10_000),
-        "floors": floor.as_record(),
-        "thresholds": list(verdict.thresholds),
-        "verdict": verdict.word,
-        "verdict_reason": verdict.reason,
-        "margin_pct": verdict.margin_pct,
     }
-    return made_up_record(result, **(fields | changes))
+    return made_up_record(
+        result or found_packets(264_400.0, cpu=CpuUse(0.98, 3_700.0, "link threads")),
+        floor or made_up_packet_floor(">= 100k"),
+        3_000_000.0,
+        baseline,
+        **(fields | changes),
+    )

@@ -48,7 +48,7 @@ def campaign(**keys: Any) -> Campaign:
 
 def floors(share: str = ">= 60%", **keys: Any) -> Floors:
     relative = {"to": FORWARDING, "rate": share}
-    promise = {"udp-64-10k": {"pps": ">= 100k", "relative": relative}, "short-lived": {"cps": ">= 10k"}}
+    promise = {"udp-64-10k": {"pps": ">= 100k", "ratio": relative}, "short-lived": {"cps": ">= 10k"}}
     plain = {"udp-64-10k": {"pps": ">= 100k"}, "short-lived": {"cps": ">= 10k"}}
     head = {"name": "mine", "description": "", "source": "tests"}
     return Floors.model_validate(head | {FORWARDING: plain, SNAT_KEY: promise} | keys)
@@ -76,6 +76,7 @@ class SimulatedTestbed:
         return self
 
     generator = dut
+    offers = frozenset((Rate,))
 
     def placement(self, topology: Topology) -> Placement:
         return Placement((0,), (1,), (0,))
@@ -153,13 +154,20 @@ def test_a_relative_floor_is_held_against_what_a_test_of_this_run_has_measured(
 ) -> None:
     started = Started(tmp_path, simulated)
     forward, snat = started.measure(FORWARD), started.measure(SNAT)
-    assert forward.measured and snat.measured
+    assert forward.result and snat.result
     assert simulated.applied == ["cable/none/1cpu-1rxq", FORWARDING, SNAT_KEY]
-    assert snat.baseline is not None
-    assert (snat.baseline.key, snat.baseline.rate, snat.baseline.doubt) == (FORWARDING, forward.measured.rate, "")
-    assert (snat.verdict, forward.baseline) == ("met", None)
+    assert snat.evidence.baseline is not None
+    assert (snat.evidence.baseline.key, snat.evidence.baseline.rate, snat.evidence.baseline.doubt) == (
+        FORWARDING,
+        forward.result.value,
+        "",
+    )
+    assert (snat.verdict, forward.evidence.baseline) == ("met", None)
     assert f"% of {FORWARDING}" in snat.verdict_reason
     assert f"% of {FORWARDING}" in started.said[-1]
+    assert forward.result and snat.result
+    assert snat.figures["ratio"].value == pytest.approx(snat.result.value / forward.result.value)
+    assert "ratio" not in forward.figures
 
 
 def test_what_no_test_has_measured_is_measured_for_the_comparison_once(
@@ -168,9 +176,9 @@ def test_what_no_test_has_measured_is_measured_for_the_comparison_once(
     started = Started(tmp_path, simulated)
     first, second = started.measure(SNAT), started.measure(SNAT)
     assert simulated.applied == ["cable/none/1cpu-1rxq", FORWARDING, SNAT_KEY, SNAT_KEY]
-    assert first.baseline is not None
-    assert first.baseline.rate == pytest.approx(400_000, rel=0.05)
-    assert second.baseline == first.baseline
+    assert first.evidence.baseline is not None
+    assert first.evidence.baseline.rate == pytest.approx(400_000, rel=0.05)
+    assert second.evidence.baseline == first.evidence.baseline
     assert f"  {FORWARDING} with udp-64-10k, to compare with:" in started.said
     assert len(started.run.records) == 2
 
@@ -185,7 +193,7 @@ def test_the_share_itself_is_tried_whatever_the_width(simulated: SimulatedTestbe
     # So little above the share that the search would end below it.
     simulated.capacities[SNAT_KEY] = 394_000 * 0.612
     started = Started(tmp_path, simulated, campaign=campaign(bisection=TRIAL | {"relative_width": "30%"}))
-    baseline = (record := started.measure(SNAT)).baseline
+    baseline = (record := started.measure(SNAT)).evidence.baseline
     assert baseline is not None and baseline.rate is not None
     assert pytest.approx(baseline.rate * 0.6 * 1.01) in simulated.loads
     assert record.verdict == "met"
@@ -202,7 +210,7 @@ def test_a_comparison_that_cannot_be_measured_is_tried_so_often_and_the_test_is_
     record = started.measure(SNAT)
     assert record.verdict == "not measured"
     assert str(error).rstrip(".") in record.verdict_reason
-    assert record.measured is not None
+    assert record.result is not None
     for _ in range(2):  # what is missing stays so; what broke is tried twice in either of two tests
         started.measure(SNAT)
     assert simulated.applied.count(FORWARDING) == tries
@@ -244,10 +252,10 @@ def test_a_gate_searches_what_it_compares_with_and_tries_the_share(simulated: Si
     gating = campaign(search="gate", bisection=None, gate={"trial_duration": "500ms", "headroom": "1%"})
     started = Started(tmp_path, simulated, campaign=gating)
     record = started.measure(SNAT)
-    assert record.baseline is not None and record.baseline.rate is not None
-    assert record.baseline.rate == pytest.approx(400_000, rel=0.05)
-    asked = record.baseline.rate * 0.6 * 1.01
-    assert [made.trial.load for made in record.trials] == pytest.approx([asked, asked])
+    assert record.evidence.baseline is not None and record.evidence.baseline.rate is not None
+    assert record.evidence.baseline.rate == pytest.approx(400_000, rel=0.05)
+    asked = record.evidence.baseline.rate * 0.6 * 1.01
+    assert [made.trial.load for made in record.evidence.trials] == pytest.approx([asked, asked])
     assert record.verdict == "met"
     assert Started(tmp_path, simulated, campaign=gating, floors=floors(">= 90%")).measure(SNAT).verdict == "missed"
 
@@ -256,7 +264,7 @@ def test_the_ceiling_is_measured_once_for_each_profile(simulated: SimulatedTestb
     started = Started(tmp_path, simulated)
     records = [started.measure(FORWARD), started.measure(FORWARD), started.measure(FORWARD, "short-lived")]
     assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
-    assert all(record.ceiling == pytest.approx(CEILING, rel=0.05) for record in records)
+    assert all(record.evidence.ceiling == pytest.approx(CEILING, rel=0.05) for record in records)
 
 
 def test_a_ceiling_below_the_floor_is_measured_once_more_and_not_for_ever(
@@ -265,9 +273,9 @@ def test_a_ceiling_below_the_floor_is_measured_once_more_and_not_for_ever(
     simulated.generator_limit = 50_000.0
     started = Started(tmp_path, simulated)
     assert started.measure(FORWARD).verdict == "not measured"
-    assert started.measure(FORWARD).ceiling == pytest.approx(50_000, rel=0.05)
+    assert started.measure(FORWARD).evidence.ceiling == pytest.approx(50_000, rel=0.05)
     simulated.generator_limit = CEILING
-    assert started.measure(FORWARD).ceiling == pytest.approx(50_000, rel=0.05)
+    assert started.measure(FORWARD).evidence.ceiling == pytest.approx(50_000, rel=0.05)
     assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
 
 
@@ -277,20 +285,20 @@ def test_a_pause_of_the_machine_spoils_one_ceiling_and_not_the_run(simulated: Si
     started.measure(FORWARD)
     simulated.generator_limit = CEILING
     record = started.measure(FORWARD)
-    assert (record.ceiling, record.verdict) == (pytest.approx(CEILING, rel=0.05), "met")
+    assert (record.evidence.ceiling, record.verdict) == (pytest.approx(CEILING, rel=0.05), "met")
 
 
 def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed, tmp_path: Path) -> None:
     started = Started(tmp_path, simulated)
     forward = started.measure(FORWARD)
-    assert forward.trials[0].trial.load == pytest.approx(101_000)  # nothing is known yet: the floor
-    assert forward.measured is not None
-    assert started.measure(SNAT).trials[0].trial.load == forward.measured.rate  # the same datapath and profile
+    assert forward.evidence.trials[0].trial.load == pytest.approx(101_000)  # nothing is known yet: the floor
+    assert forward.result is not None
+    assert started.measure(SNAT).evidence.trials[0].trial.load == forward.result.value  # the same datapath and profile
     snat = started.measure(SNAT)
-    assert snat.measured is not None
-    assert snat.trials[0].trial.load == pytest.approx(snat.measured.rate, rel=0.05)  # the same ruleset, too
+    assert snat.result is not None
+    assert snat.evidence.trials[0].trial.load == pytest.approx(snat.result.value, rel=0.05)  # the same ruleset, too
     # Connections are another kind of work.
-    assert started.measure(FORWARD, "short-lived").trials[0].trial.load == pytest.approx(10_100)
+    assert started.measure(FORWARD, "short-lived").evidence.trials[0].trial.load == pytest.approx(10_100)
 
 
 def test_a_search_of_tracked_connections_begins_where_another_tracking_ruleset_ended(
@@ -302,19 +310,20 @@ def test_a_search_of_tracked_connections_begins_where_another_tracking_ruleset_e
     started = Started(tmp_path, simulated, floors=promised)
     started.measure(FORWARD, "short-lived")
     snat = started.measure(SNAT, "short-lived")
-    assert snat.trials[0].trial.load == pytest.approx(10_100)  # what forwarding did says nothing of tracking
-    assert snat.measured
-    assert started.measure(dnat, "short-lived").trials[0].trial.load == snat.measured.rate
+    assert snat.evidence.trials[0].trial.load == pytest.approx(10_100)  # what forwarding did says nothing of tracking
+    assert snat.result
+    assert started.measure(dnat, "short-lived").evidence.trials[0].trial.load == snat.result.value
 
 
 def test_a_record_of_packets_says_what_they_cost_and_how_long_they_took(
     simulated: SimulatedTestbed, tmp_path: Path
 ) -> None:
     record = Started(tmp_path, simulated).measure(FORWARD)
-    assert record.measured is not None
-    assert record.measured.cpu == CpuUse(0.9, 1_000.0, "PMD cycles")
-    assert record.measured.latency_us is not None
-    assert record.measured.pps == record.measured.rate
+    values = {name: figure.value for name, figure in record.figures.items()}
+    assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.9, pytest.approx(1e-6))
+    assert values["latency_p99"] > 0
+    assert (record.metric, record.procedure) == ("pps", "highest-rate")
+    assert (record.result, record.figures["pps"].unit) == (record.figures["pps"], "packets/s")
 
 
 def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(
@@ -331,7 +340,7 @@ def test_where_nothing_joins_the_generators_ports_its_ceiling_is_not_known_and_t
 ) -> None:
     simulated.errors["cable/none/1cpu-1rxq"] = MissingResource("There is no cable.")
     record = Started(tmp_path, simulated).measure(FORWARD)
-    assert (record.verdict, record.ceiling) == ("met", None)
+    assert (record.verdict, record.evidence.ceiling) == ("met", None)
     assert "The generator's ceiling is not known: There is no cable." in record.notes
 
 
@@ -343,7 +352,7 @@ def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
     run = AcceptanceRun(RunSettings(testbed=slow, campaign=campaign(), floors=floors()), tmp_path, lambda _: None)
     record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k")
     assert max(simulated.loads) <= 300_000
-    assert record.campaign["most"] == {"connections": 80_000, "packets": 300_000}
+    assert record.campaign.extra["most"] == {"connections": 80_000, "packets": 300_000}
 
 
 def left(line: str) -> float:
@@ -363,7 +372,7 @@ def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_not
     record = started.measure(SNAT)
 
     lines = lines_of_trials(started.said)
-    own, trial_s = len(record.trials), record.trials[0].trial.wall_s
+    own, trial_s = len(record.evidence.trials), record.evidence.trials[0].trial.wall_s
     ceiling = lines[: -own - 1]
     # Three searches of five trials and more follow each other: the last trial of the first knows of the other two.
     assert min(left(line) for line in ceiling) > 2 * 5 * trial_s
@@ -387,6 +396,6 @@ def test_the_summary_counts_the_trials_of_ceilings_and_comparisons(simulated: Si
     started = Started(tmp_path, simulated)
     record = started.measure(SNAT)
     made = len(simulated.loads)
-    others = made - len(record.trials)
+    others = made - len(record.evidence.trials)
     assert others > 1
     assert f"{made} trials ({others} for ceilings and comparisons): " in started.run.summary()

@@ -13,8 +13,12 @@ from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.base.yaml_files import load
 from ctbench.cli import calibrate
 from ctbench.results import store
-from ctbench.results.record import Baseline, Record
-from ctbench.sla.calibration import gather, sla_file
+from ctbench.results.environment import CampaignFacts, MachineFacts, TestbedFacts
+from ctbench.results.metrics import METRICS, SECONDS, Metric
+from ctbench.results.record import Baseline, Figure, Record
+from ctbench.sla import threshold
+from ctbench.sla.calibration import Stock, sla_file
+from ctbench.sla.calibration_figures import gather
 from ctbench.sla.floors import Floors
 
 from .simulated import (
@@ -38,20 +42,82 @@ def test_floors_are_the_margin_below_the_median(tmp_path: Path) -> None:
     file.write_text(sla_file("here", runs(300_000, 100_000, 200_000), 0.2))
     record = runs(1)[0]
     floor = load("sla", str(file), Floors).find(record.topology, record.profile)
-    assert floor.rate.limit == 160_000
+    assert floor.main.limit == 160_000
     assert "median of 3 runs" in floor.source
 
 
 def test_the_spread_is_said() -> None:
-    (figures,) = gather(runs(300_000, 100_000, 200_000))
-    assert figures.spread == pytest.approx(1.0)
-    assert "spread 100.0 % over 3 runs" in sla_file("here", runs(300_000, 100_000, 200_000), 0.2)
+    assert "# new connections: spread 100.0 % over 3 runs\n" in sla_file("here", runs(300_000, 100_000, 200_000), 0.2)
+
+
+def test_every_figure_that_can_be_promised_gets_a_floor_and_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "here.yaml"
+    file.write_text(sla_file("here", [*runs(200_000), *packet_runs(200_000)], 0.2))
+    written = load("sla", file, Floors)
+    entries = [entry for profiles in written.floors.values() for entry in profiles.values()]
+    assert [list(entry.thresholds) for entry in entries] == [["cps", "pps"], ["pps", "bps", "latency_p99"]]
+    assert {"loss_ratio", "connect_time_p50", "active_connections"} <= set(runs(200_000)[0].figures)
+
+
+def made_up_metrics(monkeypatch: pytest.MonkeyPatch) -> tuple[Metric, Metric]:
+    """Two that no other test knows, of which lower is better: one to promise and one to show."""
+    wait = Metric("wait", "time to wait", SECONDS, "lower", "promise")
+    shown = Metric("shown", "time to show", SECONDS, "lower", "detail")
+    for metric in (wait, shown):
+        monkeypatch.setitem(METRICS, metric.name, metric)
+    return wait, shown
+
+
+def timed(seconds: float, run: str, **changes: Any) -> Record:
+    """The record of a test that looked for a time, with a load that was held meanwhile."""
+    (record,) = runs(200_000)
+    found = {name: Figure(value=seconds, unit="s") for name in ("wait", "shown")}
+    rates = {"cps": Figure(value=1_000, unit="connections/s")}
+    return record.model_copy(update={"metric": "wait", "figures": rates | found, "run_id": run} | changes)
+
+
+def test_where_lower_is_better_the_floor_is_above_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait, _ = made_up_metrics(monkeypatch)
+    text = sla_file("here", [timed(seconds, f"run-{seconds}") for seconds in (0.002, 0.004, 0.003)], 0.2)
+    (entry,) = yaml.safe_load(text)["ovs-dpdk/conntrack/1cpu-1rxq"].values()
+    assert entry == {"wait": "<= 3.6ms"}
+    assert threshold.parse(entry["wait"], wait).limit == pytest.approx(0.0036)
+    assert "    # time to wait: spread 66.7 % over 3 runs\n" in text
+    assert '"<= 3.6ms" # median 3ms, 2ms to 4ms' in text
+
+
+def test_two_tests_of_one_topology_and_profile_share_their_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up_metrics(monkeypatch)
+    text = sla_file("here", [timed(0.003, "run-0"), *runs(200_000)], 0.2)
+    (entry,) = yaml.safe_load(text)["ovs-dpdk/conntrack/1cpu-1rxq"].values()
+    assert entry == {"wait": "<= 3.6ms", "cps": ">= 160k", "pps": ">= 1.12M"}
+
+
+def test_promises_of_another_test_in_the_same_entry_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up_metrics(monkeypatch)
+    stock = Stock.read("stock", STOCK.replace('{cps: ">= 1k"}', '{cps: ">= 1k", bps: ">= 1G", wait: "<= 9s"}'))
+    for records, left in (
+        ([timed(0.003, "run-0")], {"cps": ">= 1k", "bps": ">= 1G", "wait": "<= 3.6ms"}),
+        (runs(200_000), {"cps": ">= 160k", "pps": ">= 1.12M", "wait": "<= 9s"}),
+    ):
+        text = sla_file("here", records, 0.2, stock)
+        assert yaml.safe_load(text)["ovs-dpdk/conntrack/1cpu-1rxq"]["short-lived"] == left
+        assert text.count("# was not measured: as in SLA stock") == 3
+
+
+def test_what_no_sla_can_promise_stays_a_comment(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up_metrics(monkeypatch)
+    text = sla_file("here", [timed(0.0, "run-0"), *runs(200_000)], 0.2)
+    assert "    # wait: median 0ns, 0ns to 0ns; an SLA can promise from 1us to 60s\n" in text
+    (entry,) = yaml.safe_load(text)["ovs-dpdk/conntrack/1cpu-1rxq"].values()
+    assert "wait" not in entry
 
 
 def packet_runs(*capacities: float, forwarding: float = 400_000.0) -> list[Record]:
-    floor, baseline = made_up_packet_floor(">= 1k", share=">= 1%"), Baseline(key=FORWARDING, rate=forwarding)
+    floor = made_up_packet_floor(">= 1k", share=">= 1%", p99="<= 5ms")
+    baseline = Baseline(key=FORWARDING, rate=forwarding)
     return [
-        made_up_packet_record(found_packets(capacity), floor, baseline=baseline, run_id=f"run-{i}")
+        made_up_packet_record(found_packets(capacity), floor, baseline, run_id=f"run-{i}")
         for i, capacity in enumerate(capacities)
     ]
 
@@ -61,24 +127,32 @@ def test_packets_get_floors_in_packets_and_a_relative_one_with_its_spread(tmp_pa
     file = tmp_path / "here.yaml"
     file.write_text(sla_file("here", records, 0.2))
     floor = load("sla", str(file), Floors).find(records[0].topology, records[0].profile)
-    assert (floor.unit, floor.rate.limit) == ("packets", 192_000)
-    assert floor.relative is not None
-    assert (floor.relative.to, floor.relative.rate.limit) == (FORWARDING, 0.48)
+    assert (floor.metric.name, floor.main.limit) == ("pps", 192_000)
+    assert (floor.relative_to, floor.limit("ratio")) == (FORWARDING, 0.48)
+    assert floor.thresholds["latency_p99"].text == "<= 5ms"
     assert "# median 60%, 50% to 70%" in file.read_text()
     assert "cps" not in file.read_text()
 
 
+def test_a_ratio_that_no_sla_can_promise_stays_a_comment(tmp_path: Path) -> None:
+    records = packet_runs(4_000)
+    file = tmp_path / "here.yaml"
+    file.write_text(sla_file("here", records, 0.2))
+    assert "# rate: median 1%, 1% to 1%; an SLA can promise from 1%" in file.read_text()
+    assert load("sla", file, Floors).find(records[0].topology, records[0].profile).relative_to == ""
+
+
 def test_a_run_that_measured_nothing_is_counted_apart() -> None:
-    records = [*runs(200_000), made_up_record(verdict="not measured", measured=None, run_id="run-9")]
+    records = [*runs(200_000), made_up_record(verdict="not measured", figures={}, run_id="run-9")]
     (figures,) = gather(records)
-    assert figures.rates == (200_000,)
+    assert figures.results == (200_000,)
     assert figures.without == 1
     assert "; 1 run measured nothing" in sla_file("here", records, 0.2)
 
 
 def test_without_a_measurement_there_is_no_file() -> None:
     with pytest.raises(CtbenchError, match="measured nothing"):
-        sla_file("here", [made_up_record(verdict="not measured", measured=None)], 0.2)
+        sla_file("here", [made_up_record(verdict="not measured", figures={})], 0.2)
 
 
 def test_existing_runs_can_be_used_and_a_file_is_not_overwritten(
@@ -255,7 +329,7 @@ def test_a_file_that_somebody_wrote_in_the_meantime_is_kept_and_so_are_the_runs(
 def test_runs_that_measured_nothing_end_with_6_and_leave_no_file(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store.write(made_up_record(verdict="not measured", measured=None), checkout / "run")
+    store.write(made_up_record(verdict="not measured", figures={}), checkout / "run")
     assert calibrated(monkeypatch, "mine", "--from", str(checkout / "run")) == 6
     assert "measured nothing" in capsys.readouterr().err
     assert list((checkout / "variables" / "sla").iterdir()) == []
@@ -278,7 +352,7 @@ source: somewhere
 loss_ratio: "<= 1%"
 ovs-dpdk/conntrack/1cpu-1rxq:
   short-lived: {cps: ">= 1k"}
-  http-600: &http {cps: ">= 2k", setup_time_p99: "<= 5ms"}
+  http-600: &http {cps: ">= 2k", connect_time_p99: "<= 5ms"}
 linux-bridge/bond/1cpu-1rxq:
   http-600: *http
 """
@@ -298,14 +372,14 @@ def test_what_was_not_measured_keeps_its_floors_and_it_is_said_how_many_there_ar
     kept = written.floors["linux-bridge/bond/1cpu-1rxq"]["http-600"]
     assert measured.cps and measured.cps.limit == 160_000
     assert kept.cps and kept.cps.limit == 2_000
-    assert kept.setup_time_p99 and kept.loss_ratio and (kept.loss_ratio.text, kept.source) == ("<= 1%", "somewhere")
+    assert kept.connect_time_p99 and kept.loss_ratio and (kept.loss_ratio.text, kept.source) == ("<= 1%", "somewhere")
 
 
 def test_what_fewer_runs_measured_than_there_were_is_said(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.write(made_up_record(found(200_000), run_id="a"), checkout / "a")
-    store.write(made_up_record(run_id="b", verdict="not measured", measured=None), checkout / "b")
+    store.write(made_up_record(run_id="b", verdict="not measured", figures={}), checkout / "b")
     given = [part for run in ("a", "b") for part in ("--from", str(checkout / run))]
     assert calibrated(monkeypatch, "mine", *given) == 0
     assert "ovs-dpdk/conntrack/1cpu-1rxq short-lived: measured in 1 of 2 runs only" in capsys.readouterr().out
@@ -315,7 +389,7 @@ def test_what_fewer_runs_measured_than_there_were_is_said(
 
 def test_runs_of_several_machines_have_no_median() -> None:
     records = runs(200_000, 300_000)
-    elsewhere = records[1].environment.model_copy(update={"machine": {"cpu_model": "another"}})
+    elsewhere = records[1].environment.model_copy(update={"machine": MachineFacts(cpu_model="another")})
     with pytest.raises(CtbenchError, match="several machines: unknown, another"):
         sla_file("mine", [records[0], records[1].model_copy(update={"environment": elsewhere})], 0.2)
 
@@ -330,7 +404,7 @@ def test_a_name_that_yaml_reads_as_something_else_is_written_as_a_name(tmp_path:
 @pytest.mark.parametrize("model", ["Xeon: fast # really", 'a "quoted" one', "two\nlines: x", "{", "- x", "", "'"])
 def test_whatever_a_machine_is_called_the_file_can_be_read(tmp_path: Path, model: str) -> None:
     (record,) = runs(200_000)
-    named = record.environment.model_copy(update={"machine": {"cpu_model": model}})
+    named = record.environment.model_copy(update={"machine": MachineFacts(cpu_model=model)})
     file = tmp_path / "mine.yaml"
     file.write_text(sla_file("mine", [record.model_copy(update={"environment": named})], 0.2))
     assert load("sla", file, Floors).name == "mine"
@@ -344,38 +418,43 @@ def test_where_the_floors_are_beyond_the_generator_what_it_reached_becomes_the_f
     file = tmp_path / "here.yaml"
     file.write_text(sla_file("here", beyond, 0.2))
     floor = load("sla", file, Floors).find(beyond[0].topology, beyond[0].profile)
-    assert floor.rate.limit == 40_000
+    assert floor.main.limit == 40_000
     assert "at least, the generator was the limit" in file.read_text()
     # A run that a busy machine spoilt does not lower what others measured.
     (figures,) = gather([*runs(200_000, 210_000), beyond[0].model_copy(update={"run_id": "run-9"})])
-    assert (figures.rates, figures.without) == ((200_000, 210_000), 1)
+    assert (figures.results, figures.without) == ((200_000, 210_000), 1)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"limited_by": "fault"},
-        {"capacities": [0.0]},
-        {"capacities": []},
-        {"capacities": [1.0, 9.0], "spread": 1.6, "campaign": {"name": "x", "max_spread": 0.1}},
+        {"limited_by": "floor"},
+        {"figures": {"cps": Figure(value=0.0, unit="connections/s")}},
+        {"figures": {}},
+        {
+            "figures": {"cps": Figure(value=1.0, unit="connections/s", samples=[1.0, 9.0])},
+            "campaign": CampaignFacts(name="x", max_spread=0.1),
+        },
     ],
     ids=str,
 )
 def test_what_says_nothing_about_the_dut_becomes_no_floor(changes: dict[str, Any]) -> None:
     (figures,) = gather([made_up_record(found(40_000), verdict="not measured", **changes)])
-    assert (figures.rates, figures.without) == ((), 1)
+    assert (figures.results, figures.without) == ((), 1)
 
 
 def test_what_shared_cpus_measured_becomes_no_floor() -> None:
     record = made_up_record(found(40_000), verdict="not measured")
-    shared = record.environment.model_copy(update={"testbed": {"oversubscribe": True}})
+    shared = record.environment.model_copy(update={"testbed": TestbedFacts(oversubscribe=True)})
     (figures,) = gather([record.model_copy(update={"environment": shared})])
-    assert figures.rates == ()
+    assert figures.results == ()
 
 
 def test_a_machine_with_an_odd_name_gives_a_file_that_can_be_read(tmp_path: Path) -> None:
     record = made_up_record()
-    facts = record.environment.model_copy(update={"machine": {"cpu_model": 'x: "y"\n- #\x1b[31m', "usable_cpus": [0]}})
+    machine = MachineFacts(cpu_model='x: "y"\n- #\x1b[31m', usable_cpus=[0])
+    facts = record.environment.model_copy(update={"machine": machine})
     text = sla_file("here", [record.model_copy(update={"environment": facts})], 0.2)
     assert yaml.safe_load(text)["source"] == 'median of 1 run on x: "y" - #\\x1b[31m'
     assert "\x1b" not in text

@@ -8,14 +8,26 @@ import pytest
 from ctbench.base.errors import ConfigError
 from ctbench.compare import text
 from ctbench.compare.judge import compare
+from ctbench.compare.page import compose_comparison
 from ctbench.compare.side import Runs, read_runs
 from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.comparison import ComparedTest, Comparison
+from ctbench.results.environment import CampaignFacts
+from ctbench.results.metrics import METRICS, SECONDS, Metric
 
 from .compared import TRUTH, around, environment, record, runs, side
 
 pytestmark = pytest.mark.unit
+
+WAIT = Metric("wait", "time to wait", SECONDS, "lower", "promise")
+
+
+@pytest.fixture
+def wait(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a metric that no other test knows, of which lower is better."""
+    monkeypatch.setitem(METRICS, WAIT.name, WAIT)
+    return WAIT.name
 
 
 def only_test(comparison: Comparison) -> ComparedTest:
@@ -29,8 +41,9 @@ def test_a_build_that_is_a_tenth_slower_regressed() -> None:
     assert (judged.judgement, test.judgement) == ("regressed", "regressed")
     assert test.difference_pct == pytest.approx(-10, abs=1.5)
     assert test.p_regressed == test.p_regressed_corrected == pytest.approx(1 / 252)
+    assert (test.metric, test.unit) == ("cps", "connections/s")
     assert test.base is not None
-    assert len(test.base.rates) == 5
+    assert len(test.base.values) == 5
     assert test.base.minimum <= test.base.median <= test.base.maximum
     assert judged.sentence == "The candidate regressed (1 regressed)."
 
@@ -46,7 +59,7 @@ def test_a_build_that_is_faster_improved_and_one_that_is_alike_shows_no_evidence
 def test_a_difference_that_chance_may_make_is_no_evidence() -> None:
     test = only_test(compare(runs("old", around(TRUTH, 5, 3, 0.1)), runs("new", around(TRUTH * 0.93, 5, 4, 0.1))))
     assert test.judgement == "no evidence"
-    assert "chance alone may do that (p = " in test.reason
+    assert "but with no difference between the sides, samples this far apart are seen with p = " in test.reason
 
 
 def test_a_small_difference_is_no_regression_however_sure_unless_the_user_says_so() -> None:
@@ -56,7 +69,7 @@ def test_a_small_difference_is_no_regression_however_sure_unless_the_user_says_s
 
 
 def test_what_is_within_the_width_of_the_search_is_no_regression() -> None:
-    wide = {"upper_bound": TRUTH * 1.15}
+    wide = {"upper": TRUTH * 1.15}
     old, new = runs("old", around(TRUTH, 6), **wide), runs("new", around(TRUTH * 0.9, 6), **wide)
     assert only_test(compare(old, new)).judgement == "no evidence"
 
@@ -96,7 +109,7 @@ def test_of_several_runs_the_medians_are_the_samples() -> None:
     old = side("old", [record([TRUTH, TRUTH * 2, TRUTH * 3], f"old-{number}") for number in range(6)])
     test = only_test(compare(old, runs("new", around(TRUTH, 6))))
     assert test.base is not None
-    assert test.base.rates == [TRUTH * 2] * 6
+    assert test.base.values == [TRUTH * 2] * 6
 
 
 @pytest.mark.parametrize(
@@ -107,12 +120,12 @@ def test_of_several_runs_the_medians_are_the_samples() -> None:
             "not measured: the generator was",
         ),
         (
-            {"capacities": [], "limited_by": "floor", "campaign": {"name": "gate", "search": "gate"}},
-            "campaign gate searches",
+            {"limited_by": "floor", "campaign": CampaignFacts(name="gate", search="gate")},
+            "campaign gate tries the floor and nothing else",
         ),
     ],
 )
-def test_what_measured_no_capacity_is_not_measurable(changes: dict[str, Any], said: str) -> None:
+def test_what_found_no_limit_of_the_dut_is_not_measurable(changes: dict[str, Any], said: str) -> None:
     test = only_test(compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), **changes)))
     assert test.judgement == "not measurable"
     assert said in test.reason
@@ -145,7 +158,7 @@ def test_the_generator_by_itself_is_no_test_of_a_build() -> None:
         ({"environment": environment(machine={"kernel": "6.2"})}, 'kernel ("6.1" and "6.2")'),
         ({"environment": environment(testbed={"name": "lab"})}, "The testbed file is not"),
         ({"environment": environment(dut={"memory": {"kind": "hugepages"}})}, "The memory ovs-dpdk is not"),
-        ({"campaign": {"name": "quick", "search": "bisection"}}, "The campaign is not the same in all runs: name"),
+        ({"campaign": CampaignFacts(name="quick", search="bisection")}, "The campaign is not the same in all runs: n"),
     ],
 )  # fmt: skip
 def test_sides_that_are_not_alike_are_named(changes: dict[str, Any], said: str) -> None:
@@ -159,7 +172,7 @@ def test_sides_that_are_not_alike_are_named(changes: dict[str, Any], said: str) 
 def test_another_build_of_open_vswitch_and_what_is_free_are_no_difference() -> None:
     dut = {"type": "ovs-dpdk", "ovs": {"prefix": "/opt/ovs-3.3"}, "memory_mb": 1024}
     other = environment(
-        testbed={"duts": [dut]}, dut={"version": "3.3.0"},
+        testbed={"duts": [dut]}, dut={"version": "3.3.0", "product_details": "Open vSwitch 3.3.0, DPDK 22.11"},
         machine={"hugepages": [{"size_kb": 2048, "total": 0, "free": 7}]},
     )  # fmt: skip
     judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), environment=other))
@@ -176,9 +189,66 @@ def test_the_table_fits_the_console_and_the_page_says_how_it_was_judged() -> Non
     judged = compare(runs("old", around(TRUTH, 5), test="x" * 90), side("new", [record(around(TRUTH, 2))], broken=2))
     assert max(len(line) for line in text.console(judged).split("\n")) <= 120
     page = text.markdown(judged)
+    assert "ruleset-0/1cpu-1rxq, short-lived, new connections" in page.replace("\\", "")
     assert "exact one-sided permutation test" in page
     assert "2 files of new are no records and were left out" in page
     assert "(spread " in page
+
+
+@pytest.mark.parametrize(("factor", "judgement"), [(1.1, "regressed"), (0.9, "improved"), (1.0, "no evidence")])
+def test_where_lower_is_better_a_rise_is_a_regression_and_a_fall_an_improvement(
+    wait: str, factor: float, judgement: str
+) -> None:
+    judged = compare(runs("old", around(0.002, 5), metric=wait), runs("new", around(0.002 * factor, 5, 1), metric=wait))
+    test = only_test(judged)
+    assert (test.judgement, test.metric, test.unit) == (judgement, wait, "s")
+    assert test.difference_pct == pytest.approx((factor - 1) * 100, abs=1.5)
+    assert test.resolution == 0.0, "the load that did not hold is no time to wait"
+    changed = {"regressed": "The median got worse by ", "improved": "The median got better by "}
+    assert test.reason.startswith(changed.get(judgement, "The median changed by "))
+    if judgement != "no evidence":
+        assert test.p == pytest.approx(1 / 252)
+        assert test.reason.endswith("samples this far apart are seen with p = 0.004.")
+
+
+def test_every_output_writes_the_values_as_their_metric_is_written(wait: str) -> None:
+    judged = compare(
+        runs("old", [0.0020, 0.0021, 0.0022, 0.0023, 0.0024], metric=wait),
+        runs("new", [0.0040, 0.0041, 0.0042, 0.0043, 0.0044], metric=wait, limited_by="range"),
+    )
+    row = next(line for line in text.console(judged).splitlines() if line.startswith("Test 0"))
+    assert row.split("  ")[-1] == "REGRESSED"
+    for said in ("2.2 ms", "<= 4.2 ms", "+90.9 %", "0.004"):
+        assert said in row
+        assert said in text.markdown(judged).replace("\\", "")
+    (shown,) = compose_comparison(judged, Path()).rows
+    assert (shown.metric, shown.base, shown.candidate) == ("time to wait", "2.2 ms", "at most 4.2 ms")
+    assert (shown.difference, shown.p, shown.sign) == ("+90.9 %", "0.004", "▼")
+    assert "4.4 ms" in shown.strip
+
+
+def test_two_metrics_of_one_topology_and_profile_are_two_tests(wait: str) -> None:
+    def both(name: str, factor: float) -> Runs:
+        rates, times = around(TRUTH, 6), around(0.002 * factor, 6)
+        made = zip(rates, times, strict=True)
+        return side(
+            name,
+            [
+                each
+                for number, (rate, time) in enumerate(made)
+                for each in (record([rate], f"{name}-{number}"), record([time], f"{name}-{number}", metric=wait))
+            ],
+        )
+
+    judged = compare(both("old", 1.0), both("new", 1.2))
+    assert [(test.metric, test.judgement) for test in judged.tests] == [("cps", "no evidence"), (wait, "regressed")]
+    assert [test.metric for test in compare(both("old", 1.0), both("new", 1.2), only=[wait]).tests] == [wait]
+
+
+def test_from_nothing_there_is_no_percentage() -> None:
+    test = only_test(compare(runs("old", [0.0] * 5), runs("new", around(TRUTH, 5))))
+    assert (test.judgement, test.difference_pct, test.p) == ("improved", None, None)
+    assert test.reason.startswith("The median got better from 0; with no difference")
 
 
 def test_a_side_may_be_a_run_a_folder_of_runs_or_several(tmp_path: Path) -> None:

@@ -5,14 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctbench.dut.base import CpuUse, Problem
-from ctbench.measure.trial import Observation, Step
-from ctbench.report import console
+from ctbench.measure.observation import Observation
+from ctbench.measure.trial import Step
+from ctbench.report import console, figures
 from ctbench.results.record import Baseline
+from ctbench.sla.verdict import compare
 
 from .simulated import (
     FORWARDING,
     found,
     found_packets,
+    made_up_floor,
     made_up_packet_floor,
     made_up_packet_record,
     made_up_record,
@@ -29,13 +32,13 @@ def test_a_trial_is_one_line_under_its_heading() -> None:
     shown = line(seen(load=505_000, loss=0.265, p99_us=4100)).split()
     assert " ".join(shown) == "1 505.0 k/s 371.2 k/s 26.5 % 2.60 M 4.1 ms bad ~24 s"
     assert console.trial_heading().split() == [
-        "trial", "offered", "completed", "loss", "packets/s", "set-up", "p99", "verdict", "left"
+        "trial", "offered", "completed", "loss", "packets/s", "connect", "p99", "verdict", "left"
     ]  # fmt: skip
 
 
 def test_the_columns_stand_under_their_names() -> None:
     heading, shown = console.trial_heading(), line(seen(load=252_500, p99_us=210))
-    for name, text in (("offered", "252.5 k/s"), ("loss", "0.000 %"), ("set-up p99", "210 us"), ("left", "~24 s")):
+    for name, text in (("offered", "252.5 k/s"), ("loss", "0.000 %"), ("connect p99", "210 us"), ("left", "~24 s")):
         assert shown.index(text) == heading.index(name)
 
 
@@ -49,7 +52,7 @@ def test_why_a_trial_was_invalid_and_what_was_wrong_with_the_dut_is_said_below_i
     assert [text.strip() for text in shown[1:]] == ["it ran 40 ms late", "12 packets dropped"]
 
 
-def test_a_trial_without_set_up_times_shows_none() -> None:
+def test_a_trial_without_connect_times_shows_none() -> None:
     assert " - " in line(seen(p99_us=None))
 
 
@@ -69,10 +72,11 @@ def test_a_test_that_was_not_measured_says_so_without_a_margin() -> None:
     shown = console.verdict_line(made_up_record(found(30_000.0, "generator")))
     assert "NOT MEASURED\n" in shown
     assert "margin" not in shown
+    unjudged = list(compare({}, made_up_floor()))
     nothing = made_up_record(
-        measured=None, thresholds=[], margin_pct=None, verdict="not measured", verdict_reason="why"
+        figures={}, thresholds=unjudged, margin_pct=None, verdict="not measured", verdict_reason="why"
     )
-    assert console.verdict_line(nothing) == "  no result   floor 48.2k   NOT MEASURED\n    why"
+    assert console.verdict_line(nothing) == "  no result   floor 48.2 k/s   NOT MEASURED\n    why"
 
 
 def test_a_result_that_the_range_ended_says_at_least() -> None:
@@ -129,24 +133,24 @@ def test_a_relative_floor_is_shown_as_the_rate_it_asks_for_and_explained_below()
     record = made_up_packet_record(floor=made_up_packet_floor(">= 100k", share=">= 60%"), baseline=baseline)
     assert console.verdict_line(record) == (
         "  capacity 264.4 k pps ± 5.0 %   floor 247.2 k pps   margin +7.0 %   MET\n"
-        "    64.2 % of linux-router/forward/1cpu-1rxq (412.0 k/s), at least 60 % promised"
+        "    64.2 % of linux-router/forward/1cpu-1rxq (412.0 k pps), at least 60 % promised"
     )
     missed = made_up_packet_record(floor=made_up_packet_floor(">= 100k", share=">= 80%"), baseline=baseline)
     assert "floor 329.6 k pps   margin -19.8 %   MISSED" in console.verdict_line(missed)
-    assert console.relative_text(made_up_packet_record()) == ""
+    assert figures.relation(made_up_packet_record()) == ""
 
 
 def test_a_floor_whose_comparison_is_unknown_shows_what_it_promises_by_itself() -> None:
     floor = made_up_packet_floor(">= 100k", share=">= 60%")
     record = made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None, doubt="no bonds here"))
-    assert (console.floor_text(record), console.measured_text(record)) == ("100.0 k pps", "264.4 k pps")
+    assert (figures.floor(record), figures.measured(record)) == ("100.0 k pps", "264.4 k pps")
     assert record.verdict == "not measured"
-    assert console.relative_text(record) == ""
+    assert figures.relation(record) == ""
 
 
 def test_a_throughput_is_shown_where_it_alone_fails() -> None:
     record = made_up_packet_record(found_packets(264_400.0), made_up_packet_floor(">= 100k", bps=">= 2G"))
-    assert (console.floor_text(record), console.measured_text(record)) == ("2.00 Gbit/s", "126.91 Mbit/s")
+    assert (figures.floor(record), figures.measured(record)) == ("2.00 Gbit/s", "126.91 Mbit/s")
 
 
 def test_a_run_without_records_says_so() -> None:

@@ -63,7 +63,7 @@ def test_a_terminal_without_such_signs_gets_plain_ones() -> None:
 
 
 def test_the_last_line_counts_and_says_what_follows() -> None:
-    assert closing_line([SECTION]) == f"1 ✓, 1 ✗, 1 {DASH}: mend what is ✗, then look again."
+    assert closing_line([SECTION]) == f"1 ✓, 1 ✗, 1 {DASH}: fix what is ✗, then look again."
     well = Section("dut", (ok("SSH", "fine"),))
     assert closing_line([well]) == f"1 ✓, 0 ✗, 0 {DASH}: nothing is in the way of a run."
     assert (is_well([well]), is_well([well, SECTION])) == (True, False)
@@ -140,5 +140,5 @@ def test_something_to_mend_is_status_6(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert doctor.main() == 6
     printed = capsys.readouterr()
     assert "\x1b" not in printed.out
-    assert printed.out.splitlines()[-1] == f"2 ✓, 2 ✗, 0 {DASH}: mend what is ✗, then look again."
+    assert printed.out.splitlines()[-1] == f"2 ✓, 2 ✗, 0 {DASH}: fix what is ✗, then look again."
     assert "looking at" in printed.err

@@ -62,7 +62,7 @@ def test_whatever_breaks_in_a_trial_the_record_has_the_trials_before_it_and_the_
     started = broken_in_third_trial(simulated, tmp_path, error)
     broken, next_one = started.measure(FORWARD), started.measure(FORWARD)
 
-    assert (broken.verdict, broken.limited_by, len(broken.trials)) == ("not measured", "fault", 2)
+    assert (broken.verdict, broken.limited_by, len(broken.evidence.trials)) == ("not measured", "fault", 2)
     assert reason in broken.verdict_reason
     assert "Traceback" not in "".join(started.said)
     assert simulated.discarded == [FORWARDING]  # after the record was written, and before the next test
@@ -90,7 +90,7 @@ def test_a_gate_keeps_its_trials_as_well(simulated: SimulatedTestbed, tmp_path: 
     del simulated.faults[next(iter(simulated.faults))]
     simulated.faults[len(simulated.loads) + 2] = Unheard()
     record = started.measure(FORWARD)
-    assert (record.verdict, len(record.trials)) == ("not measured", 1)
+    assert (record.verdict, len(record.evidence.trials)) == ("not measured", 1)
 
 
 def test_a_wish_to_end_the_run_passes(simulated: SimulatedTestbed, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_wish_to_end_the_run_passes(simulated: SimulatedTestbed, tmp_path: Pat
 def test_a_dut_that_cannot_be_set_up_is_a_record_with_what_it_was(simulated: SimulatedTestbed, tmp_path: Path) -> None:
     simulated.errors[FORWARDING] = TestbedError(DIED)
     record = Started(tmp_path, simulated).measure(FORWARD)
-    assert (record.verdict, record.trials) == ("not measured", [])
+    assert (record.verdict, record.evidence.trials) == ("not measured", [])
     assert record.verdict_reason == f"{FORWARDING} could not be set up: {DIED}"
     assert simulated.discarded == [FORWARDING]
 
@@ -139,7 +139,7 @@ def test_a_ceiling_that_broke_is_measured_once_more_and_not_remembered(
     started = Started(tmp_path, simulated)
     simulated.faults[1] = GeneratorError("The ends of the cable did not meet.")
     record = started.measure(FORWARD)
-    assert (record.verdict, record.ceiling) == ("met", pytest.approx(2_500_000, rel=0.05))
+    assert (record.verdict, record.evidence.ceiling) == ("met", pytest.approx(2_500_000, rel=0.05))
     assert simulated.applied == [CABLE_KEY, CABLE_KEY, FORWARDING]
     assert "once more, on a fresh DUT: The ends of the cable did not meet, in trial 1, at " in record.notes[0]
 
@@ -162,7 +162,7 @@ def test_a_comparison_that_broke_is_measured_once_more_on_a_fresh_dut(
     record = started.measure(SNAT)
     assert simulated.discarded == [FORWARDING]
     assert record.verdict == "met"
-    assert record.baseline and record.baseline.rate == pytest.approx(400_000, rel=0.05)
+    assert record.evidence.baseline and record.evidence.baseline.rate == pytest.approx(400_000, rel=0.05)
 
 
 def test_a_record_is_written_where_the_testbed_says_nothing_any_more(

@@ -10,6 +10,7 @@ from ctbench.base.yaml_files import load, names
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
+from ctbench.results.metrics import METRICS
 from ctbench.run import feasibility
 from ctbench.run.feasibility import Bound, Case, check, wire_bytes
 from ctbench.sla.floor import Floor
@@ -55,7 +56,9 @@ def connections(**keys: Any) -> ConnectionProfile:
 
 def case(profile: Profile, rate: str = ">= 10k", topology: Topology = OVS, **keys: Any) -> Case:
     kind = "cps" if profile.kind == "connections" else "pps"
-    floor = Floor(key="k", profile=profile.name, source="tests", **{kind: parse(rate, "rate")})
+    floor = Floor(
+        key="k", profile=profile, source="tests", metric=METRICS[kind], thresholds={kind: parse(rate, METRICS[kind])}
+    )
     return Case(keys.pop("testbed", a_testbed()), keys.pop("campaign", campaign()), topology, profile, floor)
 
 
@@ -84,7 +87,7 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, tmp
             floor = floors.find(topology, profile)
             bounds = check(Case(a_testbed(), chosen, topology, profile, floor), APART, table(tmp_path, 262_144))
             # No bound is within twice the floor.
-            assert feasibility.notes(bounds, floor.rate.limit) == []
+            assert feasibility.notes(bounds, floor.main.limit) == []
             judged += 1
     assert judged > 40
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from ctbench.base.errors import ConfigError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
-from ctbench.measure.trial import Limits
-from ctbench.sla.floor import Relative, bits_per_packet, derive, packets_per_connection
+from ctbench.results.metrics import METRICS
+from ctbench.sla.floor import bits_per_packet, derive, packets_per_connection
 from ctbench.sla.floors import Floors
-from ctbench.sla.threshold import parse
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 LONG = ConnectionProfile(name="long", udp_percent=1, messages=500, server_wait_ms=50, ack_before_reply=True)
@@ -54,14 +53,16 @@ def test_a_wrong_threshold_is_said_exactly_as_in_the_design(tmp_path: Path) -> N
     [
         ("descripton: x\n" + f'{KEY}: {{}}\n', "mylab.yaml: descripton: unknown key."),
         (f'{KEY}: {{short: {{cps: ">= 1", pp: ">= 1"}}}}\n', f"mylab.yaml: {KEY}.short.pp: unknown key.\n  Expected "
-         "one of: bps, cps, latency_p99, loss_ratio, pps, reference, relative, setup_time_p99, source. Did you mean"),
-        (f'{KEY}: {{short: {{bps: "<= 2G"}}}}\n', f'mylab.yaml: {KEY}.short.bps: "<= 2G" points the wrong way.\n  '
-         "Expected bits per second promised from below"),
-        (f'{KEY}: {{short: {{relative: {{to: {OTHER}, rate: ">= 60"}}}}}}\n', f'mylab.yaml: {KEY}.short.relative.rate: '
-         '">= 60" is not a threshold.\n  Expected a percentage promised from below, for example ">= 60%".'),
-        (f'{KEY}: {{short: {{relative: {{to: forward, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.relative: '
+         "one of: bps, connect_time_p99, cps, latency_p99, loss_ratio, pps, ratio, reference, source. Did you mean"),
+        (f'{KEY}: {{short: {{bps: "<= 2G"}}}}\n', f'mylab.yaml: {KEY}.short.bps: "<= 2G" points the wrong way: '
+         'higher is better.\n  Expected at least a value, for example ">= 2G"'),
+        (f'{KEY}: {{short: {{ratio: {{to: {OTHER}, rate: ">= 60"}}}}}}\n', f'mylab.yaml: {KEY}.short.ratio.rate: '
+         '">= 60" is not a threshold.\n  Expected at least a value, for example ">= 60%".'),
+        (f'{KEY}: {{short: {{setup_time_p99: "<= 5ms"}}}}\n', f"mylab.yaml: {KEY}.short: setup_time_p99: is called "
+         "connect_time_p99 now.\n  Expected connect_time_p99, with the same value."),
+        (f'{KEY}: {{short: {{ratio: {{to: forward, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.ratio: '
          'to: "forward" is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES'),
-        (f'{KEY}: {{short: {{relative: {{to: {KEY}, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.relative.to: '
+        (f'{KEY}: {{short: {{ratio: {{to: {KEY}, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.ratio.to: '
          "is this very topology."),
         ("ovs-dpdk/conntrack/1cpu: {}\n", 'mylab.yaml: "ovs-dpdk/conntrack/1cpu" is not a topology.\n  Expected'),
         (f"{KEY}: 5\n", f"mylab.yaml: {KEY}: 5 does not fit.\n  Expected keys and values."),
@@ -73,21 +74,21 @@ def test_a_mistake_in_a_floor_is_said_with_the_keys_of_the_file(tmp_path: Path, 
 
 def test_a_floor_is_found_with_the_loss_ratio_and_the_source_of_its_file() -> None:
     floor = floors(short={"cps": ">= 48.2k", "pps": ">= 334.9k"}).find(TOPOLOGY, SHORT)
-    assert (floor.key, floor.profile, floor.source, floor.derivation) == (KEY, "short", "the article", "")
-    assert floor.limits(0.5) == Limits(loss_ratio=0.0002)
+    assert (floor.key, floor.profile, floor.source, floor.derivation) == (KEY, SHORT, "the article", "")
+    assert floor.conditions(0.5) == {"loss_ratio": 0.0002}
     assert list(floor.thresholds) == ["cps", "pps", "loss_ratio"]
 
 
 def test_limits_and_source_of_its_own_come_first() -> None:
-    entry = {"cps": ">= 1k", "loss_ratio": "<= 1%", "setup_time_p99": "<= 5ms", "source": "the lab"}
+    entry = {"cps": ">= 1k", "loss_ratio": "<= 1%", "connect_time_p99": "<= 5ms", "source": "the lab"}
     floor = floors(short=entry).find(TOPOLOGY, SHORT)
-    assert floor.limits(0.5) == Limits(loss_ratio=0.01, setup_time_p99_s=0.005)
+    assert floor.conditions(0.5) == {"loss_ratio": 0.01, "connect_time_p99": 0.005}
     assert floor.source == "the lab"
 
 
 def test_without_any_loss_ratio_the_campaigns_holds() -> None:
     bare = Floors.model_validate(HEAD | {KEY: {"short": {"cps": ">= 1k"}}})
-    assert bare.find(TOPOLOGY, SHORT).limits(0.5).loss_ratio == 0.5
+    assert bare.find(TOPOLOGY, SHORT).conditions(0.5) == {"loss_ratio": 0.5}
 
 
 def test_a_missing_floor_is_named_with_the_file_and_the_key_to_add() -> None:
@@ -108,14 +109,12 @@ def test_the_published_figures_are_1500_packets_per_long_lived_connection() -> N
 def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_says_so() -> None:
     reference = {"cps": "1.2k", "source": "table 5"}
     entry = {"cps": ">= 1.2k", "pps": ">= 1.8M", "loss_ratio": "<= 0.1%", "reference": reference}
-    floor = floors(long=entry).find(TOPOLOGY, SHORTENED, lookup)
-    assert floor.rate.limit == 14_452  # 1200 * 1499.95 / 124.55, rounded up
-    assert floor.pps is not None
-    assert floor.pps.limit == 1_800_000
-    assert floor.profile == "long-short"
+    floor = floors(long=entry).find(TOPOLOGY, SHORTENED, load_profile=lookup)
+    assert floor.main.limit == 14_452  # 1200 * 1499.95 / 124.55, rounded up
+    assert floor.limit("pps") == 1_800_000
+    assert floor.profile == SHORTENED
     assert floor.reference is None
-    assert floor.loss_ratio is not None
-    assert floor.loss_ratio.text == "<= 0.1%"
+    assert floor.thresholds["loss_ratio"].text == "<= 0.1%"
     assert floor.derivation == (
         "from long's 1.2 k/s at the same packet rate: 1499.95 packets per connection there, 124.55 here"
     )
@@ -123,14 +122,16 @@ def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_says_
 
 
 def test_a_floor_of_its_own_is_not_derived() -> None:
-    floor = floors(**{"long": {"cps": ">= 1.2k"}, "long-short": {"cps": ">= 20k"}}).find(TOPOLOGY, SHORTENED, lookup)
-    assert (floor.rate.limit, floor.derivation) == (20_000, "")
+    floor = floors(**{"long": {"cps": ">= 1.2k"}, "long-short": {"cps": ">= 20k"}}).find(
+        TOPOLOGY, SHORTENED, load_profile=lookup
+    )
+    assert (floor.main.limit, floor.derivation) == (20_000, "")
 
 
 def test_profiles_that_differ_in_more_than_their_messages_are_not_compared() -> None:
     other = SHORTENED.model_copy(update={"server_wait_ms": 10.0, "udp_percent": 5.0})
     with pytest.raises(ConfigError, match=r"derived_from: \"long\" differs in server_wait_ms, udp_percent"):
-        floors(long={"cps": ">= 1.2k"}).find(TOPOLOGY, other, lookup)
+        floors(long={"cps": ">= 1.2k"}).find(TOPOLOGY, other, load_profile=lookup)
 
 
 @given(st.integers(1, 500), st.integers(1, 10**6))
@@ -138,16 +139,16 @@ def test_a_derived_floor_never_promises_a_lower_packet_rate(messages: int, cps: 
     base = floors(long={"cps": f">= {cps}"}).find(TOPOLOGY, LONG)
     fewer = SHORTENED.model_copy(update={"messages": messages})
     derived = derive(base, LONG, fewer)
-    assert derived.rate.limit * packets_per_connection(fewer) >= cps * packets_per_connection(LONG) * (1 - 1e-9)
-    assert derived.rate.limit < cps * packets_per_connection(LONG) / packets_per_connection(fewer) + 1
+    assert derived.main.limit * packets_per_connection(fewer) >= cps * packets_per_connection(LONG) * (1 - 1e-9)
+    assert derived.main.limit < cps * packets_per_connection(LONG) / packets_per_connection(fewer) + 1
 
 
 def test_the_gate_offers_enough_for_both_rates_and_a_headroom() -> None:
     cps_first = floors(short={"cps": ">= 100k", "pps": ">= 334.9k"}).find(TOPOLOGY, SHORT)
-    assert cps_first.gate_load(SHORT, 0.01) == pytest.approx(101_000)
+    assert cps_first.load(0.01) == pytest.approx(101_000)
     # 1.2k/s times 1499.95 packets is a little less than 1.8M: the load has to follow the packets.
     pps_first = floors(long={"cps": ">= 1.2k", "pps": ">= 1.8M"}).find(TOPOLOGY, LONG)
-    assert pps_first.gate_load(LONG, 0.0) * packets_per_connection(LONG) == pytest.approx(1_800_000)
+    assert pps_first.load(0.0) * packets_per_connection(LONG) == pytest.approx(1_800_000)
 
 
 def test_the_key_of_a_topology_is_datapath_ruleset_and_label() -> None:
@@ -157,10 +158,9 @@ def test_the_key_of_a_topology_is_datapath_ruleset_and_label() -> None:
 def test_a_packet_profile_has_a_floor_in_packets_with_throughput_and_latency() -> None:
     entry = {"pps": ">= 300k", "bps": ">= 2G", "latency_p99": "<= 5ms"}
     floor = floors(packets=entry).find(TOPOLOGY, PACKETS)
-    assert (floor.unit, floor.rate.limit) == ("packets", 300_000)
+    assert (floor.metric.name, floor.main.limit) == ("pps", 300_000)
     assert list(floor.thresholds) == ["pps", "bps", "loss_ratio", "latency_p99"]
-    assert floor.limits(0.5) == Limits(loss_ratio=0.0002, latency_p99_s=0.005)
-    assert (floor.as_record().cps, floor.as_record().bps) == (None, ">= 2G")
+    assert floor.conditions(0.5) == {"loss_ratio": 0.0002, "latency_p99": 0.005}
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,11 @@ def test_a_packet_profile_has_a_floor_in_packets_with_throughput_and_latency() -
         (PACKETS, {"cps": ">= 1k", "pps": ">= 1k"}, "packets.cps: is not for a profile of packets.\n  Expected pps"),
         (
             PACKETS,
-            {"pps": ">= 1k", "setup_time_p99": "<= 5ms"},
-            "packets.setup_time_p99: is not for a profile of packets",
+            {"pps": ">= 1k", "connect_time_p99": "<= 5ms"},
+            "packets.connect_time_p99: is not for a profile of packets",
         ),
-        (PACKETS, {"loss_ratio": "<= 1%"}, "packets.pps: is missing.\n  Expected a promised rate"),
-        (SHORT, {"pps": ">= 1k"}, "short.cps: is missing.\n  Expected a promised rate"),
+        (PACKETS, {"loss_ratio": "<= 1%"}, "packets.pps: is missing.\n  Expected a promise, for example"),
+        (SHORT, {"pps": ">= 1k"}, "short.cps: is missing.\n  Expected a promise, for example"),
         (SHORT, {"cps": ">= 1k", "bps": ">= 1G"}, "short.bps: is not for a profile of connections.\n  Expected cps"),
         (SHORT, {"cps": ">= 1k", "latency_p99": "<= 1ms"}, "short.latency_p99: is not for a profile of connections"),
     ],
@@ -187,45 +187,61 @@ def test_a_floor_that_does_not_suit_its_kind_of_profile_is_named(
 
 
 def test_a_missing_floor_for_packets_shows_a_line_with_packets() -> None:
-    with pytest.raises(ConfigError, match=r'such as packets: \{pps: ">= 300k"\} below'):
+    with pytest.raises(ConfigError, match=r'such as packets: \{pps: ">= 334.9k"\} below'):
         floors().find(TOPOLOGY, PACKETS)
 
 
 def test_a_relative_floor_names_the_other_topology_and_the_share_of_its_rate() -> None:
-    entry = {"pps": ">= 300k", "relative": {"to": OTHER, "rate": ">= 60%"}}
+    entry = {"pps": ">= 300k", "ratio": {"to": OTHER, "rate": ">= 60%"}}
     floor = floors(packets=entry).find(TOPOLOGY, PACKETS)
-    assert floor.relative == Relative(OTHER, parse(">= 60%", "share"))
-    assert (floor.as_record().relative, floor.as_record().relative_to) == (">= 60%", OTHER)
+    assert (floor.relative_to, floor.limit("ratio"), floor.thresholds["ratio"].text) == (OTHER, 0.6, ">= 60%")
 
 
 def test_the_rate_that_is_needed_keeps_both_promises() -> None:
-    entry = {"pps": ">= 300k", "relative": {"to": OTHER, "rate": ">= 60%"}}
+    entry = {"pps": ">= 300k", "ratio": {"to": OTHER, "rate": ">= 60%"}}
     floor = floors(packets=entry).find(TOPOLOGY, PACKETS)
     assert (floor.needed(), floor.needed(400_000), floor.needed(1_000_000)) == (300_000, 300_000, 600_000)
-    assert floor.gate_load(PACKETS, 0.01, 1_000_000) == pytest.approx(606_000)
+    assert floor.load(0.01, 1_000_000) == pytest.approx(606_000)
 
 
 def test_the_gate_offers_enough_for_a_throughput() -> None:
     jumbo = PACKETS.model_copy(update={"frame_bytes": 1518})
     floor = floors(packets={"pps": ">= 10k", "bps": ">= 1G"}).find(TOPOLOGY, jumbo)
-    assert floor.gate_load(jumbo, 0.0) == pytest.approx(1e9 / (1514 * 8))
+    assert floor.load(0.0) == pytest.approx(1e9 / (1514 * 8))
     mix = PACKETS.model_copy(update={"frame_bytes": "imix"})
     assert bits_per_packet(mix) == pytest.approx(((7 * 64 + 4 * 594 + 1518) / 12 - 4) * 8)
 
 
 def test_a_shortened_profile_keeps_what_is_promised_relative_to_another_topology() -> None:
-    entry = {"cps": ">= 1.2k", "relative": {"to": OTHER, "rate": ">= 60%"}}
-    floor = floors(long=entry).find(TOPOLOGY, SHORTENED, lookup)
-    assert floor.rate.limit > 1_200
-    assert floor.relative == Relative(OTHER, parse(">= 60%", "share"))
+    entry = {"cps": ">= 1.2k", "ratio": {"to": OTHER, "rate": ">= 60%"}}
+    floor = floors(long=entry).find(TOPOLOGY, SHORTENED, load_profile=lookup)
+    assert floor.main.limit > 1_200
+    assert (floor.relative_to, floor.limit("ratio")) == (OTHER, 0.6)
 
 
 def test_a_share_per_cpu_is_one_of_the_rate_per_cpu() -> None:
     eight = "ovs-dpdk/conntrack/8cpu-8rxq"
-    entry = {"cps": ">= 48k", "relative": {"to": KEY, "rate": ">= 80%", "per": "cpu"}}
+    entry = {"cps": ">= 48k", "ratio": {"to": KEY, "rate": ">= 80%", "per": "cpu"}}
     scaling = Floors.model_validate(HEAD | {eight: {"short": entry}})
     floor = scaling.find(Topology(cpus=8, rx_queues=8), SHORT)
-    assert floor.relative is not None
-    assert floor.relative.rate.limit == pytest.approx(6.4)
-    assert floor.as_record().relative == ">= 80% per CPU"
+    assert floor.limit("ratio") == pytest.approx(6.4)
+    assert floor.thresholds["ratio"].text == ">= 80% per CPU"
     assert floor.needed(100_000) == pytest.approx(640_000)
+
+
+def test_published_figures_are_kept_by_metric_with_their_source() -> None:
+    entry = {"cps": ">= 1k", "reference": {"cps": "1.0M", "pps": "7.1M", "source": "table 2"}}
+    reference = floors(short=entry).find(TOPOLOGY, SHORT).as_record().reference
+    assert reference is not None
+    assert (reference.figures, reference.source) == ({"cps": 1e6, "pps": 7.1e6}, "table 2")
+
+
+def test_what_an_entry_promises_of_another_test_is_not_of_this_one() -> None:
+    entry = {"pps": ">= 300k", "bps": ">= 2G", "latency_p99": "<= 5ms"}
+    of_throughput = floors(packets=entry).find(TOPOLOGY, PACKETS, METRICS["bps"], ("bps",))
+    assert (of_throughput.metric, of_throughput.main.limit) == (METRICS["bps"], 2e9)
+    assert list(of_throughput.thresholds) == ["bps", "loss_ratio", "latency_p99"]  # conditions are of every test
+    with pytest.raises(
+        ConfigError, match=r'packets\.ratio: is missing.\n  Expected a promise, for example ratio: ">= 60%"'
+    ):
+        floors(packets=entry).find(TOPOLOGY, PACKETS, METRICS["ratio"], ())

@@ -7,9 +7,10 @@ from ctbench.base.units import format_rate
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import GateSettings
 from ctbench.measure.gate import GateResult, gate
-from ctbench.measure.trial import Observation, Step
+from ctbench.measure.observation import Observation
+from ctbench.measure.trial import Step
 
-from .simulated import SimulatedDut, seen
+from .simulated import SimulatedDut, outcome_of, seen
 
 SETTINGS = GateSettings.model_validate({"trial_duration": "5s", "headroom": "1%"})
 
@@ -35,23 +36,25 @@ def play(outcomes: str, told: list[Step] | None = None) -> GateResult:
 def test_two_good_trials_pass(outcomes: str) -> None:
     result = play(outcomes)
     assert (result.passed, result.limited_by) == (True, "floor")
-    assert result.measured is not None
-    assert result.measured.rate == 10_000
+    figure = outcome_of(result).result
+    assert figure is not None
+    assert figure.value == 10_000
 
 
 @pytest.mark.parametrize("outcomes", ["bb", "gbb", "bgb", "ibib"])
 def test_two_bad_trials_fail_and_the_measured_rate_is_what_was_completed(outcomes: str) -> None:
     result = play(outcomes)
     assert result.passed is False
-    assert result.measured is not None
-    assert result.measured.rate == pytest.approx(9_500)
+    figure = outcome_of(result).result
+    assert figure is not None
+    assert figure.value == pytest.approx(9_500)
     assert "5.00 % of the connections were lost" in result.reason
 
 
 @pytest.mark.parametrize("outcomes", ["iiiii", "giiii", "giibi"])
 def test_trials_that_the_generator_spoilt_decide_nothing_and_end_after_five(outcomes: str) -> None:
     result = play(outcomes)
-    assert (result.passed, result.limited_by, result.measured) == (None, "generator", None)
+    assert (result.passed, result.limited_by, outcome_of(result).figures) == (None, "generator", {})
     assert result.reason.endswith(": late")
 
 

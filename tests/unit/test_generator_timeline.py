@@ -39,7 +39,7 @@ def test_every_step_has_its_point_and_what_was_completed_in_it() -> None:
     trial = over_a_cable(SHORT, SECONDS)
     assert trial.timeline_step_s == 0.05
     assert len(trial.timeline_active) == len(trial.timeline_completed) == STEPS
-    assert len(trial.timeline_setup_mean_us) == len(trial.timeline_setup_max_us) == STEPS
+    assert len(trial.timeline_connect_mean_us) == len(trial.timeline_connect_max_us) == STEPS
     # Some of those that count complete after the last step, some of those before it began earlier.
     assert sum(trial.timeline_completed) == pytest.approx(trial.completed, rel=0.1)
     assert trial.timeline_completed[0] > 0
@@ -68,10 +68,10 @@ def test_the_slowest_connection_is_the_slowest_of_a_step() -> None:
         return [frame]
 
     trial = run(stall)
-    means = [mean for mean in trial.timeline_setup_mean_us if mean]
-    longest = [most for most in trial.timeline_setup_max_us if most]
-    assert trial.setup_time_us
-    assert trial.setup_time_us.max == pytest.approx(max(longest), abs=0.001)
+    means = [mean for mean in trial.timeline_connect_mean_us if mean]
+    longest = [most for most in trial.timeline_connect_max_us if most]
+    assert trial.connect_time_us
+    assert trial.connect_time_us.max == pytest.approx(max(longest), abs=0.001)
     assert max(longest) >= 30_000
     assert all(0 < mean <= most for mean, most in zip(means, longest, strict=True))
 
@@ -85,22 +85,22 @@ def test_a_step_in_which_no_connection_was_set_up_has_no_set_up_time() -> None:
         return [frame] if len(opened) < 110 else []
 
     trial = run(gives_up)
-    assert trial.timeline_setup_mean_us[0] and trial.timeline_setup_max_us[0]
-    assert trial.timeline_setup_mean_us[-1] is trial.timeline_setup_max_us[-1] is None
+    assert trial.timeline_connect_mean_us[0] and trial.timeline_connect_max_us[0]
+    assert trial.timeline_connect_mean_us[-1] is trial.timeline_connect_max_us[-1] is None
     assert trial.timeline_active[-1] > 0
 
 
 def test_datagrams_have_no_set_up_time() -> None:
     trial = over_a_cable(SHORT.model_copy(update={"udp_percent": 100.0}), 0.1)
     assert trial.established == trial.completed > 0
-    assert trial.setup_time_us is None
-    assert trial.timeline_setup_mean_us == trial.timeline_setup_max_us == [None, None]
+    assert trial.connect_time_us is None
+    assert trial.timeline_connect_mean_us == trial.timeline_connect_max_us == [None, None]
 
 
 def test_a_trial_that_is_shorter_than_a_step_has_no_points_and_still_its_set_up_time() -> None:
     trial = over_a_cable(SHORT, 0.02)
-    assert trial.timeline_active == trial.timeline_setup_mean_us == []
-    assert trial.setup_time_us and trial.setup_time_us.max > 0
+    assert trial.timeline_active == trial.timeline_connect_mean_us == []
+    assert trial.connect_time_us and trial.connect_time_us.max > 0
 
 
 def test_means_are_those_of_the_step_and_not_of_the_trial() -> None:

@@ -20,9 +20,10 @@ from ctbench.compare.interleave import installation
 from ctbench.compare.side import read_runs
 from ctbench.measure.campaign import Campaign
 from ctbench.report.reference import read_references
+from ctbench.results.metrics import Metric, promised_metrics
 from ctbench.results.published import is_published
 from ctbench.sla.reference import read_reference
-from ctbench.sla.threshold import Unit, parse
+from ctbench.sla.threshold import parse
 from ctbench.testbed.pool import split_names
 
 DIGITS = st.one_of(
@@ -65,12 +66,12 @@ def test_what_is_too_small_for_a_number_is_not_taken_for_none(text: str) -> None
             parser(text + unit)
 
 
-@pytest.mark.parametrize("unit", ["rate", "bits", "ratio", "share", "time"])
+@pytest.mark.parametrize("metric", promised_metrics(), ids=lambda metric: metric.name)
 @given(comparison=st.sampled_from([">=", "<=", ">= ", "=", ""]), value=VALUES)
 @settings(derandomize=True, deadline=None, max_examples=60)
-def test_a_text_is_a_threshold_or_a_sentence(unit: Unit, comparison: str, value: object) -> None:
+def test_a_text_is_a_threshold_or_a_sentence(metric: Metric, comparison: str, value: object) -> None:
     try:
-        found = parse(f"{comparison}{value}" if isinstance(value, str) else value, unit)
+        found = parse(f"{comparison}{value}" if isinstance(value, str) else value, metric)
     except ValueError as error:
         said_well(error)
     else:
@@ -175,7 +176,7 @@ def test_a_pool_that_is_none_is_one_sentence(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "base", LONG, f"base={LONG}", "base=\x1b", "=/opt", "base=opt\n"])
 def test_an_installation_that_is_none_is_one_sentence(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no installation") as error:
+    with pytest.raises(ConfigError, match="is not an installation") as error:
         installation(text)
     said_well(error.value)
 

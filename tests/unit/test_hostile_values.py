@@ -51,11 +51,11 @@ source: y
 loss_ratio: "<= 0.02%"
 of_reference: ">= 95%"
 ovs-dpdk/conntrack/1cpu-1rxq:
-  short-lived: {cps: ">= 48.2k", pps: ">= 334.9k", setup_time_p99: "<= 5ms", source: z,
+  short-lived: {cps: ">= 48.2k", pps: ">= 334.9k", connect_time_p99: "<= 5ms", source: z,
                 reference: {cps: 1.0M, pps: 7.1M, source: z}}
   long-lived: {cps: ">= 1.2k"}
   udp-64-1m: {pps: ">= 300k", bps: ">= 1G", latency_p99: "<= 5ms", loss_ratio: "<= 1%",
-               relative: {to: ovs-dpdk/forward/1cpu-1rxq, rate: ">= 50%", per: cpu}}
+               ratio: {to: ovs-dpdk/forward/1cpu-1rxq, rate: ">= 50%", per: cpu}}
 """
 LAB = """
 name: mine
@@ -214,10 +214,8 @@ def floors_work(floors: Floors) -> None:
             except ConfigError as error:
                 assert "Expected" in str(error)
                 continue
-            finite(
-                floor.rate.limit, floor.gate_load(profile, 1.0, 1e9), floor.needed(1e9), floor.limits(0.1).loss_ratio
-            )
-            assert floor.gate_load(profile, 0.0) > 0
+            finite(floor.main.limit, floor.load(1.0, 1e9), floor.needed(1e9), floor.conditions(0.1)["loss_ratio"])
+            assert floor.load(0.0) > 0
             floor.as_record()
 
 

@@ -100,15 +100,15 @@ def test_packets_are_measured_judged_and_shown(metadata: dict[str, str]) -> None
     keywords.measure_packet_rate("udp-64-10k")
     keywords.packet_rate_should_meet_sla()
     assert (metadata["Floor"], metadata["Measured"], metadata["Margin"]) == ("247.2 k pps", "264.4 k pps", "+7.0 %")
-    assert metadata["Relative"] == f"64.2 % of {FORWARDING} (412.0 k/s), at least 60 % promised"
-    assert metadata["message"].startswith("Met: 264.4 k/s packets")
+    assert metadata["Relative"] == f"64.2 % of {FORWARDING} (412.0 k pps), at least 60 % promised"
+    assert metadata["message"].startswith("Met: packets: 264.4 k pps")
 
 
 def test_a_missed_floor_fails_with_that_word_first(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_packet_record(floor=made_up_packet_floor(">= 900k")))
     keywords.use_topology("linux-router", "iptables-snat")
     keywords.measure_packet_rate("udp-64-10k")
-    assert sentence_of(keywords.packet_rate_should_meet_sla).startswith("Missed: packets: 264.4 k/s instead of")
+    assert sentence_of(keywords.packet_rate_should_meet_sla).startswith("Missed: packets: 264.4 k pps instead of")
     assert "Relative" not in metadata
 
 

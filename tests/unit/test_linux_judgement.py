@@ -84,7 +84,7 @@ def test_a_link_that_is_gone_or_another_one_is_fatal() -> None:
 
     assert [problem.text for problem in link_problems(reading(), gone)] == ["The interface r0 is gone."]
     assert [problem.text for problem in link_problems(reading(), reading(index=9))] == [
-        "The interface r0 was made anew."
+        "The interface r0 was created again."
     ]
     assert link_problems(reading(), reading(rx=5)) == []
 

@@ -58,7 +58,7 @@ def test_the_software_generator_can_idle(profile: Profile) -> None:
     assert (trial.unit, trial.load, trial.duration_s, trial.ramp_up_s) == (profile.kind, 0, 0.2, 0)
     assert (trial.intended, trial.attempted, trial.completed) == (0, 0, 0)
     assert trial.total_tx_packets == trial.total_rx_packets == {"client": 0, "server": 0}
-    assert (trial.setup_time_us, trial.generator_limited) == (None, "")
+    assert (trial.connect_time_us, trial.generator_limited) == (None, "")
 
 
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)

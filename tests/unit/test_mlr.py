@@ -11,11 +11,12 @@ from ctbench.base.units import format_rate
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.mlr import MlrSearch
+from ctbench.measure.observation import Observation
 from ctbench.measure.result import SearchResult
 from ctbench.measure.search import search
-from ctbench.measure.trial import Observation, Step
+from ctbench.measure.trial import Step
 
-from .simulated import SimulatedDut, seen
+from .simulated import SimulatedDut, outcome_of, seen
 
 pytestmark = pytest.mark.unit
 
@@ -51,8 +52,9 @@ def test_a_sharp_capacity_is_found_within_the_width_wherever_it_begins(
     assert result.limited_by == "dut"
     assert result.proof is not None
     assert result.proof.trial.duration_s == 4
-    assert result.measured is not None
-    assert result.measured.rate == result.capacity
+    figure = outcome_of(result).result
+    assert figure is not None
+    assert (figure.value, figure.low) == (result.capacity, result.capacity)
 
 
 @pytest.mark.parametrize("overload", [1.0, 0.1])

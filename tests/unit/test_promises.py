@@ -60,6 +60,15 @@ def test_what_does_not_fit_is_said(
     assert any(said in problem for problem in changed(file, before, after))
 
 
+def test_a_promise_that_the_profile_cannot_have_is_said(tmp_path: Path) -> None:
+    local, mine = (ROOT / "variables" / "sla" / "local.yaml").read_text(), tmp_path / "mine.yaml"
+    entry = "  short-lived:\n    cps:"
+    assert entry in local
+    mine.write_text(local.replace(entry, entry.replace("cps", 'bps: ">= 1G"\n    cps'), 1))
+    (said,) = problems(sla=str(mine))
+    assert said.endswith("cable/none/1cpu-1rxq.short-lived.bps: cannot be promised of a profile of connections.")
+
+
 def test_tags_follow_from_the_arguments_of_a_row() -> None:
     suite = TestSuiteBuilder().build(ROOT / "suites")
     found = {row.test.name: set(tags_of(row.topology, row.profile)) for row in rows(suite)}

@@ -9,14 +9,15 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from ctbench.dut.base import CpuUse
-from ctbench.results.record import SCHEMA_FILE, Baseline, RecordError, from_json, schema_text
+from ctbench.results.environment import DutFacts, GeneratorFacts, TestbedFacts
+from ctbench.results.figure import Figure
+from ctbench.results.metrics import METRICS
+from ctbench.results.record import SCHEMA_FILE, Baseline, Record, RecordError, from_json, schema_text
 
-from .simulated import FORWARDING, found_packets, made_up_packet_floor, made_up_packet_record, made_up_record
+from .odd_records import CONTENTS
+from .records import changed, document, record
 
-
-def changed(**changes: Any) -> str:
-    return json.dumps(json.loads(made_up_record().to_json()) | changes)
+pytestmark = pytest.mark.unit
 
 
 def test_the_published_schema_is_up_to_date() -> None:
@@ -27,94 +28,164 @@ def test_the_schema_is_a_valid_schema_that_names_what_the_issue_asks_for() -> No
     schema = json.loads(schema_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     asked = {
+        "schema_version",
         "test",
+        "tags",
+        "procedure",
         "topology",
         "profile",
-        "floors",
-        "measured",
+        "figures",
+        "thresholds",
         "verdict",
+        "verdict_reason",
         "margin_pct",
-        "ceiling",
-        "trials",
+        "evidence",
         "environment",
     }
     assert asked <= set(schema["required"])
+    assert set(schema["properties"]["figures"]["properties"]) == set(METRICS)
 
 
 def test_a_record_is_read_back_the_same() -> None:
-    record = made_up_record(notes=["long-lived-short stood in for long-lived"])
-    assert from_json(record.to_json(), "x.json") == record
+    whole = record()
+    assert from_json(whole.to_json(), "x.json") == whole
 
 
 def test_the_json_can_be_traced_to_its_trials() -> None:
-    document = json.loads(made_up_record().to_json())
-    assert document["measured"]["rate"] == 381_000
-    assert document["verdict"] == "met"
-    assert document["floors"]["cps"] == ">= 48.2k"
-    assert document["profile"]["messages"] == 1
-    assert [trial["state"] for trial in document["trials"]] == ["bad", "good"]
-    assert document["trials"][1]["trial"]["load"] == 381_000
+    written = json.loads(record().to_json())
+    assert next(iter(written)) == "schema_version"
+    assert written["figures"]["cps"]["value"] == 381_000
+    assert written["figures"]["cps"]["samples"] == [381_000, 385_000.5]
+    assert [trial["state"] for trial in written["evidence"]["trials"]] == ["bad", "good"]
+    assert written["evidence"]["trials"][1]["trial"]["load"] == 381_000
+    assert written["environment"]["dut"]["pmd"] == {"1": {"busy": 0.9}}
+
+
+def test_a_figure_knows_its_repetitions_and_their_spread() -> None:
+    found = record().result
+    assert found is not None and found.repetitions == (381_000, 385_000.5)
+    assert found.spread == pytest.approx(4000.5 / 383_000.25)
+    alone = Figure(value=5.0, unit="s")
+    assert (alone.repetitions, alone.spread) == ((5.0,), None)
 
 
 def test_a_test_without_any_measurement_has_a_record_too() -> None:
-    record = made_up_record(measured=None, margin_pct=None, verdict="not measured", ceiling=None, trials=[])
-    assert json.loads(record.to_json())["measured"] is None
-    assert from_json(record.to_json(), "x.json") == record
+    evidence = {"trials": []}
+    whole = record(figures={}, margin_pct=None, verdict="not measured", limited_by="fault", evidence=evidence)
+    assert whole.result is None
+    assert from_json(whole.to_json(), "x.json") == whole
 
 
-def test_a_record_of_packets_has_latency_cpu_and_what_it_was_compared_with() -> None:
-    cpu = CpuUse(0.98, 3_700.0, "link threads")
-    baseline = Baseline(key=FORWARDING, rate=412_000.0)
-    floor = made_up_packet_floor(">= 100k", share=">= 60%")
-    record = made_up_packet_record(found_packets(264_400.0, cpu=cpu), floor, baseline=baseline)
-    assert from_json(record.to_json(), "x.json") == record
-    document = json.loads(record.to_json())
-    assert document["profile"]["frame_bytes"] == 64
-    assert document["measured"]["unit"] == "packets"
-    assert document["measured"]["latency_us"] == {"p50": 40, "p99": 80, "max": 320, "jitter": 2}
-    assert document["measured"]["cpu"] == {"busy_cpus": 0.98, "ns_per_packet": 3700, "source": "link threads"}
-    assert document["trials"][1]["cpu"] == document["measured"]["cpu"]
-    assert document["baseline"] == {"key": FORWARDING, "rate": 412_000, "doubt": ""}
-    assert (document["floors"]["relative"], document["floors"]["relative_to"]) == (">= 60%", FORWARDING)
-    assert [each["metric"] for each in document["thresholds"]] == ["pps", "relative", "loss_ratio"]
+def test_a_threshold_is_found_by_its_metric() -> None:
+    found = record().threshold("cps")
+    assert found is not None and (found.limit, found.operator) == (48_200, ">=")
+    assert record().threshold("ratio") is None
 
 
 def test_times_are_utc_and_a_time_without_a_zone_is_refused() -> None:
-    there = datetime(2025, 1, 2, 5, 0, tzinfo=timezone(timedelta(hours=2)))
-    assert made_up_record(started=there).started == datetime(2025, 1, 2, 3, 0, tzinfo=UTC)
-    assert '"started": "2025-01-02T03:00:00Z"' in made_up_record(started=there).to_json()
+    fields = record().model_dump() | {"started": datetime(2025, 1, 2, 5, 0, tzinfo=timezone(timedelta(hours=2)))}
+    there = Record(**fields)
+    assert there.started == datetime(2025, 1, 2, 3, 0, tzinfo=UTC)
+    assert '"started": "2025-01-02T03:00:00Z"' in there.to_json()
     with pytest.raises(ValidationError):
-        made_up_record(started=datetime(2025, 1, 2))
+        Record(**fields | {"started": datetime(2025, 1, 2)})
 
 
 def test_what_json_does_not_know_in_the_environment_never_costs_a_record() -> None:
-    odd = {"testbed": {"path": Path("/x"), "odd": object()}, "dut": {}, "generator": {"cpus": {1}}, "machine": {}}
-    document = json.loads(made_up_record(environment=odd).to_json())
-    assert document["environment"]["testbed"]["path"] == "/x"
+    odd: dict[str, Any] = {"path": Path("/x"), "odd": object(), "deep": {"cpus": {1}}}
+    environment = record().environment.model_copy(
+        update={"testbed": TestbedFacts(**odd), "dut": DutFacts(**odd), "generator": GeneratorFacts(**odd)}
+    )
+    written = json.loads(record().model_copy(update={"environment": environment}).to_json())
+    assert written["environment"]["testbed"]["path"] == "/x"
+    assert from_json(json.dumps(written), "x.json").environment.dut.extra["path"] == "/x"
+
+
+def test_facts_that_json_cannot_hold_do_not_cost_a_measurement() -> None:
+    dut = DutFacts(
+        **{
+            "name": "\ud800x\udcff",
+            "rate": float("inf"),
+            "count": 10**5000,
+            "where": Path("/x"),
+            "deep": json.loads("[" * 100 + "]" * 100),
+        }
+    )
+    environment = record().environment.model_copy(update={"dut": dut})
+    text = record().model_copy(update={"environment": environment}).to_json()
+    facts = from_json(text, "x.json").environment.dut.extra
+    assert (facts["name"], facts["rate"], facts["where"]) == ("\\ud800x\\xff", None, "/x")
+    assert facts["count"].startswith("0x")
+    text.encode()
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_figure_that_json_does_not_know_is_refused(number: float) -> None:
     with pytest.raises(ValidationError):
-        made_up_record(margin_pct=number)
+        Figure(value=number, unit="s")
+
+
+def test_what_a_ratio_compares_with_is_said() -> None:
+    base = Baseline(key="ovs-dpdk/forward/1cpu-1rxq", rate=412_000.0)
+    said = "64.2 % of ovs-dpdk/forward/1cpu-1rxq (412.0 k/s), at least 60 % promised"
+    assert base.relation(0.642, 0.6, METRICS["cps"]) == said
+
+
+def _text(**changes: Any) -> str:
+    return json.dumps(document(**changes))
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "x.json: is not JSON"),
-        ('{"schema_version": 1', "x.json: is not JSON"),
+        ('{"schema_version": 2', "x.json: is not JSON"),
+        ('{"schema_version": 1, ', "x.json: is not JSON"),
         ("[]", "x.json: the record: [] is not of type 'object'"),
-        (changed(schema_version=2), "x.json: schema_version: 2 is not known.\n  Expected 1."),
+        (_text(schema_version=3), "x.json: schema_version: 3 is not known.\n  Expected 1 or 2."),
+        (_text(schema_version=True), "x.json: schema_version: true is not known.\n  Expected 1 or 2."),
         ("{}", "x.json: schema_version: missing is not known"),
-        (changed(verdict="perhaps"), "x.json: verdict: 'perhaps' is not one of"),
-        (changed(margin_pct="much"), "x.json: margin_pct: "),
-        (changed(colour="red"), "'colour' was unexpected"),
-        (changed(trials=[{"state": "good"}]), "x.json: trials.0: "),
-        (changed(started="yesterday"), "x.json: started: "),
+        (_text(verdict="perhaps"), "x.json: verdict: 'perhaps' is not one of"),
+        (_text(margin_pct="much"), "x.json: margin_pct: "),
+        (_text(colour="red"), "'colour' was unexpected"),
+        (_text(evidence={"trials": [{"state": "good"}]}), "x.json: evidence.trials.0: "),
+        (_text(started="yesterday"), "x.json: started: "),
+        (_text(metric="speed"), 'x.json: metric: "speed" is not a metric; those are cps, pps'),
+        (_text(figures={"speed": {"value": 1, "unit": "s"}}), 'x.json: figures.speed: "speed" is not a metric'),
+        (_text(figures={"cps": {"value": 1, "unit": "s"}}), 'figures: the unit of cps is "s" and not "connections/s"'),
+        (_text(figures={"cps": {"unit": "s"}}), "x.json: figures.cps: 'value' is missing"),
+        (_text(figures={"cps": {"value": 1, "unit": "s", "mean": 1}}), "figures.cps: 'mean' was unexpected"),
+        (
+            _text(figures={"cps": {"value": 1, "unit": "connections/s", "low": 2, "high": 1}}),
+            "x.json: figures.cps: low is 2, which is above high, 1.\n  Expected",
+        ),
     ],
 )
 def test_what_is_no_record_is_refused_with_the_file_and_the_place(text: str, said: str) -> None:
     with pytest.raises(RecordError) as error:
         from_json(text, "x.json")
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_whatever_a_file_holds_it_is_one_sentence(name: str) -> None:
+    content, said = CONTENTS[name]
+    with pytest.raises(RecordError) as error:
+        from_json(content, "x.json")
+    first, expected = str(error.value).split("\n")
+    assert first.startswith("x.json: ") and said in first and first.isprintable() and len(first) < 700
+    assert expected.startswith("  Expected ")
+
+
+def test_a_text_of_a_megabyte_is_refused_with_a_short_sentence() -> None:
+    with pytest.raises(RecordError) as error:
+        from_json(changed("verdict", "x" * 1_000_000), "x.json")
+    assert len(str(error.value)) < 300
+
+
+def test_numbers_at_the_ends_of_what_is_allowed_are_read() -> None:
+    for value in (5e-324, 1e-30, 1e18):
+        whole = document(margin_pct=-value)
+        for figure in whole["figures"].values():
+            figure |= {"value": value, "low": value, "high": value, "samples": [value, value]}
+        assert from_json(json.dumps(whole), "x.json").figures["cps"].value == value

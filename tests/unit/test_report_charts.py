@@ -12,9 +12,10 @@ from ctbench.report.charts.model import Axis, LegendItem, Panels, XyChart
 from ctbench.report.charts.scale import fit, nice_step, short_count
 from ctbench.report.charts.scaling import scaling_charts
 from ctbench.report.charts.search import search_chart, waiting_chart
-from ctbench.report.charts.timeline import timeline_charts
-from ctbench.report.reference import NONE, Figure, References
-from ctbench.results.record import Baseline, Record
+from ctbench.report.charts.timeline import series_charts, timeline_charts
+from ctbench.report.reference import NONE, Elsewhere, References
+from ctbench.results.record import Baseline, Record, TrialRecord
+from ctbench.results.record import Series as Sampled
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .simulated import FORWARDING, found, found_packets, made_up_packet_floor, made_up_packet_record, made_up_record
@@ -44,7 +45,7 @@ def test_setups_stand_in_order_with_their_floor_and_perfect_scaling() -> None:
     assert [category.ideal for category in cps.categories] == [100_000, 200_000, 400_000]
     assert {category.floor for category in cps.categories} == {48_200}
     assert cps.caption == ("From 100.0 k/s with 1 CPU, 1 queue to 300.0 k/s with 4 CPUs, 4 queues.")
-    assert pps.axis == "packets per second, both directions"
+    assert (cps.axis, pps.axis) == ("new connections (connections/s)", "packets (packets/s)")
     assert {category.floor for category in pps.categories} == {334_900}
 
 
@@ -62,7 +63,7 @@ def test_what_the_generator_limited_is_marked_in_a_chart() -> None:
 
 
 def test_published_bars_say_that_they_are_from_other_hardware() -> None:
-    figure = Figure("Open vSwitch 3.0.0, 2022, table 4", "short-lived", 48_200, 334_900)
+    figure = Elsewhere("Open vSwitch 3.0.0, 2022, table 4", "short-lived", {"cps": 48_200, "pps": 334_900})
     references = References({"Open vSwitch 3.0.0": {("ovs-dpdk/conntrack/1cpu-1rxq", "short-lived"): figure}})
     chart = scaling_charts([conntrack(1, 1, 100_000), conntrack(1, 2, 110_000)], references)[0]
     assert chart.legend[1].text == "Open vSwitch 3.0.0 (other hardware)"
@@ -77,7 +78,7 @@ def test_connections_of_another_length_are_not_drawn_beside_each_other() -> None
         made_up_record(found(rate), profile=short, topology=Topology(rx_queues=queues))
         for queues, rate in ((1, 14_000.0), (2, 15_000.0))
     ]
-    figure = Figure("2022", "long-lived", 1_200, 1_800_000)
+    figure = Elsewhere("2022", "long-lived", {"cps": 1_200, "pps": 1_800_000})
     references = References({"2022": {("ovs-dpdk/conntrack/1cpu-1rxq", "long-lived"): figure}})
     cps, pps = scaling_charts(records, references)
     assert [len(category.bars) for category in cps.categories] == [1, 1]
@@ -125,6 +126,7 @@ def test_a_baseline_serves_where_plain_forwarding_has_no_test_of_its_own() -> No
 def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
     record = made_up_record()
     chart = search_chart(record)
+    assert chart is not None
     assert {series.style: len(series.points) for series in chart.series} == {"trial-good": 1, "trial-bad": 1}
     assert {series.mark for series in chart.series} == {"dot", "cross"}
     assert [guide.text for guide in chart.guides] == ["limit 0.020 %", "floor 48.2 k/s", "capacity 381.0 k/s"]
@@ -134,17 +136,21 @@ def test_waiting_times_need_two_loads_and_leave_invalid_trials_out() -> None:
     record = made_up_record()
     chart = waiting_chart(record)
     assert chart and [point.x for point in chart.series[0].points] == [381_000.0, pytest.approx(400_050.0)]
-    invalid = [made.model_copy(update={"state": "invalid"}) for made in record.trials]
-    assert waiting_chart(record.model_copy(update={"trials": invalid})) is None
+    invalid = [made.model_copy(update={"state": "invalid"}) for made in record.evidence.trials]
+    assert waiting_chart(with_trials(record, invalid)) is None
+
+
+def with_trials(record: Record, trials: list[TrialRecord]) -> Record:
+    return record.model_copy(update={"evidence": record.evidence.model_copy(update={"trials": trials})})
 
 
 def with_timeline(record: Record, **series: object) -> Record:
     """The record with points for every half second in its trials."""
     trials = [
         made.model_copy(update={"trial": made.trial.model_copy(update={"timeline_step_s": 0.5, **series})})
-        for made in record.trials
+        for made in record.evidence.trials
     ]
-    return record.model_copy(update={"trials": trials})
+    return with_trials(record, trials)
 
 
 def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
@@ -156,17 +162,17 @@ def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
     assert [(point.x, point.y) for point in completed.series[0].points] == [(0.5, 200.0), (1.0, 220.0)]
 
 
-def test_a_record_without_set_up_times_over_the_trial_shows_the_connections_alone() -> None:
+def test_a_record_without_connect_times_over_the_trial_shows_the_connections_alone() -> None:
     (active,) = timeline_charts(with_timeline(made_up_record(), timeline_active=[10, 12]))
     assert isinstance(active, XyChart)
     assert [item.style for item in active.legend] == ["line-active"]
 
 
-def test_open_connections_and_their_set_up_time_share_the_time_axis() -> None:
+def test_open_connections_and_their_connect_time_share_the_time_axis() -> None:
     series = {
         "timeline_active": [10, 12, 11, 9],
-        "timeline_setup_mean_us": [20.0, 30.0, None, 25.0],
-        "timeline_setup_max_us": [40.0, 900.0, None, 25.0],
+        "timeline_connect_mean_us": [20.0, 30.0, None, 25.0],
+        "timeline_connect_max_us": [40.0, 900.0, None, 25.0],
     }
     (chart,) = timeline_charts(with_timeline(made_up_record(), **series))
     assert isinstance(chart, Panels)
@@ -182,12 +188,41 @@ def test_open_connections_and_their_set_up_time_share_the_time_axis() -> None:
     assert ticks[0] == ticks[1]
 
 
+def test_what_a_probe_saw_is_drawn_over_the_trial_that_the_result_rests_on() -> None:
+    record = made_up_record()
+    assert series_charts(record) == []
+    entries = {"name": "table_entries", "unit": "entries", "every_s": 0.1}
+    seen = [
+        Sampled(trial=1, values=[1.0, 2.0], **entries),
+        Sampled(trial=2, values=[0.0, 900.0, None, 1_200.0], **entries),
+        Sampled(trial=2, values=[None, None], **entries | {"name": "nothing"}),
+    ]
+    evidence = record.evidence.model_copy(update={"series": seen})
+    (chart,) = series_charts(record.model_copy(update={"evidence": evidence}))
+    assert (chart.title, chart.y.name) == ("Table entries over trial 2", "table entries (entries)")
+    assert chart.caption == "At most 1.2 k entries, sampled each 100.0 ms."
+    assert [[(point.x, point.y) for point in each.points] for each in chart.series] == [
+        [(0.0, 0.0), (0.1, 900.0)],
+        [(pytest.approx(0.3), 1_200.0)],
+    ]
+
+
 def test_history_has_a_chart_for_each_test_of_several_runs() -> None:
     runs = [made_up_record(found(rate), run_id=str(rate)) for rate in (400_000.0, 40_000.0)]
     (chart,) = history_charts([runs, [made_up_record()]])
     assert [point.y for point in chart.series[0].points] == [400_000, 40_000]
     assert [item.text for item in chart.legend] == ["met", "missed"]
     assert chart.caption == "2 runs; the newest has 40.0 k/s, \u221290.0 % against the first."
+
+
+def test_small_numbers_keep_the_digits_that_tell_ticks_apart() -> None:
+    assert [short_count(value) for value in (0.0, 0.0002, 0.0125, 0.25, 12.5)] == [
+        "0",
+        "0.0002",
+        "0.0125",
+        "0.25",
+        "12.5",
+    ]
 
 
 @pytest.mark.parametrize(("length", "step"), [(1.0, 0.5), (100, 50), (1_300_000, 500_000), (0.03, 0.01)])
@@ -211,7 +246,7 @@ def test_a_logarithmic_axis_shows_all_its_values_and_few_ticks() -> None:
 
 
 def test_a_logarithmic_axis_of_times_that_are_near_each_other_has_ticks_too() -> None:
-    axis = Axis("set-up time", scale="log", words="microseconds")
+    axis = Axis("connect time", scale="log", words="microseconds")
     assert [words for _, words in fit(axis, [2.9, 3.5]).ticks()] == ["3 us", "4 us"]
     assert [words for _, words in fit(axis, [0.4, 1500]).ticks()][:2] == ["1 us", "10 us"]
     assert [words for _, words in fit(axis, [0.25, 4]).ticks()] == ["200 ns", "500 ns", "1 us", "2 us", "5 us"]
@@ -219,7 +254,9 @@ def test_a_logarithmic_axis_of_times_that_are_near_each_other_has_ticks_too() ->
 
 def test_drawings_have_neither_styles_nor_scripts_and_escape_names() -> None:
     record = made_up_record(test='<script>alert("x")</script>')
-    charts = [*scaling_charts([record, conntrack(1, 2, 5)], NONE), search_chart(record)]
+    searched = search_chart(record)
+    assert searched is not None
+    charts = [*scaling_charts([record, conntrack(1, 2, 5)], NONE), searched]
     for svg in [
         *map(draw.draw, charts),
         draw.margin_bar(-12.0, "missed"),

@@ -63,7 +63,7 @@ def test_a_report_replaces_an_older_one_and_leaves_nothing_else(tmp_path: Path) 
 def samples(*rates: float) -> Samples:
     ordered = sorted(rates)
     middle = ordered[len(ordered) // 2]
-    return Samples(rates=list(rates), median=middle, minimum=ordered[0], maximum=ordered[-1],
+    return Samples(values=list(rates), median=middle, minimum=ordered[0], maximum=ordered[-1],
                    spread=(ordered[-1] - ordered[0]) / middle, run_ids=["r"],
                    records=["/base/records/a.json"])  # fmt: skip
 
@@ -71,7 +71,8 @@ def samples(*rates: float) -> Samples:
 def compared(test: str, judgement: Judgement, base: Samples, candidate: Samples | None) -> ComparedTest:
     difference = (candidate.median / base.median - 1) * 100 if candidate else None
     return ComparedTest(
-        suite="S", test=test, topology="ovs-dpdk/conntrack/1cpu-1rxq", profile="short-lived", unit="connections",
+        suite="S", test=test, topology="ovs-dpdk/conntrack/1cpu-1rxq", profile="short-lived", metric="cps",
+        unit="connections/s",
         base=base, candidate=candidate, difference_pct=difference, resolution=0.01, p_regressed=0.004, p_improved=1.0,
         p_regressed_corrected=0.008, p_improved_corrected=1.0, judgement=judgement, reason=f"because of {test}",
     )  # fmt: skip

@@ -132,14 +132,15 @@ def test_the_column_of_the_reference_follows_from_the_published_figures() -> Non
         figure = json.loads(path.read_text())
         made = figure["topology"]
         key = f"{made['datapath']}/{made['ruleset']}/{made['cpus']}cpu-{made['rx_queues']}rxq"
-        published[key, figure["profile"]] = figure["measured"]
+        published[key, figure["profile"]] = figure["figures"]
     compared = 0
     for row in rows_of(page()):
         record = record_of(row)
         name = record["profile"]["name"]
         theirs = published.get((row["topology"], name)) or _beside_the_floor(record)
         if theirs and record["measured"]:
-            expected = (record["measured"]["rate"] / theirs["rate"] - 1) * 100
+            metric = "pps" if record["profile"].get("kind") == "packets" else "cps"
+            expected = (record["measured"]["rate"] / theirs[metric] - 1) * 100
         elif record["measured"] and (theirs := published.get((row["topology"], "long-lived"))) and "long" in name:
             expected = (record["measured"]["pps"] / theirs["pps"] - 1) * 100
         else:
@@ -291,6 +292,15 @@ def test_summary_and_csv_have_the_numbers_of_the_records_unrounded() -> None:
         assert test["measured"] == (record["measured"] or {}).get("rate")
         assert test["margin_pct"] == record["margin_pct"]
         assert line["measured"] == ("" if test["measured"] is None else str(test["measured"]))
+        found = record["measured"] or {}
+        assert [test["figures"].get(name) for name in ("pps", "bps", "loss_ratio")] == [
+            found.get(name) for name in ("pps", "bps", "loss_ratio")
+        ]
+        assert [line[name] for name in test["figures"]] == [str(value) for value in test["figures"].values()]
+        limits = [promise["limit"] for promise in test["thresholds"]]
+        # Where nothing was compared, a record of version 1 has its promises in `floors` only.
+        assert limits
+        assert not record["thresholds"] or limits == [each["limit"] for each in record["thresholds"]]
         assert (line["test"], line["verdict"]) == (record["test"], record["verdict"])
 
 
@@ -304,7 +314,7 @@ def test_the_page_for_a_merge_request_has_every_row() -> None:
 def _beside_the_floor(record: dict[str, Any]) -> dict[str, float] | None:
     """The figure that the SLA file itself has for a test."""
     own = record["floors"]["reference"]
-    return {"rate": own["cps"], "pps": own["pps"]} if own else None
+    return {name: own[name] for name in ("cps", "pps")} if own else None
 
 
 def _property(case: ET.Element, name: str) -> str:

@@ -29,7 +29,7 @@ def panels() -> list[tuple[dict[str, Any], Element]]:
         (trial_of(article, figure.one("h3").text), figure)
         for article in page().by_id("searches").all("article")
         for figure in article.all("figure")
-        if figure.one("h3").text.startswith("Open connections and their set-up time")
+        if figure.one("h3").text.startswith("Open connections and their connect time")
     ]
 
 
@@ -62,8 +62,8 @@ def between(value: float, first: tuple[float, float], last: tuple[float, float])
     return first[1] + (value - first[0]) / (last[0] - first[0]) * (last[1] - first[1])
 
 
-def test_open_connections_and_set_up_times_are_drawn_where_the_record_says() -> None:
-    assert panels(), "the golden run has to have a trial with its set-up time over time"
+def test_open_connections_and_connect_times_are_drawn_where_the_record_says() -> None:
+    assert panels(), "the golden run has to have a trial with its connect time over time"
     for trial, figure in panels():
         above, below = figure.all("svg", "chart")
         seconds = ticks(below, "middle")
@@ -93,7 +93,7 @@ def test_the_numbers_in_the_words_of_a_trial_over_time_are_those_of_the_record()
         words = figure.one("p").text
         found = re.fullmatch(
             r"Trial \d+, (.+)/s offered: (.+) open in the mean, (.+) at most\."
-            r" Set-up: p50 (.+), p99 (.+), at most (.+)\.",
+            r" TCP connect time: p50 (.+), p99 (.+), at most (.+)\.",
             words,
         )
         assert found, words

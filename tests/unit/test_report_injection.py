@@ -22,6 +22,7 @@ from ctbench.report import console, enough
 from ctbench.report.compose import compose
 from ctbench.report.runs import RunSet
 from ctbench.report.write import documents
+from ctbench.results.environment import CampaignFacts, DutFacts, MachineFacts, TestbedFacts
 from ctbench.results.record import Record
 from ctbench.results.store import Broken, Stored
 from ctbench.results.without_record import WithoutRecord
@@ -64,14 +65,14 @@ def _record(text: str) -> Record:
     )
     facts = made.environment.model_copy(
         update={
-            "dut": {"version": text, "machine": {"cpu_model": text}},
-            "testbed": {"name": text, "description": text},
+            "dut": DutFacts(product=text, version=text, machine=MachineFacts(cpu_model=text)),
+            "testbed": TestbedFacts(name=text, description=text),
         }
     )
-    floors = made.floors.model_copy(update={"source": text})
+    floor = made.floor.model_copy(update={"source": text})
     topology = made.topology.model_copy(update={"datapath": text, "ruleset": text})
-    campaign = {"name": text, "description": text}
-    return made.model_copy(update={"environment": facts, "floors": floors, "topology": topology, "campaign": campaign})
+    campaign = CampaignFacts(name=text, description=text)
+    return made.model_copy(update={"environment": facts, "floor": floor, "topology": topology, "campaign": campaign})
 
 
 def _runs(text: str) -> RunSet:

@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "verdict": "missed" if missed else "met",
             "verdict_reason": f"reason {number}" if missed else "",
             "notes": [f"note {number}"],
-            "ceiling": 1000.0 + number,
+            "evidence": document["evidence"] | {"ceiling": 1000.0 + number},
         }
         (folder / "records" / f"{number}.json").write_text(json.dumps(document | own))
     (folder / "report-tests-99.html").write_text("of an earlier report")
@@ -86,7 +86,7 @@ def test_figures_for_programs_have_all_tests(run: Path) -> None:
 
 def test_trials_are_not_kept_and_what_runs_have_in_common_is_kept_once(run: Path) -> None:
     newest = read_runs([run]).newest
-    assert all(not each.record.trials and each.sustain_s for each in newest)
+    assert all(not each.record.evidence.trials and each.sustain_s for each in newest)
     assert len({id(each.record.campaign) for each in newest}) <= 2, "one for each process that read"
     assert len({id(each.record.profile) for each in newest}) <= 2
 

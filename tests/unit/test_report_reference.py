@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from ctbench.report.compose import compose
 from ctbench.report.published import published_tables
 from ctbench.report.reference import NONE, against, read_references
 from ctbench.report.runs import read_runs
+from ctbench.results.environment import MachineFacts
 from ctbench.results.published import read_published
 from ctbench.results.record import Reference
 from ctbench.results.store import Stored, write
@@ -28,20 +30,13 @@ DASH = "\u2013"
 OVS_3 = REFERENCE / "ovs-3.0.0"
 
 
-@pytest.mark.parametrize("name", ["ovs-2.17.2", "ovs-3.0.0", "ovs-2.7", "linux-5.0"])
-def test_published_figures_can_be_read_and_name_their_source(name: str) -> None:
-    figures = read_published(REFERENCE / name)
-    assert figures
-    assert all(figure.source.title and figure.source.machine and figure.measured.rate > 0 for figure in figures)
-
-
 def test_the_published_figures_are_those_that_the_sla_shows_beside_its_floors() -> None:
     floors = load("sla", "local", Floors)
     compared = 0
     for figure in read_published(OVS_3):
         published = floors.floors[figure.key][figure.profile].reference
-        assert compared is not None
-        assert (published.cps, published.pps) == (figure.measured.rate, figure.measured.pps), figure.label
+        assert published is not None
+        assert (published.cps, published.pps) == (figure.figures["cps"], figure.figures["pps"]), figure.label
         compared += 1
     assert compared == 16
 
@@ -54,8 +49,8 @@ def test_a_row_is_set_beside_the_published_figure_as_other_hardware() -> None:
 
 
 def test_without_a_reference_the_figure_beside_the_floor_serves() -> None:
-    floor = made_up_floor().as_record().model_copy(update={"reference": Reference(cps=100_000, source="the article")})
-    record = made_up_record(floors=floor)
+    reference = Reference(figures={"cps": 100_000}, source="the article")
+    record = made_up_record(floor=replace(made_up_floor(), reference=reference))
     compared = against(record, NONE.find(record))
     assert compared is not None and compared.other_hardware
     assert compared.difference_pct == pytest.approx(281.0)
@@ -66,15 +61,15 @@ def test_shortened_connections_are_compared_by_their_packets() -> None:
     short = ConnectionProfile(name="long-lived-short", derived_from="long-lived", udp_percent=1)
     record = made_up_record(found(14_600.0), profile=short)
     compared = against(record, read_references([OVS_3]).find(record))
-    assert compared is not None and record.measured is not None
-    assert (compared.unit, compared.theirs, compared.ours) == ("packets", 1_800_000, record.measured.pps)
+    assert compared is not None
+    assert (compared.metric.name, compared.theirs, compared.ours) == ("pps", 1_800_000, record.figures["pps"].value)
 
 
 def test_another_run_of_the_same_machine_is_not_called_other_hardware(tmp_path: Path) -> None:
     machines = {"old": "Xeon A", "new": "Xeon A", "elsewhere": "Xeon B"}
     for name, model in machines.items():
         record = made_up_record(found(100_000.0 if name == "old" else 110_000.0))
-        environment = record.environment.model_copy(update={"machine": {"cpu_model": model}})
+        environment = record.environment.model_copy(update={"machine": MachineFacts(cpu_model=model)})
         write(record.model_copy(update={"environment": environment}), tmp_path / name)
     references = read_references([tmp_path / "old"])
     for name, other in (("new", False), ("elsewhere", True)):

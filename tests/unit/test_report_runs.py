@@ -11,6 +11,7 @@ from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
 from ctbench.results import without_record
+from ctbench.results.environment import TestbedFacts
 from ctbench.results.store import write
 from ctbench.results.without_record import WithoutRecord
 
@@ -46,7 +47,7 @@ def test_the_runs_of_pabots_processes_are_one_report(tmp_path: Path) -> None:
 def test_the_same_test_on_another_testbed_is_another_row(tmp_path: Path) -> None:
     record = made_up_record()
     for name in ("one", "two"):
-        environment = record.environment.model_copy(update={"testbed": {"name": name}})
+        environment = record.environment.model_copy(update={"testbed": TestbedFacts(name=name)})
         write(record.model_copy(update={"environment": environment}), tmp_path)
     assert len(read_runs([tmp_path]).newest) == 2
 
@@ -56,7 +57,7 @@ def test_files_that_are_no_records_are_named_skipped_and_counted(tmp_path: Path)
     records = good.parent
     document = json.loads(good.read_text())
     (records / "truncated.json").write_text(good.read_text()[:500])
-    (records / "future.json").write_text(json.dumps(document | {"schema_version": 2}))
+    (records / "future.json").write_text(json.dumps(document | {"schema_version": 3}))
     (records / "wrong.json").write_text(json.dumps(document | {"verdict": "splendid"}))
     page = write_reports([tmp_path], tmp_path)
     assert page.sentence == "The SLA that was measured is met."
@@ -64,7 +65,7 @@ def test_files_that_are_no_records_are_named_skipped_and_counted(tmp_path: Path)
     assert page.details[-1] == "3 files are no records and are not counted."
     assert [(count.number, count.word) for count in page.counts][-1] == (3, "unreadable")
     html = (tmp_path / "report.html").read_text()
-    for said in ("records/future.json: schema_version: 2", "records/truncated.json: is not JSON", "records/wrong.json"):
+    for said in ("records/future.json: schema_version: 3", "records/truncated.json: is not JSON", "records/wrong.json"):
         assert said in html
     assert str(tmp_path) not in html
     assert json.loads((tmp_path / "summary.json").read_text())["counts"]["unreadable"] == 3

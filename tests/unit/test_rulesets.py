@@ -34,7 +34,7 @@ def test_a_file_without_an_entry_says_what_it_needs(tmp_path: Path) -> None:
     (tmp_path / "ovs").mkdir()
     (tmp_path / "ovs" / "mine.flows").write_text("actions=normal")
 
-    with pytest.raises(ConfigError, match=r"mine\.flows: is not in the catalogue\.\n  Expected mine\.yaml beside it"):
+    with pytest.raises(ConfigError, match=r"mine\.flows: is not in the catalogue\.\n  Expected mine\.yaml next to it"):
         catalogue(tmp_path)
 
 

@@ -172,3 +172,17 @@ def test_a_signal_ends_the_installation_at_once_and_leaves_nothing_running(
     assert err.count("\n") <= 2
     stat = Path(f"/proc/{pid.read_text().strip()}/stat")
     assert not stat.exists() or ") Z " in stat.read_text()
+
+
+def test_a_link_to_the_one_of_another_checkout_is_replaced_and_that_one_is_left_as_it_is(
+    checkout: Checkout, tmp_path: Path
+) -> None:
+    shutil.copytree(checkout.venv, other := tmp_path / "other" / ".venv")
+    (other / "stamp-requirements").write_text(f"{other.parent}\nmade there\n")
+    before = sorted(path.relative_to(other) for path in other.rglob("*"))
+    shutil.rmtree(checkout.venv)
+    checkout.venv.symlink_to(other)
+
+    assert checkout.run().returncode == 0
+    assert (checkout.made(), checkout.venv.is_symlink()) == (1, False)
+    assert sorted(path.relative_to(other) for path in other.rglob("*")) == before

@@ -10,13 +10,14 @@ from ctbench.base.errors import GeneratorError
 from ctbench.base.units import format_rate
 from ctbench.dut.base import Problem
 from ctbench.measure.bisection import planned_trials
+from ctbench.measure.observation import Observation
 from ctbench.measure.repetition import repeat
 from ctbench.measure.result import SearchResult
 from ctbench.measure.search import search
-from ctbench.measure.trial import Observation, Step
+from ctbench.measure.trial import Step
 
 from .searching import HI, LO, PUBLISHED, WIDTH, how
-from .simulated import LIMITS, SimulatedDut, seen
+from .simulated import LIMITS, SimulatedDut, outcome_of, seen
 
 
 def phases(result: SearchResult) -> list[str]:
@@ -34,8 +35,9 @@ def test_a_sharp_capacity_is_found_within_the_width_also_when_the_dut_collapses(
     assert result.limited_by == "dut"
     assert result.proof is not None
     assert result.proof.trial.duration_s == 3
-    assert result.measured is not None
-    assert result.measured.rate == result.capacity
+    figure = outcome_of(result).result
+    assert figure is not None
+    assert (figure.value, figure.low) == (result.capacity, result.capacity)
 
 
 @settings(max_examples=40, deadline=None)
@@ -66,8 +68,9 @@ def test_a_dut_that_never_passes_has_no_capacity() -> None:
     result = search(SimulatedDut(0.0), LO, HI, how())
     assert (result.capacity, result.proof, result.limited_by) == (0, None, "dut")
     assert result.reason.startswith("no load held, not even 1.0 k/s: 100.0 % of the connections were lost")
-    assert result.measured is not None
-    assert result.measured.rate == 0
+    figure = outcome_of(result).result
+    assert figure is not None
+    assert figure.value == 0
 
 
 def test_a_dut_that_always_passes_reaches_the_end_of_the_range() -> None:
@@ -181,7 +184,7 @@ def test_a_generator_that_only_fails_far_above_the_capacity_is_not_the_limit() -
 
 def test_a_generator_that_can_do_nothing_leaves_no_result() -> None:
     result = search(SimulatedDut(800_000, generator_limit=0), LO, HI, how())
-    assert (result.capacity, result.limited_by, result.measured) == (0, "generator", None)
+    assert (result.capacity, result.limited_by, outcome_of(result).figures) == (0, "generator", {})
 
 
 def test_a_fatal_problem_of_the_dut_stops_the_search_with_its_reason() -> None:
@@ -240,12 +243,16 @@ def test_each_repetition_begins_where_the_one_before_ended() -> None:
 
     result = repeat(3, again)
     assert begun == [None, *result.capacities[:2]]
-    assert result.spread is not None
-    assert result.spread <= WIDTH
+    figure = outcome_of(result).result
+    assert figure is not None and figure.spread is not None
+    assert figure.spread <= WIDTH
+    assert (figure.low, figure.high) == (min(result.capacities), max(result.capacities))
 
 
 def test_a_search_that_was_made_once_has_no_spread() -> None:
-    assert repeat(1, lambda _last: search(SimulatedDut(300_000), LO, HI, how())).spread is None
+    figure = outcome_of(repeat(1, lambda _last: search(SimulatedDut(300_000), LO, HI, how()))).result
+    assert figure is not None
+    assert (figure.spread, figure.samples, figure.repetitions) == (None, (), (figure.value,))
 
 
 def test_packets_that_collapse_under_overload_are_not_crept_up_to() -> None:
@@ -290,7 +297,7 @@ def test_what_is_forwarded_of_too_many_packets_leads_to_the_capacity_and_never_p
 ) -> None:
     dut = SimulatedDut(truth, overload=overload, packets=True)
     result = search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=truth / 2)
-    assert truth / 1.06 <= result.capacity <= truth * (1 + LIMITS.loss_ratio)
+    assert truth / 1.06 <= result.capacity <= truth * (1 + LIMITS["loss_ratio"])
 
 
 def test_packets_need_fewer_trials_for_the_same_width() -> None:

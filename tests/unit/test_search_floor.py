@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctbench.measure.campaign import Bisection
+from ctbench.measure.observation import Observation
 from ctbench.measure.search import search
-from ctbench.measure.trial import Observation
 
 from .searching import HI, LO, PUBLISHED, WIDTH, how
 from .simulated import SimulatedDut, seen

@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.dut.base import CpuUse, Problem
-from ctbench.measure.trial import Limits, Observation, Step, TrialRunner
+from ctbench.measure.observation import Observation
+from ctbench.measure.trial import Step, TrialRunner
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -118,22 +119,22 @@ def test_lost_packets_are_called_so_with_the_direction_that_lost_most() -> None:
 
 
 def test_a_latency_over_its_limit_in_either_direction_makes_a_trial_bad() -> None:
-    limits = Limits(0.0002, latency_p99_s=0.005)
-    assert seen_packets(limits=limits, p99_us=5000.0).good
-    slow = seen_packets(limits=limits, p99_us=5001.0)
-    assert (slow.state, slow.reason) == ("bad", "latency was 5.0 ms for one packet in a hundred (limit 5.0 ms)")
-    assert seen_packets(limits=limits, p99_us=2600.0, back_loss=0.0).state == "bad"  # the way back is twice as slow
-    assert seen_packets(limits=limits, p99_us=None).reason.startswith("latency was not measured")
+    limits = {"loss_ratio": 0.0002, "latency_p99": 0.005}
+    assert seen_packets(conditions=limits, p99_us=5000.0).good
+    slow = seen_packets(conditions=limits, p99_us=5001.0)
+    assert (slow.state, slow.reason) == ("bad", "latency (p99) was 5.0 ms (limit 5.0 ms)")
+    assert seen_packets(conditions=limits, p99_us=2600.0, back_loss=0.0).state == "bad"  # the way back is twice as slow
+    assert seen_packets(conditions=limits, p99_us=None).reason.startswith("latency (p99) was not measured")
 
 
 def test_the_figures_of_packets_are_their_rate_the_worse_latency_and_what_they_cost() -> None:
     cpu = CpuUse(0.98, 2_450.0, "link threads")
-    measured = seen_packets(cpu=cpu, load=400_000.0, back_loss=0.0).measured(400_000.0)
-    assert (measured.unit, measured.rate, measured.pps) == ("packets", 400_000, 400_000)
-    assert measured.bps == pytest.approx(400_000 * 60 * 8)
-    assert measured.latency_us is not None
-    assert measured.latency_us.p99 == 160
-    assert (measured.cpu, measured.setup_time_us) == (cpu, None)
+    values = seen_packets(cpu=cpu, load=400_000.0, back_loss=0.0).values
+    assert (values["pps"], "cps" in values) == (400_000, False)
+    assert values["bps"] == pytest.approx(400_000 * 60 * 8)
+    assert values["latency_p99"] == pytest.approx(160e-6)
+    assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.98, pytest.approx(2_450e-9))
+    assert "connect_time_p99" not in values
 
 
 def test_a_trial_within_the_limits_is_good_and_needs_no_reason() -> None:
@@ -141,10 +142,10 @@ def test_a_trial_within_the_limits_is_good_and_needs_no_reason() -> None:
 
 
 def test_exactly_the_permitted_loss_is_good_whatever_the_rounding() -> None:
-    limits = Limits(loss_ratio=0.001)
+    limits = {"loss_ratio": 0.001}
     assert 1 - 999 / 1000 > 0.001
-    assert all(seen(limits=limits, load=1_000 * n, duration=1.0, loss=0.001).good for n in range(1, 200))
-    assert not seen(limits=limits, load=1_000, duration=1.0, loss=0.002).good
+    assert all(seen(conditions=limits, load=1_000 * n, duration=1.0, loss=0.001).good for n in range(1, 200))
+    assert not seen(conditions=limits, load=1_000, duration=1.0, loss=0.002).good
 
 
 def test_a_trial_over_the_loss_limit_is_bad_and_says_what_was_lost() -> None:
@@ -154,11 +155,11 @@ def test_a_trial_over_the_loss_limit_is_bad_and_says_what_was_lost() -> None:
 
 
 def test_a_set_up_time_over_its_limit_makes_a_trial_bad() -> None:
-    limits = Limits(0.0002, setup_time_p99_s=0.005)
-    assert seen(limits=limits, p99_us=5000.0).good
-    slow = seen(limits=limits, p99_us=5001.0)
+    limits = {"loss_ratio": 0.0002, "connect_time_p99": 0.005}
+    assert seen(conditions=limits, p99_us=5000.0).good
+    slow = seen(conditions=limits, p99_us=5001.0)
     assert (slow.state, "limit 5.0 ms" in slow.reason) == ("bad", True)
-    assert seen(limits=limits, p99_us=None).reason.startswith("set-up was not measured")
+    assert seen(conditions=limits, p99_us=None).reason.startswith("TCP connect time (p99) was not measured")
 
 
 def test_a_trial_that_the_generator_limited_is_invalid_even_without_a_loss() -> None:
@@ -195,7 +196,7 @@ def test_a_loss_while_others_had_the_duts_cpu_says_nothing_and_what_held_all_the
     taken = (Problem("disturbed", "Other processes took 3.0 % of a PMD CPU of the DUT."),)
     lossy = seen(taken, loss=0.1)
     assert (lossy.state, lossy.reason) == ("invalid", taken[0].text)
-    assert seen(taken, limits=Limits(0.0002, setup_time_p99_s=0.0001)).state == "invalid"
+    assert seen(taken, conditions={"loss_ratio": 0.0002, "connect_time_p99": 0.0001}).state == "invalid"
     assert seen(taken).good
 
 

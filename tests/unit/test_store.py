@@ -1,15 +1,14 @@
 """The folder of records: whole files only, none written over another, broken ones named."""
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from ctbench.base.errors import CtbenchError
-from ctbench.results.store import read_all, slug, write
+from ctbench.results.store import read_all, read_stored, slug, write
 
-from .simulated import made_up_record
+from .records import record
 
 
 def files(output: Path) -> list[str]:
@@ -17,39 +16,39 @@ def files(output: Path) -> list[str]:
 
 
 def test_a_record_is_written_under_its_suite_and_test_and_nothing_else_is_left(tmp_path: Path) -> None:
-    path = write(made_up_record(), tmp_path)
+    path = write(record(), tmp_path)
     assert path == tmp_path / "records/ovs-dpdk-with-conntrack.1-cpu-1-queue-short-lived-connections.json"
     assert files(tmp_path) == [path.name]
     assert path.stat().st_mode & 0o777 == 0o644
-    assert read_all(tmp_path) == ([made_up_record()], [])
+    assert read_all(tmp_path) == ([record()], [])
 
 
 def test_a_second_record_of_the_same_test_gets_a_suffix(tmp_path: Path) -> None:
-    paths = [write(made_up_record(run_id=run), tmp_path) for run in ("a", "b", "c")]
+    paths = [write(record(run_id=run), tmp_path) for run in ("a", "b", "c")]
     assert [path.stem.removeprefix(paths[0].stem) for path in paths] == ["", "-2", "-3"]
-    assert [record.run_id for record in read_all(tmp_path)[0]] == ["a", "b", "c"]
+    assert [each.run_id for each in read_all(tmp_path)[0]] == ["a", "b", "c"]
 
 
 def test_rows_of_the_same_name_in_two_suites_do_not_meet(tmp_path: Path) -> None:
-    write(made_up_record(suite="With Conntrack"), tmp_path)
-    write(made_up_record(suite="With NAT"), tmp_path)
+    write(record(suite="With Conntrack"), tmp_path)
+    write(record(suite="With NAT"), tmp_path)
     assert [name.split(".")[0] for name in files(tmp_path)] == ["with-conntrack", "with-nat"]
 
 
 def test_names_become_file_names_whatever_they_hold() -> None:
-    assert slug(made_up_record(suite="", test="Ünïcode / ../etc: 100 %")) == "n-code-etc-100"
-    assert slug(made_up_record(suite="", test="///")) == "unnamed"
-    assert len(slug(made_up_record(suite="s" * 500, test="t" * 500))) <= 201
+    assert slug(record(suite="", test="Ünïcode / ../etc: 100 %")) == "n-code-etc-100"
+    assert slug(record(suite="", test="///")) == "unnamed"
+    assert len(slug(record(suite="s" * 500, test="t" * 500))) <= 201
 
 
 def test_records_come_oldest_first(tmp_path: Path) -> None:
     for year, test in ((2026, "a"), (2024, "b"), (2025, "c")):
-        write(made_up_record(test=test, started=datetime(year, 1, 1, tzinfo=UTC)), tmp_path)
-    assert [record.test for record in read_all(tmp_path)[0]] == ["b", "c", "a"]
+        write(record(test=test, started=f"{year}-01-01T00:00:00Z"), tmp_path)
+    assert [each.test for each in read_all(tmp_path)[0]] == ["b", "c", "a"]
 
 
 def test_a_broken_file_is_named_and_the_others_are_read(tmp_path: Path) -> None:
-    write(made_up_record(), tmp_path)
+    write(record(), tmp_path)
     (tmp_path / "records/half.json").write_text('{"schema_version": 1, "tes')
     (tmp_path / "records/binary.json").write_bytes(b"\xff\xfe")
     (tmp_path / "records/rest.tmp").write_text("not mine")
@@ -69,7 +68,7 @@ def test_a_write_that_fails_half_way_leaves_no_file(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CtbenchError, match=r"(?s)could not be written: No space left.*Expected"):
-        write(made_up_record(), tmp_path)
+        write(record(), tmp_path)
     assert files(tmp_path) == []
 
 
@@ -78,11 +77,41 @@ def test_a_file_system_without_hard_links_will_do(tmp_path: Path, monkeypatch: p
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", none)
-    first, second = write(made_up_record(), tmp_path), write(made_up_record(), tmp_path)
+    first, second = write(record(), tmp_path), write(record(), tmp_path)
     assert files(tmp_path) == sorted([first.name, second.name])
 
 
 def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "records").write_text("")
     with pytest.raises(CtbenchError, match="could not be written"):
-        write(made_up_record(), tmp_path)
+        write(record(), tmp_path)
+
+
+def test_a_year_of_records_is_held_without_trials_and_what_they_have_in_common_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(record(run_id=name), tmp_path)
+    (first, second), broken = read_stored(tmp_path)
+    assert broken == [] and first.sustain_s == (1.0, 1.0)
+    whole, light = record(run_id="a"), first.record
+    assert (light.figures, light.thresholds, light.topology) == (whole.figures, whole.thresholds, whole.topology)
+    assert (light.evidence.trials, light.evidence.series) == ([], [])
+    assert (light.evidence.ceiling, light.evidence.baseline) == (whole.evidence.ceiling, whole.evidence.baseline)
+    assert light.environment.machine == whole.environment.machine
+    assert light.environment.dut.product == "Open vSwitch 3.1.0" and light.environment.dut.extra == {}
+    assert light.environment.dut.machine == whole.environment.dut.machine
+    for part in ("topology", "profile", "campaign", "floor", "thresholds", "tags", "pool", "notes"):
+        assert getattr(light, part) is getattr(second.record, part), part
+    for part in ("testbed", "dut", "generator", "machine"):
+        assert getattr(light.environment, part) is getattr(second.record.environment, part), part
+
+
+def test_what_differs_is_not_taken_for_the_same(tmp_path: Path) -> None:
+    facts = record().environment.model_dump()
+    for version in ("3.1.0", "3.2.0"):
+        write(record(run_id=version, environment=facts | {"dut": facts["dut"] | {"version": version}}), tmp_path)
+    assert [each.record.environment.dut.version for each in read_stored(tmp_path)[0]] == ["3.1.0", "3.2.0"]
+
+
+def test_records_without_trials_have_no_length_of_one(tmp_path: Path) -> None:
+    write(record(evidence={"trials": []}), tmp_path)
+    assert read_stored(tmp_path)[0][0].sustain_s is None

@@ -104,11 +104,10 @@ def test_the_floors_with_conntrack_are_the_published_figures(figures: tuple[int,
     floors = load("sla", "local", Floors)
     for name, cps, pps in (("short-lived", short_cps, short_pps), ("long-lived", long_cps, long_pps)):
         floor = floors.find(topology, profile(name))
-        assert floor.pps is not None
-        assert (floor.rate.limit, floor.pps.limit) == (cps, pps)
-        assert floor.limits(1).loss_ratio == 0.0002
+        assert (floor.main.limit, floor.limit("pps")) == (cps, pps)
+        assert floor.conditions(1) == {"loss_ratio": 0.0002}
         assert floor.reference is not None
-        assert (floor.reference.cps, floor.reference.pps) == (cps, pps)
+        assert floor.reference.figures == {"cps": cps, "pps": pps}
 
 
 def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
@@ -147,9 +146,8 @@ def test_the_gate_offers_enough_for_the_floors_that_ship() -> None:
     floors = load("sla", "local", Floors)
     for name in ("short-lived", "long-lived"):
         floor = floors.find(Topology(), profile(name))
-        packets = floor.gate_load(profile(name), headroom) * packets_per_connection(profile(name))
-        assert floor.pps is not None
-        assert packets * (1 - floor.limits(1).loss_ratio) > floor.pps.limit
+        packets = floor.load(headroom) * packets_per_connection(profile(name))
+        assert packets * (1 - floor.conditions(1)["loss_ratio"]) > (floor.limit("pps") or 0.0) > 0
 
 
 #: All rows of all suites but those over the cable, by name.
@@ -168,9 +166,9 @@ def test_every_row_of_the_suites_is_known_here() -> None:
 def test_every_row_of_the_suites_has_a_floor_and_the_topology_it_is_compared_with_a_range(name: str) -> None:
     row = ROWS[name]
     floor = load("sla", "local", Floors).find(row.topology, row.profile)
-    if floor.relative:
+    if floor.relative_to:
         # Comparing like with like: as many CPUs and queues.
-        assert Topology.parse(floor.relative.to).label == row.topology.label
+        assert Topology.parse(floor.relative_to).label == row.topology.label
     for each in names("campaigns"):
         ours = campaign(each)
         assert ours.load_range(load_profile(ours.profile_for(row.profile.name)))
@@ -179,10 +177,10 @@ def test_every_row_of_the_suites_has_a_floor_and_the_topology_it_is_compared_wit
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.topology.datapath == "linux-router"])
 def test_what_a_router_is_compared_with_is_measured_before_it(name: str) -> None:
     floor = load("sla", "local", Floors).find(ROWS[name].topology, ROWS[name].profile)
-    if floor.relative:
+    if floor.relative_to:
         before = [(row.topology.key, row.profile.name) for row in ROWS.values()]
-        mine = before.index((floor.key, floor.profile))
-        assert (floor.relative.to, floor.profile) in before[:mine]
+        mine = before.index((floor.key, floor.profile.name))
+        assert (floor.relative_to, floor.profile.name) in before[:mine]
 
 
 def planned_s(offered: Profile, *, ceiling: bool, hinted: bool) -> float:

@@ -5,7 +5,7 @@ FCS_BYTES = 4
 VLAN_TAG_BYTES = 4
 #: Ethernet's least frame, and its largest without a VLAN tag; bytes with FCS. Larger ones are jumbo frames.
 LEAST_FRAME, LARGEST_FRAME = 64, 1518
-#: On the wire beside the frame: preamble, start delimiter and the least gap, bytes.
+#: On the wire in addition to the frame: preamble, start delimiter and the least gap, bytes.
 GAP_BYTES = 20
 
 #: The VLAN of every topology and profile that has one.

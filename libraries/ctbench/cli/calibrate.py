@@ -24,7 +24,8 @@ from ctbench.hosts.child import run_child
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.settings import RunSettings
-from ctbench.sla.calibration import Stock, gather, kept_floors, runs_of, sla_file
+from ctbench.sla.calibration import Stock, kept_floors, sla_file
+from ctbench.sla.calibration_figures import gather, runs_of
 from ctbench.sla.floors import Floors
 
 MOST_RUNS, LONGEST_NAME = 99, 64
@@ -124,12 +125,12 @@ class Calibration:
     def _say_what_was_measured(self, records: Sequence[Record]) -> None:
         """How many floors are this machine's, and which are not, or of fewer runs than the others."""
         runs, figures = runs_of(records), gather(records)
-        measured = [found for found in figures if found.rates]
-        below = f"{self.options.margin} below the median of {runs} run{'s' * (runs > 1)}"
-        print(f"calibrate: {len(measured)} floors are {below}.")
+        measured = [found for found in figures if found.results]
+        worse = f"{self.options.margin} worse than the median of {runs} run{'s' * (runs > 1)}"
+        print(f"calibrate: {len(measured)} floors are {worse}.")
         for found in figures:
-            if len(found.rates) < runs:
-                print(f"  {found.key} {found.profile}: measured in {len(found.rates)} of {runs} runs only")
+            if len(found.results) < runs:
+                print(f"  {found.key} {found.profile}: measured in {len(found.results)} of {runs} runs only")
         if kept := sum(len(profiles) for profiles in kept_floors(figures, self.stock).values()):
             print(
                 f"calibrate: {kept} floors are those of SLA {self.stock.name}, because their tests were skipped, not "

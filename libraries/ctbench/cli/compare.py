@@ -79,7 +79,7 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
 
 
 def beside_published(base: str, candidate: str, output: Path) -> int:
-    """Set a run beside published figures, table by table, and write its report with them. Nothing is judged: they are
+    """Show a run next to published figures, table by table, and write its report with them. Nothing is judged: they are
     from other hardware. Raises `ConfigError` where a side is anything else."""
     figures, runs = ([Path(part) for part in side.split(",")] for side in (base, candidate))
     if not all(is_published(folder) for folder in figures) or any(is_published(folder) for folder in runs):

@@ -1,4 +1,4 @@
-"""`./run doctor`: looks at the hosts of a testbed and says what has to be mended before a run; changes nothing."""
+"""`./run doctor`: looks at the hosts of a testbed and says what has to be fixed before a run; changes nothing."""
 
 import os
 import sys

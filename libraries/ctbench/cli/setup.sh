@@ -190,7 +190,8 @@ build_venv() {
     if [[ -n ${CTBENCH_HEALED:-} || -n $place && $place != "$root" ]] || ! starts ||
         ! "$python" -m pip --version >/dev/null 2>&1; then
         say "making $venv"
-        [[ -d $venv ]] || rm -f -- "$venv" # a file, or a link to nowhere
+        # What is no folder of ours goes: a file, or a link, behind which may be the .venv of another checkout.
+        [[ -d $venv && ! -L $venv ]] || rm -f -- "$venv"
         awaited "$system_python" -m venv --clear "$venv" || die $EXIT_MISSING "$venv could not be made, see above."
     fi
     say "installing Python packages from $1.txt (about a minute)"

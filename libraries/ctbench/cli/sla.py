@@ -197,8 +197,8 @@ def _run_robot(robot: RobotRun, members: Sequence[Member], folder: Path, argumen
 
 
 def report(folder: Path, reference: str | None) -> bool:
-    """Write the report of this run, beside an earlier one where that was named. What hinders it is said. False where it
-    could not be written."""
+    """Write the report of this run, next to an earlier one where that was named. What hinders it is said. False where
+    it could not be written."""
     if not (folder / "records").is_dir() and not (folder / WITHOUT_RECORD_FILE).is_file():
         return True
     try:

@@ -33,7 +33,7 @@ def check_names(assignments: Sequence[str], suites: Collection[Path], root: Path
 
     `suites` are the files of the tests that are to run. Where all of them are below `root` (suites/ of the checkout),
     an unknown name is refused. Suites of somebody else may have variables of their own: there a name is refused only
-    where it is close to a known one and no file beside them has it.
+    where it is close to a known one and no file next to them has it.
     """
     ours = all(suite.resolve().is_relative_to(root.resolve()) for suite in suites)
     known = {_plain(name) for name in (*KNOWN, *_INTERNAL)}
@@ -53,7 +53,7 @@ def _plain(name: str) -> str:
 
 
 def _mentioned(name: str, suites: Iterable[Path]) -> bool:
-    """Whether a file beside the suites has the name, in whatever way."""
+    """Whether a file next to the suites has the name, in whatever way."""
     for folder in {suite.parent for suite in suites}:
         for pattern in _SUITE_FILES:
             for file in folder.glob(pattern):

@@ -1,20 +1,21 @@
-"""Whether two sides may be compared: what differs between them beside the build, in sentences."""
+"""Whether two sides may be compared: what differs between them apart from the build, in sentences."""
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from pydantic import BaseModel
+
 from ctbench.base.units import quoted
 from ctbench.compare.side import Runs
 from ctbench.dut.registry import KINDS
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
 
 #: Facts that change from minute to minute and say nothing about the machine.
 _VOLATILE = ("free",)
-#: Of the floor: what a trial has to keep to be good, so the capacity depends on it.
-_LIMITS = ("loss_ratio", "setup_time_p99", "latency_p99")
 _SHOWN = 3
 
 
@@ -24,11 +25,11 @@ def differences(base: Runs, candidate: Runs) -> list[str]:
     records = [*base.records, *candidate.records]
     found = [
         *_differing("The testbed file", records, _testbed),
-        *_differing("The machine", records, lambda record: {"": record.environment.machine}),
-        *_differing("The machine of the DUT", records, lambda record: _of_dut(record, "machine")),
-        *_differing("The memory", records, lambda record: _of_dut(record, "memory")),
-        *_differing("The campaign", records, lambda record: {"": _without(record.campaign, "description")}),
-        *_differing("Profile", records, lambda record: {record.profile.name: record.profile.model_dump(mode="json")}),
+        *_differing("The machine", records, lambda record: {"": _dump(record.environment.machine)}),
+        *_differing("The machine of the DUT", records, lambda record: _of_dut(record, record.environment.dut.machine)),
+        *_differing("The memory", records, lambda record: _of_dut(record, record.environment.dut.memory)),
+        *_differing("The campaign", records, lambda record: {"": _dump(record.campaign, "description")}),
+        *_differing("Profile", records, lambda record: {record.profile.name: _dump(record.profile)}),
         *_differing("The limits of", records, _limits),
     ]
     return list(dict.fromkeys(found))
@@ -88,33 +89,35 @@ def _differing(
 def _testbed(record: Record) -> dict[str, dict[str, Any]]:
     """The testbed file without which build it names: that is what the sides differ in."""
     testbed = record.environment.testbed
-    duts = [_without_build(dut) if isinstance(dut, dict) else dut for dut in testbed.get("duts", [])]
-    return {"": _without(testbed, "description") | {"duts": duts}}
+    duts = [_without_build(dut) for dut in testbed.duts]
+    return {"": _dump(testbed, "description") | {"duts": duts}}
 
 
-def _of_dut(record: Record, key: str) -> dict[str, dict[str, Any]]:
-    """Facts of the DUT under a key; none where this kind of DUT has none."""
-    facts = record.environment.dut.get(key)
-    return {record.topology.datapath: facts} if isinstance(facts, dict) else {}
+def _of_dut(record: Record, facts: BaseModel | None) -> dict[str, dict[str, Any]]:
+    """Facts of the DUT by its kind; none where this kind has none."""
+    return {record.topology.datapath: _dump(facts)} if facts else {}
 
 
 def _limits(record: Record) -> dict[str, dict[str, Any]]:
-    floors = record.floors.model_dump()
-    return {f"{record.floors.key} with {record.profile.name}": {key: floors[key] for key in _LIMITS}}
+    """What a trial has to keep to be good, so that what is measured depends on it."""
+    conditions = {each.metric: each.written for each in record.thresholds if METRICS[each.metric].role == "condition"}
+    return {f"{record.floor.key} with {record.profile.name}": conditions}
 
 
-def _without(facts: dict[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if name != key}
+def _dump(facts: BaseModel, *without: str) -> dict[str, Any]:
+    return facts.model_dump(mode="json", exclude=set(without), fallback=str)
 
 
 def _without_build(dut: dict[str, Any]) -> dict[str, Any]:
     """A DUT of a testbed file without which of its builds is measured."""
     kind = KINDS.get(str(dut.get("type")))
-    return _without(dut, kind.builds.key) if kind and kind.builds else dut
+    key = kind.builds.key if kind and kind.builds else None
+    return {name: value for name, value in dut.items() if name != key}
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The leaves of nested facts by their path, in the words of JSON, without what is volatile."""
+    """The leaves of nested facts by their path, in the words of JSON, without what is volatile. What is empty is no
+    difference to what is missing: an earlier version of this suite did not know the key."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _VOLATILE:
@@ -122,7 +125,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple) and any(isinstance(inner, dict) for inner in value):
         for index, inner in enumerate(value):
             yield from leaves(inner, f"{path}[{index}]")
-    else:
+    elif value not in (None, [], ()):
         yield path, json.dumps(value, default=str)
 
 

@@ -56,7 +56,7 @@ def installation(text: str) -> tuple[Role, str]:
     if role in ("base", "candidate") and (prefix == "distribution" or prefix.startswith("/")):
         return ("base" if role == "base" else "candidate"), prefix
     raise ConfigError(
-        f"--installations: {quoted(text)} is no installation.\n  Expected base=PREFIX candidate=PREFIX, each with "
+        f"--installations: {quoted(text)} is not an installation.\n  Expected base=PREFIX candidate=PREFIX, each with "
         '"distribution" or the absolute path that the build was configured with, such as /opt/ovs-3.3.'
     )
 
@@ -77,7 +77,7 @@ def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
             f"{testbed.file}: duts: has no DUT of which builds are compared.\n  Expected one of type {types}."
         )
     for name, host in testbed.hosts.items():
-        password_of(name, host)  # a password that stands in the file by mistake is refused, and not copied
+        password_of(name, host)  # a password that is in the file by mistake is refused, and not copied
     assert testbed.path is not None, "it was read from a file"
     data = read_yaml(testbed.path, testbed.file)
     data["duts"] = [

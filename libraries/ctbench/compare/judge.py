@@ -1,5 +1,6 @@
 """The judgement: did the candidate regress against the base, test by test, and how sure is that?"""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from ctbench.compare.comparability import differences, notes
 from ctbench.compare.limits import ALPHA, LEAST_DIFFERENCE
 from ctbench.compare.side import Runs, samples, without
 from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Samples
+from ctbench.results.metrics import METRICS, RATE_OF, Metric
 from ctbench.results.record import Record
 from ctbench.results.statistics import holm, least_p, needed_samples, p_smaller
 from ctbench.results.store import Stored
@@ -27,9 +29,9 @@ class _Pair:
 
     @property
     def sides(self) -> tuple[Samples, Samples] | None:
-        """The samples of both sides where they can be compared: not where each only says "at least"."""
+        """The samples of both sides where they can be compared: not where each is only a bound."""
         base, candidate = self.base_samples, self.candidate_samples
-        if base is None or candidate is None or (base.at_least and candidate.at_least):
+        if base is None or candidate is None or (base.censored and candidate.censored):
             return None
         return base, candidate
 
@@ -39,12 +41,20 @@ class _Pair:
         return [*self.base, *self.candidate][0].record
 
     @property
+    def metric(self) -> Metric:
+        """What was looked for."""
+        return METRICS[self.any.metric]
+
+    @property
     def resolution(self) -> float:
-        """How far the load that did not hold was above the capacity, in the median over the records."""
+        """How far the load that did not hold was above the highest that did, in the median over the records; 0 where
+        the metric is not what the load counts."""
+        if self.metric != RATE_OF[self.any.profile.kind]:
+            return 0.0
         widths = [
-            each.record.upper_bound / each.record.measured.rate - 1
+            upper / result.value - 1
             for each in (*self.base, *self.candidate)
-            if each.record.upper_bound and each.record.measured and each.record.measured.rate > 0
+            if (upper := each.record.evidence.upper_bound) and (result := each.record.result) and result.value > 0
         ]
         return median(widths) if widths else 0.0
 
@@ -61,7 +71,7 @@ class _Pair:
 
 @dataclass(frozen=True)
 class _P:
-    """What chance alone makes of a pair, before and after the correction."""
+    """The p of a pair in each direction, before and after the correction."""
 
     regressed: float
     improved: float
@@ -72,13 +82,13 @@ class _P:
 def compare(
     base: Runs, candidate: Runs, *, least_difference: float = LEAST_DIFFERENCE, only: Sequence[str] = ()
 ) -> Comparison:
-    """Compare two sides. `only` keeps the tests that have one of these texts in their name, topology or profile: fewer
-    tests need fewer samples."""
+    """Compare two sides. `only` keeps the tests that have one of these texts in their name, topology, profile or
+    metric: fewer tests need fewer samples."""
     pairs = _pairs(base, candidate, only)
-    chances = _chances(pairs)
+    ps = _ps(pairs)
+    family = sum(p is not None for p in ps)
     tests = [
-        _judge(pair, chance, family=sum(each is not None for each in chances), least_difference=least_difference)
-        for pair, chance in zip(pairs, chances, strict=True)
+        _judge(pair, p, family=family, least_difference=least_difference) for pair, p in zip(pairs, ps, strict=True)
     ]
     judgement = _overall(tests)
     return Comparison(
@@ -88,7 +98,7 @@ def compare(
         candidate=candidate.as_side(),
         least_difference=least_difference,
         alpha=ALPHA,
-        family=sum(each is not None for each in chances),
+        family=family,
         tests=tests,
         differences=differences(base, candidate),
         notes=notes(base, candidate),
@@ -103,19 +113,27 @@ def _pairs(base: Runs, candidate: Runs, only: Sequence[str]) -> list[_Pair]:
     for key in dict.fromkeys([*ours, *theirs]):
         first, second = ours.get(key, []), theirs.get(key, [])
         pair = _Pair(first, second, samples(first), samples(second))
-        words = f"{pair.any.suite} {pair.any.test} {pair.any.topology.key} {pair.any.profile.name}".lower()
+        one = pair.any
+        words = f"{one.suite} {one.test} {one.topology.key} {one.profile.name} {one.metric}".lower()
         if not only or any(text.lower() in words for text in only):
             found.append(pair)
     return found
 
 
-def _chances(pairs: Sequence[_Pair]) -> list[_P | None]:
+def _ps(pairs: Sequence[_Pair]) -> list[_P | None]:
     """The p of each pair that can be compared, corrected for their number in each direction."""
-    sides = [pair.sides for pair in pairs]
-    fell = [p_smaller(both[0].rates, both[1].rates) for both in sides if both]
-    rose = [p_smaller(both[1].rates, both[0].rates) for both in sides if both]
-    made = iter([_P(*each) for each in zip(fell, rose, holm(fell), holm(rose), strict=True)])
-    return [next(made) if both else None for both in sides]
+    found = [(pair.metric, *pair.sides) for pair in pairs if pair.sides]
+    worse = [_p_worse(metric, base, candidate) for metric, base, candidate in found]
+    better = [_p_worse(metric, candidate, base) for metric, base, candidate in found]
+    made = iter([_P(*each) for each in zip(worse, better, holm(worse), holm(better), strict=True)])
+    return [next(made) if pair.sides else None for pair in pairs]
+
+
+def _p_worse(metric: Metric, base: Samples, candidate: Samples) -> float:
+    """How often, with no difference between the sides, the candidate is as much worse as it was, or more."""
+    if metric.better == "higher":
+        return p_smaller(base.values, candidate.values)
+    return p_smaller(candidate.values, base.values)
 
 
 def _judge(pair: _Pair, p: _P | None, *, family: int, least_difference: float) -> ComparedTest:
@@ -124,13 +142,14 @@ def _judge(pair: _Pair, p: _P | None, *, family: int, least_difference: float) -
     if p is None or base is None or candidate is None:
         judgement, reason = _not_measurable(pair.lacks())
     else:
-        judgement, reason = _weigh(base, candidate, p, family, max(least_difference, pair.resolution))
+        judgement, reason = _weigh(pair.metric, base, candidate, p, family, max(least_difference, pair.resolution))
     return ComparedTest(
         suite=record.suite,
         test=record.test,
         topology=record.topology.key,
         profile=record.profile.name,
-        unit=record.profile.kind,
+        metric=pair.metric.name,
+        unit=pair.metric.unit.name,
         base=base,
         candidate=candidate,
         difference_pct=difference,
@@ -144,24 +163,36 @@ def _judge(pair: _Pair, p: _P | None, *, family: int, least_difference: float) -
     )
 
 
-def _weigh(base: Samples, candidate: Samples, p: _P, family: int, threshold: float) -> tuple[Judgement, str]:
-    """Weigh the samples: the median has to differ by more than the threshold, and chance has to be unlikely."""
-    fell, rose = candidate.median < base.median * (1 - threshold), candidate.median > base.median * (1 + threshold)
-    by = format_margin((candidate.median / base.median - 1) * 100) if base.median > 0 else "from nothing"
-    if fell and p.regressed_corrected < ALPHA:
-        return "regressed", f"The median changed by {by}; chance alone does that with p = {p.regressed_corrected:.2g}."
-    if rose and p.improved_corrected < ALPHA:
-        return "improved", f"The median changed by {by}; chance alone does that with p = {p.improved_corrected:.2g}."
-    counts = len(base.rates), len(candidate.rates)
+def _weigh(
+    metric: Metric, base: Samples, candidate: Samples, p: _P, family: int, threshold: float
+) -> tuple[Judgement, str]:
+    """Weigh the samples: the medians have to differ by more than the threshold, and the corrected p has to be small."""
+    gain = _gain(metric, base.median, candidate.median)
+    worse, better = gain < -threshold, gain > threshold
+    by = f"by {format_margin(abs(gain) * 100).lstrip('+')}" if base.median > 0 else "from 0"
+    changed = f"The median got {'worse' if worse else 'better'} {by}"
+    seen = "with no difference between the sides, samples this far apart are seen with p = "
+    if worse and p.regressed_corrected < ALPHA:
+        return "regressed", f"{changed}; {seen}{p.regressed_corrected:.2g}."
+    if better and p.improved_corrected < ALPHA:
+        return "improved", f"{changed}; {seen}{p.improved_corrected:.2g}."
+    counts = len(base.values), len(candidate.values)
     if least_p(*counts) * family >= ALPHA:
         return _not_measurable(
             f"{counts[0]} against {counts[1]} samples cannot show p < {ALPHA:g} among {family} tests: "
             f"{needed_samples(ALPHA / family)} on either side are needed."
         )
-    if fell or rose:
-        corrected = p.regressed_corrected if fell else p.improved_corrected
-        return "no evidence", f"The median changed by {by}; chance alone may do that (p = {corrected:.2g})."
-    return "no evidence", f"The median changed by {by}, which is within {format_ratio(threshold)}."
+    if worse or better:
+        corrected = p.regressed_corrected if worse else p.improved_corrected
+        return "no evidence", f"{changed}, but {seen}{corrected:.2g}."
+    change = format_margin((candidate.median / base.median - 1) * 100) if base.median > 0 else "nothing"
+    return "no evidence", f"The median changed by {change}, which is within {format_ratio(threshold)}."
+
+
+def _gain(metric: Metric, base: float, candidate: float) -> float:
+    """By how much the candidate is better, relative to the base (0.1 is 10 %); negative where it is worse."""
+    change = candidate / base - 1 if base > 0 else math.inf if candidate > 0 else 0.0
+    return change if metric.better == "higher" else -change
 
 
 def _not_measurable(reason: str) -> tuple[Judgement, str]:
@@ -180,6 +211,6 @@ def _sentence(judgement: Judgement, tests: Sequence[ComparedTest]) -> str:
     return {
         "regressed": f"The candidate regressed ({counts}).",
         "not measurable": f"Not everything could be compared ({counts}).",
-        "improved": f"The candidate is no slower, and faster in places ({counts}).",
-        "no evidence": f"There is no evidence that the candidate is slower or faster ({counts}).",
+        "improved": f"The candidate is better in places, with no evidence that it is worse elsewhere ({counts}).",
+        "no evidence": f"There is no evidence that the candidate is worse or better ({counts}).",
     }[judgement]

@@ -2,5 +2,5 @@
 
 #: A corrected p below this is no chance.
 ALPHA = 0.01
-#: A fall of the median by no more than this is no regression, whatever its p.
+#: A median that got worse by no more than this is no regression, whatever its p.
 LEAST_DIFFERENCE = 0.03

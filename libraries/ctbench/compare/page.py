@@ -1,4 +1,4 @@
-"""compare.html: base and candidate beside each other, from the comparison that `./run compare` judged."""
+"""compare.html: base and candidate side by side, from the comparison that `./run compare` judged."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from ctbench.report.html import STYLE_SHEET, environment
 from ctbench.report.page import Count, Fact, Link, Tone
 from ctbench.report.rows import href
 from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Samples, Side
+from ctbench.results.metrics import METRICS
 
 PAGE = "compare.html"
 
@@ -27,6 +28,7 @@ class ComparedRow:
     test: str
     topology: str
     profile: str
+    metric: str
     judgement: str
     sign: str
     tone: Tone
@@ -90,14 +92,12 @@ def compose_comparison(found: Comparison, output: Path) -> ComparisonPage:
 
 
 def _row(test: ComparedTest, output: Path) -> ComparedRow:
-    down = (test.difference_pct or 0.0) < 0
-    p = test.p_regressed_corrected if down else test.p_improved_corrected
-    p = None if test.difference_pct is None else p
-    both = test.base is not None and test.candidate is not None
+    metric = METRICS[test.metric]
     return ComparedRow(
         test=test.test,
         topology=test.topology,
         profile=test.profile,
+        metric=metric.title,
         judgement=test.judgement,
         sign=_SIGNS[test.judgement],
         tone=_TONES[test.judgement],
@@ -108,23 +108,26 @@ def _row(test: ComparedTest, output: Path) -> ComparedRow:
         candidate_samples=_samples(test.candidate),
         candidate_records=_records(test.candidate, output),
         difference=labels.margin(test.difference_pct),
-        p=labels.DASH if p is None else f"{p:.2g}",
+        p=labels.DASH if test.p is None else f"{test.p:.2g}",
         reason=test.reason,
-        strip=samples_strip(test.base.rates, test.candidate.rates) if both and test.base and test.candidate else "",
+        strip=samples_strip(test.base.values, test.candidate.values, metric.format)
+        if test.base and test.candidate
+        else "",
     )
 
 
 def _median(test: ComparedTest, side: Samples | None) -> str:
     if side is None:
         return labels.DASH
-    return f"{'at least ' if side.at_least else ''}{labels.rate(side.median, test.unit)}"
+    metric = METRICS[test.metric]
+    return f"{f'{metric.bound} ' if side.censored else ''}{metric.format(side.median)}"
 
 
 def _samples(side: Samples | None) -> str:
     if side is None:
         return ""
     spread = f", spread {format_share(side.spread)}" if side.spread is not None else ""
-    return f"{labels.plural(len(side.rates), 'sample')}{spread}"
+    return f"{labels.plural(len(side.values), 'sample')}{spread}"
 
 
 def _records(side: Samples | None, output: Path) -> tuple[Link, ...]:

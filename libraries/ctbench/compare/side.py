@@ -3,24 +3,24 @@
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.plain_text import brief
 from ctbench.base.regular_file import named_folder
-from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.results.comparison import Samples, Side
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.statistics import spread
 from ctbench.results.store import Broken, Stored, read_stored
 
-#: A test is the same on either side when these are: the topology, and the name of the profile that was offered.
-TestKey = tuple[Topology, str]
+#: A test is the same on either side when these are: the topology, the name of the profile that was offered, and the
+#: metric that was looked for.
+TestKey = tuple[Topology, str, str]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Runs:
         found: dict[TestKey, list[Stored]] = defaultdict(list)
         for each in self.stored:
             if each.record.topology.datapath != CABLE.datapath:
-                found[each.record.topology, each.record.profile.name].append(each)
+                found[each.record.topology, each.record.profile.name, each.record.metric].append(each)
         return found
 
     def runs(self) -> dict[str, list[Stored]]:
@@ -58,16 +58,15 @@ class Runs:
     def as_side(self) -> Side:
         """What a comparison says of this side."""
         environments = [record.environment for record in self.records]
-        measured = [(record.topology.datapath, record.environment.dut) for record in self.records]
         return Side(
             name=self.name,
             folders=[str(folder) for folder in self.folders],
             records=len(self.stored),
-            versions=_each(registry.describe(datapath, facts, whole=True) for datapath, facts in measured),
-            testbeds=_each(environment.testbed.get("name") for environment in environments),
-            machines=_each(environment.machine.get("cpu_model") for environment in environments),
-            kernels=_each(environment.machine.get("kernel") for environment in environments),
-            campaigns=_each(record.campaign.get("name") for record in self.records),
+            versions=_each(environment.dut.product_details for environment in environments),
+            testbeds=_each(environment.testbed.name for environment in environments),
+            machines=_each(environment.machine.cpu_model for environment in environments),
+            kernels=_each(environment.machine.kernel for environment in environments),
+            campaigns=_each(record.campaign.name for record in self.records),
             broken=[each.reason for each in self.broken],
         )
 
@@ -94,8 +93,8 @@ def require_runs(name: str) -> None:
         if not known or not _run_folders(Path(part)):
             what = f"{part}: has no records" if part else f'"{name}": a folder has no name'
             raise ConfigError(
-                f"{what}{'' if known or not part else ', it is no folder'}.\n  Expected the folder of a run, such as "
-                "results/latest, a folder with runs in it, or several with commas between them."
+                f"{what}{'' if known or not part else ', it is not a folder'}.\n  Expected the folder of a run, such "
+                "as results/latest, a folder with runs in it, or several with commas between them."
             )
 
 
@@ -108,23 +107,25 @@ def _run_folders(folder: Path) -> list[Path]:
 def samples(stored: Sequence[Stored]) -> Samples | None:
     """The samples of one test on one side; None where nothing was measured.
 
-    A sample is a run: searches of the same run resemble each other more than those of another one, in which the DUT
-    was started anew. Where there is one run only, its searches have to do.
+    A sample is a run: repetitions in the same run resemble each other more than those of another one, in which the DUT
+    was started again. Where there is one run only, its repetitions have to do.
     """
-    valid = [each for each in stored if _has_capacity(each.record)]
+    runs: dict[str, list[float]] = defaultdict(list)
+    valid: list[Stored] = []
+    for each in stored:
+        if values := _compared_values(each.record):
+            valid.append(each)
+            runs[each.record.run_id] += values
     if not valid:
         return None
-    runs: dict[str, list[float]] = defaultdict(list)
-    for each in valid:
-        runs[each.record.run_id] += each.record.capacities
-    rates = [statistics.median(found) for found in runs.values()] if len(runs) > 1 else next(iter(runs.values()))
+    values = [statistics.median(found) for found in runs.values()] if len(runs) > 1 else next(iter(runs.values()))
     return Samples(
-        rates=rates,
-        median=statistics.median(rates),
-        minimum=min(rates),
-        maximum=max(rates),
-        spread=spread(rates),
-        at_least=any(each.record.limited_by == "range" for each in valid),
+        values=values,
+        median=statistics.median(values),
+        minimum=min(values),
+        maximum=max(values),
+        spread=spread(values),
+        censored=any(each.record.limited_by == "range" for each in valid),
         run_ids=list(runs),
         records=[str(each.path) for each in valid],
     )
@@ -138,14 +139,18 @@ def without(stored: Sequence[Stored]) -> str:
     if last.verdict == "not measured":
         return f"not measured: {last.verdict_reason.rstrip('.')}"
     if last.limited_by == "generator":
-        return "the traffic generator was the limit, so how fast the DUT is remains unknown"
-    return f"campaign {last.campaign.get('name')} searches no capacity (search: {last.campaign.get('search')})"
+        return "the traffic generator was the limit, so what the DUT can do remains unknown"
+    if last.limited_by == "floor":
+        return f"campaign {last.campaign.name} tries the floor and nothing else, so there is no figure to compare"
+    return f"its record has no figure of {METRICS[last.metric].title}"
 
 
-def _has_capacity(record: Record) -> bool:
-    return record.verdict != "not measured" and record.limited_by in ("dut", "range") and bool(record.capacities)
+def _compared_values(record: Record) -> list[float]:
+    """What a record has to compare with: nothing where something else than the DUT decided."""
+    usable = record.verdict != "not measured" and record.limited_by in ("dut", "range")
+    return list(record.result.repetitions) if usable and record.result else []
 
 
-def _each(values: Any) -> list[str]:
+def _each(values: Iterable[str]) -> list[str]:
     """Each value once, in order of appearance; what is not known is left out."""
-    return list(dict.fromkeys(str(value) for value in values if value))
+    return list(dict.fromkeys(value for value in values if value))

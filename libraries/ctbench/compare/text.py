@@ -7,8 +7,9 @@ from textwrap import wrap
 
 from ctbench.base.markdown_text import escaped
 from ctbench.base.plain_text import one_line
-from ctbench.base.units import format_count, format_margin, format_rate, format_ratio
+from ctbench.base.units import format_margin, format_ratio
 from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples, Side
+from ctbench.results.metrics import METRICS
 
 WIDTH = 120
 _ROW = "{:<50.50}  {:>12}  {:>12}  {:>10}  {:>8}  {}"
@@ -38,14 +39,15 @@ def markdown(comparison: Comparison) -> str:
         lines += ["> **These runs are not alike**, so a difference may not be the build's:", ">"]
         lines += [f"> - {escaped(text)}" for text in comparison.differences] + [""]
     lines += [
-        "| test | topology, profile | base | candidate | difference | p | judgement |",
+        "| test | topology, profile, metric | base | candidate | difference | p | judgement |",
         "|---|---|---|---|---|---|---|",
     ]
     for test in comparison.tests:
-        names = f"{escaped(test.test)} | {escaped(test.topology)}, {escaped(test.profile)}"
-        rates = f"{_with_spread(test, test.base)} | {_with_spread(test, test.candidate)}"
+        what = f"{escaped(test.topology)}, {escaped(test.profile)}, {escaped(METRICS[test.metric].title)}"
+        values = f"{_with_spread(test, test.base)} | {_with_spread(test, test.candidate)}"
         _, _, difference, p = _cells(test)
-        lines.append(f"| {names} | {rates} | {difference} | {p} | **{test.judgement}**: {escaped(test.reason)} |")
+        judged = f"**{test.judgement}**: {escaped(test.reason)}"
+        lines.append(f"| {escaped(test.test)} | {what} | {values} | {difference} | {p} | {judged} |")
     lines += [
         "",
         *(
@@ -63,37 +65,37 @@ def method(comparison: Comparison) -> str:
     least = f"{comparison.least_difference * 100:g} %"
     tests = "one test" if comparison.family == 1 else f"{comparison.family} tests"
     return (
-        "Medians of the samples; spread is (maximum - minimum) / median. *Regressed*: the median fell by more than "
-        f"{least} and by more than the search can tell, and the exact one-sided permutation test of the ranks, "
-        f"corrected for {tests} (Holm), gives p < {comparison.alpha:g}. *Not measurable*: with so few samples no p "
-        "could be that small, or a side measured nothing."
+        "Medians of the samples; spread is (maximum - minimum) / median. *p*: how often samples are as far apart as "
+        "these, or farther, when the sides do not differ (exact one-sided permutation test of the ranks, corrected for "
+        f"{tests} by Holm's method). *Regressed*: the median got worse by more than {least} and by more than the "
+        f"search can tell, and p < {comparison.alpha:g}. *Not measurable*: with so few samples no p could be that "
+        "small, or a side measured nothing."
     )
 
 
 def _cells(test: ComparedTest) -> tuple[str, str, str, str]:
     """Base, candidate, difference and the corrected p in the direction of the difference."""
-    down = (test.difference_pct or 0.0) < 0
-    p = test.p_regressed_corrected if down else test.p_improved_corrected
     difference = "-" if test.difference_pct is None else format_margin(test.difference_pct)
-    return _rate(test, test.base), _rate(test, test.candidate), difference, "-" if p is None else f"{p:.2g}"
+    p = "-" if test.p is None else f"{test.p:.2g}"
+    return _median(test, test.base), _median(test, test.candidate), difference, p
 
 
-def _rate(test: ComparedTest, side: Samples | None) -> str:
+def _median(test: ComparedTest, side: Samples | None) -> str:
     if side is None:
         return "-"
-    text = format_rate(side.median) if test.unit == "connections" else f"{format_count(side.median)} pps"
-    return f">= {text}" if side.at_least else text
+    metric = METRICS[test.metric]
+    return f"{f'{metric.operator} ' if side.censored else ''}{metric.format(side.median)}"
 
 
 def _with_spread(test: ComparedTest, side: Samples | None) -> str:
     if side is None:
         return "-"
-    spread = "" if side.spread is None else f" (spread {format_ratio(side.spread)}, {len(side.rates)} samples)"
-    return f"{_rate(test, side)}{spread}"
+    spread = "" if side.spread is None else f" (spread {format_ratio(side.spread)}, {len(side.values)} samples)"
+    return f"{_median(test, side)}{spread}"
 
 
 def _side(role: str, side: Side) -> list[str]:
-    """What stands on one side; folders are as long as they are, everything else fits."""
+    """What one side is made of; folders are as long as they are, everything else fits."""
     facts = [", ".join(values) for values in (side.versions, side.machines, side.kernels, side.campaigns) if values]
     runs = f"{len(side.folders)} run{'s' if len(side.folders) > 1 else ''}, {side.records} records"
     return [f"{role}: {side.name} ({runs})", f"  {'; '.join(facts)}"]

@@ -1,1 +1,1 @@
-"""`./run doctor`: are the hosts of a testbed set up to measure, and what mends what is not; changes nothing."""
+"""`./run doctor`: are the hosts of a testbed set up to measure, and what fixes what is not; changes nothing."""

@@ -9,7 +9,7 @@ from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
 from ctbench.testbed import checks
 
-#: Clocks further apart than this make logs and records hard to hold against each other, seconds.
+#: Clocks further apart than this make logs and records hard to compare, seconds.
 APART_S = 1.0
 
 
@@ -36,8 +36,8 @@ def _preflight(what: str, well: str, judge: Callable[[], None], remedy: str) -> 
 def _root(site: Site) -> Finding:
     if site.facts.uid == 0:
         return ok("rights", "commands run as root")
-    mend = "run as root" if site.plan.ssh is None else f"set hosts.{site.plan.name}.sudo: true, or user: root"
-    return bad("rights", f"commands run as user {site.facts.uid}, and setting a host up needs root", mend)
+    remedy = "run as root" if site.plan.ssh is None else f"set hosts.{site.plan.name}.sudo: true, or user: root"
+    return bad("rights", f"commands run as user {site.facts.uid}, and setting a host up needs root", remedy)
 
 
 def _clock(site: Site) -> Finding:

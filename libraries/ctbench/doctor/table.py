@@ -1,4 +1,4 @@
-"""The doctor's table as text: a row per finding, what mends it beneath."""
+"""The doctor's table as text: a row per finding, what fixes it below."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -27,12 +27,12 @@ def closing_line(sections: Iterable[Section], marks: dict[State, str] = MARKS) -
     counts = {state: sum(finding.state == state for finding in findings) for state in MARKS}
     numbers = ", ".join(f"{counts[state]} {marks[state]}" for state in MARKS)
     if counts["bad"]:
-        return f"{numbers}: mend what is {marks['bad']}, then look again."
+        return f"{numbers}: fix what is {marks['bad']}, then look again."
     return f"{numbers}: nothing is in the way of a run."
 
 
 def is_well(sections: Sequence[Section]) -> bool:
-    """Whether nothing has to be mended."""
+    """Whether nothing has to be fixed."""
     return not any(finding.state == "bad" for section in sections for finding in section.findings)
 
 

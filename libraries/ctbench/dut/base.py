@@ -49,13 +49,13 @@ class Ports:
     tx_queues: int
     #: Entries per ring.
     ring_size: int = 2048
-    #: Further links beside `client` and `server`, each of the same kind, where either side is a bond.
+    #: Further links besides `client` and `server`, each of the same kind, where either side is a bond.
     more: tuple[tuple[str, str], ...] = ()
     #: MAC addresses that the client's and the server's frames go to; empty where the DUT bridges, and they go to the
     #: other end.
     client_mac: str = ""
     server_mac: str = ""
-    #: Addresses for which the generator's ports answer ARP beside those of the profile: the DUT's next hops.
+    #: Addresses for which the generator's ports answer ARP besides those of the profile: the DUT's next hops.
     client_next_hop: str = ""
     server_next_hop: str = ""
     #: CPUs of the DUT on which frames are handed to it (`interface`), receive queues shared evenly among them.
@@ -98,7 +98,7 @@ class Dut(Protocol):
 
     def apply(self, topology: Topology) -> Ports:
         """Set up `topology`, then read back what the DUT says and raise `TestbedError` where it differs.
-        Raises `MissingResource` when the testbed lacks what the topology needs. A dead DUT is started anew."""
+        Raises `MissingResource` when the testbed lacks what the topology needs. A dead DUT is restarted."""
 
     def flush_state(self) -> None:
         """Empty the connection table and wait until it is empty; `TestbedError` when it stays."""

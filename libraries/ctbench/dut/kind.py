@@ -19,7 +19,7 @@ from ctbench.hosts.machine import Machine, Placement
 NF_CONNTRACK_MAX = Path(facts.NF_CONNTRACK_MAX)
 
 
-#: What a DUT can be asked for beside forwarding. `connections`: `Dut.connections` counts the entries of its table.
+#: What a DUT can be asked for besides forwarding. `connections`: `Dut.connections` counts the entries of its table.
 Ability = Literal["connections"]
 
 
@@ -114,7 +114,7 @@ class DutKind(Protocol):
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """What it can be asked for beside forwarding."""
+        """What it can be asked for besides forwarding."""
 
     @property
     def builds(self) -> Builds | None:

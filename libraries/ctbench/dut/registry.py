@@ -1,11 +1,11 @@
-"""The kinds of DUT that there are. A new one is a package beside this file and an entry of `KINDS`."""
+"""The kinds of DUT that there are. A new one is a package next to this file and an entry of `KINDS`."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union
 
 from pydantic import Field
 
-from ctbench.dut.kind import DutKind, DutSettings
+from ctbench.dut.kind import Ability, DutKind, DutSettings
 from ctbench.dut.linux.kind import BRIDGE, ROUTER
 from ctbench.dut.ovs.kind import OvsDpdkKind
 from ctbench.dut.rulesets import Ruleset, catalogue, find_ruleset
@@ -43,6 +43,11 @@ def ruleset_of(topology: Topology) -> Ruleset | None:
         return None
     kind = KINDS[topology.datapath]
     return find_ruleset(kind.families, topology.ruleset, kind.title)
+
+
+def abilities(datapath: str) -> frozenset[Ability]:
+    """What a kind can be asked besides forwarding; a cable nothing."""
+    return KINDS[datapath].abilities if datapath in KINDS else frozenset()
 
 
 #: What ports are, for people; plain ones are not spoken of.

@@ -1,4 +1,4 @@
-"""The catalogue of rulesets: what each does, said beside its own file.
+"""The catalogue of rulesets: what each does, described next to its own file.
 
 A ruleset is a file of a tool (`ovs/nat.flows`, `iptables/snat.rules`, `nftables/snat.nft`) and a catalogue entry of the
 same name (`ovs/nat.yaml`); `linux/forward.yaml` has no file, because it is no rule at all. Nothing else lists rulesets:
@@ -64,7 +64,9 @@ def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
             entry = load("rulesets", path, _Entry)
             rules = path.with_suffix(ending) if ending else None
             if rules is not None and not rules.is_file():
-                raise ConfigError(f"{path}: describes a ruleset that is not there.\n  Expected {rules.name} beside it.")
+                raise ConfigError(
+                    f"{path}: describes a ruleset that is not there.\n  Expected {rules.name} next to it."
+                )
             name = f"{family}-{path.stem}" if family in NAMED_BY_FAMILY else path.stem
             found[family, name] = Ruleset(
                 name, family, entry.title, entry.tracks, entry.translates, tuple(entry.tags), rules
@@ -72,7 +74,7 @@ def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
         for rules in sorted((folder / family).glob(f"*{ending}")) if ending else ():
             if not rules.with_suffix(".yaml").is_file():
                 raise ConfigError(
-                    f"{rules}: is not in the catalogue.\n  Expected {rules.stem}.yaml beside it, with title and"
+                    f"{rules}: is not in the catalogue.\n  Expected {rules.stem}.yaml next to it, with title and"
                     " tracks, as in the rulesets that ship."
                 )
     return found

@@ -37,7 +37,7 @@ class Topology(BaseModel):
     rx_descriptors: int = Field(2048, ge=64, le=16384)
     #: Exact match cache of OVS: a packet in how many is inserted (`emc-insert-inv-prob`); 0 switches it off,
     #: None is OVS' default.
-    emc_insert_inv_prob: int | None = Field(None, ge=0)
+    emc_insert_inv_prob: int | None = Field(None, ge=0, le=2**32 - 1)
     #: Signature match cache of OVS (`smc-enable`); None is OVS' default.
     smc: bool | None = None
 

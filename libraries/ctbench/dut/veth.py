@@ -18,7 +18,7 @@ OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 
 
 class VethLinks:
-    """Two veth pairs, made anew each time.
+    """Two veth pairs, created again each time.
 
     No NAPI on them: the kernel then receives, forwards and delivers a frame on the CPU, and in the time, of the thread
     that sends it. The software generator has a thread for that on each CPU of a Linux DUT. TRex has none: there the
@@ -47,7 +47,7 @@ class VethLinks:
         return lambda kind: self._ip.host.open_socket(kind, GENERATOR)
 
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
-        """Make the pairs anew; they are down.
+        """Create the pairs again; they are down.
 
         A receive queue is a ring of the software generator's; a pair has one queue for each of its threads that send,
         as AF_XDP gives a transmit queue to one socket only. With `steer` the interface has `rx_queues` of its own, and
@@ -71,7 +71,7 @@ class VethLinks:
                 steer(self._ip.host, name, queue, cpus[queue % len(cpus)])
 
     def up(self) -> None:
-        """Bring both ends up; whoever holds the DUT's interfaces has taken them by now."""
+        """Bring both ends up; the generator has taken the DUT's interfaces by now."""
         self._ip.batch(f"link set {name} up" for name in self.interfaces)
         self._ip.batch((f"link set {peer} arp off up" for peer in self.peers), GENERATOR)
 

@@ -25,7 +25,7 @@ class VethCable(Cable):
         self._ip = IpRoute(host)
 
     def apply(self, topology: Topology) -> Ports:
-        """Lay the cable anew."""
+        """Lay the cable again."""
         (_, client), (_, server) = VETH["client"], VETH["server"]
         self.restore()
         make_generator_namespace(self._ip.host)

@@ -40,7 +40,7 @@ class SshConfig(YamlModel):
     password_env: Annotated[str, AfterValidator(_check_variable)] | None = None
     #: File of known host keys, as ssh(1) keeps it. A host that is not in it is refused.
     known_hosts: PathHere = "~/.ssh/known_hosts"
-    #: false: believe any host key, for a testbed whose hosts are installed anew every day.
+    #: false: believe any host key, for a testbed whose hosts are reinstalled every day.
     check_host_key: bool = True
     #: Another entry of `hosts` to go through (ssh(1), ProxyJump).
     jump: str = ""

@@ -20,7 +20,7 @@ class HostPool:
         self._machines: dict[str, Machine] = {}
 
     def sandbox(self) -> Sandbox:
-        """A sandbox of its own for whoever asks: what one DUT leaves in a network namespace would slow down another."""
+        """A sandbox of its own for each caller: what one DUT leaves in a network namespace would slow down another."""
         self._sandboxes.append(Sandbox())
         return self._sandboxes[-1]
 

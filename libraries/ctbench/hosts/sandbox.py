@@ -1,4 +1,4 @@
-"""A sandbox: user, network, mount and PID namespaces of our own, made without root and gone with whoever made them.
+"""A sandbox: user, network, mount and PID namespaces of our own, made without root, which end with their process.
 
 Nothing needs cleaning up: the kernel kills every process of a PID namespace whose first process has ended, and what
 they held (mounts, interfaces, memory) goes with them. The first process ends when its socket to us closes, however

@@ -1,4 +1,4 @@
-"""Opens a socket in the network namespace that it runs in, and hands it to whoever asked.
+"""Opens a socket in the network namespace that it runs in, and hands it to the caller.
 
 Runs alone (`python -I -S socket_opener.py KIND`, standard library only), carried in by nsenter(1) and ip-netns(8). File
 descriptor 0 is one end of a UNIX socket pair; a socket belongs to the namespace it was opened in, wherever it goes.

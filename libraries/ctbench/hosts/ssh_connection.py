@@ -103,7 +103,7 @@ class SshConnection:
             timer.cancel()
 
     def lost(self, error: BaseException | None = None) -> ConnectionLost:
-        """The exception to raise when the connection broke; it is made anew the next time."""
+        """The exception to raise when the connection broke; it is opened again the next time."""
         error = next((transport.get_exception() for transport in self._transports()), None) or error
         if self._silent or isinstance(error, TimeoutError):
             reason = "the host does not answer any more"

@@ -103,13 +103,13 @@ class CheckedClient:
             raise TestbedError(
                 f"{host}: the key of {config.address} is {error.key.get_name()} {error.key.fingerprint}, and "
                 f"{config.known_hosts} knows another ({error.expected_key.get_name()} "
-                f"{error.expected_key.fingerprint}): was it installed anew, forget the old one with `ssh-keygen -R "
+                f"{error.expected_key.fingerprint}): if it was reinstalled, forget the old one with `ssh-keygen -R "
                 f"'{known_name(config)}' -f {config.known_hosts}`; was it not, somebody is between you and it."
             ) from None
         except paramiko.AuthenticationException as error:
             raise TestbedError(
                 f"{host}: {config.user} may not log in at {config.address} with {_means(config)} ({_reason(error)}): "
-                f"try `ssh -p {config.port} {config.user}@{config.address}`, and mend `user`, `key` or `password_env`."
+                f"try `ssh -p {config.port} {config.user}@{config.address}`. Correct `user`, `key` or `password_env`."
             ) from None
         except (paramiko.SSHException, EOFError, OSError) as error:
             if "No authentication methods" in str(error):
@@ -134,7 +134,9 @@ def reach(host: str, config: SshConfig) -> socket.socket:
     try:
         opened = socket.create_connection((config.address, config.port), config.connect_timeout_s)
     except socket.gaierror as error:
-        raise TestbedError(f"{host}: there is no host {config.address} ({error.strerror}): mend `address`.") from None
+        raise TestbedError(
+            f"{host}: there is no host {config.address} ({error.strerror}): correct `address`."
+        ) from None
     except TimeoutError:
         raise TestbedError(
             f"{host}: {where} did not answer within {config.connect_timeout_s:g} s: is it up, and is `address` right?"

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from ctbench.base.errors import TestbedError
 from ctbench.measure.campaign import Bisection
+from ctbench.measure.observation import Observation
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
-from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, broken_trial
+from ctbench.measure.trial import OnTrial, Phase, Step, TrialFn, broken_trial
 
 #: The first step away from a hint, as a factor: a narrow width is no reason to creep. From the floor's load it is a
 #: large one, because a floor is a promise and not a guess of the capacity.
@@ -125,7 +126,7 @@ class BisectionSearch:
             self._walk(hint, upwards=False, stride=stride)
 
     def _walk(self, load: float, *, upwards: bool, stride: float = STRIDE) -> None:
-        """Try loads beside this one in growing steps until one ends differently than it did."""
+        """Try loads around this one in growing steps until one ends differently than it did."""
         assert self.settings.relative_width is not None
         factor = max(stride, 1 + self.settings.relative_width)
         while self.iterations_left > 0:
@@ -230,7 +231,7 @@ class BisectionSearch:
         return self.held[lower] if lower else None
 
     def _left_s(self, phase: Phase) -> float:
-        """Seconds until the result, if all goes well: trials to come, each as costly beside its traffic as so far."""
+        """Seconds until the result, if all goes well: trials to come, each as costly besides its traffic as so far."""
         overhead_s = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
         overhead_s = max(0.0, overhead_s / len(self.steps))
         searches = 0 if phase == "final" or self._near_enough() else planned_trials(*self._bounds(), self.settings)

@@ -126,7 +126,9 @@ class Campaign(YamlModel):
     #: How far the capacities of the repetitions may be apart, relative to their median: beyond it nothing was measured.
     #: None: as far as they like.
     max_spread: Width | None = None
-    #: Profiles that stand in for others here: `{long-lived: long-lived-short}`.
+    #: What is sampled in every trial of a test: `table_entries`, ten times a second. It costs CPU time.
+    probes: list[Literal["table_entries"]] = Field(default_factory=list)
+    #: Profiles that replace others here: `{long-lived: long-lived-short}`.
     profiles: dict[str, Name] = Field(default_factory=dict)
     mlr: Mlr | None = None
     bisection: Bisection | None = None

@@ -21,6 +21,10 @@ class Expected:
         """With what a trial takes besides its traffic: ramps, the flush, the DUT's health."""
         return self.traffic_s + self.trials * overhead_s
 
+    def times(self, number: int) -> "Expected":
+        """So much more than once."""
+        return Expected(self.trials * number, self.traffic_s * number)
+
 
 def expected(settings: Bisection | Mlr | GateSettings, span: LoadRange) -> Expected:
     """A gate, or a whole search over `span` that begins at a hint, if all goes well."""

@@ -6,8 +6,8 @@ from typing import Literal
 from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_rate
 from ctbench.measure.campaign import GateSettings
-from ctbench.measure.trial import Observation, OnTrial, Step, TrialFn, broken_trial, nobody
-from ctbench.results.record import Measured
+from ctbench.measure.observation import Observation
+from ctbench.measure.trial import OnTrial, Step, TrialFn, broken_trial, nobody
 
 #: Trials of the same outcome that decide.
 _MAJORITY = 2
@@ -35,16 +35,9 @@ class GateResult:
         """All trials in their order."""
         return tuple(step.observation for step in self.steps)
 
-    @property
-    def measured(self) -> Measured | None:
-        """Figures at the floor: the offered load when it held, else what was completed of it."""
-        if self.proof is None:
-            return None
-        return self.proof.measured(self.load if self.passed else None)
-
 
 def gate(trial_fn: TrialFn, load: float, settings: GateSettings, on_trial: OnTrial = nobody) -> GateResult:
-    """Decide whether the DUT holds `load` (the floor, see `Floor.gate_load`).
+    """Decide whether the DUT holds `load` (the floor, see `Floor.load`).
 
     Invalid trials count as neither. A fatal problem of the DUT or a `TestbedError` of a trial ends it.
     """

@@ -15,14 +15,15 @@ from ctbench.base.errors import TestbedError
 from ctbench.measure.bisection import JUST_BELOW, STRIDE, STRIDE_FROM_FLOOR_LOAD
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.expected import planned_halvings
+from ctbench.measure.observation import Observation
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
-from ctbench.measure.trial import Observation, OnTrial, Phase, Step, TrialFn, broken_trial
+from ctbench.measure.trial import OnTrial, Phase, Step, TrialFn, broken_trial
 
 #: Packets that the library believes a trial to have had: it needs only their ratio.
 _INTENDED: Final = 10**9
 #: The library's own limit, by the clock; ours, by trials, comes first.
 _FOREVER_S: Final = 1e9
-#: How many widths above the result a trial looks whether there is more, and how often that may begin the search anew.
+#: How many widths above the result a trial looks whether there is more, and how often that may begin the search again.
 _WIDTHS_ABOVE, _MAX_RESTARTS = 3, 3
 
 Bounds = tuple[float | None, float | None]

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ctbench.base.units import format_rate
-from ctbench.measure.trial import Observation, Step
-from ctbench.results.record import Measured
-from ctbench.results.statistics import spread
+from ctbench.measure.observation import Observation
+from ctbench.measure.trial import Step
 
 
 class SearchFault(Exception):
@@ -39,18 +38,12 @@ class SearchResult:
         """All trials in their order."""
         return tuple(step.observation for step in self.steps)
 
-    @property
-    def spread(self) -> float | None:
-        """How far the capacities of the repetitions are apart, relative to their median; None where there was one."""
-        return spread(self.capacities) if len(self.capacities) > 1 else None
-
-    @property
-    def measured(self) -> Measured | None:
-        """Figures at the capacity. Where nothing held: of the lowest load tried, with a capacity of 0."""
+    def at_capacity(self) -> Observation | None:
+        """The trial to take the figures besides the capacity from; where nothing held, of the lowest load tried."""
         if self.proof:
-            return self.proof.measured(self.capacity)
+            return self.proof
         tried = [seen for seen in self.observations if seen.state == "bad"]
-        return min(tried, key=lambda seen: seen.load).measured(0.0) if tried else None
+        return min(tried, key=lambda seen: seen.load, default=None)
 
 
 def conclude(

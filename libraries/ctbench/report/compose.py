@@ -21,7 +21,7 @@ from ctbench.results.without_record import WithoutRecord
 
 #: Runs whose files are listed, at most: those of the others are in their folders.
 _MOST_RUNS_WITH_FILES = 10
-#: Files of a run beside its records, with what is in them.
+#: Files of a run besides its records, with what is in them.
 _FILES = (
     ("log.html", "Robot Framework's log", "every keyword and trial as it ran"),
     ("robot-report.html", "Robot Framework's report", "the tests by suite and tag"),
@@ -32,7 +32,7 @@ _FILES = (
 
 
 def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
-    """Everything that the page says; links are relative to `output`, the folder that it will stand in."""
+    """Everything that the page says; links are relative to `output`, the folder that it will be in."""
     newest, tally = runs.newest, headline.Tally.of(runs)
     records = [each.record for each in newest]
     groups = group_rows(make_rows(newest, output, references), newest)
@@ -73,7 +73,7 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
         notes=method.notes(records),
         links=_links(runs.folders, output),
         runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in runs.folders[: enough.PROBLEMS]),
-        more_runs=_more(len(runs.folders) - enough.PROBLEMS, "run", "runs", "beside them"),
+        more_runs=_more(len(runs.folders) - enough.PROBLEMS, "run", "runs", "their records are counted above"),
     )
 
 
@@ -88,7 +88,7 @@ def _galleries(runs: RunSet, records: Sequence[Record], references: References) 
     return [
         _gallery(
             "scaling",
-            "Rate by CPUs and queues",
+            "Scaling with CPUs and queues",
             "How far a device under test gets with more CPUs and receive queues. Published figures are from other "
             "hardware.",
             scaling_charts(records, references),
@@ -137,12 +137,12 @@ def _unreadable(broken: Broken, output: Path) -> str:
 
 
 def _reference_note(records: Sequence[Record], references: References) -> str:
-    """What the column `against` holds the figures against."""
+    """What the column `against` compares the figures with."""
     if references.series:
         others = " Published figures are from other hardware." if references.published else ""
         return f"Reference: {', '.join(enough.some(list(references.series), enough.VALUES))}.{others}"
-    if any(record.floors.reference for record in records):
-        return "Reference: figures published elsewhere, as the SLA file has them beside its floors; other hardware."
+    if any(record.floor.reference for record in records):
+        return "Reference: figures published elsewhere, as the SLA file has them next to its floors; other hardware."
     return ""
 
 

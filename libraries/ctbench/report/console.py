@@ -6,22 +6,24 @@ Every line fits 120 columns.
 from collections.abc import Sequence
 
 from ctbench.base.plain_text import one_line, printable
-from ctbench.base.units import format_bits, format_count, format_duration, format_margin, format_rate, format_ratio
-from ctbench.results.record import Record, ThresholdResult, TrialRecord, Word
+from ctbench.base.units import format_bits, format_count, format_duration, format_rate, format_ratio
+from ctbench.report import figures
+from ctbench.results.record import Record, TrialRecord, Word
 from ctbench.traffic.generator import LoadUnit
 
 WIDTH = 120
 #: Columns of a trial by what it counts: width and name.
 _COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
-    "connections": ((12, "offered"), (12, "completed"), (9, "loss"), (11, "packets/s"), (12, "set-up p99"),
+    "connections": ((12, "offered"), (12, "completed"), (9, "loss"), (11, "packets/s"), (12, "connect p99"),
                     (9, "verdict"), (0, "left")),
     "packets": ((12, "offered"), (12, "received"), (9, "loss"), (13, "throughput"), (12, "latency p99"),
                 (10, "busy CPUs"), (9, "verdict"), (0, "left")),
 }  # fmt: skip
-_ROW = "{:<56}  {:>12}  {:>20}  {:>10}  {}"
+#: Widths of the columns of the table of a run: floor, measured, margin, verdict. The name of the test has the rest.
+_WIDTHS = (12, 20, 10, 12)
 _WORDS: dict[Word, str] = {"met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED"}
-#: Metrics of a floor that a row of the table may show.
-_RATES = ("cps", "pps", "bps", "relative")
+#: Stands where there is no figure.
+_NONE = "-"
 
 
 def heading(test: str, topology: str, version: str) -> str:
@@ -48,48 +50,45 @@ def trial_line(number: int, made: TrialRecord, left_s: float) -> str:
 
 
 def verdict_line(record: Record) -> str:
-    """The result of a test: capacity, floor, margin, verdict; below it how it compares with another topology where
-    that is promised, or the reason where it is not met."""
+    """The result of a test: what was found, floor, margin, verdict; below it how it compares with another topology
+    where that is promised, or the reason where it is not met."""
     word = _WORDS[record.verdict]
-    floor = floor_text(record)
-    margin = f"   margin {_margin(record)}" if record.margin_pct is not None else ""
-    line = f"  {_capacity(record)}   floor {floor}{margin}   {word}"
-    below = [relative_text(record), _repetitions(record)] if record.verdict == "met" else [record.verdict_reason]
+    floor = figures.floor(record) or _NONE
+    margin = f"   margin {figures.margin(record)}" if record.margin_pct is not None else ""
+    line = f"  {_result(record)}   floor {floor}{margin}   {word}"
+    met = record.verdict == "met"
+    below = [figures.relation(record), figures.repetitions(record)] if met else [record.verdict_reason]
     return "\n".join([line, *(_indented(text, 4) for text in below if text)])
 
 
 def pool_line(record: Record) -> str:
     """A line for a test that a testbed of a pool has measured; why it is not met is in the table at the end."""
     member = record.pool.name if record.pool else ""
-    cells = (_cut(record.test, 56), measured_text(record), _margin(record), _WORDS[record.verdict])
-    return f"{_cut(member, 14):<14}  " + "{:<56}  {:>20}  {:>10}  {}".format(*cells)
+    _, *cells = _cells(record)
+    return f"{_cut(member, 14):<14}  {_row(record.test, cells, _WIDTHS[1:], WIDTH - 16)}"
 
 
 def metadata(record: Record) -> dict[str, str]:
-    """What Robot Framework's log shows of a test beside its name."""
+    """What Robot Framework's log shows of a test, besides its name."""
     shown = {
-        "Floor": floor_text(record),
-        "Measured": measured_text(record),
-        "Margin": _margin(record),
+        "Floor": figures.floor(record) or _NONE,
+        "Measured": figures.measured(record) or _NONE,
+        "Margin": figures.margin(record) or _NONE,
         "Verdict": record.verdict,
     }
-    relative = relative_text(record)
-    return shown | ({"Relative": relative} if relative else {})
+    relation = figures.relation(record)
+    return shown | ({"Relative": relation} if relation else {})
 
 
 def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None) -> str:
     """The table at the end of a run, and a line that counts the verdicts. `made` are all trials of the run, where those
     of ceilings and comparisons are known; the records have those of the tests."""
-    lines = [_ROW.format("test", "floor", "measured", "margin", "verdict"), "-" * WIDTH]
-    for record in records:
-        cells = (
-            _cut(record.test, 56),
-            floor_text(record),
-            measured_text(record),
-            _margin(record),
-            _WORDS[record.verdict],
-        )
-        lines.append(_ROW.format(*cells).rstrip())
+    rows = [_cells(record) for record in records]
+    widths = [max(map(len, column), default=0) for column in zip(*rows, strict=True)] or [0] * len(_WIDTHS)
+    widths = list(map(max, widths, _WIDTHS))
+    lines = [_row("test", ("floor", "measured", "margin", "verdict"), widths), "-" * WIDTH]
+    for record, cells in zip(records, rows, strict=True):
+        lines.append(_row(record.test, cells, widths))
         if record.verdict != "met":
             lines.append(_indented(record.verdict_reason, 4))
     counts = {word: sum(record.verdict == word for record in records) for word in _WORDS}
@@ -98,9 +97,24 @@ def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None
     return "\n".join(lines)
 
 
+def _cells(record: Record) -> tuple[str, str, str, str]:
+    """What a table shows of a record, besides its name: floor, measured, margin, verdict."""
+    floor, measured, margin = figures.floor(record), figures.measured(record), figures.margin(record)
+    return floor or _NONE, measured or _NONE, margin or _NONE, _WORDS[record.verdict]
+
+
+def _row(name: str, cells: Sequence[str], widths: Sequence[int], width: int = WIDTH) -> str:
+    """A row of a table of this width: the name takes what the cells leave, which are as wide as they have to be."""
+    *numbers, verdict = cells
+    padded = [f"{cell:>{least}}" for cell, least in zip(numbers, widths, strict=False)]
+    right = "  ".join(padded)
+    room = width - len(right) - len("    ") - widths[-1]
+    return f"{_cut(name, room):<{room}}  {right}  {verdict}".rstrip()
+
+
 def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> list[str]:
     """Where the time of a run went: traffic that counts, ramps before it, what is neither, and all of it."""
-    own = [trial for record in records for trial in record.trials]
+    own = [trial for record in records for trial in record.evidence.trials]
     trials = [each.trial for each in (own if made is None else made)]
     if not trials:
         return []
@@ -110,97 +124,38 @@ def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> li
     overhead = sum(trial.wall_s for trial in trials) - traffic - ramps
     each = f"{overhead / len(trials):.2f} s a trial"
     whole = f"the tests took {sum(record.wall_s for record in records):.0f} s"
-    line = f"{len(trials)} trials{which}: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up, {overhead:.0f} s beside"
-    return [_indented(f"{line} ({each}); {whole}", 0)]
+    line = f"{len(trials)} trials{which}: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up"
+    return [_indented(f"{line}, and {overhead:.0f} s for flushes and checks ({each}); {whole}", 0)]
 
 
-def _repetitions(record: Record) -> str:
-    """What several searches found; empty for one."""
-    if record.spread is None:
-        return ""
-    rate = format_rate if record.profile.kind == "connections" else lambda value: f"{format_count(value)} pps"
-    found = f"{rate(min(record.capacities))} to {rate(max(record.capacities))}"
-    return f"{len(record.capacities)} searches found {found}, a spread of {format_ratio(record.spread)}"
-
-
-def _capacity(record: Record) -> str:
-    """Say what was found, and how far the next load was that did not hold."""
-    if record.measured is None:
+def _result(record: Record) -> str:
+    """What was found, and how far the nearest value is that is ruled out."""
+    shown, measured = figures.deciding(record), figures.measured(record)
+    if not measured:
         return "no result"
-    what = "floor tried:" if record.limited_by == "floor" else "capacity"
-    width = ""
-    if record.upper_bound is not None and record.measured.rate > 0:
-        width = f" ± {(record.upper_bound / record.measured.rate - 1) * 100:.1f} %"
-    return f"{what} {measured_text(record)}{width}"
-
-
-def _deciding(record: Record) -> ThresholdResult | None:
-    """The rate to show: the main one, unless only another one fails, or the comparison with another topology is the
-    harder promise. Where none was measured, the first."""
-    rates = [threshold for threshold in record.thresholds if threshold.metric in _RATES]
-    known = [threshold for threshold in rates if threshold.margin_pct is not None]
-    failing = [threshold for threshold in known if not threshold.met]
-    # The main rate is what people ask for: others are shown only where they alone fail.
-    chosen = (failing or known or rates)[:1]
-    chosen += [threshold for threshold in failing or known if threshold.metric == "relative"]
-    return min(chosen, key=lambda threshold: threshold.margin_pct or 0.0, default=None)
-
-
-def floor_text(record: Record) -> str:
-    """The floor that decides, as a rate: of a comparison, the share of the other topology's rate."""
-    shown = _deciding(record)
-    if shown is None:
-        return (record.floors.cps or record.floors.pps or "").removeprefix(">=").strip()
-    return _rate_text(record, shown, shown.limit)
-
-
-def measured_text(record: Record) -> str:
-    """What was measured of the floor that decides."""
-    shown = _deciding(record)
-    if record.measured is None or shown is None or shown.measured is None:
-        return "-"
-    least = "at least " if record.limited_by in ("generator", "range") and record.verdict != "missed" else ""
-    return f"{least}{_rate_text(record, shown, shown.measured)}"
-
-
-def relative_text(record: Record) -> str:
-    """How the rate compares with that of another topology; empty where that was not promised, or not measured."""
-    shown = next((threshold for threshold in record.thresholds if threshold.metric == "relative"), None)
-    if shown is None or record.measured is None or record.baseline is None or not record.baseline.rate:
-        return ""
-    return record.baseline.relation(record.measured.rate, shown.limit)
-
-
-def _rate_text(record: Record, threshold: ThresholdResult, value: float) -> str:
-    """A limit or a figure of a threshold for people; connections need no word, packets have theirs."""
-    if threshold.metric == "bps":
-        return format_bits(value)
-    if threshold.metric == "relative":
-        value *= record.baseline.rate or 0.0 if record.baseline else 0.0
-    connections = threshold.metric == "cps" or (threshold.metric == "relative" and record.profile.kind == "connections")
-    return format_rate(value) if connections else f"{format_count(value)} pps"
+    metric = shown.metric if shown else figures.metric_of(record)
+    asked = metric is figures.metric_of(record)
+    what = "capacity" if asked and figures.is_rate(record) else metric.title
+    parts = ["floor tried:" if record.limited_by == "floor" else what, measured, figures.width(record) if asked else ""]
+    return " ".join(part for part in parts if part)
 
 
 def _details(made: TrialRecord) -> list[str]:
     """The cells between loss and verdict."""
     trial = made.trial
     if trial.unit == "connections":
-        return [format_count(trial.pps), _microseconds(trial.setup_time_us.p99 if trial.setup_time_us else None)]
-    busy = f"{made.cpu.busy_cpus:.2f}" if made.cpu else "-"
+        return [format_count(trial.pps), _microseconds(trial.connect_time_us.p99 if trial.connect_time_us else None)]
+    busy = f"{made.cpu.busy_cpus:.2f}" if made.cpu else _NONE
     return [format_bits(trial.bps), _microseconds(made.latency_us.p99 if made.latency_us else None), busy]
 
 
 def _microseconds(time_us: float | None) -> str:
-    return "-" if time_us is None else format_duration(time_us / 1e6)
+    return _NONE if time_us is None else format_duration(time_us / 1e6)
 
 
 def _columns(unit: LoadUnit, number: str, cells: Sequence[str]) -> str:
     padded = [f"{cell:<{width}}" for (width, _), cell in zip(_COLUMNS[unit], cells, strict=True)]
     return f"  {number:>5}   {' '.join(padded)}".rstrip()
-
-
-def _margin(record: Record) -> str:
-    return format_margin(record.margin_pct) if record.margin_pct is not None else "-"
 
 
 def _cut(text: str, width: int) -> str:

@@ -1,5 +1,5 @@
 """How much of everything a page shows. A run has some sixty tests; a page of thousands would be none that opens, so
-the rest is counted, and stands in the pages and files beside it."""
+the rest is counted, and is in the pages and files next to it."""
 
 from collections.abc import Iterable
 
@@ -42,7 +42,7 @@ def once(values: Iterable[str]) -> list[str]:
 
 
 def some(values: list[str], most: int) -> tuple[str, ...]:
-    """The first of them, and how many there are beside."""
+    """The first of them, and how many more there are."""
     shown = [sentence(value) for value in values[:most]]
     return (*shown, *([f"and {labels.thousands(len(values) - most)} more"] if len(values) > most else []))
 

@@ -70,7 +70,7 @@ def sentence(tally: Tally) -> str:
 
 
 def details(tally: Tally, newest: list[Record]) -> tuple[str, ...]:
-    """What has to be known beside the verdict."""
+    """What has to be known with the verdict."""
     said = []
     met = [record for record in newest if record.verdict == "met" and record.margin_pct is not None]
     if met:

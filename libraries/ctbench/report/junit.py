@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 from ctbench.base.plain_text import printable
-from ctbench.report import labels
+from ctbench.report import figures, labels
 from ctbench.report.page import Row
 from ctbench.report.runs import RunSet
 from ctbench.results.record import Record
@@ -63,7 +63,9 @@ def _properties(record: Record, row: Row) -> dict[str, str]:
         "Spread": f"{row.spread} {row.spread_of}".strip(),
         "Topology": row.topology,
         "Profile": row.profile,
-        "Campaign": str(record.campaign.get("name", "")),
+        "Metric": figures.metric_of(record).title,
+        "Procedure": record.procedure,
+        "Campaign": record.campaign.name,
         "Started": labels.moment(record.started),
         "Record": unquote(row.record.href),
     }

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from ctbench.base.units import format_count, format_duration, format_margin, format_rate, format_share, parse_number
-from ctbench.report import console
+from ctbench.base.units import format_duration, format_margin
+from ctbench.report import figures
+from ctbench.results.metrics import RATE_OF
 from ctbench.results.record import Record, Word
 from ctbench.traffic.generator import LoadUnit
 
 #: Stands where there is no figure: an en dash.
 DASH = "\u2013"
 
-#: The sign beside each word, so that no verdict depends on its colour.
+#: The sign next to each word, so that no verdict depends on its colour.
 SIGNS: dict[Word, str] = {"met": "✓", "missed": "✗", "not measured": "?"}
 #: The class that a verdict has in the style sheet.
 CLASSES: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
@@ -54,47 +55,30 @@ def times(median_us: float, p99_us: float, longest_us: float) -> str:
 
 
 def rate(value: float, unit: LoadUnit) -> str:
-    """Connections per second need no word, packets have theirs."""
-    return format_rate(value) if unit == "connections" else f"{format_count(value)} pps"
+    """A load of a profile that counts these."""
+    return RATE_OF[unit].format(value)
 
 
 def floor(record: Record) -> str:
-    """The floor that decides, also where nothing was measured."""
-    if record.thresholds:
-        return console.floor_text(record)
-    promised = (record.floors.cps or record.floors.pps or "").removeprefix(">=").strip()
-    return rate(parse_number(promised), record.profile.kind) if promised else DASH
+    """The promise that decides."""
+    return figures.floor(record) or DASH
 
 
 def measured(record: Record) -> str:
-    """What was measured of the floor that decides."""
-    return console.measured_text(record).replace("-", DASH) if record.measured else DASH
+    """What was measured of it."""
+    return figures.measured(record) or DASH
 
 
-def at_least(record: Record) -> bool:
-    """Whether the DUT could do more than was measured: the generator or the campaign's range ended first."""
-    return record.limited_by in ("generator", "range")
+def measured_of(record: Record) -> str:
+    """The metric of these two where it is not the load that the profile counts; empty where it is."""
+    shown = figures.deciding(record)
+    metric = shown.metric if shown else figures.metric_of(record)
+    return "" if figures.is_rate(record) and metric is figures.metric_of(record) else metric.title
 
 
 def margin(percent: float | None) -> str:
     """With a true minus sign; a dash where there is none."""
     return DASH if percent is None else format_margin(percent).replace("-", "\u2212")
-
-
-def difference(percent: float) -> str:
-    """A difference in percent, signed."""
-    return margin(percent)
-
-
-def spread_of(record: Record) -> tuple[str, str]:
-    """How sure a rate is: the spread of its repetitions, or, of a single search, how far the next load was that did
-    not hold. With a word on which of the two it is."""
-    if record.spread is not None:
-        return format_share(record.spread), f"over {len(record.capacities)} searches"
-    if record.measured is None or record.upper_bound is None or record.measured.rate <= 0:
-        return DASH, ""
-    width = record.upper_bound / record.measured.rate - 1
-    return f"± {format_share(width)}", "one search"
 
 
 def cpus_and_queues(cpus: int, queues: int) -> str:

@@ -43,9 +43,13 @@ def _table(rows: Sequence[Row], *, compared: bool) -> list[str]:
     lines = [_line(names), _line(["---"] * 4 + ["---:"] * (len(names) - 4))]
     for row in rows:
         cells = [_SIGNS[row.tone], escaped(row.test), code(row.topology), escaped(row.profile), row.floor,
-                 f"**{row.measured}**", row.margin, row.spread]  # fmt: skip
+                 f"**{row.measured}**{_of(row)}", row.margin, row.spread]  # fmt: skip
         lines.append(_line(cells + ([row.against] if compared else [])))
     return lines
+
+
+def _of(row: Row) -> str:
+    return f" {escaped(row.measured_of)}" if row.measured_of else ""
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.report import enough, labels
 from ctbench.report.page import Deviation, Note
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
 
@@ -15,25 +16,49 @@ _RFC_2544_SUSTAIN_S = 60.0
 _RFC_9411_LOSS = 1e-5
 
 _VERDICTS = (
-    "Met: measured, and at or above every threshold of the floor. “At least” says that the generator or the "
-    "campaign's range ended before the DUT did.",
-    "Missed: measured, and below the floor.",
-    "Not measured: the generator or the testbed was the limit, or something broke. The figure says nothing about the "
-    "DUT and is never counted as met.",
-    "Measured is the capacity: the highest load whose loss stayed within the limit. Lost is everything that was "
-    "intended and not completed, also what was never sent. State is flushed before each trial.",
-    "Spread is the range of repeated searches relative to their median; of a single search, how far above the "
-    "capacity the next load was that did not hold.",
+    "Met: measured, and every threshold of the floor is kept.",
+    "Missed: measured, and a threshold of the floor is broken.",
+    "Not measured: the generator or the testbed set the limit, or something broke. The figure says nothing about the "
+    "DUT and never counts as met.",
+    "“At least” marks a lower bound (“at most”, where lower is better): the generator or the "
+    "campaign's range ended the measurement before the DUT did, so the DUT may do better.",
+    "Margin says how much better than the floor the figure is: +100 % is twice as good, whether a higher or a lower "
+    "figure is better. It is the smallest margin of the test's promises.",
+    "Lost is everything that was intended and not completed, also what was never sent. State is flushed before each "
+    "trial.",
+    "Spread is the range of repetitions relative to their median; of a single search, how far above the capacity the "
+    "next load was that did not hold.",
 )
+#: What the procedures do, in a sentence.
+_PROCEDURES = {
+    "highest-rate": "searches for the capacity: the highest load whose loss stays within the limit",
+    "at-floor": "offers the load that the floor promises, and no other one",
+}
 
 
 def methodology(records: Sequence[Record]) -> tuple[str, ...]:
-    """What the words on the page mean, and what the campaigns say of themselves."""
+    """What was measured and how, what the words on the page mean, and what the campaigns say of themselves."""
     campaigns = enough.once(
-        f"Campaign {record.campaign.get('name', '')}: {record.campaign.get('description', '').strip()}"
+        f"Campaign {record.campaign.name}: {said}"
         for record in records
+        if (said := record.campaign.description.strip())
     )
-    return (*enough.some(campaigns, enough.VALUES), *_VERDICTS)
+    return (*enough.some(campaigns, enough.VALUES), *_procedures(records), *_VERDICTS)
+
+
+def _procedures(records: Sequence[Record]) -> tuple[str, ...]:
+    """Each procedure with what it measured, and of how many tests."""
+    tests = Counter((record.procedure, record.metric) for record in records)
+    said = []
+    for procedure in dict.fromkeys(procedure for procedure, _ in tests):
+        measured = [
+            f"{METRICS[metric].title} ({labels.plural(number, 'test')})"
+            for (by, metric), number in tests.items()
+            if by == procedure
+        ]
+        does = f": it {_PROCEDURES[procedure]}" if procedure in _PROCEDURES else ""
+        said.append(f"Procedure {procedure} measured {' and '.join(measured)}{does}.")
+    return enough.some(said, enough.VALUES)
 
 
 def deviations(newest: Sequence[Stored]) -> tuple[Deviation, ...]:
@@ -47,24 +72,30 @@ def deviations(newest: Sequence[Stored]) -> tuple[Deviation, ...]:
     if lengths := _short(of_packets, _RFC_2544_SUSTAIN_S):
         found.append(Deviation("RFC 2544, 24", "trials of at least 60 s", lengths))
     connections, packets = ([each.record for each in some] for some in (of_connections, of_packets))
-    limits = sorted({limit for record in connections if (limit := _loss_limit(record)) > _RFC_9411_LOSS})
+    limits = sorted({limit for record in connections if (limit := record.campaign.loss_ratio) > _RFC_9411_LOSS})
     if limits:
         allowed = _listed([format_ratio(limit) for limit in limits])
         found.append(Deviation("RFC 9411, 7.2", "fewer than 0.001 % failed transactions", f"at most {allowed} lost"))
-    if any(_loss_limit(record) > 0 for record in packets):
-        allowed = _listed(sorted({format_ratio(_loss_limit(record)) for record in packets}))
+    if any(record.campaign.loss_ratio > 0 for record in packets):
+        allowed = _listed(sorted({format_ratio(record.campaign.loss_ratio) for record in packets}))
         found.append(Deviation("RFC 2544, 26.1", "throughput without any loss", f"at most {allowed} lost"))
-    stand_ins = {(old, new) for record in records for old, new in _stand_ins(record) if record.profile.name == new}
+    substitutes = {
+        (old, new) for record in records for old, new in record.campaign.profiles.items() if record.profile.name == new
+    }
     found += [
-        Deviation("2022 article", f"the profile {old}", f"{new}, whose floor follows from the same packet rate")
-        for old, new in sorted(stand_ins)[: enough.VALUES]
+        Deviation(
+            "2022 article",
+            f"the profile {old}",
+            f"the substitute profile {new}, whose floor follows from the same packet rate",
+        )
+        for old, new in sorted(substitutes)[: enough.VALUES]
     ]
     return tuple(found)
 
 
 def floor_sources(records: Sequence[Record]) -> tuple[Note, ...]:
     """Where the promises come from."""
-    return _counted([record.floors.source for record in records])
+    return _counted([record.floor.source for record in records])
 
 
 def notes(records: Sequence[Record]) -> tuple[Note, ...]:
@@ -93,13 +124,3 @@ def _short(newest: Sequence[Stored], asked_s: float) -> str:
 
 def _listed(values: list[str]) -> str:
     return ", ".join(enough.some(enough.once(values), enough.VALUES))
-
-
-def _loss_limit(record: Record) -> float:
-    limit = record.campaign.get("loss_ratio")
-    return float(limit) if isinstance(limit, int | float) else 0.0
-
-
-def _stand_ins(record: Record) -> list[tuple[str, str]]:
-    profiles = record.campaign.get("profiles")
-    return [(str(old), str(new)) for old, new in profiles.items()] if isinstance(profiles, dict) else []

@@ -1,4 +1,4 @@
-"""What stands on the page of a report, before it is HTML: sentences, rows, charts, facts. Texts are made here, for
+"""What is on the page of a report, before it is HTML: sentences, rows, charts, facts. Texts are made here, for
 people; the templates only place them."""
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Link:
-    """A file beside the page."""
+    """A file next to the page."""
 
     text: str
     href: str
@@ -53,13 +53,15 @@ class Row:
     tone: Tone
     floor: str
     measured: str
+    #: The metric of these two where it is not the load that the profile counts: `latency (p99)`.
+    measured_of: str
     margin: str
     #: The same in percent, for its little bar; None where there is none.
     margin_pct: float | None
     #: `± 5.0 %` and `one search`, or `3.1 %` and `over 5 searches`.
     spread: str
     spread_of: str
-    #: Difference to the figure it is set beside, and what that is; empty where there is none.
+    #: Difference from the figure that it is compared with, and what that is; empty where there is none.
     against: str
     against_what: str
     reason: str
@@ -138,7 +140,7 @@ class Search:
 
     row: Row
     charts: tuple[Chart, ...]
-    #: `set-up p99` or `latency p99`.
+    #: `connect p99` or `latency p99`.
     waited_name: str
     trials: tuple[TrialRow, ...]
 
@@ -151,13 +153,13 @@ class Gallery:
     title: str
     intro: str
     charts: tuple[Chart, ...]
-    #: How many there are beside these; empty where these are all.
+    #: How many more there are; empty where these are all.
     more: str = ""
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One line of a published table, or of the run beside it."""
+    """One line of a published table, or of the run below it."""
 
     name: str
     cps: str
@@ -201,14 +203,14 @@ class Page:
 
     title: str
     tone: Tone
-    #: The verdict in one sentence, and what has to be known beside it.
+    #: The verdict in one sentence, and what has to be known with it.
     sentence: str
     details: tuple[str, ...]
     counts: tuple[Count, ...]
     facts: tuple[Fact, ...]
     #: Tests that are missed or not measured.
     problems: tuple[Row, ...]
-    #: How many there are beside those listed; empty where all are.
+    #: How many more there are; empty where all are listed.
     more_problems: str
     without_record: tuple[Reasons, ...]
     unreadable: tuple[str, ...]
@@ -217,7 +219,7 @@ class Page:
     suites: tuple[Suite, ...]
     more_suites: str
     parts: tuple[Part, ...]
-    #: What the rows are set beside; empty where nothing is.
+    #: What the rows are compared with; empty where nothing is.
     reference: str
     galleries: tuple[Gallery, ...]
     published: tuple[PublishedTable, ...]
@@ -229,12 +231,12 @@ class Page:
     sources: tuple[Note, ...]
     notes: tuple[Note, ...]
     links: tuple[Link, ...]
-    #: The runs that the page was made from, and how many there are beside.
+    #: The runs that the page was made from, and how many more there are.
     runs: tuple[Link, ...]
     more_runs: str
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """All rows, of this page and of its parts, in the order in which they stand there."""
+        """All rows, of this page and of its parts, in their order there."""
         groups = [*self.groups, *(group for part in self.parts for group in part.groups)]
         return tuple(row for group in groups for row in group.rows)

@@ -39,7 +39,7 @@ def suites(parts: Sequence[Part]) -> tuple[Suite, ...]:
 
 
 def by_anchor(rows: Sequence[Row]) -> Iterator[Row]:
-    """The rows in the order in which the tests ran; on the pages they stand by suite."""
+    """The rows in the order in which the tests ran; on the pages they are grouped by suite."""
     yield from sorted(rows, key=lambda row: int(row.anchor.rpartition("-")[2]))
 
 

@@ -1,22 +1,22 @@
-"""The published tables with a line of this run in each, as the 2022 article sets two releases beside each other."""
+"""The published tables with a line of this run in each, as the 2022 article compares two releases."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ctbench.base.units import format_bits, format_count
 from ctbench.dut import registry
 from ctbench.report import facts, labels
 from ctbench.report.page import Link, PublishedRow, PublishedTable
-from ctbench.report.reference import Figure, References, against
+from ctbench.report.reference import References, against, of_published, profiles
 from ctbench.report.rows import href
+from ctbench.results.metrics import METRICS
 from ctbench.results.published import Published
 from ctbench.results.store import Stored
 
 NOTE = (
     "The published figures are from other hardware: they say what others saw, and promise nothing about this machine. "
     "Difference is that of connections per second against the line above it, as in the article; against this run, "
-    "where the campaign shortened the connections, that of packets per second."
+    "where the campaign substituted a profile with shorter connections, that of packets per second."
 )
 _ROW = "  {:<46} {:>12} {:>9} {:>14} {:>12} {:>19}"
 _COLUMNS = ("", "connections", "active", "throughput", "packets/s", "difference")
@@ -49,62 +49,56 @@ def _cells(row: PublishedRow) -> tuple[str, ...]:
     return row.name, row.cps, row.active, row.throughput, row.pps, row.difference
 
 
-def _table(figures: Sequence[Published], newest: Sequence[Stored], output: Path) -> PublishedTable:
-    one = figures[0]
+def _table(some: Sequence[Published], newest: Sequence[Stored], output: Path) -> PublishedTable:
+    one = some[0]
     made = one.topology
     cpus = labels.cpus_and_queues(made.cpus or 0, made.rx_queues or 0)
     title = f"{one.source.place.capitalize()}: {registry.ruleset_title(made.ruleset).lower()}, {cpus}, {one.profile}"
-    rows = [_published_row(figure) for figure in sorted(figures, key=lambda figure: figure.source.dut)]
-    last = sorted(figures, key=lambda figure: figure.source.dut)[-1]
-    own = [each for each in newest if _is_of(each, one)]
-    rows += [_own_row(each, last, output) for each in own]
-    if not own:
-        rows.append(
-            PublishedRow(
-                "this run: no figure", labels.DASH, labels.DASH, labels.DASH, labels.DASH, labels.DASH, ours=True
-            )
-        )
-    return PublishedTable(title, tuple(rows))
+    ordered = sorted(some, key=lambda figure: figure.source.dut)
+    rows = [
+        _row(figure.source.dut, figure.figures, labels.margin(figure.difference_pct), ours=False) for figure in ordered
+    ]
+    own = [_own_row(each, ordered[-1], output) for each in newest if _is_of(each, one)]
+    none = _row("this run: no figure", {}, labels.DASH, ours=True)
+    return PublishedTable(title, (*rows, *(own or [none])))
 
 
 def _is_of(each: Stored, figure: Published) -> bool:
-    """Whether a record is of the topology and profile of a figure, or of a profile that was shortened from it."""
+    """Whether a record is of the topology and profile of a figure, or of a profile that substitutes it."""
     record = each.record
-    names = [record.profile.name]
-    names += [record.profile.derived_from] if record.profile.kind == "connections" else []
-    return record.topology.key == figure.key and figure.profile in names and record.measured is not None
-
-
-def _published_row(figure: Published) -> PublishedRow:
-    found = figure.measured
-    return PublishedRow(
-        name=figure.source.dut,
-        cps=labels.rate(found.rate, "connections") if found.unit == "connections" else labels.DASH,
-        active=format_count(found.active_connections) if found.active_connections is not None else labels.DASH,
-        throughput=format_bits(found.bps) if found.bps is not None else labels.DASH,
-        pps=f"{format_count(found.pps)} pps" if found.pps is not None else labels.DASH,
-        difference=labels.margin(figure.difference_pct),
-        ours=False,
-    )
+    return record.topology.key == figure.key and figure.profile in profiles(record) and bool(record.figures)
 
 
 def _own_row(each: Stored, last: Published, output: Path) -> PublishedRow:
-    record, found = each.record, each.record.measured
-    assert found is not None
-    theirs = last.measured
-    cps = theirs.rate if theirs.unit == "connections" else None
-    compared = against(record, Figure(last.label, last.profile, cps, theirs.pps))
+    record = each.record
+    compared = against(record, of_published(last))
     short = "" if record.profile.name == last.profile else f", {record.profile.name}"
     doubt = ", not measured" if record.verdict == "not measured" else ""
-    return PublishedRow(
+    by = f" ({compared.metric.title})" if compared and short else ""
+    return _row(
         name=f"this run: {facts.dut(record)}{short}{doubt}",
-        cps=labels.rate(found.rate, "connections") if found.unit == "connections" else labels.DASH,
-        active=format_count(found.active_connections),
-        throughput=format_bits(found.bps),
-        pps=f"{format_count(found.pps)} pps",
-        difference=f"{labels.margin(compared.difference_pct)}{' (packets)' if short else ''}"
-        if compared
-        else labels.DASH,
+        found={name: figure.value for name, figure in record.figures.items()},
+        difference=f"{labels.margin(compared.difference_pct)}{by}" if compared else labels.DASH,
         ours=True,
         record=Link("record", href(each.path, output)),
+    )
+
+
+def _row(
+    name: str, found: Mapping[str, float], difference: str, *, ours: bool, record: Link | None = None
+) -> PublishedRow:
+    """A line with the figures that the tables have; a dash for those that are not known."""
+
+    def cell(metric: str) -> str:
+        return METRICS[metric].format(found[metric]) if metric in found else labels.DASH
+
+    return PublishedRow(
+        name=name,
+        cps=cell("cps"),
+        active=cell("active_connections"),
+        throughput=cell("bps"),
+        pps=cell("pps"),
+        difference=difference,
+        ours=ours,
+        record=record,
     )

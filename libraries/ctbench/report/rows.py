@@ -7,9 +7,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ctbench.base.units import format_count, format_duration, format_ratio
-from ctbench.report import enough, labels
+from ctbench.report import enough, figures, labels
 from ctbench.report.charts.search import search_chart, waiting_chart
-from ctbench.report.charts.timeline import timeline_charts
+from ctbench.report.charts.timeline import series_charts, timeline_charts
 from ctbench.report.page import Group, Link, Row, Search, Tone, TrialRow
 from ctbench.report.reference import References, against
 from ctbench.results.record import Record, RecordError, TrialRecord
@@ -75,12 +75,12 @@ def searches(newest: Sequence[Stored], rows: Sequence[Row]) -> tuple[Search, ...
 def _row(anchor: str, each: Stored, output: Path, references: References, several: bool, start: str) -> Row:
     record = each.record
     compared = against(record, references.find(record))
-    spread, spread_of = labels.spread_of(record)
+    spread, spread_of = figures.spread(record)
     what = ""
     if compared:
         where = "other hardware" if compared.other_hardware else "same CPU model"
-        theirs = labels.rate(compared.theirs, "connections" if compared.unit == "connections" else "packets")
-        what = f"{theirs}, {compared.figure.label}; {where}"
+        known = [f"{compared.metric.format(compared.theirs)}, {compared.figure.label}", where]
+        what = "; ".join([*known, *filter(None, [figures.direction(compared.metric)])])
     return Row(
         anchor=anchor,
         test=enough.name(record.test),
@@ -91,9 +91,10 @@ def _row(anchor: str, each: Stored, output: Path, references: References, severa
         tone=_TONES[record.verdict],
         floor=labels.floor(record),
         measured=labels.measured(record),
+        measured_of=labels.measured_of(record),
         margin=labels.margin(record.margin_pct),
         margin_pct=record.margin_pct,
-        spread=spread,
+        spread=spread or labels.DASH,
         spread_of=spread_of,
         against=labels.margin(compared.difference_pct) if compared else labels.DASH,
         against_what=what,
@@ -117,16 +118,16 @@ def _search(each: Stored, row: Row) -> list[Search]:
         record = read_whole(each.path)
     except (RecordError, FileNotFoundError):
         return []
-    waiting = waiting_chart(record)
-    charts = (search_chart(record), *([waiting] if waiting else []), *timeline_charts(record))
-    waited = "set-up p99" if record.profile.kind == "connections" else "latency p99"
-    trials = tuple(_trial(number, made) for number, made in enumerate(record.trials, 1))
+    made = (search_chart(record), waiting_chart(record), *timeline_charts(record), *series_charts(record))
+    charts = tuple(chart for chart in made if chart)
+    waited = "connect p99" if record.profile.kind == "connections" else "latency p99"
+    trials = tuple(_trial(number, made) for number, made in enumerate(record.evidence.trials, 1))
     return [Search(row, charts, waited, trials)]
 
 
 def _trial(number: int, made: TrialRecord) -> TrialRow:
     trial = made.trial
-    times = trial.setup_time_us or made.latency_us
+    times = trial.connect_time_us or made.latency_us
     return TrialRow(
         number=str(number),
         phase=enough.name(made.phase),

@@ -15,8 +15,8 @@ from ctbench.results.without_record import WithoutRecord
 #: Where pabot keeps the output folders of its processes, below its own.
 PABOT_RESULTS = "pabot_results"
 
-#: What makes two records of one test: suite, test, topology, profile, campaign, testbed.
-Identity = tuple[str, str, str, str, str, str]
+#: What makes two records of one test: suite, test, topology, profile, metric, campaign, testbed.
+Identity = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,9 @@ def identity(record: Record) -> Identity:
         record.test,
         record.topology.key,
         record.profile.name,
-        str(record.campaign.get("name", "")),
-        str(record.environment.testbed.get("name", "")),
+        record.metric,
+        record.campaign.name,
+        record.environment.testbed.name,
     )
 
 

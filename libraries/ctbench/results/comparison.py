@@ -1,12 +1,12 @@
 """The comparison of two sides, base and candidate, test by test: what compare.json holds and every page of it shows.
 
-All rates are per second, ratios are ratios (0.03 is 3 %), a `_pct` is percent.
+Values are in the unit of the test's metric, ratios are ratios (0.03 is 3 %), a `_pct` is percent.
 """
 
 from typing import Literal
 
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Part, Utc
-from ctbench.traffic.generator import LoadUnit
 
 #: Of one test, and of the whole comparison.
 Judgement = Literal["regressed", "no evidence", "improved", "not measurable"]
@@ -17,22 +17,22 @@ JUDGEMENTS: tuple[Judgement, ...] = ("regressed", "not measurable", "improved", 
 class Samples(Part):
     """What one side measured of one test."""
 
-    #: The samples that are compared, oldest first: the median of each run, or the searches of the only run.
-    rates: list[float]
+    #: The samples that are compared, oldest first: the median of each run, or the repetitions of the only run.
+    values: list[float]
     median: float
     minimum: float
     maximum: float
     #: (maximum - minimum) / median; None with a median of 0.
     spread: float | None
-    #: Whether a sample is "at least": the campaign's range ended there.
-    at_least: bool = False
+    #: Whether a sample only bounds what there is: the campaign's range ended there, and the DUT may do better.
+    censored: bool = False
     #: Runs and files of the records that the samples are from.
     run_ids: list[str]
     records: list[str]
 
 
 class ComparedTest(Part):
-    """One test: a topology with a profile, matched by both."""
+    """One test: a metric of a topology with a profile, matched by the three."""
 
     #: As the base has them, or the candidate where the base has none.
     suite: str
@@ -40,16 +40,18 @@ class ComparedTest(Part):
     #: For example `ovs-dpdk/conntrack/1cpu-1rxq`, and the name of the profile that was offered.
     topology: str
     profile: str
-    #: What the rates count.
-    unit: LoadUnit
+    #: What was looked for, and the unit of its values: `cps` and `connections/s`.
+    metric: str
+    unit: str
     #: None where a side measured nothing of it.
     base: Samples | None
     candidate: Samples | None
     #: The candidate's median against the base's, percent of the base's; None where there is none.
     difference_pct: float | None
-    #: How wide the search is: a smaller difference cannot be told (ratio).
+    #: How wide the search is: a smaller difference cannot be told (ratio); 0 where no load was searched for.
     resolution: float
-    #: Probability that chance alone makes the candidate as slow (as fast) as it was; None with nothing to compare.
+    #: How often, with no difference between the sides, samples are as far apart as these or farther, with the candidate
+    #: the worse (the better) side; None with nothing to compare.
     p_regressed: float | None
     p_improved: float | None
     #: The same after Holm's correction for the number of tests, `Comparison.family`.
@@ -59,9 +61,17 @@ class ComparedTest(Part):
     #: One sentence.
     reason: str
 
+    @property
+    def p(self) -> float | None:
+        """The corrected p in the direction in which the medians differ; None where they cannot be compared."""
+        if self.difference_pct is None:
+            return None
+        worse = self.difference_pct < 0 if METRICS[self.metric].better == "higher" else self.difference_pct > 0
+        return self.p_regressed_corrected if worse else self.p_improved_corrected
+
 
 class Side(Part):
-    """What stands on one side."""
+    """What one side is made of."""
 
     #: As it was given: folders, or the name of an installation.
     name: str
@@ -81,12 +91,12 @@ class Side(Part):
 class Comparison(Part):
     """Base and candidate, and what to think of each test."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     tool_version: str
     made: Utc
     base: Side
     candidate: Side
-    #: A median that fell by no more than this is no regression (ratio).
+    #: A median that got worse by no more than this is no regression (ratio).
     least_difference: float
     #: The corrected p has to be below this.
     alpha: float

@@ -1,137 +1,155 @@
-"""What a record says of its environment and its campaign: facts of any kind, of which a few are known by name.
+"""What a record says of its environment and its campaign.
 
-Every program may add facts. Those that pages and comparisons use have a type here, and a record in which they have
-another one is refused.
+Those facts that pages and comparisons use have a name and a type here. A DUT, a generator or a machine may add others.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationInfo, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 from pydantic_core import to_json
 
-from ctbench.base.bounds import Count, Real, require_bounded
+from ctbench.base.bounds import Amount, Count, Real, require_bounded
+
+Found = TypeVar("Found")
 
 
 class Reading:
-    """Context of a validation that reads records: only then facts are checked, as a measurement is not thrown away for
-    an odd fact of its environment. Facts that runs have in common are checked once, and held once."""
+    """Context of a validation that reads records: only then the facts without a name are checked, as a measurement is
+    not thrown away for an odd fact of its environment. What records have in common is checked once, and held once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, bytes], dict[str, Any]] = {}
+        self._known: dict[tuple[object, bytes], Any] = {}
 
-    def once(self, kind: object, facts: dict[str, Any], check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        """Facts that say the same, of those that were seen before; `check` sees them the first time."""
+    def once(self, kind: object, facts: Any, read: Callable[[Any], Found]) -> Found:
+        """What `read` makes of facts from JSON; what it made before of the same ones, where there were such."""
         key = (kind, to_json(facts, inf_nan_mode="constants"))
         if key not in self._known:
-            check(facts)
-            self._known[key] = facts
-        return self._known[key]
+            found = read(facts)
+            require_bounded(facts)
+            self._known[key] = found
+        known: Found = self._known[key]
+        return known
 
 
 #: A version is a text, and from some programs a number.
 Text = str | Count | Real
 
 
-class _Facts(BaseModel):
-    """Base of what is known by name; each may be missing, and there may be more."""
+class Facts(BaseModel):
+    """Base: what is known by name; each may be missing, and there may be more, which `extra` has."""
 
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+    #: Whether many records have the same ones.
+    in_common: ClassVar[bool] = True
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What has no name here."""
+        return self.model_extra or {}
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read(cls, facts: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        if not isinstance(info.context, Reading):
+            return handler(facts)
+        if cls.in_common:
+            return info.context.once(cls, facts, handler)
+        found = handler(facts)
+        require_bounded(found.extra)
+        return found
 
 
-def _facts(model: type[_Facts]) -> tuple[AfterValidator, WithJsonSchema]:
-    """Of a mapping from JSON that many records have in common, what makes sure that the facts known by name fit."""
-    adapter = TypeAdapter(model)
+class HugepageFacts(Facts):
+    """Hugepages of one size."""
 
-    def check(facts: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        def first(facts: dict[str, Any]) -> None:
-            require_bounded(facts)
-            adapter.validate_python(facts, context=info.context)
-
-        return info.context.once(model, facts, first) if isinstance(info.context, Reading) else facts
-
-    return AfterValidator(check), _schema(model)
-
-
-def _schema(model: type[_Facts]) -> WithJsonSchema:
-    return WithJsonSchema(model.model_json_schema() | {"additionalProperties": True})
-
-
-class _Hugepages(_Facts):
     size_kb: Count
     total: Count
 
 
-class _Machine(_Facts):
+class MachineFacts(Facts):
+    """A machine, see `ctbench.hosts.machine.Machine`."""
+
     cpu_model: str = ""
     usable_cpus: list[Count] = []
     kernel: str = ""
     distribution: str = ""
     virtualisation: str = ""
-    hugepages: list[Annotated[dict[str, Any], *_facts(_Hugepages)]] = []
+    hugepages: list[HugepageFacts] = []
 
 
-class _Memory(_Facts):
+class MemoryFacts(Facts):
+    """Memory of a DUT's packet buffers."""
+
     kind: str = ""
     megabytes: Count = 0
 
 
-class _Placement(_Facts):
+class PlacementFacts(Facts):
+    """Which CPUs of the DUT's machine did what."""
+
     generator: list[Count] = []
     pmd: list[Count] = []
     housekeeping: list[Count] = []
     oversubscribed: bool = False
 
 
-class _Dut(_Facts):
+class DutFacts(Facts):
+    """The device under test."""
+
+    #: Its counters are among them. What is in common is inside.
+    in_common = False
+
+    #: For example `Open vSwitch 3.1.0`, and with what belongs to it: `Open vSwitch 3.1.0, DPDK 22.11.11`. Empty for a
+    #: cable.
+    product: str = ""
+    product_details: str = ""
     version: Text = ""
     dpdk_version: Text = ""
     kernel: Text = ""
     iptables: Text = ""
     nftables: Text = ""
-    machine: Annotated[dict[str, Any], *_facts(_Machine)] = {}
-    memory: Annotated[dict[str, Any], *_facts(_Memory)] = {}
-    placement: Annotated[dict[str, Any], *_facts(_Placement)] = {}
+    machine: MachineFacts | None = None
+    memory: MemoryFacts | None = None
+    placement: PlacementFacts | None = None
 
 
-_DUT = TypeAdapter(_Dut)
+class GeneratorFacts(Facts):
+    """The traffic generator."""
 
-
-def _check_dut(facts: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-    """No two records have the same: counters are among them. What is in common is inside."""
-    if not isinstance(info.context, Reading):
-        return facts
-    known = _DUT.validate_python(facts, context=info.context)
-    named = {name: getattr(known, name) for name in known.model_fields_set}
-    require_bounded({name: value for name, value in facts.items() if name not in named})
-    return facts | named
-
-
-class _Generator(_Facts):
     type: Text = ""
     version: Text = ""
     wiring: Text = ""
 
 
-class _Testbed(_Facts):
+class TestbedFacts(Facts):
+    """The testbed file."""
+
+    __test__ = False  # not a pytest class
+
     name: str = ""
     description: str = ""
+    oversubscribe: bool = False
     duts: list[dict[str, Any]] = []
 
 
-class _Campaign(_Facts):
+class CampaignFacts(Facts):
+    """The campaign file."""
+
     name: str = ""
     description: str = ""
     search: str = ""
     loss_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0
+    max_spread: Amount | None = None
     profiles: dict[str, str] = {}
 
 
-TestbedFacts = Annotated[dict[str, Any], *_facts(_Testbed)]
-DutFacts = Annotated[dict[str, Any], AfterValidator(_check_dut), _schema(_Dut)]
-GeneratorFacts = Annotated[dict[str, Any], *_facts(_Generator)]
-MachineFacts = Annotated[dict[str, Any], *_facts(_Machine)]
-CampaignFacts = Annotated[dict[str, Any], *_facts(_Campaign)]
+class Environment(BaseModel):
+    """Everything that the figures depend on and that is no setting of the test."""
 
-#: Names of the DUT's facts that pages and comparisons use.
-DUT_FACTS = tuple(_Dut.model_fields)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    testbed: TestbedFacts
+    dut: DutFacts
+    generator: GeneratorFacts
+    machine: MachineFacts

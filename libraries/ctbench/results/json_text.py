@@ -1,8 +1,7 @@
 """JSON as records have it: written so that every program reads it, and read with a sentence for anything else."""
 
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ctbench.base.bounds import MOST
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 #: Lists and mappings in each other, at most: programs that read JSON have limits.
 MOST_LEVELS = 50
-UNKNOWN_VERSION = "schema_version: {} is not known.\n  Expected 1."
+UNKNOWN_VERSION = "schema_version: {} is not known.\n  Expected 1 or 2."
 
 _TYPES = {"model_type": "object", "dict_type": "object", "dataclass_type": "object", "list_type": "array"}
 
@@ -34,10 +33,8 @@ def _plain(value: Any, levels: int) -> Any:
         return {_plain(str(key), levels): _plain(inner, levels - 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner, levels - 1) for inner in value]
-    if isinstance(value, int) and abs(value) > MOST:
-        return hex(value)
-    if isinstance(value, float) and not (math.isfinite(value) and abs(value) <= MOST):
-        return repr(value)
+    if isinstance(value, int | float) and not abs(value) <= MOST:  # NaN is not
+        return hex(value) if isinstance(value, int) else repr(value)
     return value
 
 
@@ -49,10 +46,15 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def why_no_record(errors: Sequence["ErrorDetails"]) -> str:
-    """Why a JSON document is no record: another version, else the first mistake that was found in it."""
+Place = Sequence[str | int]
+
+
+def why_no_record(errors: Sequence["ErrorDetails"], place_in_version_1: Callable[[Place], Place] | None = None) -> str:
+    """Why a JSON document is no record: another version, else the first mistake that was found in it.
+    `place_in_version_1`: of a document that was upgraded, where that mistake is in the one of version 1."""
     error = next((each for each in errors if each["loc"] == ("schema_version",)), errors[0])
-    kind, place, value = error["type"], [str(part) for part in error["loc"]], error["input"]
+    found = place_in_version_1(error["loc"]) if place_in_version_1 else error["loc"]
+    kind, place, value = error["type"], [str(part) for part in found if part != "[key]"], error["input"]
     if kind == "json_invalid":
         why = error.get("ctx", {}).get("error", error["msg"])
         return f"is not JSON ({why}).\n  Expected a whole record; was the run killed?"
@@ -70,7 +72,8 @@ def why_no_record(errors: Sequence["ErrorDetails"]) -> str:
     else:
         says = error["msg"].removeprefix("Value error, ").rstrip(".")
     where = ".".join(place) or "the record"
-    return f"{where[:200]}: {says}.\n  Expected what record.schema.json says."
+    expected = "the keys and values of version 1" if place_in_version_1 else "what record.schema.json says"
+    return f"{where[:200]}: {says}.\n  Expected {expected}."
 
 
 def _shown(value: Any) -> str:

@@ -7,11 +7,12 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from ctbench.results.environment import DUT_FACTS, Reading
+from ctbench.results.environment import DutFacts, Reading
 from ctbench.results.record import Record
 
-#: Parts that runs have in common, beside their environment.
-_COMMON = ("topology", "profile", "floors", "thresholds", "baseline", "tags", "pool", "notes")
+#: Parts that runs have in common, besides their environment.
+_COMMON = ("topology", "profile", "floor", "thresholds", "tags", "pool", "notes")
+_TEXTS = ("tool_version", "run_id", "suite", "test")
 
 
 class Shared(Reading):
@@ -22,19 +23,23 @@ class Shared(Reading):
         self._parts: dict[object, Any] = {}
 
     def light(self, whole: Record) -> Record:
-        """The record without its trials, and of the DUT's facts only those that are known by name."""
-        environment = whole.environment
-        dut = {name: environment.dut[name] for name in DUT_FACTS if name in environment.dut}
+        """The record without its trials and series, and of the DUT's facts only those that have a name."""
+        evidence = whole.evidence.model_copy(update={"trials": [], "series": []})
+        environment = whole.environment.model_copy(update={"dut": self._part("dut", _named(whole.environment.dut))})
         common = {name: self._part(name, getattr(whole, name)) for name in _COMMON}
-        texts = {name: self._text(getattr(whole, name)) for name in ("tool_version", "run_id", "suite", "test")}
-        facts = environment.model_copy(update={"dut": dut})
-        return whole.model_copy(update={**common, **texts, "environment": facts, "trials": []})
+        texts = {name: self._text(getattr(whole, name)) for name in _TEXTS}
+        return whole.model_copy(update={**common, **texts, "evidence": evidence, "environment": environment})
 
     def _part(self, name: str, part: Any) -> Any:
         return self._parts.setdefault((name, to_json(part)), part) if part else part
 
     def _text(self, text: str) -> Any:
         return self._parts.setdefault(text, text)
+
+
+def _named(facts: DutFacts) -> DutFacts:
+    names = facts.model_fields_set & set(DutFacts.model_fields)
+    return DutFacts.model_construct(names, **{name: getattr(facts, name) for name in names})
 
 
 @contextmanager

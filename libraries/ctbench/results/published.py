@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from ctbench.base.bounds import MOST_RECORD_BYTES, Amount, Real
+from ctbench.base.errors import ConfigError
 from ctbench.base.plain_text import printable
 from ctbench.base.regular_file import UnreadableFile, named_folder, read_regular
-from ctbench.base.errors import ConfigError
+from ctbench.results.figure import MetricName
 from ctbench.results.record import Part
-from ctbench.traffic.generator import LoadUnit
 
 
 class PublishedSource(Part):
@@ -37,28 +37,18 @@ class PublishedTopology(Part):
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None
 
 
-class PublishedFigures(Part):
-    """What was measured; None where the source does not say it. Rates are per second."""
-
-    unit: LoadUnit
-    rate: Amount
-    pps: Amount | None = None
-    #: Bits per second as the source counts them.
-    bps: Amount | None = None
-    active_connections: Amount | None = None
-
-
 class Published(Part):
     """One published figure. It was measured on other hardware and promises nothing here."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     kind: Literal["published"] = "published"
     #: Place in the source, by which figures are sorted: the number of the table, where there are tables.
     number: int = Field(ge=1, le=10**9)
     topology: PublishedTopology
     #: Name of the profile in variables/profiles/.
     profile: str
-    measured: PublishedFigures
+    #: By metric, in its unit; a metric of which the source says nothing is missing.
+    figures: Annotated[dict[MetricName, Amount], Field(min_length=1)]
     #: Against the release before, in percent of connections, as the source has it.
     difference_pct: Real | None = None
     source: PublishedSource
@@ -91,8 +81,9 @@ def read_published(folder: Path) -> list[Published]:
             found.append(Published.model_validate_json(read_regular(path, MOST_RECORD_BYTES)))
         except ValidationError as errors:
             first = errors.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])[:200] or "the file"
-            reason = f"{path}: {where}: {first['msg']}.\n  Expected a published figure as JSON."
+            where = ".".join(str(part) for part in first["loc"] if part != "[key]")[:200] or "the file"
+            why = first["msg"].removeprefix("Value error, ")
+            reason = f"{path}: {where}: {why}.\n  Expected a published figure as JSON."
             raise ConfigError(printable(reason)) from None
         except (OSError, UnreadableFile) as error:
             reason = f"{path}: {error}.\n  Expected a published figure as JSON."

@@ -1,27 +1,31 @@
 """The record: one test's measurement as a JSON document with a published schema.
 
 `python -m ctbench.results.record` (with libraries/ on PYTHONPATH) writes record.schema.json from the models here.
-All rates are per second, ratios are ratios (0.0002 is 0.02 %), times say their unit in their name.
+Rates are per second, ratios are ratios (0.0002 is 0.02 %), times of figures are seconds; others say their unit in their
+name.
 """
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import to_json
 
-from ctbench.base.bounds import Amount, Real
+from ctbench.base.bounds import MOST, Amount, Count, Real
 from ctbench.base.errors import CtbenchError
 from ctbench.base.plain_text import printable
-from ctbench.base.units import format_rate, format_share, parse_number, parse_ratio, parse_share
+from ctbench.base.units import format_share
 from ctbench.dut.base import CpuUse, Problem
-from ctbench.results.topology_v1 import RecordedTopology
-from ctbench.results.environment import CampaignFacts, DutFacts, GeneratorFacts, MachineFacts, Reading, TestbedFacts
+from ctbench.dut.topology import Topology
+from ctbench.results.environment import CampaignFacts, Environment, Reading
+from ctbench.results.figure import Figure, Figures, MetricName, Values
 from ctbench.results.json_text import UNKNOWN_VERSION, to_text, why_no_record
-from ctbench.traffic.generator import Latency, LoadUnit, SetupTime, Trial
+from ctbench.results.metrics import Metric, Operator
+from ctbench.results.version_1 import begins_as_version_1, place_in_version_1, upgrade
+from ctbench.traffic.generator import Latency, Trial
 from ctbench.traffic.profiles import Profile
 
 if TYPE_CHECKING:
@@ -43,52 +47,17 @@ def _in_utc(moment: datetime) -> datetime:
 Utc = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
-def _promise(parse: Callable[[str], float]) -> AfterValidator:
-    """Of a threshold as the SLA file has it, what makes sure that it can be read again."""
-
-    @lru_cache(maxsize=1000)  # runs have the same floors
-    def read(text: str) -> str:
-        parse(text.removeprefix(">=").removeprefix("<=").strip())
-        return text
-
-    def check(text: str, info: ValidationInfo) -> str:
-        return read(text) if isinstance(info.context, Reading) else text
-
-    return AfterValidator(check)
-
-
-RatePromise = Annotated[str, _promise(parse_number)]
-RatioPromise = Annotated[str, _promise(parse_ratio)]
-SharePromise = Annotated[str, _promise(parse_share)]
-
-
 class RecordError(CtbenchError):
     """A file is no record, or one of another version: names the file and what is wrong with it."""
+
+
+_MAPPING = TypeAdapter(dict[str, Any])
 
 
 class Part(BaseModel):
     """Base of the record's models: frozen, unknown keys forbidden, no infinities (JSON has none)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Measured(Part):
-    """What the DUT did at its capacity (gate: at the floor)."""
-
-    #: What `rate` counts: the profile's unit.
-    unit: LoadUnit
-    #: Capacity: the highest offered load whose loss stayed within the limit. Where nothing held: completed per second.
-    rate: Amount
-    #: Packets that came through, both directions; of a packet profile, that is the rate. Bits without FCS.
-    pps: Amount
-    bps: Amount
-    #: Connections open at the same time, in the mean over the sustain phase.
-    active_connections: Real
-    loss_ratio: Real
-    setup_time_us: SetupTime | None
-    #: Of the direction where it is the worse one.
-    latency_us: Latency | None = None
-    cpu: CpuUse | None = None
 
 
 class TrialRecord(Part):
@@ -106,45 +75,38 @@ class TrialRecord(Part):
     trial: Trial
 
 
-class ThresholdResult(Part):
-    """A threshold of the floor beside what was measured."""
+class ThresholdRecord(Part):
+    """A promise of the SLA, compared with what was measured."""
 
-    #: `cps`, `pps`, `bps`, `relative`, `loss_ratio`, `setup_time_p99` or `latency_p99`.
-    metric: str
+    metric: MetricName
+    operator: Operator
+    #: In the metric's unit: per second, a ratio, or seconds.
+    limit: Real
     #: As the SLA file has it: `>= 48.2k`.
-    threshold: str
-    #: The number in it: per second, a ratio, or seconds.
-    limit: float
+    written: str
+    #: Of a `ratio`: key of the topology that it is relative to.
+    to: str | None = None
     #: In the same unit; None where it was not measured.
-    measured: Real | None
+    measured: Real | None = None
     #: How much better than the limit, in percent of it; None without a measurement or with a limit of 0.
-    margin_pct: Real | None
-    met: bool
+    margin_pct: Real | None = None
+    met: bool = False
 
 
 class Reference(Part):
-    """A figure published elsewhere, shown beside the floor. It is no promise."""
+    """Figures published elsewhere, shown next to the floor. They are no promise."""
 
-    cps: float | None = None
-    pps: float | None = None
+    #: By metric.
+    figures: Values
     source: str
 
 
 class FloorRecord(Part):
-    """The floor that the test was judged by, with thresholds as the SLA file has them."""
+    """Where the thresholds of a test are from."""
 
-    #: For example `ovs-dpdk/conntrack/1cpu-1rxq`.
+    #: Of the floor in the SLA file: topology, for example `ovs-dpdk/conntrack/1cpu-1rxq`, and profile.
     key: str
     profile: str
-    cps: RatePromise | None = None
-    pps: RatePromise | None = None
-    bps: str | None = None
-    #: Share of another topology's rate, and that topology's key.
-    relative: SharePromise | None = None
-    relative_to: str | None = None
-    loss_ratio: RatioPromise | None = None
-    setup_time_p99: str | None = None
-    latency_p99: str | None = None
     #: Where the promise comes from: the SLA file's own words.
     source: str
     #: How the floor follows from another one; empty when the SLA file has it.
@@ -162,20 +124,36 @@ class Baseline(Part):
     #: Why it is not known, or only known to be at least this; empty when it is.
     doubt: str = ""
 
-    def relation(self, rate: float, share: float) -> str:
+    def relation(self, ratio: float, share: float, metric: Metric) -> str:
         """How a rate compares: `64.2 % of linux-router/forward/1cpu-1rxq (412.0 k/s), at least 60 % promised`."""
         assert self.rate, "there is nothing to compare with"
-        of = f"{format_share(rate / self.rate)} of {self.key} ({format_rate(self.rate)})"
+        of = f"{format_share(ratio)} of {self.key} ({metric.format(self.rate)})"
         return f"{of}, at least {share * 100:g} % promised"
 
 
-class Environment(Part):
-    """Everything that the figures depend on and that is no setting of the test."""
+class Series(Part):
+    """What a probe saw: a value each `every_s` from the beginning of a trial on; None where it could not tell."""
 
-    testbed: TestbedFacts
-    dut: DutFacts
-    generator: GeneratorFacts
-    machine: MachineFacts
+    #: What was sampled, for example `table_entries`, and its unit.
+    name: str
+    unit: str
+    #: Number of the trial, from 1 on.
+    trial: Annotated[int, Field(ge=1, le=MOST)]
+    every_s: Annotated[float, Field(gt=0, le=MOST)]
+    values: list[Real | None]
+
+
+class Evidence(Part):
+    """What the figures stand on."""
+
+    trials: list[TrialRecord]
+    series: list[Series] = Field(default_factory=list)
+    #: The lowest load that did not hold, where one was found.
+    upper_bound: Amount | None = None
+    #: The generator's capacity over the cable with the same profile; None when it is unknown.
+    ceiling: Amount | None = None
+    #: None where the floor compares with no other topology.
+    baseline: Baseline | None = None
 
 
 class PoolMember(Part):
@@ -184,15 +162,15 @@ class PoolMember(Part):
     #: For example `local#2`.
     name: str
     #: CPUs of the machine that ran the pool that this testbed had for itself.
-    cpus: list[int]
+    cpus: list[Count]
     #: Place of the test's suite among the suites of the run: which one is measured first is chance.
-    suite: int
+    suite: Count
 
 
 class Record(Part):
     """One test's measurement. A number in a report can be traced to its trials here."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     tool_version: str
     run_id: str
     suite: str
@@ -203,34 +181,49 @@ class Record(Part):
     #: Length of the test by the wall clock, and the sum of its trials' sustain phases, seconds.
     wall_s: Amount
     traffic_s: Amount
-    topology: RecordedTopology
+    #: How it was measured, and the metric that the procedure looks for.
+    procedure: str
+    metric: MetricName
+    topology: Topology
     #: The whole profile that was offered, and the whole campaign, as they were read.
     profile: Profile
     campaign: CampaignFacts
-    floors: FloorRecord
-    thresholds: list[ThresholdResult]
-    #: None when no trial says anything.
-    measured: Measured | None
+    #: By metric; empty where no trial says anything.
+    figures: Figures
+    #: What ended the measurement: the DUT; the generator; the campaign's range, in which every load held; the floor,
+    #: which was all that was tried; or a fault.
     limited_by: LimitedBy
-    #: Capacity that each repetition of the search found.
-    capacities: list[Amount]
-    #: How far they are apart: (largest - smallest) / median; None where there is one, or the median is 0.
-    spread: Amount | None = None
-    #: The lowest load that did not hold, where one was found.
-    upper_bound: Amount | None
+    thresholds: list[ThresholdRecord]
+    floor: FloorRecord
     verdict: Word
     verdict_reason: str
+    #: The least of the promises' margins, in percent.
     margin_pct: Real | None
-    #: The generator's capacity over the cable with the same profile; None when it is unknown.
-    ceiling: Amount | None
-    #: None where the floor compares with no other topology.
-    baseline: Baseline | None = None
-    trials: list[TrialRecord]
+    evidence: Evidence
     environment: Environment
     #: None where one testbed measured everything.
     pool: PoolMember | None = None
     #: Doubts and deviations that a reader has to know, one sentence each.
     notes: list[str] = Field(default_factory=list)
+
+    @property
+    def result(self) -> Figure | None:
+        """The figure of the metric that the procedure looked for; None where no trial says anything."""
+        return self.figures.get(self.metric)
+
+    @property
+    def message(self) -> str:
+        """Verdict and reason, as a test says them when it ends."""
+        return f"{self.verdict.capitalize()}: {self.verdict_reason}"
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether the DUT may do better than the figure: the generator, or the campaign's range, ended first."""
+        return self.limited_by in ("generator", "range")
+
+    def threshold(self, metric: str) -> ThresholdRecord | None:
+        """What was promised of a metric; None where nothing was."""
+        return next((each for each in self.thresholds if each.metric == metric), None)
 
     def to_json(self) -> str:
         """Write it as JSON that is valid by the schema; what JSON does not know in the environment becomes text."""
@@ -240,25 +233,48 @@ class Record(Part):
 
 
 def from_json(text: str | bytes, source: str, reading: Reading | None = None) -> Record:
-    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong. With the same `reading`,
-    records hold the facts that they have in common once.
+    """Read a record of version 1 or 2, as strictly as the schema; `RecordError` names `source` and what is wrong. With
+    the same `reading`, records hold the facts that they have in common once.
 
-    The models check it and not the schema, which takes ten times as long; the tests hold the two against each other.
+    The models check it and not the schema, which takes ten times as long; the tests compare what the two accept.
     """
+    context = reading or Reading()
     try:
-        record = Record.model_validate_json(text, strict=True, context=reading or Reading())
+        record = None if begins_as_version_1(text) else _from_version_2(text, context)
     except ValidationError as errors:
-        reason = why_no_record(errors.errors(include_url=False))
-    else:
-        if "schema_version" in record.model_fields_set:
-            return record
-        reason = UNKNOWN_VERSION.format("missing")
-    raise RecordError(f"{printable(source)}: {printable(reason)}")
+        raise _refused(source, why_no_record(errors.errors(include_url=False))) from None
+    try:
+        record = record or _from_version_1(text, context)
+    except ValidationError as errors:
+        raise _refused(source, why_no_record(errors.errors(include_url=False), place_in_version_1)) from None
+    if "schema_version" not in record.model_fields_set:
+        raise _refused(source, UNKNOWN_VERSION.format("missing"))
+    return record
+
+
+def _refused(source: str, reason: str) -> RecordError:
+    return RecordError(f"{printable(source)}: {printable(reason)}")
+
+
+def _from_version_2(text: str | bytes, context: Reading) -> Record | None:
+    """None where it is one of version 1, which has its version at another place when another program wrote it."""
+    try:
+        return Record.model_validate_json(text, strict=True, context=context)
+    except ValidationError as errors:
+        versions = (each["input"] for each in errors.errors(include_url=False) if each["loc"] == ("schema_version",))
+        if repr(next(versions, None)) == "1":  # and not true, which is equal to it
+            return None
+        raise
+
+
+def _from_version_1(text: str | bytes, context: Reading) -> Record:
+    upgraded = upgrade(_MAPPING.validate_json(text, strict=True))
+    return Record.model_validate_json(to_json(upgraded), strict=True, context=context)
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a record, made from the models."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ctbench record, version 1"}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ctbench record, version 2"}
     made = Record.model_json_schema()
     required = ["schema_version", *made["required"]]
     return head | {key: value for key, value in made.items() if key != "title"} | {"required": required}

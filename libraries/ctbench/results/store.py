@@ -9,10 +9,10 @@ from itertools import count
 from pathlib import Path
 
 from ctbench.base.bounds import MOST_RECORD_BYTES
+from ctbench.base.errors import OutputError
 from ctbench.base.in_two import in_two
 from ctbench.base.plain_text import printable
 from ctbench.base.regular_file import UnreadableFile, read_regular
-from ctbench.base.errors import OutputError
 from ctbench.results.environment import Reading
 from ctbench.results.light import Shared, no_collection
 from ctbench.results.record import Record, RecordError, from_json
@@ -103,7 +103,7 @@ def _stored(paths: Sequence[Path]) -> list[Stored | Broken]:
 def _light(path: Path, each: Record | Broken, shared: Shared) -> Stored | Broken:
     if isinstance(each, Broken):
         return each
-    lengths = [made.trial.duration_s for made in each.trials]
+    lengths = [made.trial.duration_s for made in each.evidence.trials]
     return Stored(path, shared.light(each), (min(lengths), max(lengths)) if lengths else None)
 
 
@@ -120,7 +120,8 @@ def _read(path: Path, reading: Reading) -> list[Record | Broken]:
 def _listed(folder: Path) -> tuple[list[Path], list[Broken]]:
     """What is named like a record, in the order of the names. A folder that cannot be listed is named as broken."""
     try:
-        names = sorted((name for name in os.listdir(folder) if name.endswith(SUFFIX)), key=lambda name: name[:-5])
+        listed = os.listdir(folder)  # noqa: PTH208  a year of names, of which none has to be a path
+        names = sorted((name for name in listed if name.endswith(SUFFIX)), key=lambda name: name[:-5])
     except FileNotFoundError:
         return [], []
     except OSError as error:

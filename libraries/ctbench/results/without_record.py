@@ -17,7 +17,7 @@ from ctbench.base.regular_file import UnreadableFile, read_regular
 from ctbench.results.record import Part
 from ctbench.results.store import Broken
 
-#: In the output folder of a run, beside `records/`.
+#: In the output folder of a run, next to `records/`.
 WITHOUT_RECORD_FILE = "without-record.json"
 
 

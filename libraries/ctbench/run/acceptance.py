@@ -8,27 +8,29 @@ from pathlib import Path
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.unexpected import reraise_stop, sentence_of
 from ctbench.dut.cable import CABLE
-from ctbench.dut.registry import tracks
+from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
-from ctbench.measure.expected import Expected, expected
-from ctbench.measure.gate import gate
-from ctbench.measure.repetition import repeat
-from ctbench.measure.result import SearchResult
-from ctbench.measure.search import search
-from ctbench.measure.trial import Limits, OnTrial, Step, TrialRunner
+from ctbench.measure.expected import Expected
+from ctbench.measure.probe import Probe, TableEntries
+from ctbench.measure.procedure import Bench, Outcome, require
+from ctbench.measure.procedures.highest_rate import HighestRate
+from ctbench.measure.trial import Step
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.record import Baseline, Environment, Record, TrialRecord
+from ctbench.results.environment import CampaignFacts, MachineFacts
+from ctbench.results.metrics import RATE_OF
+from ctbench.results.record import Baseline, Record, TrialRecord
 from ctbench.run import feasibility
-from ctbench.run.measurement import Measurement, Result, TestName
+from ctbench.run.choice import RATE, choose
+from ctbench.run.environment import environment_of
+from ctbench.run.hints import Hints
+from ctbench.run.measurement import Measurement, TestName
 from ctbench.run.pool_member import PoolRun, new_run_id
 from ctbench.run.settings import RunSettings
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import Profile, load_profile
 
-#: A search tries the floor and this much more, never the bare floor.
-FLOOR_HEADROOM = 0.01
 #: How often a ceiling or a baseline is measured at most in one run: a pause of the machine may spoil one.
 TRIES = 2
 
@@ -51,37 +53,37 @@ class AcceptanceRun:
         #: What relative floors compare with, by topology and profile.
         self._baselines: dict[tuple[Topology, str], Baseline] = {}
         self._tries: Counter[tuple[Topology, str]] = Counter()
-        #: Capacities found so far, by what they are likely to be found again with (`_alike`).
-        self._hints: dict[tuple[str, str, str], float] = {}
+        self._hints = Hints()
         #: All trials, those of ceilings and comparisons too.
         self._trials: list[TrialRecord] = []
         #: What the test that runs measures after the search that runs.
         self._to_come: list[Expected] = []
 
     def profile(self, name: str) -> Profile:
-        """The profile that is offered where a test asks for `name`: it, or the campaign's stand-in."""
+        """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""
         return load_profile(self.settings.campaign.profile_for(name))
 
-    def measure(self, name: TestName, topology: Topology, profile_name: str) -> Record:
-        """Set the DUT up, measure, judge, write the record.
+    def measure(self, name: TestName, topology: Topology, profile_name: str, what: str = RATE) -> Record:
+        """Set the DUT up, measure, judge, write the record. `what`: see `ctbench.run.choice`.
 
-        `profile_name` may be replaced by the campaign's stand-in. Raises `ConfigError` for a missing floor or range
+        `profile_name` may be replaced by the campaign's substitute. Raises `ConfigError` for a missing floor or range
         and for files that contradict each other, `MissingResource` where the testbed lacks what the topology or its
         floor needs; then nothing was measured and no record is written. Whatever breaks is a record: *not measured*,
         with the trials made until then, and the next test gets a fresh DUT. Raises `OutputError` where the record
         cannot be written.
         """
         profile = self.profile(profile_name)
-        now = Measurement(name, topology, profile, self.settings.floor(topology, profile))
+        procedure = choose(what, self.settings.campaign, topology, profile)
+        now = Measurement(name, topology, profile, self.settings.floor(topology, profile, procedure), procedure)
         if self.settings.reference:
-            self.settings.reference.check(self.settings.testbed.name, self.testbed.machine.as_record())
+            self.settings.reference.check(self.settings.testbed.name, MachineFacts(**self.testbed.machine.as_record()))
         try:
             verdict = self._measure(now)
         except Exception as error:
             reraise_stop(error)
             if isinstance(error, (ConfigError, MissingResource)):
                 raise
-            verdict = Verdict("not measured", sentence_of(error, self.output), None, ())
+            verdict = Verdict.not_measured(sentence_of(error, self.output), now.floor)
         try:
             record = self._record(now, verdict)
             # Shown first: a disk that takes no record is no reason not to say what it would hold.
@@ -96,20 +98,24 @@ class AcceptanceRun:
     def _measure(self, now: Measurement) -> Verdict:
         """Measure and judge; what becomes known on the way is in `now`."""
         topology, profile, shared = now.topology, now.profile, self.settings.testbed.oversubscribe
+        require(now.procedure, self.testbed.generator.offers, abilities(topology.datapath))
         if topology.datapath != CABLE.datapath:
             case = feasibility.Case(self.settings.testbed, self.settings.campaign, topology, profile, now.floor)
             now.bounds = feasibility.check(case, self.testbed.placement(topology))
             self._to_come = self._expected(now)
-            now.ceiling = self._ceiling_or_none(now)
+            # Of what is no rate, a generator over a cable says nothing.
+            now.ceiling = self._ceiling_or_none(now) if now.floor.metric is RATE_OF[profile.kind] else None
             self._to_come = self._to_come[-1:]
             now.baseline = None if shared else self._baseline(now)
+        self._to_come = []
         self._apply(topology, now)
         self._say(console.heading(now.name.test, topology.key, self._version()))
-        self._say(console.trial_heading(now.floor.unit))
-        now.result = self._search(now, lambda step: self._keep(step, now))
+        self._say(console.trial_heading(profile.kind))
+        base = now.baseline.rate if now.baseline else None
+        now.outcome = now.procedure.run(self._bench(now, base)).relative_to(base)
         self._remember(now)
         return judge(
-            now.result, now.floor, now.ceiling, now.baseline, oversubscribed=shared,
+            now.outcome, now.floor, now.ceiling, now.baseline, oversubscribed=shared,
             max_spread=self.settings.campaign.max_spread,
         )  # fmt: skip
 
@@ -140,41 +146,36 @@ class AcceptanceRun:
         now.steps.append(step)
         self._tell(step)
 
-    def _runner(self, profile: Profile, limits: Limits) -> TrialRunner:
-        return TrialRunner(self.testbed.dut, self.testbed.generator, profile, limits, self.settings.campaign.settle)
+    def _bench(self, now: Measurement, baseline: float | None) -> Bench:
+        """Where the test `now` is measured."""
+        cable = now.topology.datapath == CABLE.datapath
+        floor_load = now.floor.load(now.procedure.headroom, baseline)
+        return Bench(
+            self.testbed.dut, self.testbed.generator, now.profile,
+            now.floor.conditions(self.settings.campaign.loss_ratio), self.settings.campaign,
+            on_trial=lambda step: self._keep(step, now), floor_load=floor_load,
+            hint=None if cable else self._hints.find(now.topology, now.profile) or floor_load, probes=self._probes(),
+        )  # fmt: skip
 
-    def _search(self, now: Measurement, on_trial: OnTrial) -> Result:
-        campaign, cable = self.settings.campaign, now.topology.datapath == CABLE.datapath
-        profile, floor = now.profile, now.floor
-        runner = self._runner(profile, floor.limits(campaign.loss_ratio))
-        base = now.baseline.rate if now.baseline else None
-        self._to_come = []
-        if campaign.search == "gate" and not cable:
-            settings = campaign.gate_settings()
-            return gate(runner, floor.gate_load(profile, settings.headroom, base), settings, on_trial)
-        span = campaign.load_range(profile)
-        how = campaign.ceiling_for(profile) if cable else campaign.search_for(profile)
-        # A little above the floor, so that packets in flight at the end of a trial do not decide.
-        floor_load = floor.gate_load(profile, FLOOR_HEADROOM, base)
-        hint = None if cable else self._hint(now.topology, profile) or floor_load
-        times = 1 if cable else campaign.repetitions
-        self._to_come = [expected(how, span)] * times
+    def _probes(self) -> list[Probe]:
+        """What the campaign wants to be sampled."""
+        return [TableEntries(self.testbed.dut.connections)] if "table_entries" in self.settings.campaign.probes else []
 
-        def once(last: float | None) -> SearchResult:
-            self._to_come.pop()
-            return search(runner, span.min, span.max, how, on_trial, hint=last or hint, floor_load=floor_load)
-
-        return repeat(times, once)
+    def _bare_bench(self, profile: Profile, loss_ratio: float, hint: float | None = None) -> Bench:
+        """Where something is measured that the test needs besides itself."""
+        return Bench(
+            self.testbed.dut, self.testbed.generator, profile, {"loss_ratio": loss_ratio}, self.settings.campaign,
+            on_trial=self._tell, hint=hint,
+        )  # fmt: skip
 
     def _expected(self, now: Measurement) -> list[Expected]:
         """What a test measures after the generator's ceiling: what it is compared with, and itself."""
-        campaign, relative = self.settings.campaign, now.floor.relative
-        span, how = campaign.load_range(now.profile), campaign.search_for(now.profile)
-        own = expected(campaign.gate_settings() if campaign.search == "gate" else how, span)
-        whole = Expected(own.trials * campaign.repetitions, own.traffic_s * campaign.repetitions)
-        if relative is None or (Topology.parse(relative.to), now.profile.name) in self._baselines:
+        campaign, profile = self.settings.campaign, now.profile
+        whole = now.procedure.expected(profile, campaign)
+        to = now.floor.relative_to
+        if not to or (Topology.parse(to), profile.name) in self._baselines:
             return [whole]
-        return [expected(how, span), whole]
+        return [HighestRate(campaign.search_for(profile)).expected(profile, campaign), whole]
 
     def _ceiling_or_none(self, now: Measurement) -> float | None:
         """The ceiling; None where nothing joins the generator's ports to each other, as in a lab, and the record notes
@@ -191,26 +192,25 @@ class AcceptanceRun:
         profile = now.profile
         asked = (CABLE, profile.name)
         known = self._ceilings.get(profile.name)
-        if known is None or (known < now.floor.rate.limit and self._tries[asked] < TRIES):
+        if known is None or (known < now.floor.main.limit and self._tries[asked] < TRIES):
             self._tries[asked] += 1
             self._say(f"  the generator's ceiling with {profile.name}, over a cable:")
             found = self._twice(lambda: self._measure_ceiling(now), now)
             if found.limited_by == "fault":
                 raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")
-            self._ceilings[profile.name] = max(known or 0.0, found.capacity)
+            self._ceilings[profile.name] = max(known or 0.0, _value(found))
         return self._ceilings[profile.name]
 
-    def _measure_ceiling(self, now: Measurement) -> SearchResult:
+    def _measure_ceiling(self, now: Measurement) -> Outcome:
         self._apply(CABLE, now)
-        campaign, profile = self.settings.campaign, now.profile
-        runner, span = self._runner(profile, Limits(campaign.loss_ratio)), campaign.load_range(profile)
-        return search(runner, span.min, span.max, campaign.ceiling_for(profile), self._tell)
+        campaign = self.settings.campaign
+        return HighestRate(campaign.ceiling_for(now.profile)).run(self._bare_bench(now.profile, campaign.loss_ratio))
 
     def _baseline(self, now: Measurement) -> Baseline | None:
         """What a relative floor compares with: what a test of this run found, else measured for it once per run."""
-        if now.floor.relative is None:
+        if not now.floor.relative_to:
             return None
-        other = Topology.parse(now.floor.relative.to)
+        other = Topology.parse(now.floor.relative_to)
         asked = (other, now.profile.name)
         known = self._baselines.get(asked)
         # Where something broke, or the generator was the limit, the next test tries once more.
@@ -233,22 +233,22 @@ class AcceptanceRun:
             return Baseline(key=key, rate=None, doubt=str(error))
         if found.limited_by == "fault":
             self._begin_afresh()
-        if found.limited_by == "fault" or not found.capacity:
+        rate = _value(found)
+        if found.limited_by == "fault" or not rate:
             return Baseline(key=key, rate=None, doubt=found.reason)
-        self._learn(other, now.profile, found)
-        return Baseline(key=key, rate=found.capacity, doubt="" if found.limited_by == "dut" else found.reason)
+        self._hints.learn(other, now.profile, rate)
+        return Baseline(key=key, rate=rate, doubt="" if found.limited_by == "dut" else found.reason)
 
-    def _search_baseline(self, other: Topology, now: Measurement) -> SearchResult:
+    def _search_baseline(self, other: Topology, now: Measurement) -> Outcome:
         """A gate has no search of its own, so there the settings of the ceiling serve."""
         campaign, profile = self.settings.campaign, now.profile
-        span = campaign.load_range(profile)
         self._apply(other, now)
-        runner = self._runner(profile, Limits(now.floor.limits(campaign.loss_ratio).loss_ratio))
-        hint = self._hint(other, profile) or now.floor.gate_load(profile, FLOOR_HEADROOM)
-        return search(runner, span.min, span.max, campaign.search_for(profile), self._tell, hint=hint)
+        hint = self._hints.find(other, profile) or now.floor.load(now.procedure.headroom)
+        bench = self._bare_bench(profile, now.floor.conditions(campaign.loss_ratio)["loss_ratio"], hint)
+        return HighestRate(campaign.search_for(profile)).run(bench)
 
-    def _twice(self, measure: Callable[[], SearchResult], now: Measurement) -> SearchResult:
-        """Measure what the test needs beside itself; once more on a fresh DUT where something breaks."""
+    def _twice(self, measure: Callable[[], Outcome], now: Measurement) -> Outcome:
+        """Measure what the test needs besides itself; once more on a fresh DUT where something breaks."""
         try:
             found = measure()
             broke = found.reason if found.limited_by == "fault" else ""
@@ -263,24 +263,15 @@ class AcceptanceRun:
 
     def _remember(self, now: Measurement) -> None:
         """Keep what later tests begin with or compare with: a capacity that the DUT limited, nothing less certain."""
-        found = now.result
-        if not isinstance(found, SearchResult) or not found.capacity:
+        found, rate = now.outcome, _value(now.outcome)
+        if found is None or not rate or found.limited_by == "floor":
             return
         if now.topology.datapath == CABLE.datapath:
-            self._ceilings[now.profile.name] = found.capacity
+            self._ceilings[now.profile.name] = rate
             return
-        self._learn(now.topology, now.profile, found)
+        self._hints.learn(now.topology, now.profile, rate)
         if found.limited_by == "dut":
-            key = now.topology.key
-            self._baselines[now.topology, now.profile.name] = Baseline(key=key, rate=found.capacity)
-
-    def _learn(self, topology: Topology, profile: Profile, found: SearchResult) -> None:
-        """Let later searches begin here. Where the generator was the limit, the DUT holds at least this."""
-        self._hints |= dict.fromkeys(_alike(topology, profile), found.capacity)
-
-    def _hint(self, topology: Topology, profile: Profile) -> float | None:
-        """The capacity of the topology found so far that is most like this one."""
-        return next((self._hints[key] for key in _alike(topology, profile) if key in self._hints), None)
+            self._baselines[now.topology, now.profile.name] = Baseline(key=now.topology.key, rate=rate)
 
     def _tell(self, step: Step) -> None:
         made = step.as_record()
@@ -298,17 +289,13 @@ class AcceptanceRun:
         return now.record(
             verdict,
             run_id=self.run_id,
-            campaign=self.settings.campaign.model_dump(mode="json"),
-            environment=Environment(**self.testbed.facts()),
+            campaign=CampaignFacts(**self.settings.campaign.model_dump(mode="json")),
+            environment=environment_of(now.topology, self.testbed.facts()),
             pool=self._member,
             oversubscribed=self.settings.testbed.oversubscribe,
         )
 
 
-def _alike(topology: Topology, profile: Profile) -> list[tuple[str, str, str]]:
-    """What a capacity is likely to be found again with, the likelier first: the same work, then another ruleset. Of
-    connections, one that tracks them if this one does: what tracking makes of them is so far off that the floor says
-    more."""
-    anything = profile.kind == "packets" or tracks(topology)
-    same = (topology.datapath, topology.ruleset, profile.name)
-    return [same, (topology.datapath, "*", profile.name)] if anything else [same]
+def _value(outcome: Outcome | None) -> float:
+    """What a procedure found; 0 where it found nothing."""
+    return outcome.result.value if outcome and outcome.result else 0.0

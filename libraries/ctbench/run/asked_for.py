@@ -19,7 +19,7 @@ from ctbench import __version__
 from ctbench.base.errors import ConfigError
 from ctbench.base.units import quoted
 
-#: In the output folder of a run, beside `records/`.
+#: In the output folder of a run, next to `records/`.
 ASKED_FOR_FILE = "asked-for.json"
 
 

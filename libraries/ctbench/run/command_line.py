@@ -1,4 +1,4 @@
-"""The command line of `./run sla --resume RUN`: what the run was asked for, and what may be given beside it."""
+"""The command line of `./run sla --resume RUN`: what the run was asked for, and what may be given with it."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def absolute(suites: Sequence[str]) -> list[str]:
 def goes_on_with(
     asked: AskedFor, folder: Path, given: Mapping[str, Any], suites: Sequence[str], testbeds: Sequence[str]
 ) -> list[str]:
-    """The command line with which the run of a folder goes on: what was asked for, with what is `given` beside
+    """The command line with which the run of a folder goes on: what was asked for, with what is `given` with it:
     `--resume` and may be another one. `ConfigError` says which option is not as it was."""
     options: dict[str, Any] = dict(asked.options)
     for name, value in given.items():

@@ -40,7 +40,7 @@ class Case:
     @property
     def needed(self) -> float:
         """The load that keeps the floor, in the profile's unit per second."""
-        return self.floor.gate_load(self.profile, 0.0)
+        return self.floor.load(0.0)
 
     @property
     def dut(self) -> DutConfig | None:

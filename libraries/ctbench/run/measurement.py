@@ -3,20 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from ctbench import __version__
 from ctbench.dut.topology import Topology
-from ctbench.measure.gate import GateResult
-from ctbench.measure.result import SearchResult
-from ctbench.measure.trial import Step
-from ctbench.results.record import Baseline, Environment, LimitedBy, PoolMember, Record
+from ctbench.measure.procedure import Outcome, Procedure
+from ctbench.measure.trial import Step, series_of
+from ctbench.results.environment import CampaignFacts, Environment
+from ctbench.results.record import Baseline, Evidence, LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
 from ctbench.sla.floor import Floor
 from ctbench.sla.verdict import Verdict
 from ctbench.traffic.profiles import Profile
-
-Result = SearchResult | GateResult
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,12 @@ class Measurement:
     topology: Topology
     profile: Profile
     floor: Floor
+    procedure: Procedure
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: The trials at the topology as they were made.
     steps: list[Step] = field(default_factory=list)
     #: None as long as the trials did not come to one.
-    result: Result | None = None
+    outcome: Outcome | None = None
     ceiling: float | None = None
     baseline: Baseline | None = None
     #: What ends the range of the search early.
@@ -55,22 +53,22 @@ class Measurement:
     @property
     def broke_off(self) -> bool:
         """Whether something broke, so that DUT and generator cannot be trusted any more."""
-        return self.result is None or self.result.limited_by == "fault"
+        return self.outcome is None or self.outcome.limited_by == "fault"
 
     def record(
         self,
         verdict: Verdict,
         *,
         run_id: str,
-        campaign: dict[str, Any],
+        campaign: CampaignFacts,
         environment: Environment,
         pool: PoolMember | None,
         oversubscribed: bool,
     ) -> Record:
         """The record of it, with all trials that were made."""
-        found = self.result if isinstance(self.result, SearchResult) else None
-        limited_by: LimitedBy = self.result.limited_by if self.result else "fault"
-        steps: Sequence[Step] = self.result.steps if self.result else self.steps
+        found = self.outcome
+        limited_by: LimitedBy = found.limited_by if found else "fault"
+        steps: Sequence[Step] = found.steps if found else self.steps
         ended = datetime.now(UTC)
         return Record(
             tool_version=__version__,
@@ -85,19 +83,22 @@ class Measurement:
             topology=self.topology,
             profile=self.profile,
             campaign=campaign,
-            floors=self.floor.as_record(),
-            thresholds=list(verdict.thresholds),
-            measured=self.result.measured if self.result else None,
+            procedure=self.procedure.name,
+            metric=self.procedure.metric(self.profile).name,
+            figures=dict(found.figures) if found else {},
             limited_by=limited_by,
-            capacities=list(found.capacities) if found else [],
-            spread=found.spread if found else None,
-            upper_bound=found.upper if found else None,
+            thresholds=list(verdict.thresholds),
+            floor=self.floor.as_record(),
             verdict=verdict.word,
             verdict_reason=verdict.reason,
             margin_pct=verdict.margin_pct,
-            ceiling=self.ceiling,
-            baseline=self.baseline,
-            trials=[step.as_record() for step in steps],
+            evidence=Evidence(
+                trials=[step.as_record() for step in steps],
+                series=series_of(steps),
+                upper_bound=found.upper_bound if found else None,
+                ceiling=self.ceiling,
+                baseline=self.baseline,
+            ),
             environment=environment,
             pool=pool,
             notes=self._notes(oversubscribed=oversubscribed),
@@ -111,5 +112,5 @@ class Measurement:
             notes.append("Threads share CPUs: what this test shows is that the topology works, not how fast it is.")
         if self.unknown_ceiling:
             notes.append(f"The generator's ceiling is not known: {self.unknown_ceiling}")
-        measured = self.result.measured if self.result else None
-        return notes + self.mishaps + feasibility.notes(self.bounds, measured.rate if measured else None)
+        found = self.outcome.result if self.outcome else None
+        return notes + self.mishaps + feasibility.notes(self.bounds, found.value if found else None)

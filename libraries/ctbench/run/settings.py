@@ -1,4 +1,4 @@
-"""What a run was asked for: the testbed, the campaign, the floors, and the run that it is held against."""
+"""What a run was asked for: the testbed, the campaign, the floors, and the run that it is compared with."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
+from ctbench.measure.procedure import Procedure
 from ctbench.sla.floor import Floor
 from ctbench.sla.floors import Floors
 from ctbench.sla.reference import ReferenceRun, read_reference
@@ -41,9 +42,9 @@ class RunSettings:
             read_reference(reference) if reference else None,
         )
 
-    def floor(self, topology: Topology, profile: Profile) -> Floor:
+    def floor(self, topology: Topology, profile: Profile, procedure: Procedure) -> Floor:
         """The floor of a test, with what is promised of the reference run."""
-        floor = self.floors.find(topology, profile)
+        floor = self.floors.find(topology, profile, procedure.metric(profile), procedure.found_out)
         if self.reference is None or self.floors.of_reference is None:
             return floor
         return self.reference.applied_to(floor, topology, profile, self.floors.of_reference)

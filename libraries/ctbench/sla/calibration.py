@@ -1,9 +1,9 @@
-"""Calibration: floors for one machine, a stated margin below the median of what several runs of it measured."""
+"""Calibration: floors for one machine, a stated margin worse than the median of what several runs of it measured."""
 
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -12,49 +12,24 @@ import yaml
 
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.plain_text import one_line
-from ctbench.base.units import format_ratio, write_number, write_ratio
+from ctbench.base.units import format_ratio
+from ctbench.results.metrics import METRICS, RATES, Metric
 from ctbench.results.record import Record
-from ctbench.traffic.generator import LoadUnit
+from ctbench.results.statistics import spread
+from ctbench.sla.calibration_figures import RATIO, Figures, gather, runs_of
+from ctbench.sla.threshold import Threshold, parse, promise
 
 #: The entries of an SLA file as YAML has them: by topology key, then by profile.
 Entries = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
-#: What every floor of the file permits, and what a floor may permit or ask for beside its rate: capacities were found
-#: within it, so it holds for them too.
+#: What every floor of the file permits.
 _LOSS_RATIO = "<= 0.02%"
-_LIMITS = ("loss_ratio", "setup_time_p99", "latency_p99")
 
 
 class NothingMeasured(CtbenchError):
     """No run measured anything that a floor could be made of."""
 
     exit_status: ClassVar[int] = 6
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What several runs measured of one topology and profile."""
-
-    key: str
-    profile: str
-    unit: LoadUnit
-    #: Connections or packets per second, and packets per second in any case, of each run.
-    rates: tuple[float, ...]
-    pps: tuple[float, ...]
-    #: Share of another topology's rate in each run that compared, and that topology's key.
-    shares: tuple[float, ...]
-    relative_to: str
-    #: Runs that tried it and measured nothing.
-    without: int
-    #: false: no run could say whether the floors are met that it was measured with, as they are beyond the generator.
-    judged: bool
-    #: The limits of a good trial, as the SLA file that was measured with has them.
-    limits: Mapping[str, str]
-
-    @property
-    def spread(self) -> float:
-        """Largest minus smallest rate, relative to the median."""
-        return (max(self.rates) - min(self.rates)) / statistics.median(self.rates)
 
 
 @dataclass(frozen=True)
@@ -76,96 +51,76 @@ class Stock:
         )
 
 
-def gather(records: Sequence[Record]) -> list[Figures]:
-    """Figures by topology and profile, in the order of the tests. What was not measured is counted apart."""
-    groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
-    for record in records:
-        groups[record.topology.key, record.profile.name].append(record)
-    found = []
-    for (key, profile), group in groups.items():
-        # Floors that are beyond the generator leave nothing measured by them; what it did reach holds all the same.
-        judged = [record for record in group if record.verdict != "not measured"]
-        valid = judged or [record for record in group if _reached_something(record)]
-        held = [record.measured for record in valid if record.measured and record.measured.rate > 0]
-        compared = [each.measured for record in valid for each in record.thresholds if each.metric == "relative"]
-        found.append(
-            Figures(
-                key=key,
-                profile=profile,
-                unit=group[0].profile.kind,
-                rates=tuple(figures.rate for figures in held),
-                pps=tuple(figures.pps for figures in held),
-                shares=tuple(share for share in compared if share),
-                relative_to=group[0].floors.relative_to or "",
-                without=len(group) - len(held),
-                judged=bool(judged),
-                limits={metric: text for metric in _LIMITS if (text := getattr(group[0].floors, metric))},
-            )
-        )
-    return found
-
-
-def _reached_something(record: Record) -> bool:
-    """Whether a test that is *not measured* found a rate that held nevertheless: the least that the DUT does."""
-    apart = record.spread is not None and record.spread > (record.campaign.get("max_spread") or math.inf)
-    shared = bool(record.environment.testbed.get("oversubscribe"))
-    found = statistics.median_low(record.capacities) if record.capacities else 0.0
-    return found > 0 and record.limited_by != "fault" and not apart and not shared
-
-
-def runs_of(records: Sequence[Record]) -> int:
-    """How many runs the records are of."""
-    return len({record.run_id for record in records})
-
-
 def sla_file(name: str, records: Sequence[Record], margin: float, stock: Stock | None = None) -> str:
-    """An SLA file whose floors are `margin` (a ratio) below the medians, with the spread as comments. What the runs
-    did not measure has the floors of `stock`.
+    """An SLA file whose floors are `margin` (a ratio) worse than the medians, with the spread as comments. What the
+    runs did not measure has the floors of `stock`.
 
-    Raises `NothingMeasured` when the records have no rate, `ConfigError` when they are not of one machine.
+    Raises `NothingMeasured` when the records have no figure, `ConfigError` when they are not of one machine.
     """
     _check_alike(records)
-    figures = [found for found in gather(records) if found.rates]
+    figures = [found for found in gather(records) if found.results]
     if not figures:
         raise NothingMeasured("These runs measured nothing that a floor could be made of; their logs say why.")
     first = records[0]
     machine = first.environment.machine
-    ovs = next((record.environment.dut for record in records if "version" in record.environment.dut), {})
+    duts = [record.environment.dut for record in records]
+    products = dict.fromkeys(dut.product for dut in duts if dut.product)
+    memories = dict.fromkeys(dut.memory.kind for dut in duts if dut.memory)
     runs = runs_of(records)
     median = f"median of {_count(runs, 'run')}"
-    memory = ovs.get("memory", {})
     lines = [
-        f"# Floors for one machine: {format_ratio(margin)} below the {median} (./run calibrate).",
-        f"# Machine: {_line(machine.get('cpu_model'))}, {len(machine.get('usable_cpus', ()))} CPUs,"
-        f" {_line(machine.get('virtualisation'))} (hypervisor), kernel {_line(machine.get('kernel'))}",
-        f"# Open vSwitch {_line(ovs.get('version'))}, memory {_line(memory.get('kind'))};"
-        f" campaign {_line(first.campaign.get('name'))}, testbed {_line(first.environment.testbed.get('name'))}",
+        f"# Floors for one machine: {format_ratio(margin)} worse than the {median} (./run calibrate).",
+        f"# Machine: {_line(machine.cpu_model)}, {len(machine.usable_cpus)} CPUs,"
+        f" {_line(machine.virtualisation)} (hypervisor), kernel {_line(machine.kernel)}",
+        f"# Measured: {_line(', '.join(products))}; memory {_line(', '.join(memories))};"
+        f" campaign {_line(first.campaign.name)}, testbed {_line(first.environment.testbed.name)}",
         f"# {datetime.now(UTC):%Y-%m-%d}",
         f"name: {_scalar(name)}",
-        f"description: {format_ratio(margin)} below what this machine did when it was calibrated.",
-        f"source: {_scalar(f'{median} on ' + _line(machine.get('cpu_model') or 'this machine'))}",
+        f"description: {format_ratio(margin)} worse than what this machine did when it was calibrated.",
+        f"source: {_scalar(f'{median} on ' + _line(machine.cpu_model or 'this machine'))}",
         f'loss_ratio: "{_LOSS_RATIO}"',
     ]
     lines = [one_line(line) for line in lines]
     kept = kept_floors(figures, stock)
     for key in dict.fromkeys([*(found.key for found in figures), *kept]):
         lines += ["", f"{_scalar(key)}:"]
-        for found in figures:
-            if found.key == key:
-                lines += _entry(found, margin, runs)
-        for profile, entry in kept.get(key, {}).items():
-            lines += _kept(profile, entry, stock.name if stock else "")
+        here, left = [found for found in figures if found.key == key], kept.get(key, {})
+        for profile in dict.fromkeys([*(found.profile for found in here), *left]):
+            lines.append(f"  {_scalar(profile)}:")
+            if measured := [found for found in here if found.profile == profile]:
+                lines += _entry(measured, margin, runs)
+            if profile in left:
+                lines += _kept(left[profile], stock.name if stock else "")
     return "\n".join(lines) + "\n"
 
 
 def kept_floors(figures: Sequence[Figures], stock: Stock | None) -> Entries:
-    """The entries of `stock` that none of `figures` replaces."""
-    measured = {(found.key, found.profile) for found in figures if found.rates}
+    """What of the entries of `stock` none of `figures` replaces."""
+    measured: dict[tuple[str, str], list[Figures]] = defaultdict(list)
+    for found in figures:
+        if found.results:
+            measured[found.key, found.profile].append(found)
     kept = {
-        key: {profile: entry for profile, entry in profiles.items() if (key, profile) not in measured}
+        key: {
+            profile: left for profile, entry in profiles.items() if (left := _left(entry, measured.get((key, profile))))
+        }
         for key, profiles in (stock.entries if stock else {}).items()
     }
     return {key: profiles for key, profiles in kept.items() if profiles}
+
+
+def _left(entry: Mapping[str, Any], measured: Sequence[Figures] | None) -> Mapping[str, Any]:
+    """What an entry promises of tests that were not measured: all that it says where none was."""
+    if not measured:
+        return entry
+    replaced = {name for found in measured for name in found.promised}
+    if any(found.metric.name in RATES for found in measured):
+        replaced |= set(RATES)
+    return {
+        name: promised
+        for name, promised in entry.items()
+        if name in METRICS and METRICS[name].role == "promise" and name not in replaced
+    }
 
 
 def _check_alike(records: Sequence[Record]) -> None:
@@ -179,32 +134,44 @@ def _check_alike(records: Sequence[Record]) -> None:
 
 
 _ALIKE: dict[str, Callable[[Record], object]] = {
-    "testbeds": lambda record: record.environment.testbed.get("name"),
-    "machines": lambda record: record.environment.machine.get("cpu_model"),
-    "campaigns": lambda record: record.campaign.get("name"),
+    "testbeds": lambda record: record.environment.testbed.name,
+    "machines": lambda record: record.environment.machine.cpu_model,
+    "campaigns": lambda record: record.campaign.name,
 }
 
 
-def _entry(found: Figures, margin: float, runs: int) -> list[str]:
-    of = f"{len(found.rates)} of {runs} runs" if len(found.rates) < runs else _count(runs, "run")
-    missing = f"; {_count(found.without, 'run')} measured nothing" if found.without else ""
-    beyond = "" if found.judged else "; at least, the generator was the limit"
-    lines = [f"  {_scalar(found.profile)}:", f"    # spread {format_ratio(found.spread)} over {of}{missing}{beyond}"]
-    if found.unit == "connections":
-        lines.append(f"    cps: {_promise(found.rates, margin, write_number)}")
-    lines.append(f"    pps: {_promise(found.pps, margin, write_number)}")
-    lines += [f'    {metric}: "{text}"' for metric, text in found.limits.items() if text != _LOSS_RATIO]
-    if found.shares:
-        lines.append("    relative:")
-        lines.append(f"      to: {_scalar(found.relative_to)}")
-        lines.append(f"      rate: {_promise(found.shares, margin, write_ratio)}")
+def _entry(of_profile: Sequence[Figures], margin: float, runs: int) -> list[str]:
+    """The promises of a topology with a profile: of each procedure what it looked for, and what else its trials say."""
+    lines, written = [], {found.metric.name for found in of_profile}
+    for found in of_profile:
+        lines.append(f"    # {_spread(found, runs)}")
+        for name, values in found.promised.items():
+            # What another procedure looked for is promised by what that one found.
+            if name == found.metric.name or name not in written:
+                written.add(name)
+                lines.append(f"    {_promise(METRICS[name], values, margin, name)}")
+    lines += [f'    {metric}: "{text}"' for metric, text in of_profile[0].conditions.items() if text != _LOSS_RATIO]
+    related = next((found for found in of_profile if found.shares), None)
+    if related:
+        if _threshold(RATIO, related.shares, margin):
+            lines += ["    ratio:", f"      to: {_scalar(related.relative_to)}"]
+        lines.append(f"      {_promise(RATIO, related.shares, margin, 'rate')}")
     return lines
 
 
-def _kept(profile: str, entry: Mapping[str, Any], stock: str) -> list[str]:
-    text = yaml.safe_dump(dict(entry), sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
-    lines = [f"  {_scalar(profile)}:", f"    # was not measured: as in SLA {stock}"]
-    return lines + [f"    {line}" for line in text.splitlines()]
+def _spread(found: Figures, runs: int) -> str:
+    """How far the results of the runs are apart, and what a reader has to know of them."""
+    apart = spread(found.results)
+    said = f"spread {format_ratio(apart)} over " if apart is not None else ""
+    of = f"{len(found.results)} of {runs} runs" if len(found.results) < runs else _count(runs, "run")
+    missing = f"; {_count(found.without, 'run')} measured nothing" if found.without else ""
+    beyond = "" if found.judged else f"; {found.metric.bound}, the generator was the limit"
+    return f"{found.metric.title}: {said}{of}{missing}{beyond}"
+
+
+def _kept(entry: Mapping[str, Any], stock: str) -> list[str]:
+    text = yaml.safe_dump(dict(entry), sort_keys=False, width=1000, allow_unicode=True)
+    return [f"    {line}" for line in [f"# was not measured: as in SLA {stock}", *text.splitlines()]]
 
 
 def _scalar(text: str) -> str:
@@ -221,11 +188,22 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def _promise(values: Sequence[float], margin: float, write: Callable[[float], str]) -> str:
-    """A threshold a margin below the median, with the spread as a comment."""
-    low, middle, high = (write(_round(f(values))) for f in (min, statistics.median, max))
-    floor = write(_round(statistics.median(values) * (1 - margin)))
-    return f'">= {floor}" # median {middle}, {low} to {high}'
+def _promise(metric: Metric, values: Sequence[float], margin: float, key: str) -> str:
+    """The line of a promise, with the median and the range as a comment; only the comment where there can be none."""
+    low, middle, high = (metric.unit.write(_round(end(values))) for end in (min, statistics.median, max))
+    seen, threshold = f"median {middle}, {low} to {high}", _threshold(metric, values, margin)
+    if threshold is None:
+        return f"# {key}: {seen}; an SLA can promise from {metric.unit.least} to {metric.unit.most}"
+    return f'{key}: "{threshold}" # {seen}'
+
+
+def _threshold(metric: Metric, values: Sequence[float], margin: float) -> Threshold | None:
+    """A threshold that is a margin worse than the median; None where that is out of the metric's range."""
+    worse = 1 - margin if metric.better == "higher" else 1 + margin
+    made = promise(metric, _round(statistics.median(values) * worse))
+    with suppress(ValueError):
+        return parse(made.text, metric)
+    return None
 
 
 def _round(value: float) -> float:

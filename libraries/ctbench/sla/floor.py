@@ -1,100 +1,73 @@
 """One floor: the least that is promised of one topology with one profile, and what follows from it."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.ethernet import FCS_BYTES
-from ctbench.base.units import format_rate, quoted, write_number
-from ctbench.measure.trial import Limits
+from ctbench.base.units import quoted
+from ctbench.results.metrics import RATE_OF, Metric
 from ctbench.results.record import FloorRecord, Reference
-from ctbench.sla.threshold import Threshold, parse
-from ctbench.traffic.generator import LoadUnit
+from ctbench.sla.threshold import Threshold, promise
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
 
 
 @dataclass(frozen=True)
-class Relative:
-    """A promise that compares: at least this share of another topology's rate with the same profile."""
-
-    #: For example `linux-router/forward/1cpu-1rxq`.
-    to: str
-    rate: Threshold
-
-
-@dataclass(frozen=True)
 class Floor:
-    """What is promised of one topology with one profile, complete. It has `cps` for connections, else `pps`."""
+    """What is promised of one topology with one profile, complete."""
 
-    #: `ovs-dpdk/conntrack/1cpu-1rxq`, and the name of the profile.
+    #: `ovs-dpdk/conntrack/1cpu-1rxq`, and the profile.
     key: str
-    profile: str
+    profile: Profile
     #: Where the promise comes from: the SLA file's own words.
     source: str
-    cps: Threshold | None = None
-    pps: Threshold | None = None
-    bps: Threshold | None = None
-    relative: Relative | None = None
-    loss_ratio: Threshold | None = None
-    setup_time_p99: Threshold | None = None
-    latency_p99: Threshold | None = None
+    #: What a test looks for, and every threshold by metric: that of `metric` is among them.
+    metric: Metric
+    thresholds: Mapping[str, Threshold]
+    #: Key of the topology that a promised `ratio` is relative to; empty where there is none.
+    relative_to: str = ""
     reference: Reference | None = None
     #: How it follows from the floor of another profile; empty when the file has it.
     derivation: str = ""
 
     @property
-    def unit(self) -> LoadUnit:
-        """What the rate counts."""
-        return "connections" if self.cps else "packets"
+    def main(self) -> Threshold:
+        """What is promised of what the test looks for."""
+        return self.thresholds[self.metric.name]
 
-    @property
-    def rate(self) -> Threshold:
-        """The main promise: connections or packets per second."""
-        rate = self.cps or self.pps
-        assert rate is not None, "Floors.find lets no floor without a rate pass"
-        return rate
+    def limit(self, metric: str) -> float | None:
+        """The limit for a metric; None where nothing is promised of it."""
+        threshold = self.thresholds.get(metric)
+        return threshold.limit if threshold else None
 
-    @property
-    def thresholds(self) -> dict[str, Threshold]:
-        """The thresholds that there are, by metric; the main rate comes first."""
-        metrics = {"cps": self.cps, "pps": self.pps, "bps": self.bps,
-                   "relative": self.relative.rate if self.relative else None, "loss_ratio": self.loss_ratio,
-                   "setup_time_p99": self.setup_time_p99, "latency_p99": self.latency_p99}  # fmt: skip
-        return {metric: threshold for metric, threshold in metrics.items() if threshold is not None}
-
-    def limits(self, loss_ratio: float) -> Limits:
-        """What a trial has to keep: the floor's own limits, else the campaign's `loss_ratio`."""
-        return Limits(
-            loss_ratio=self.loss_ratio.limit if self.loss_ratio else loss_ratio,
-            setup_time_p99_s=self.setup_time_p99.limit if self.setup_time_p99 else None,
-            latency_p99_s=self.latency_p99.limit if self.latency_p99 else None,
-        )
+    def conditions(self, loss_ratio: float) -> dict[str, float]:
+        """What a trial has to keep, by metric: the floor's own limits, else the campaign's `loss_ratio`."""
+        own = {name: each.limit for name, each in self.thresholds.items() if each.metric.role == "condition"}
+        return {"loss_ratio": loss_ratio} | own
 
     def needed(self, baseline: float | None = None) -> float:
-        """The rate that keeps both promises: the floor's own, and the share of the `baseline` rate if it is known."""
-        share = self.relative.rate.limit * baseline if self.relative and baseline else 0.0
-        return max(self.rate.limit, share)
+        """What keeps both promises: the floor's own, and the share of the `baseline` rate if it is known."""
+        return max(self.main.limit, (self.limit("ratio") or 0.0) * (baseline or 0.0))
 
-    def gate_load(self, profile: Profile, headroom: float, baseline: float | None = None) -> float:
-        """The load, in the profile's unit per second, that tries every rate promised, with the campaign's headroom on
-        top. `baseline` is the rate that a relative promise compares with."""
-        rates = [self.needed(baseline)]
-        if isinstance(profile, ConnectionProfile) and self.pps:
-            rates.append(self.pps.limit / packets_per_connection(profile))
-        if isinstance(profile, PacketProfile) and self.bps:
-            rates.append(self.bps.limit / bits_per_packet(profile))
+    def load(self, headroom: float, baseline: float | None = None) -> float:
+        """The load, in the profile's unit per second, that tries every rate promised, with `headroom` (a ratio) on top;
+        0 where none is. `baseline` is the rate that a relative promise compares with."""
+        rates = [self.needed(baseline)] if self.metric is RATE_OF[self.profile.kind] else [0.0]
+        if isinstance(self.profile, ConnectionProfile):
+            rates.append((self.limit("pps") or 0.0) / packets_per_connection(self.profile))
+        else:
+            rates.append((self.limit("bps") or 0.0) / bits_per_packet(self.profile))
         return max(rates) * (1 + headroom)
 
     def as_record(self) -> FloorRecord:
-        """The floor for the record."""
+        """Where its thresholds are from, for the record."""
         return FloorRecord(
             key=self.key,
-            profile=self.profile,
+            profile=self.profile.name,
             source=self.source,
             derivation=self.derivation,
-            relative_to=self.relative.to if self.relative else None,
             reference=self.reference,
-            **{metric: threshold.text for metric, threshold in self.thresholds.items()},
         )
 
 
@@ -135,11 +108,10 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
         )
     packets, base_packets = packets_per_connection(profile), packets_per_connection(base)
     # Rounding first: a factor of exactly 1 must not add a connection.
-    cps = math.ceil(round(floor.rate.limit * base_packets / packets, 6))
+    cps = math.ceil(round(floor.main.limit * base_packets / packets, 6))
     words = (
-        f"from {base.name}'s {format_rate(floor.rate.limit)} at the same packet rate: "
+        f"from {base.name}'s {floor.metric.format(floor.main.limit)} at the same packet rate: "
         f"{base_packets:.2f} packets per connection there, {packets:.2f} here"
     )
-    return replace(
-        floor, profile=profile.name, cps=parse(f">= {write_number(cps)}", "rate"), reference=None, derivation=words
-    )
+    thresholds = dict(floor.thresholds) | {floor.metric.name: promise(floor.metric, cps)}
+    return replace(floor, profile=profile, thresholds=thresholds, reference=None, derivation=words)

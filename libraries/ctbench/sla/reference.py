@@ -3,15 +3,15 @@
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.regular_file import named_folder
-from ctbench.base.units import format_rate, format_share, quoted, write_number
+from ctbench.base.units import format_share, quoted
 from ctbench.dut.topology import Topology
 from ctbench.results import store
+from ctbench.results.environment import MachineFacts
 from ctbench.sla.floor import Floor
-from ctbench.sla.threshold import Threshold, parse
+from ctbench.sla.threshold import Threshold, promise
 from ctbench.traffic.profiles import Profile
 
 #: Facts of a machine that have to be the same for rates to be compared.
@@ -28,29 +28,29 @@ class ReferenceRun:
     rates: dict[tuple[Topology, str], float]
     #: The testbed's name, and the facts of its machine.
     testbed: str
-    machine: dict[str, Any]
+    machine: MachineFacts
 
-    def check(self, testbed: str, machine: dict[str, Any]) -> None:
+    def check(self, testbed: str, machine: MachineFacts) -> None:
         """Refuse another testbed: `ConfigError` names what differs."""
-        here = {"testbed": testbed} | {key: machine.get(key) for key in _SAME}
-        there = {"testbed": self.testbed} | {key: self.machine.get(key) for key in _SAME}
+        here = {"testbed": testbed} | {key: getattr(machine, key) for key in _SAME}
+        there = {"testbed": self.testbed} | {key: getattr(self.machine, key) for key in _SAME}
         for key, value in here.items():
-            if _plain(value) != _plain(there[key]):
+            if value != there[key]:
                 raise ConfigError(
-                    f"REFERENCE: {key} of {self.name} is {_plain(there[key])}, and here {_plain(value)}.\n"
-                    "  Expected a run of this testbed: rates of two testbeds are not to be compared."
+                    f"REFERENCE: {key} of {self.name} is {there[key]}, and here {value}.\n"
+                    "  Expected a run of this testbed: rates of two testbeds cannot be compared."
                 )
 
     def applied_to(self, floor: Floor, topology: Topology, profile: Profile, share: Threshold) -> Floor:
         """The floor, raised to a share of what the reference run measured where that is more. Without such a
         measurement it stays as it is."""
         rate = self.rates.get((topology, profile.name), 0.0)
-        if share.limit * rate <= floor.rate.limit:
+        if share.limit * rate <= floor.main.limit:
             return floor
-        promised = parse(f">= {write_number(float(f'{share.limit * rate:.6g}'))}", "rate")
-        words = f"the reference run {self.name}: {format_share(share.limit)} of {format_rate(rate)}"
-        raised = replace(floor, cps=promised) if floor.cps else replace(floor, pps=promised)
-        return replace(raised, derivation=words)
+        metric = floor.metric
+        words = f"the reference run {self.name}: {format_share(share.limit)} of {metric.format(rate)}"
+        raised = {metric.name: promise(metric, float(f"{share.limit * rate:.6g}"))}
+        return replace(floor, thresholds=dict(floor.thresholds) | raised, derivation=words)
 
 
 def read_reference(folder: str) -> ReferenceRun:
@@ -58,8 +58,8 @@ def read_reference(folder: str) -> ReferenceRun:
     records, _ = store.read_all(named_folder(folder))
     found: dict[tuple[Topology, str], list[float]] = defaultdict(list)
     for record in records:
-        if record.verdict != "not measured" and record.limited_by in ("dut", "range"):
-            found[record.topology, record.profile.name] += record.capacities
+        if record.verdict != "not measured" and record.limited_by in ("dut", "range") and record.result:
+            found[record.topology, record.profile.name] += record.result.repetitions
     rates = {key: statistics.median(capacities) for key, capacities in found.items() if capacities}
     if not rates:
         raise ConfigError(
@@ -67,9 +67,4 @@ def read_reference(folder: str) -> ReferenceRun:
             "  Expected the folder of a run that searched, not one that is being written (results/latest) and no gate."
         )
     environment = records[0].environment
-    return ReferenceRun(folder, rates, str(environment.testbed.get("name")), environment.machine)
-
-
-def _plain(value: Any) -> str:
-    """A fact as text: a list from JSON and a tuple are the same."""
-    return str(list(value) if isinstance(value, list | tuple) else value)
+    return ReferenceRun(folder, rates, environment.testbed.name, environment.machine)

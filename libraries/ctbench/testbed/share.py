@@ -81,7 +81,7 @@ class Shares:
                     continue
                 os.ftruncate(lock, 0)
                 os.write(lock, str(os.getpid()).encode())
-                # Looked at once more: whoever stops the run knows of us, or we know of the stop.
+                # Looked at once more: the process that stops the run knows of us, or we know of the stop.
                 return None if self._stopped() else Share.from_json(path.read_text(encoding="utf-8"))
             time.sleep(_POLL_S)
         return None

@@ -15,7 +15,7 @@ LoadUnit = Literal["connections", "packets"]
 ATTEMPTED_LIMIT = 0.9998
 
 
-class SetupTime(BaseModel):
+class ConnectTime(BaseModel):
     """Time from SYN to SYN-ACK in microseconds, of TCP connections begun in the sustain phase: the connection
     establishment time of RFC 2647 section 3.9 as the client sees it. RFC 9411's time to first byte is longer: it waits
     for the server's data."""
@@ -111,7 +111,7 @@ class Trial(BaseModel):
     rx_packets: dict[str, Count]
     tx_bytes: dict[str, Count]
     rx_bytes: dict[str, Count]
-    #: The same over the whole trial, ramps included, to be held against the DUT's own counters.
+    #: The same over the whole trial, ramps included, to compare with the DUT's own counters.
     total_tx_packets: dict[str, Count]
     total_rx_packets: dict[str, Count]
     #: Packets that met a full ring of the DUT (what a NIC calls imissed), in the sustain phase and in all.
@@ -126,11 +126,11 @@ class Trial(BaseModel):
     timeline_step_s: Amount = 0
     timeline_active: list[Whole] = Field(default_factory=list)
     timeline_completed: list[Whole] = Field(default_factory=list)
-    #: Set-up time in the step up to each point, microseconds, in the mean and at most, of the connections that
-    #: `setup_time_us` is about; None where none was set up. Empty where the generator does not tell.
-    timeline_setup_mean_us: list[Amount | None] = Field(default_factory=list)
-    timeline_setup_max_us: list[Amount | None] = Field(default_factory=list)
-    setup_time_us: SetupTime | None = None
+    #: TCP connect time in the step up to each point, microseconds, in the mean and at most, of the connections that
+    #: `connect_time_us` is about; None where none was set up. Empty where the generator does not tell.
+    timeline_connect_mean_us: list[Amount | None] = Field(default_factory=list)
+    timeline_connect_max_us: list[Amount | None] = Field(default_factory=list)
+    connect_time_us: ConnectTime | None = None
     #: Packet profiles: each direction by the generator's port that sends, `client` or `server`.
     directions: Mapping[str, Direction] = Field(default_factory=dict)
     #: Where threads of the testbed carry frames into a DUT in the kernel.

@@ -49,11 +49,15 @@ _WORDS: dict[type[Load], str] = {
 }
 
 
+def in_words(kinds: Set[type[Load]]) -> str:
+    """Kinds of loads, for a sentence."""
+    return " and ".join(words for kind, words in _WORDS.items() if kind in kinds) or "nothing"
+
+
 def require(offers: Set[type[Load]], load: Load, generator: str) -> None:
     """Raise `MissingResource` where a generator does not offer a load. `generator`: what to call it in a sentence."""
     if type(load) not in offers:
-        known = " and ".join(words for kind, words in _WORDS.items() if kind in offers)
         raise MissingResource(
-            f"{_WORDS[type(load)].capitalize()} is needed, and {generator} offers {known} only: use a testbed with"
-            " another traffic generator."
+            f"{_WORDS[type(load)].capitalize()} is needed, and {generator} offers {in_words(offers)} only: use a "
+            "testbed with another traffic generator."
         )

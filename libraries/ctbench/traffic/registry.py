@@ -1,4 +1,4 @@
-"""The kinds of traffic source that there are. A new one is a package beside this file and a line in `SOURCES`; and a
+"""The kinds of traffic source that there are. A new one is a package next to this file and a line in `SOURCES`; and a
 line in `ctbench.testbed.connectors.registry`, which says how it is connected to a DUT."""
 
 from collections.abc import Iterable

@@ -21,6 +21,8 @@ from ctbench.cli.checks.outcomes import Outcomes
 
 ROOT = Path(__file__).resolve().parents[4]
 CHECKS = ("lint", "types", "dryrun")
+#: What each lane names of its tests, those that took 5 s and more.
+SLOWEST = ("--durations=12", "--durations-min=5")
 WARM_UP = ("-m", "ctbench.traffic.software", "--warm-up")
 #: pytest's own: the tests ran; they ran and some failed; no test was chosen. Anything else broke it off.
 RAN, NONE_CHOSEN = (0, 1), 5
@@ -43,7 +45,7 @@ class Lanes:
         file = self.folder / f"{name.replace(' ', '-')}.jsonl"
         file.touch()
         file.chmod(0o666)
-        status = run_as(user, ["-P", "-m", "pytest", f"--outcomes={file}", *more, *self.options])
+        status = run_as(user, ["-P", "-m", "pytest", f"--outcomes={file}", *SLOWEST, *more, *self.options])
         self.outcomes.read(file, "root" if os.geteuid() == 0 and user is None else "")
         if status not in (*RAN, NONE_CHOSEN):
             self.broken.append(f"pytest ended with status {status}: {name}")

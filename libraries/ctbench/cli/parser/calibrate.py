@@ -15,7 +15,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
         "--margin",
         default="20%",
         metavar="PERCENT",
-        help="how far below the median the floors are (default: %(default)s)",
+        help="how much worse than the median the floors are (default: %(default)s)",
     )
     add("--testbed", default="local", metavar="NAME", help="name or path (default: %(default)s)")
     add("--campaign", default="quick", metavar="NAME", help="name or path (default: %(default)s)")
@@ -31,7 +31,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 CALIBRATE = Command(
     name="calibrate",
     summary="measure this machine several times, and write an SLA file for it",
-    description="Measure this machine several times and write variables/sla/NAME.yaml: floors a margin below the"
+    description="Measure this machine several times and write variables/sla/NAME.yaml: floors a margin worse than the"
     " medians, with the spread as comments. Then ./run sla -v SLA:NAME notices when something gets slower. What was not"
     " measured keeps the floors that it was measured with.\n\nCtrl-C loses nothing: --from makes the file from the runs"
     " that are there.",

@@ -36,7 +36,7 @@ class Command:
     description: str
     examples: tuple[str, ...]
     needs: Needs
-    #: What it ends with beside the statuses of all commands, in its own words; without words: the usual meaning.
+    #: What it ends with besides the statuses of all commands, in its own words; without words: the usual meaning.
     statuses: Mapping[ExitStatus, str]
     #: Arguments and options.
     add: Callable[[argparse.ArgumentParser], None] = lambda _parser: None

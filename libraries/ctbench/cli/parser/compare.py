@@ -13,9 +13,9 @@ from ctbench.compare.limits import LEAST_DIFFERENCE
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--least-difference", default=write_ratio(LEAST_DIFFERENCE), metavar="PERCENT",
-        help="a median that fell by no more than this is no regression (default: %(default)s)")  # fmt: skip
+        help="a median that got worse by no more than this is no regression (default: %(default)s)")  # fmt: skip
     add("--only", action="append", default=[], metavar="TEXT",
-        help="compare only tests with this text in their name, topology or profile; may be given again")  # fmt: skip
+        help="compare only tests with this text in name, topology, profile or metric; may be given again")  # fmt: skip
     add("--different", action="store_true",
         help="compare although testbeds, profiles or campaigns differ; the report says how")  # fmt: skip
     add("--only-alike", action="store_true",
@@ -47,7 +47,7 @@ COMPARE = Command(
 compare.html, compare.md and compare.json.
 
 BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them. Tests are
-matched by topology and profile. Each run is a sample; where a side is one run, each of its searches is a sample.
+matched by topology, profile and metric. Each run is a sample; where a side is one run, each of its repetitions is one.
 
 Where BASE holds published figures (results/reference/ovs-3.0.0), the report shows them with those of the run, and
 judges nothing: they are from other hardware.

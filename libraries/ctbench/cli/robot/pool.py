@@ -194,7 +194,7 @@ def _run_pabot(processes: int, folder: Path, selection: Selection, arguments: Se
     own = ["--command", "sh", _START, "--end-command", "--no-pabotlib", "--processes", str(processes)]
     own += ["--pabotconsole", "none", "--ordering", _ORDER]
     environment = {name: value for name, value in os.environ.items() if name != "ROBOT_OPTIONS"}  # read already
-    # For the Rebot that pabot starts, which is beside the Python that runs this.
+    # For the Rebot that pabot starts, which is next to the Python that runs this.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     environment["PYTHONPATH"] = os.pathsep.join([str(LIBRARIES), absolute_folders(os.environ.get("PYTHONPATH", ""))])
     with (folder / _SAID).open("wb") as said:

@@ -28,9 +28,9 @@ from ctbench.results.without_record import WITHOUT_RECORD_FILE
 from ctbench.run.exit_status import MISTAKES_FILE
 from ctbench.run.progress import TestKey, key
 
-#: Below the folder of a run that was stopped: what its parts left beside their records, each in a folder by its number.
+#: Below the folder of a run that was stopped: what its parts left next to their records, a folder each by its number.
 PARTS = "parts"
-#: What a part leaves beside its records and Robot Framework's output, and the next one would replace.
+#: What a part leaves next to its records and Robot Framework's output, and the next one would replace.
 _LEFT = ("console", "dut", "generator", PABOT_RESULTS, MISTAKES_FILE, WITHOUT_RECORD_FILE)
 
 

@@ -39,7 +39,7 @@ COMMON_SYSCTLS = {
 
 
 class LinuxDut:
-    """The parts of `ctbench.dut.base.Dut` that are the same for a router and a bridge. What it makes is made anew for
+    """The parts of `ctbench.dut.base.Dut` that are the same for a router and a bridge. What it makes is made again for
     each topology; the DUT is the host's own network namespace."""
 
     #: For the record, and in messages.

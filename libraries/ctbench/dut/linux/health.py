@@ -29,7 +29,7 @@ def link_problems(before: Reading, now: Reading) -> list[Problem]:
         if after is None:
             found.append(Problem("fatal", f"The interface {name} is gone."))
         elif after.index != counters.index:
-            found.append(Problem("fatal", f"The interface {name} was made anew."))
+            found.append(Problem("fatal", f"The interface {name} was created again."))
     return found
 
 

@@ -17,7 +17,7 @@ LOSSES = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "c
 class InterfaceCounters:
     """What the kernel counted at one interface: packets, and lost ones by the name of their counter."""
 
-    #: Number of the interface, another one when it was made anew.
+    #: Number of the interface, another one when it was created again.
     index: int
     rx_packets: int
     tx_packets: int
@@ -40,10 +40,10 @@ class Links(Protocol):
         """Opens a socket where the generator's ends are; None where they are another machine's."""
 
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
-        """Make the links anew, or bring the cards to `rx_queues` queues served by `cpus`; they are down."""
+        """Create the links again, or bring the cards to `rx_queues` queues served by `cpus`; they are down."""
 
     def up(self) -> None:
-        """Bring both ends up; whoever holds the DUT's interfaces has taken them by now."""
+        """Bring both ends up; the generator has taken the DUT's interfaces by now."""
 
     def remove(self) -> None:
         """Remove what `make` made; cards get back what they had. May be called twice."""

@@ -69,20 +69,20 @@ class Bridge:
             f"options:n_txq_desc={topology.rx_descriptors}",
             f"mtu_request={topology.mtu}",
         ]
-        # Some of a device is in its name and cannot change while it is there: such ports are made anew, and all of them
-        # where the ruleset wants other ones.
+        # Some of a device is in its name and cannot change while it is there: such ports are created again, and all
+        # of them where the ruleset wants other ones.
         shape = (ports, self.devices.shape(topology, placement))
-        anew = shape != self._shape
-        if anew:
+        again = shape != self._shape
+        if again:
             self._shape = None
             for old in self._ports:
                 self._control.vsctl("del-port", self._control.bridge, old.name)
             self.devices.make(topology, placement)
         for port in ports:
-            command = self._port_command(port, add=anew)
+            command = self._port_command(port, add=again)
             for interface in port.interfaces:
                 command += ["--", "set", "Interface", interface, *settings]
-                if anew:
+                if again:
                     devargs = self.devices.devargs(interface, topology)
                     number = f"ofport_request={NUMBERS[interface]}"
                     command += ["type=dpdk", f'options:dpdk-devargs="{devargs}"', number]

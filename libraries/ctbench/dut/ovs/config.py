@@ -26,7 +26,7 @@ class OvsInstall(YamlModel):
     #: `distribution`: the package openvswitch-switch-dpdk; else the prefix of a build from source.
     prefix: Annotated[PathText, AfterValidator(_check_prefix)]
     #: true: set up the instance that runs on the host already (the system's), and put back what it had afterwards.
-    #: false: start a private instance beside it, which ends with the run.
+    #: false: start a private instance next to it, which ends with the run.
     manage: bool = False
 
 

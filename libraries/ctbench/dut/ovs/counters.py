@@ -33,7 +33,7 @@ def new_drops(before: Counters, now: Counters) -> dict[str, int]:
 
 
 def since(before: int, now: int) -> int:
-    """Increase of a counter that starts again at 0 when a port's device is made anew."""
+    """Increase of a counter that starts again at 0 when a port's device is created again."""
     return now - before if now >= before else now
 
 

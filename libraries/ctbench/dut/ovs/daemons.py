@@ -36,7 +36,7 @@ class OvsDaemons:
         self._processes: dict[str, ProcessIdentity] = {}
 
     def keeps_dpdk(self) -> bool:
-        """See `Instance.keeps_dpdk`: it is started anew each time."""
+        """See `Instance.keeps_dpdk`: it is started again each time."""
         return False
 
     @property

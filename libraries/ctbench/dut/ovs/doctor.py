@@ -12,7 +12,7 @@ from ctbench.hosts.examination.facts import Examined
 from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
 from ctbench.hosts.examination.remedy import install
 
-#: DPDK driver that each kind of port needs, beside mempool_ring.
+#: DPDK driver that each kind of port needs, besides mempool_ring.
 DRIVERS = {"memif": "librte_net_memif", "veth": "librte_net_af_packet"}
 MEMPOOL = "librte_mempool_ring"
 
@@ -41,7 +41,7 @@ def examine(config: OvsDpdkConfig, site: Examined) -> Iterator[Finding]:
 def _drivers(site: Examined, config: OvsDpdkConfig) -> Finding:
     needed = [MEMPOOL] + ([DRIVERS[config.ports.kind]] if config.ports.kind in DRIVERS else [])
     if config.ovs.prefix != "distribution":
-        return unknown("DPDK drivers", f"{', '.join(needed)}: a build of one's own has them linked in, or beside it")
+        return unknown("DPDK drivers", f"{', '.join(needed)}: a build of one's own has them linked in, or next to it")
     folders = site.host.run(["find", "/usr/lib", "/usr/lib64", "-type", "d", "-path", "*/dpdk/pmds-*"], check=False)
     for folder in folders.stdout.split():
         files = site.host.run(["ls", folder], check=False).stdout
@@ -60,7 +60,7 @@ def _running(site: Examined, config: OvsDpdkConfig) -> Finding:
         start = "systemctl start openvswitch" if config.ovs.prefix == "distribution" else own
         return bad("running OVS", "none, and ovs.manage asks for the host's", start)
     if running:
-        return unknown("running OVS", "the host's runs beside ours: its PMD threads, if any, take CPUs and cards")
+        return unknown("running OVS", "the host's runs next to ours: its PMD threads, if any, take CPUs and cards")
     return ok("running OVS", "none: nothing is in the way of ours")
 
 

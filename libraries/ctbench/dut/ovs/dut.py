@@ -39,7 +39,7 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
 
-#: Folder on the host of an instance of our own, and of what we have beside the system's.
+#: Folder on the host of an instance of our own, and of what we have besides the system's.
 FOLDER, BESIDE_SYSTEM = "/run/ctbench/ovs", "/run/ctbench/ovs-system"
 #: Device that the LOCAL port of a `netdev` bridge needs; only root can open it on some distributions.
 TUN = "/dev/net/tun"

@@ -14,8 +14,8 @@ from ctbench.dut.veth import VethLinks
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement
 
-#: Bytes that af_packet has in a frame's place of its ring beside what the MTU allows: headers of packet(7), of Ethernet
-#: with two tags, and room for their alignment.
+#: Bytes that af_packet has in a frame's place of its ring besides what the MTU allows: headers of packet(7), of
+#: Ethernet with two tags, and room for their alignment.
 AF_PACKET_OVERHEAD = 128
 #: Rings of locked memory that an af_packet device has per queue: one to receive, one to transmit.
 AF_PACKET_RINGS = 2
@@ -35,13 +35,13 @@ class Devices(Protocol):
         """Raise `MissingResource` where they cannot be what the topology asks for."""
 
     def shape(self, topology: Topology, placement: Placement) -> object:
-        """What they have to be made anew for when it is another one."""
+        """What they have to be created again for when it is another one."""
 
     def make(self, topology: Topology, placement: Placement) -> None:
         """Make what they stand on; no port of the bridge is there."""
 
     def devargs(self, interface: str, topology: Topology) -> str:
-        """Device arguments for a port that is made anew (DPDK's guides of the drivers)."""
+        """Device arguments for a port that is created again (DPDK's guides of the drivers)."""
 
     def transmit_queues(self, topology: Topology) -> int:
         """Queues that OVS transmits on, of each port."""
@@ -118,7 +118,7 @@ class MemifDevices:
 
 class VethDevices:
     """Two veth pairs. DPDK's af_packet driver has a packet socket on OVS' end for each queue, with rings that the
-    kernel fills, in the time of whoever sends, and that a PMD thread polls."""
+    kernel fills, in the time of the sender, and that a PMD thread polls."""
 
     kind: Final = "veth"
 
@@ -207,7 +207,7 @@ class PciDevices:
             )
 
     def shape(self, topology: Topology, placement: Placement) -> object:
-        """A card can be set anew as it is."""
+        """A card can be set again as it is."""
         return None
 
     def make(self, topology: Topology, placement: Placement) -> None:

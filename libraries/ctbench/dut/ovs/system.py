@@ -217,8 +217,8 @@ class SystemOvs:
                 self._host.run(["taskset", "-p", "-c", cpus, str(thread.tid)], check=False)
 
     def _restart(self) -> None:
-        """Restart ovs-vswitchd, and it alone, as whoever started it does: its unit of systemd, else ovs-ctl(8), which
-        keeps the flows of all bridges."""
+        """Restart ovs-vswitchd, and it alone, as the one that started it does: its unit of systemd, else ovs-ctl(8),
+        which keeps the flows of all bridges."""
         process = self.vswitchd()
         group = self._host.run(["cat", f"/proc/{process.pid}/cgroup"], check=False).stdout if process else ""
         unit = re.search(r"/([\w@.-]*(?:ovs-vswitchd|openvswitch)[\w@.-]*\.service)", group)

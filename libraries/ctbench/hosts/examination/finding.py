@@ -9,14 +9,14 @@ State = Literal["ok", "bad", "unknown"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One row: what was looked at, what was found, and what mends it."""
+    """One row: what was looked at, what was found, and what fixes it."""
 
     state: State
     #: A few words, such as `hugepages`.
     what: str
     #: What was found, and for what is bad, what was expected.
     found: str
-    #: The command that mends it, or what to do in words; what is unknown may have an advice.
+    #: The command that fixes it, or what to do in words; what is unknown may have an advice.
     remedy: str = ""
 
 
@@ -26,7 +26,7 @@ def ok(what: str, found: str) -> Finding:
 
 
 def bad(what: str, found: str, remedy: str) -> Finding:
-    """Something has to be mended."""
+    """Something has to be fixed."""
     return Finding("bad", what, found, remedy)
 
 

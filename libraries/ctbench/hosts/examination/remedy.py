@@ -1,4 +1,4 @@
-"""Commands that mend what the doctor finds, in the manner of the host's distribution."""
+"""Commands that fix what the doctor finds, in the manner of the host's distribution."""
 
 from collections.abc import Iterable, Sequence
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from ctbench.base.units import format_share, parse_share
+from ctbench.base.units import format_share
 from ctbench.dut import registry
 from ctbench.dut.topology import Topology
-from ctbench.report import enough, labels
+from ctbench.report import enough, figures, labels
 from ctbench.report.charts.model import LegendItem, Share, ShareChart
 from ctbench.results.record import Record
 
-#: The ruleset that the others are held against.
-_YARDSTICK = "forward"
+#: The ruleset that the others are compared with.
+_BASELINE = "forward"
 _LEGEND = (
     LegendItem("bar", "measured", "rate, as a share of plain forwarding"),
     LegendItem("line", "floor", "least share that is promised"),
@@ -21,10 +21,12 @@ _MORE_THAN_ALL = 1.1
 
 def cost_charts(records: Sequence[Record]) -> list[ShareChart]:
     """A chart for each datapath, number of CPUs and queues, and profile where plain forwarding and something else
-    were measured. What was not measured for certain, or only tried at its floor, says nothing about costs."""
+    were measured. What was not measured for certain, or only tried at its floor, says nothing about costs, and nothing
+    but a rate is a share of another one."""
     groups: dict[tuple[str, str, str, int], list[Record]] = {}
     for record in records:
-        if record.measured and record.verdict != "not measured" and record.limited_by != "floor":
+        sure = record.verdict != "not measured" and record.limited_by != "floor"
+        if record.result and figures.is_rate(record) and sure:
             made = record.topology
             groups.setdefault((made.datapath, made.label, record.profile.name, made.mtu), []).append(record)
     charts = []
@@ -37,7 +39,7 @@ def cost_charts(records: Sequence[Record]) -> list[ShareChart]:
 
 
 def _is_yardstick(topology: Topology) -> bool:
-    return topology.ruleset == _YARDSTICK and topology.ports == "plain"
+    return topology.ruleset == _BASELINE and topology.ports == "plain"
 
 
 def _yardstick(group: Sequence[Record]) -> float | None:
@@ -45,36 +47,38 @@ def _yardstick(group: Sequence[Record]) -> float | None:
     known, or only known to be at least something: then no share is."""
     for record in group:
         if _is_yardstick(record.topology):
-            return None if labels.at_least(record) else _rate(record)
-    key = group[0].topology.model_copy(update={"ruleset": _YARDSTICK, "ports": "plain"}).key
-    known = [record.baseline for record in group if record.baseline and record.baseline.key == key]
+            return None if record.is_lower_bound else _rate(record)
+    known = [each for record in group if (each := record.evidence.baseline) and each.key == _yardstick_key(record)]
     return next((baseline.rate for baseline in known if baseline.rate and not baseline.doubt), None)
 
 
+def _yardstick_key(record: Record) -> str:
+    return record.topology.model_copy(update={"ruleset": _BASELINE, "ports": "plain"}).key
+
+
 def _chart(one: Record, whole: float, others: Sequence[Record]) -> ShareChart:
-    unit = one.profile.kind
-    first = Share(registry.ruleset_title(_YARDSTICK), 1.0, labels.rate(whole, unit), "the yardstick", "yardstick")
+    metric = figures.metric_of(one)
+    first = Share(registry.ruleset_title(_BASELINE), 1.0, metric.format(whole), "the baseline", "baseline")
     shares = [first]
     sure: list[Share] = []
     ordered = sorted(others, key=lambda record: -_rate(record))
     # The dearest matter most.
     for record in ordered[-enough.BARS :]:
         share = _rate(record) / whole
-        floors = record.floors
-        promised = floors.relative if (floors.relative_to or "").split("/")[1:2] == [_YARDSTICK] else None
-        least = "at least " if labels.at_least(record) else ""
+        promised = record.threshold("ratio")
+        least = f"{metric.bound} " if record.is_lower_bound else ""
         shares.append(
             Share(
                 label=registry.what_it_does(record.topology),
                 share=share,
-                text=f"{least}{labels.rate(_rate(record), unit)} · {format_share(share)}",
+                text=f"{figures.found(record, metric, _rate(record))} · {format_share(share)}",
                 hint=f"{enough.name(record.test)}: {least}{format_share(share)} of plain forwarding",
                 style="measured unsure" if least else "measured",
-                floor=parse_share(promised.removeprefix(">=").strip()) if promised else None,
+                floor=promised.limit if promised and promised.to == _yardstick_key(record) else None,
             )
         )
         sure += [] if least else shares[-1:]
-    caption = f"Plain forwarding does {labels.rate(whole, unit)}."
+    caption = f"Plain forwarding does {metric.format(whole)}."
     if sure:
         dearest = sure[-1]
         caption = f"{caption[:-1]}; {dearest.label} leaves {format_share(dearest.share)} of that."
@@ -93,4 +97,4 @@ def _chart(one: Record, whole: float, others: Sequence[Record]) -> ShareChart:
 
 
 def _rate(record: Record) -> float:
-    return record.measured.rate if record.measured else 0.0
+    return record.result.value if record.result else 0.0

@@ -1,10 +1,10 @@
 """Charts as SVG. Text is sized by the style sheet, so that it can be read on a phone too."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ctbench.base.units import format_count, format_margin
+from ctbench.base.units import format_margin
 from ctbench.report.charts.model import (
     Axis,
     BarChart,
@@ -22,7 +22,7 @@ from ctbench.report.charts.svg import Anchor, Drawing
 WIDTH = 440.0
 _HEIGHT = 250.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 12.0, 22.0, 44.0
-#: Room for a word beside an upright line.
+#: Room for a word next to an upright line.
 _WORD = 115.0
 #: Height of a horizontal bar with its label, and where the bars begin.
 _ROW, _BAR_LEFT = 40.0, 4.0
@@ -54,8 +54,8 @@ def margin_bar(percent: float, tone: str) -> str:
     return drawing.markup()
 
 
-def samples_strip(base: Sequence[float], candidate: Sequence[float]) -> str:
-    """The samples of two sides as dots on one scale, the base above."""
+def samples_strip(base: Sequence[float], candidate: Sequence[float], written: Callable[[float], str]) -> str:
+    """The samples of two sides as dots on one scale, the base above; `written` is how a sample is shown."""
     width, edge = 150.0, 8.0
     low, high = min(*base, *candidate), max(*base, *candidate)
     scale = (width - 2 * edge) / (high - low) if high > low else 0.0
@@ -63,12 +63,12 @@ def samples_strip(base: Sequence[float], candidate: Sequence[float]) -> str:
     for y, style, values in ((8.0, "published-1", base), (24.0, "measured", candidate)):
         drawing.line(edge, y, width - edge, y, "grid")
         for value in values:
-            drawing.mark("dot", edge + (value - low) * scale, y, style, format_count(value))
+            drawing.mark("dot", edge + (value - low) * scale, y, style, written(value))
     return drawing.markup()
 
 
 def swatch(item: LegendItem) -> str:
-    """The little picture beside a line of the legend."""
+    """The little picture of a line of the legend."""
     drawing = Drawing(22, 12, item.text, "swatch")
     if item.kind == "bar":
         drawing.bar(3, 1, 16, 10, item.style)
@@ -139,7 +139,7 @@ def _shares(chart: ShareChart) -> str:
 
 
 def _panels(chart: Panels) -> str:
-    """A drawing for each panel; the words of the x axis stand below the last."""
+    """A drawing for each panel; the words of the x axis are below the last."""
     x = fit(chart.charts[0].x, [value for panel in chart.charts for value in _across(panel)])
     upper = [_xy(panel, x, _PANEL, _PANEL_BOTTOM) for panel in chart.charts[:-1]]
     return "".join([*upper, _xy(chart.charts[-1], x, _PANEL - _PANEL_BOTTOM + _BOTTOM)])
@@ -215,7 +215,7 @@ def _every(count: int, most: int) -> int:
 
 @dataclass(frozen=True)
 class _Upright:
-    """A guide that stands upright, with its word above the chart."""
+    """An upright guide, with its word above the chart."""
 
     guide: Guide
     at: float
@@ -224,12 +224,12 @@ class _Upright:
 
     @property
     def anchor(self) -> Anchor:
-        """Words stand on the side where there is room."""
+        """Words are on the side where there is room."""
         return "start" if self.at < WIDTH * 0.6 else "end"
 
     @property
     def word_at(self) -> float:
-        """A little beside the line where that goes on past the word."""
+        """A little away from the line where that goes on past the word."""
         return self.at + (4 if self.anchor == "start" else -4)
 
 

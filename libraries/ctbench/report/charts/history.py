@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ctbench.base.units import parse_number
-from ctbench.report import enough, labels
+from ctbench.report import enough, figures, labels
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
+from ctbench.results.metrics import Metric
 from ctbench.results.record import Record, Word
 
 _MARKS: dict[Word, Mark] = {"met": "dot", "missed": "cross", "not measured": "ring"}
@@ -14,19 +14,16 @@ _STYLES: dict[Word, str] = {"met": "run-met", "missed": "run-missed", "not measu
 
 
 def history_charts(tests: Sequence[Sequence[Record]]) -> list[XyChart]:
-    """A chart for each test that was measured in several runs, its records oldest first."""
-    return [_chart([record for record in test if record.measured]) for test in tests if _runs(test) > 1]
+    """A chart for each test that was measured in several runs, its records oldest first. Those of one test are of one
+    metric."""
+    measured = [[(record, record.result.value) for record in test if record.result] for test in tests]
+    return [_chart(test) for test in measured if len(test) > 1]
 
 
-def _runs(test: Sequence[Record]) -> int:
-    return len([record for record in test if record.measured])
-
-
-def _chart(records: Sequence[Record]) -> XyChart:
-    newest, unit = records[-1], records[-1].profile.kind
-    rates = [record.measured.rate if record.measured else 0.0 for record in records]
-    points = [Point(float(place), rate, _hint(record, rate)) for place, (record, rate) in
-              enumerate(zip(records, rates, strict=True))]  # fmt: skip
+def _chart(test: Sequence[tuple[Record, float]]) -> XyChart:
+    records, values = [record for record, _ in test], [value for _, value in test]
+    newest, metric = records[-1], figures.metric_of(records[-1])
+    points = [Point(float(place), value, _hint(record, value)) for place, (record, value) in enumerate(test)]
     marked, legend = [], []
     many = len(records) > _MOST_MARKED
     for word, mark in _MARKS.items():
@@ -37,23 +34,27 @@ def _chart(records: Sequence[Record]) -> XyChart:
             marked.append(Series(some, _STYLES[word], mark=mark))
             legend.append(LegendItem(mark, _STYLES[word], word))
     legend = [LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
-    floor = newest.floors.cps if unit == "connections" else newest.floors.pps
-    guides = [_floor_guide(floor, newest)] if floor else []
-    change = f", {labels.margin((rates[-1] / rates[0] - 1) * 100)} against the first" if rates[0] else ""
+    promised = newest.threshold(metric.name)
+    guides = [Guide("y", promised.limit, f"floor {figures.limit(metric, promised.limit)}", "floor")] if promised else []
     return XyChart(
         title=enough.name(newest.test),
-        caption=f"{labels.plural(len(records), 'run')}; the newest has {labels.rate(rates[-1], unit)}{change}.",
+        caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}"
+        f"{_change(metric, values[-1], values[0])}.",
         x=Axis("start of the test, UTC", words="label", labels=tuple(_label(record, many) for record in records)),
-        y=Axis(f"{unit} per second"),
+        y=Axis(figures.name(metric)),
         legend=tuple(legend),
         series=(Series(tuple(points), "run-line", joined=True), *marked),
         guides=tuple(guides),
     )
 
 
-def _floor_guide(floor: str, newest: Record) -> Guide:
-    value = parse_number(floor.removeprefix(">=").strip())
-    return Guide("y", value, f"floor {labels.rate(value, newest.profile.kind)}", "floor")
+def _change(metric: Metric, newest: float, first: float) -> str:
+    """How far the newest value is from the first, and which direction is better where that is not plain."""
+    difference = figures.difference_pct(newest, first)
+    if difference is None:
+        return ""
+    direction = figures.direction(metric)
+    return f", {labels.margin(difference)} against the first{f' ({direction})' if direction else ''}"
 
 
 def _label(record: Record, many: bool) -> str:
@@ -61,5 +62,5 @@ def _label(record: Record, many: bool) -> str:
     return f"{record.started:%Y-%m-%d}" if many else f"{record.started:%m-%d %H:%M}"
 
 
-def _hint(record: Record, rate: float) -> str:
-    return f"{labels.moment(record.started)}: {labels.rate(rate, record.profile.kind)}, {record.verdict}"
+def _hint(record: Record, value: float) -> str:
+    return f"{labels.moment(record.started)}: {figures.metric_of(record).format(value)}, {record.verdict}"

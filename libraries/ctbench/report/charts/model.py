@@ -61,7 +61,7 @@ class Share:
     """One horizontal bar: a share of the first one."""
 
     label: str
-    #: The rate, a ratio of the yardstick's, and both in words.
+    #: The rate, a ratio of the baseline's, and both in words.
     share: float
     text: str
     hint: str
@@ -136,7 +136,7 @@ class XyChart:
 
 @dataclass(frozen=True)
 class Panels:
-    """Charts above each other that share their x axis: what happened at the same time stands in one line."""
+    """Charts above each other that share their x axis: what happened at the same time is in one line."""
 
     title: str
     caption: str

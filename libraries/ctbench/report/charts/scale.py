@@ -1,4 +1,4 @@
-"""Axes: where a value stands between the ends of an axis, and which values are written beside it. Pure arithmetic."""
+"""Axes: where a value is between the ends of an axis, and which values are written along it. Pure arithmetic."""
 
 import math
 from collections.abc import Sequence
@@ -12,6 +12,8 @@ _NO_LOSS = 0.16
 _LEAST_LOSS = 1e-5
 #: Numbers beyond these are none of a measurement: a chart stays a chart with them.
 _LEAST, _MOST = 1e-12, 1e18
+#: Of numbers below this, the digits that are counted with are not enough.
+_SMALL = 0.1
 #: Microseconds of each unit, the longest first.
 _UNITS = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))
 
@@ -35,7 +37,7 @@ class Placed:
         return min(1.0, max(0.0, (value - low) / (high - low)))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Values to write beside the axis, with their words."""
+        """Values to write along the axis, with their words."""
         if self.axis.scale == "loss":
             values = [0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0]
         elif self.axis.words == "label":
@@ -86,7 +88,9 @@ def nice_step(length: float, about: int = 4) -> float:
 
 
 def short_count(value: float) -> str:
-    """A round number without needless zeros: `50 k`, `1.5 M`."""
+    """A round number without needless zeros: `50 k`, `1.5 M`, `0.0005`."""
+    if 0 < abs(value) < _SMALL:
+        return f"{value:g}"
     number, _, unit = format_count(value).partition(" ")
     number = number.rstrip("0").rstrip(".") if "." in number else number
     return f"{number} {unit}".rstrip()

@@ -1,86 +1,66 @@
-"""How the rate grows with CPUs and queues, as figures 2 and 3 of the 2022 article show it."""
+"""What more CPUs and queues give, as figures 2 and 3 of the 2022 article show it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from ctbench.base.units import parse_number
 from ctbench.dut import registry
-from ctbench.report import enough, labels
+from ctbench.dut.cable import CABLE
+from ctbench.report import enough, figures, labels
 from ctbench.report.charts.model import Bar, BarChart, Category, LegendItem
 from ctbench.report.charts.scale import three_digits
-from ctbench.report.reference import Figure, References
+from ctbench.report.reference import Elsewhere, References, profiles
+from ctbench.results.metrics import METRICS, RATE_OF, Metric, Operator
 from ctbench.results.record import Record
-from ctbench.traffic.generator import LoadUnit
 
 #: Setups that a chart has at least: one alone shows no scaling.
 _LEAST_SETUPS = 2
-#: Bars of references beside the measured one, at most.
+#: Bars of references next to the measured one, at most.
 _MOST_REFERENCES = 2
-#: Name of the references that the SLA file itself has beside its floors.
+#: Name of the references that the SLA file itself has next to its floors.
 _OF_THE_SLA = "Published"
 
-Rate = Callable[[Record], float]
+#: Stands before the bar of a lower bound.
+_SIGNS: dict[Operator, str] = {">=": "≥", "<=": "≤"}
+
+#: CPUs and queues.
 Setup = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """What one chart counts: connections or packets."""
-
-    unit: LoadUnit
-    axis: str
-    rate: Rate
-    floor: Callable[[Record], str | None]
-    published: Callable[[Figure], float | None]
-
-
-_CPS = _Kind(
-    "connections",
-    "new connections per second",
-    lambda record: record.measured.rate if record.measured else 0.0,
-    lambda record: record.floors.cps,
-    lambda figure: figure.cps,
-)
-_PPS = _Kind(
-    "packets",
-    "packets per second, both directions",
-    lambda record: record.measured.pps if record.measured else 0.0,
-    lambda record: record.floors.pps,
-    lambda figure: figure.pps,
-)
 
 
 def scaling_charts(records: Sequence[Record], references: References) -> list[BarChart]:
     """A chart for each datapath, ruleset and profile that was measured, or published, with several numbers of CPUs or
-    queues: connections and packets per second, or packets alone."""
-    groups: dict[tuple[str, str, str, str, int], list[Record]] = {}
+    queues: of the metric that was looked for, and of packets where that is connections."""
+    groups: dict[tuple[str, str, str, str, int, str], list[Record]] = {}
     for record in records:
-        if record.measured and record.topology.datapath != "cable":
+        if record.result and record.topology.datapath != CABLE.datapath:
             made = record.topology
-            key = (made.datapath, made.ruleset, made.ports, record.profile.name, made.mtu)
+            key = (made.datapath, made.ruleset, made.ports, record.profile.name, made.mtu, record.metric)
             groups.setdefault(key, []).append(record)
-    charts = []
-    for group in groups.values():
-        kinds = (_CPS, _PPS) if group[0].profile.kind == "connections" else (_PPS,)
-        charts += [_chart(group, kind, references) for kind in kinds]
+    charts = [_chart(group, metric, references) for group in groups.values() for metric in _metrics(group)]
     return [chart for chart in charts if len(chart.categories) >= _LEAST_SETUPS]
 
 
-def _chart(group: Sequence[Record], kind: _Kind, references: References) -> BarChart:
+def _metrics(group: Sequence[Record]) -> list[Metric]:
+    """What is drawn of some records."""
+    own, packets = figures.metric_of(group[0]), METRICS["pps"]
+    also = figures.is_rate(group[0]) and own is not packets
+    return [own, packets] if also and all(packets.name in record.figures for record in group) else [own]
+
+
+def _chart(group: Sequence[Record], metric: Metric, references: References) -> BarChart:
     by_setup = {_setup(record): record for record in group}  # the newest counts
+    values = {setup: figures.value_of(record, metric.name) or 0.0 for setup, record in by_setup.items()}
     one = group[0]
-    ideal = _ideal(by_setup, kind)
-    columns = {name: _reference_bars(one, kind, name, references, by_setup) for name in _names(one, references)}
+    ideal = _ideal(values) if metric in RATE_OF.values() else None
+    columns = {name: _reference_bars(one, metric, name, references, by_setup) for name in _names(one, references)}
     columns = {name: bars for name, bars in columns.items() if bars}
     categories = []
     for setup in sorted({*by_setup, *(setup for bars in columns.values() for setup in bars)}):
         record = by_setup.get(setup)
-        promised = kind.floor(record) if record else None
+        promised = record.threshold(metric.name) if record else None
         categories.append(
             Category(
                 label=(str(setup[0]), str(setup[1])),
-                bars=(_bar(record, kind), *(bars.get(setup) for bars in columns.values())),
-                floor=parse_number(promised.removeprefix(">=").strip()) if promised else None,
+                bars=(_bar(record, metric) if record else None, *(bars.get(setup) for bars in columns.values())),
+                floor=promised.limit if promised else None,
                 ideal=ideal * setup[0] if ideal else None,
             )
         )
@@ -92,23 +72,21 @@ def _chart(group: Sequence[Record], kind: _Kind, references: References) -> BarC
     legend += [LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs")] if ideal else []
     return BarChart(
         title=f"{registry.title(one.topology.datapath)}, {registry.what_it_does(one.topology).lower()}: "
-        f"{one.profile.name}, {kind.unit} per second",
-        caption=_caption(by_setup, kind),
-        axis=kind.axis,
+        f"{one.profile.name}, {metric.title}",
+        caption=_caption(by_setup, values, metric),
+        axis=figures.name(metric),
         labels=("CPUs", "queues"),
         legend=tuple(legend),
         categories=tuple(categories[: enough.BARS]),
     )
 
 
-def _bar(record: Record | None, kind: _Kind) -> Bar | None:
-    if record is None or record.measured is None:
-        return None
-    value = kind.rate(record)
+def _bar(record: Record, metric: Metric) -> Bar:
+    value = figures.value_of(record, metric.name) or 0.0
     unsure = record.verdict == "not measured"
-    hint = f"{enough.name(record.test)}: {labels.rate(value, kind.unit)}, {record.verdict}"
-    least = "≥ " if labels.at_least(record) else ""
-    return Bar(value, f"{least}{three_digits(value)}", hint, "measured unsure" if unsure else "measured")
+    hint = f"{enough.name(record.test)}: {metric.format(value)}, {record.verdict}"
+    bound = f"{_SIGNS[metric.operator]} " if record.is_lower_bound else ""
+    return Bar(value, f"{bound}{three_digits(value)}", hint, "measured unsure" if unsure else "measured")
 
 
 def _names(one: Record, references: References) -> list[str]:
@@ -116,28 +94,28 @@ def _names(one: Record, references: References) -> list[str]:
 
 
 def _reference_bars(
-    one: Record, kind: _Kind, name: str, references: References, by_setup: dict[Setup, Record]
+    one: Record, metric: Metric, name: str, references: References, by_setup: dict[Setup, Record]
 ) -> dict[Setup, Bar]:
     """The bars of one reference, by setup."""
-    figures: dict[Setup, Figure] = {}
+    found: dict[Setup, Elsewhere] = {}
     if name in references.series:
         for setup in [*by_setup, *_published_setups(one, references)]:
             like = one.topology.model_copy(update={"cpus": setup[0], "rx_queues": setup[1]})
-            for profile in _profiles(one):
+            for profile in profiles(one):
                 figure = references.series[name].get((like.key, profile))
                 if figure:
-                    figures.setdefault(setup, figure)
+                    found.setdefault(setup, figure)
     else:
         for setup, record in by_setup.items():
             if figure := References({}).find(record):
-                figures[setup] = figure
+                found[setup] = figure
     bars = {}
-    for setup, figure in figures.items():
+    for setup, figure in found.items():
         # Connections of another length are no comparison; their packets are.
-        value = kind.published(figure) if kind is _PPS or figure.profile == one.profile.name else None
-        if value:
+        alike = metric is METRICS["pps"] or figure.profile == one.profile.name
+        if alike and (value := figure.figures.get(metric.name)):
             number = _names(one, references).index(name) + 1
-            hint = f"{figure.label}: {labels.rate(value, kind.unit)}, other hardware"
+            hint = f"{figure.label}: {metric.format(value)}, other hardware"
             bars[setup] = Bar(value, "", hint, f"published-{number}")
     return bars
 
@@ -148,37 +126,28 @@ def _published_setups(one: Record, references: References) -> list[Setup]:
     for figure in references.published:
         made = figure.topology
         same = (made.datapath, made.ruleset) == (one.topology.datapath, one.topology.ruleset)
-        if same and figure.profile in _profiles(one) and made.cpus and made.rx_queues:
+        if same and figure.profile in profiles(one) and made.cpus and made.rx_queues:
             setups.append((made.cpus, made.rx_queues))
     return setups
 
 
-def _profiles(one: Record) -> list[str]:
-    derived = one.profile.derived_from if one.profile.kind == "connections" else ""
-    return [one.profile.name, *([derived] if derived else [])]
-
-
-def _ideal(by_setup: dict[Setup, Record], kind: _Kind) -> float | None:
+def _ideal(rates: Mapping[Setup, float]) -> float | None:
     """The rate of one CPU with the fewest queues, which perfect scaling multiplies; None where nothing scales."""
-    if len({cpus for cpus, _ in by_setup}) < _LEAST_SETUPS:
+    if len({cpus for cpus, _ in rates}) < _LEAST_SETUPS:
         return None
-    single = min((setup for setup in by_setup if setup[0] == 1), default=None)
-    return kind.rate(by_setup[single]) if single else None
+    single = min((setup for setup in rates if setup[0] == 1), default=None)
+    return rates[single] if single else None
 
 
-def _caption(by_setup: dict[Setup, Record], kind: _Kind) -> str:
-    """The least and the most, in one sentence."""
-    ordered = sorted(by_setup, key=lambda setup: kind.rate(by_setup[setup]))
-    least, most = ordered[0], ordered[-1]
-    low, high = (f"{_at_least(by_setup[setup])}{labels.rate(kind.rate(by_setup[setup]), kind.unit)}"
-                 for setup in (least, most))  # fmt: skip
-    if least == most:
-        return f"{labels.cpus_and_queues(*most)}: {high}."
-    return f"From {low} with {labels.cpus_and_queues(*least)} to {high} with {labels.cpus_and_queues(*most)}."
-
-
-def _at_least(record: Record) -> str:
-    return "at least " if labels.at_least(record) else ""
+def _caption(by_setup: Mapping[Setup, Record], values: Mapping[Setup, float], metric: Metric) -> str:
+    """The worst and the best, in one sentence."""
+    best = metric.better_of(values.values())
+    ordered = sorted(values, key=lambda setup: abs(values[setup] - best), reverse=True)
+    worst, best_setup = ordered[0], ordered[-1]
+    low, high = (figures.found(by_setup[setup], metric, values[setup]) for setup in (worst, best_setup))
+    if worst == best_setup:
+        return f"{labels.cpus_and_queues(*worst)}: {high}."
+    return f"From {low} with {labels.cpus_and_queues(*worst)} to {high} with {labels.cpus_and_queues(*best_setup)}."
 
 
 def _setup(record: Record) -> Setup:

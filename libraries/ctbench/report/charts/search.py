@@ -1,9 +1,10 @@
 """The trials of one search: load against loss, and what a connection (or packet) waited at each load."""
 
-from ctbench.base.units import format_duration, format_ratio, parse_number, parse_ratio
-from ctbench.report import enough, labels
+from ctbench.base.units import format_duration, format_ratio
+from ctbench.report import enough, figures, labels
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
 from ctbench.report.charts.scale import loss_words
+from ctbench.results.metrics import RATE_OF
 from ctbench.results.record import Record, TrialRecord
 
 _MARKS: dict[str, Mark] = {"good": "dot", "bad": "cross", "invalid": "ring"}
@@ -14,13 +15,16 @@ _MEANS = {
 }
 
 
-def search_chart(record: Record) -> XyChart:
-    """Every trial of a record: what was offered, and what was lost of it."""
+def search_chart(record: Record) -> XyChart | None:
+    """Every trial of a record: what was offered, and what was lost of it. None where there were no trials."""
+    trials, counted = record.evidence.trials, RATE_OF[record.profile.kind]
+    if not trials:
+        return None
     series, legend = [], []
     for state, mark in _MARKS.items():
         points = tuple(
             Point(made.trial.load, made.trial.loss_ratio, _sentence(number, made))
-            for number, made in enumerate(record.trials, 1)
+            for number, made in enumerate(trials, 1)
             if made.state == state
         )
         if points:
@@ -28,21 +32,20 @@ def search_chart(record: Record) -> XyChart:
             legend.append(LegendItem(mark, f"trial-{state}", _MEANS[state]))
     limit = _loss_limit(record)
     guides = [Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
-    floor = _floor_load(record)
-    if floor:
-        guides.append(Guide("x", floor, f"floor {labels.rate(floor, record.profile.kind)}", "floor"))
-    if record.measured and record.measured.rate and any(made.state == "good" for made in record.trials):
+    if promised := record.threshold(counted.name):
+        guides.append(Guide("x", promised.limit, f"floor {counted.format(promised.limit)}", "floor"))
+    held = record.result.value if record.result and figures.is_rate(record) else 0.0
+    if held and any(made.state == "good" for made in trials):
         name = "tried" if record.limited_by == "floor" else "capacity"
-        at = record.measured.rate
-        guides.append(Guide("x", at, f"{name} {labels.rate(at, record.profile.kind)}", "capacity"))
+        guides.append(Guide("x", held, f"{name} {counted.format(held)}", "capacity"))
     counts = ", ".join(
-        f"{sum(made.state == state for made in record.trials)} {state}"
+        f"{sum(made.state == state for made in trials)} {state}"
         for state in _MARKS
-        if any(made.state == state for made in record.trials)
+        if any(made.state == state for made in trials)
     )
     return XyChart(
-        title="Trials of the search: load against loss",
-        caption=f"{labels.plural(len(record.trials), 'trial')}: {counts}.",
+        title="Trials: load against loss",
+        caption=f"{labels.plural(len(trials), 'trial')}: {counts}.",
         x=Axis(f"offered {record.profile.kind} per second", scale="log"),
         y=Axis("lost", scale="loss", words="loss"),
         legend=tuple(legend),
@@ -52,10 +55,12 @@ def search_chart(record: Record) -> XyChart:
 
 
 def waiting_chart(record: Record) -> XyChart | None:
-    """Set-up time (connections) or one-way latency (packets) at each load that was tried; None where none was seen.
+    """TCP connect time (connections) or one-way latency (packets) at each load tried; None where none was seen.
     Invalid trials are left out: their times are the generator's."""
-    name = "set-up time" if record.profile.kind == "connections" else "latency"
-    valid = sorted((made for made in record.trials if made.state != "invalid"), key=lambda made: made.trial.load)
+    name = "TCP connect time" if record.profile.kind == "connections" else "latency"
+    valid = sorted(
+        (made for made in record.evidence.trials if made.state != "invalid"), key=lambda made: made.trial.load
+    )
     seen = [(made.trial.load, times) for made in valid if (times := _times(made))]
     if len({load for load, _ in seen}) < 2:
         return None
@@ -69,7 +74,7 @@ def waiting_chart(record: Record) -> XyChart | None:
         lines.append(Series(points, f"wait-{style}", mark="dot", joined=True))
     load, times = max(((load, times) for load, times in seen), key=lambda each: each[1][1])
     return XyChart(
-        title=f"{name.capitalize()} at each load",
+        title=f"{name[0].upper()}{name[1:]} at each load",
         caption=f"At worst, 99 of 100 took at most {format_duration(times[1] / 1e6)}, at "
         f"{labels.rate(load, record.profile.kind)}.",
         x=Axis(f"offered {record.profile.kind} per second", scale="log"),
@@ -85,7 +90,7 @@ def waiting_chart(record: Record) -> XyChart | None:
 
 def _times(made: TrialRecord) -> tuple[float, float, float] | None:
     """Median, 99th percentile and maximum, microseconds."""
-    found = made.trial.setup_time_us or made.latency_us
+    found = made.trial.connect_time_us or made.latency_us
     return (found.p50, found.p99, found.max) if found and found.p50 > 0 else None
 
 
@@ -95,15 +100,7 @@ def _sentence(number: int, made: TrialRecord) -> str:
     return enough.sentence(f"{what}, {made.state}{': ' + made.reason if made.reason else ''}")
 
 
-def _loss_limit(record: Record) -> float | None:
+def _loss_limit(record: Record) -> float:
     """The loss up to which a trial was good: the floor's own, else the campaign's."""
-    if record.floors.loss_ratio:
-        return parse_ratio(record.floors.loss_ratio.removeprefix("<=").strip())
-    limit = record.campaign.get("loss_ratio")
-    return float(limit) if isinstance(limit, int | float) else None
-
-
-def _floor_load(record: Record) -> float | None:
-    """The promised rate in the unit of the load."""
-    promised = record.floors.cps if record.profile.kind == "connections" else record.floors.pps
-    return parse_number(promised.removeprefix(">=").strip()) if promised else None
+    promised = record.threshold("loss_ratio")
+    return promised.limit if promised else record.campaign.loss_ratio

@@ -53,7 +53,7 @@ class Drawing:
         _hint(made, hint)
 
     def markup(self) -> str:
-        """The element as it stands in HTML."""
+        """The element as HTML has it."""
         return ET.tostring(self._root, encoding="unicode")
 
     def _add(self, name: str, style: str, **numbers: float) -> ET.Element:

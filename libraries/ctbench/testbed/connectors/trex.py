@@ -49,7 +49,7 @@ class TrexConnectorKind:
 
 
 class TrexConnector:
-    """Implements `Connector`. In a sandbox TRex is started beside each DUT, on the veth ends that the DUT made; in a
+    """Implements `Connector`. In a sandbox TRex is started next to each DUT, on the veth ends that the DUT made; in a
     lab it has cards of its own, and stays."""
 
     def __init__(

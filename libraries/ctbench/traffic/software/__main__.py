@@ -69,7 +69,7 @@ class _LinePerSecond:
 
 
 def _summary(trial: Trial) -> str:
-    times = trial.setup_time_us
+    times = trial.connect_time_us
     lines = [
         f"intended {trial.intended}, attempted {trial.attempted}, established {trial.established},"
         f" completed {trial.completed}, loss {100 * trial.loss_ratio:.4f} %",
@@ -78,7 +78,7 @@ def _summary(trial: Trial) -> str:
     ]
     if times:
         lines.append(
-            f"set-up time p50 {times.p50:.1f}, p90 {times.p90:.1f}, p99 {times.p99:.1f}, max {times.max:.1f} us"
+            f"connect time p50 {times.p50:.1f}, p90 {times.p90:.1f}, p99 {times.p99:.1f}, max {times.max:.1f} us"
         )
     if trial.failed or trial.unexpected or trial.dut_missed:
         lines.append(f"failed {trial.failed}, unexpected {trial.unexpected}, missed by the DUT {trial.dut_missed}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctbench.traffic.generator import SetupTime, Trial
+from ctbench.traffic.generator import ConnectTime, Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import connection, histogram, kernel, plan, timeline
 from ctbench.traffic.software import layout as lay
@@ -96,8 +96,8 @@ def _trial(
         p50, p90, p99 = (histogram.percentile(times, share, hertz) for share in (0.5, 0.9, 0.99))
         # Some were set up after the last point.
         slowest = max([int(counts[lay.SETUP_MAX]), *points[:, timeline.SETUP_MAX].tolist()])
-        setup = SetupTime(p50=p50, p90=p90, p99=p99, max=histogram.microseconds(slowest, hertz))
-    samples = timeline.read(points, int(marks[0][lay.ALL_COMPLETED]), hertz)
+        setup = ConnectTime(p50=p50, p90=p90, p99=p99, max=histogram.microseconds(slowest, hertz))
+    course = timeline.read(points, int(marks[0][lay.ALL_COMPLETED]), hertz)
     limited = limited_by(pace, "connections")
     if counts[lay.NO_RECORD]:
         limited = (
@@ -132,11 +132,11 @@ def _trial(
         active_mean=float(s[lay.ACTIVE_SUM] / s[lay.ACTIVE_SAMPLES]) if s[lay.ACTIVE_SAMPLES] else 0.0,
         active_max=int(s[lay.ACTIVE_MAX]),
         timeline_step_s=timing.timeline_step_s,
-        timeline_active=samples.active,
-        timeline_completed=samples.completed,
-        timeline_setup_mean_us=samples.setup_mean_us,
-        timeline_setup_max_us=samples.setup_max_us,
-        setup_time_us=setup,
+        timeline_active=course.active,
+        timeline_completed=course.completed,
+        timeline_connect_mean_us=course.setup_mean_us,
+        timeline_connect_max_us=course.setup_max_us,
+        connect_time_us=setup,
         link=wiring.work(
             int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), timing.sustain_s, hertz
         ),

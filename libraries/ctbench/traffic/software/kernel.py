@@ -90,7 +90,7 @@ def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-u
     """Run a trial: ramp up, sustain, ramp down. Arguments: see `layout`. Returns when it is over or `STOP` is set.
 
     p: parameters · intervals: `plan.schedule` · s: state · counts: counters, and
-    marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histogram: set-up times ·
+    marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histogram: connect times ·
     points: see `timeline`.
     """
     interval = intervals[0]

@@ -53,7 +53,7 @@ TX_PACKETS, _, TX_BYTES, _, RX_PACKETS, _, RX_BYTES, _ = (_next() for _ in range
 DUT_MISSED, NO_RECORD, ALL_COMPLETED, ALL_FAILED = (_next() for _ in range(4))
 #: Connections that count.
 ATTEMPTED, TCP_ESTABLISHED, UDP_ESTABLISHED, COMPLETED = (_next() for _ in range(4))
-#: Set-up times of those over TCP, in units of `histogram`: of all, and the longest since the timeline's last point.
+#: TCP connect time of those over TCP, in units of `histogram`: of all, and the longest since the timeline's last point.
 SETUP_SUM, SETUP_MAX = (_next() for _ in range(2))
 #: Received frames that are no use: not ours, of no connection, of another one, at the wrong time.
 FOREIGN, UNKNOWN, MISDIRECTED, OUT_OF_ORDER = (_next() for _ in range(4))

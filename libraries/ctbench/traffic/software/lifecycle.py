@@ -44,7 +44,7 @@ def fail(record, slot, cause, s, counts):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def established(record, now, p, counts, histogram):  # type: ignore[no-untyped-def]
-    """The SYN-ACK came: the set-up time is known. (UDP has none: its first reply may have waited.)"""
+    """The SYN-ACK came: the connect time is known. (UDP has none: its first reply may have waited.)"""
     if not load8(record + c.FLAGS) & c.COUNTED:
         return
     counts[lay.TCP_ESTABLISHED] += 1

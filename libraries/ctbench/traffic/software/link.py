@@ -1,7 +1,7 @@
 """Link threads: they hand the generator's frames to sockets on the DUT's interfaces, each on one CPU of the DUT.
 
 A veth pair has no NIC that would interrupt a CPU of the DUT: the kernel receives a frame, forwards it and delivers it
-in the softirq of whoever sent it. So the sender decides which CPU is the DUT's, and without root that can only be a
+in the softirq of the sender. So the sender decides which CPU is the DUT's, and without root that can only be a
 thread of one's own. A link thread polls the rings of its receive queues, as a PMD thread of DPDK does and as the NAPI
 of a NIC does under load, and what it spends on a frame is what the DUT spends on it (and about a sixth of it for the
 system call, see docs/evidence).

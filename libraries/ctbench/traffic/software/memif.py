@@ -82,7 +82,7 @@ class MemifPort:
         self.tx, self.rx, self.peer = tx, rx, peer
 
     def dropped(self) -> int:
-        """None: whoever finds a ring full drops the frame himself."""
+        """None: the end that finds a ring full drops the frame itself."""
         return 0
 
     def check_link(self) -> None:

@@ -120,7 +120,7 @@ def prefetch_frame(ring, ahead):  # type: ignore[no-untyped-def]
 def vlan_at(ring, ahead, frame):  # type: ignore[no-untyped-def]
     """VLAN of a waiting frame and how many bytes its tag takes in it; `NO_VLAN` and 0 when it has none.
 
-    The kernel takes the tag out of a frame and passes it beside; packet(7), PACKET_AUXDATA."""
+    The kernel takes the tag out of a frame and passes it apart; packet(7), PACKET_AUXDATA."""
     if _get(ring, PACKET_BYTES):
         packet = _packet(ring, ahead)
         if load32(packet + _STATUS) & _STATUS_VLAN_VALID:

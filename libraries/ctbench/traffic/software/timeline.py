@@ -9,8 +9,8 @@ from ctbench.traffic.software import histogram
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.plan import Timing
 
-#: Columns of a point. Open now; completed so far; set up so far (TCP that counts), and the sum of their set-up times;
-#: the longest set-up time since the last point. Times in the units of `histogram`.
+#: Columns of a point. Open now; completed so far; set up so far (TCP that counts), and the sum of their connect time;
+#: the longest connect time since the last point. Times in the units of `histogram`.
 ACTIVE, COMPLETED, SETUPS, SETUP_SUM, SETUP_MAX = range(5)
 COLUMNS = 5
 

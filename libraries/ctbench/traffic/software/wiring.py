@@ -37,7 +37,7 @@ class Wiring:
     #: Where each end's frames go; empty: to the other end.
     client_gateway_mac: str = ""
     server_gateway_mac: str = ""
-    #: Addresses for which the ports answer ARP beside those of the profile.
+    #: Addresses for which the ports answer ARP besides those of the profile.
     client_next_hop: str = ""
     server_next_hop: str = ""
     link: LinkThreads | None = None

@@ -15,7 +15,7 @@ BASE_CPS = 100
 LEAST_CPS = 0.5
 #: What a second pair of ports adds to the addresses of the first.
 PAIR_OFFSET = "1.0.0.0"
-#: A UDP exchange without a packet for this long (beside the server's wait) has failed, milliseconds: TCP's timers in
+#: A UDP exchange without a packet for this long (besides the server's wait) has failed, milliseconds: TCP's timers in
 #: TRex begin with as much.
 UDP_PATIENCE_MS = 500
 

@@ -4,7 +4,7 @@ Phases: ramp-up at the full rate for a connection's lifetime and a second more, 
 has shown up as a retransmission; the sustain phase between two readings; the drain, in which no connection begins and
 those that are open end by themselves; then stop (which would cut open ones off).
 
-No set-up time: ASTF measures none. Its latency stream (`latency_pps`) is ICMP packets between the ports, one way, on a
+No connect time: ASTF measures none. Its latency stream (`latency_pps`) is ICMP packets between the ports, one way, on a
 thread of its own; they say nothing about a handshake.
 """
 
@@ -21,9 +21,9 @@ from ctbench.traffic.trex.counters import Reading, Span
 from ctbench.traffic.trex.faults import generator_fault, unexpected
 from ctbench.traffic.trex.losses import Losses
 
-#: Seconds at the full rate beside a connection's lifetime: TRex sends a packet again after 0.5 to 1 s.
+#: Seconds at the full rate besides a connection's lifetime: TRex sends a packet again after 0.5 to 1 s.
 RAMP_UP_S = 1.0
-#: Seconds beside a connection's lifetime until those that are open still have failed. TRex remembers each for half a
+#: Seconds besides a connection's lifetime until those that are open still have failed. TRex remembers each for half a
 #: second; one retransmission takes another second.
 DRAIN_S = 1.1
 #: The rate to which TRex slows down to begin no more connections, as a multiplier: one in days.

@@ -79,7 +79,7 @@ class Session:
     def connect(
         self, mode: str, server: str, sync_port: int, async_port: int, ports: list[int], user: str, force: bool = False
     ) -> Any:
-        """Connect, take the ports, end whatever they do. `force`: take them from whoever has them."""
+        """Connect, take the ports, end whatever they do. `force`: take them from another user."""
         self.disconnect()
         api = self.load(mode)
         self._where = f"{server}:{sync_port}"
@@ -232,7 +232,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 
 
 def _command(name: str) -> Callable[..., Any]:
-    """The function that does it: here, or in astf_worker.py or stl_worker.py beside this file, as its name begins."""
+    """The function that does it: here, or in astf_worker.py or stl_worker.py next to this file, as its name begins."""
     mode = name.partition("_")[0]
     if name not in COMMANDS and mode in ("astf", "stl"):
         # By path: this process runs outside the package, whose libraries it must not see.

@@ -8,7 +8,7 @@ from ctbench.base.identifiers import MOST_CPU, HostKey, Ipv4, Mac, PathText
 from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL, SANDBOX
 
-#: Threads of TRex beside those of the data plane: the master's and the latency thread.
+#: Threads of TRex besides those of the data plane: the master's and the latency thread.
 OTHER_THREADS = 2
 
 
@@ -31,7 +31,7 @@ class TrexGeneratorConfig(YamlModel):
     """TRex: ASTF for connections, STL for packets. Implements `ctbench.traffic.kind.SourceSettings`."""
 
     type: Literal["trex"]
-    #: Where the TRex server runs: an entry of `hosts`, `local`, or `sandbox` (beside a DUT that is in one, over veth).
+    #: Where the TRex server runs: an entry of `hosts`, `local`, or `sandbox` (next to a DUT that is in one, over veth).
     host: HostKey
     #: `running`: one that somebody started; `start`: started here, over SSH where `host` is another machine, once for
     #: each mode; `daemon`: through trex_daemon_server, which has to run on `host`.
@@ -53,7 +53,7 @@ class TrexGeneratorConfig(YamlModel):
     #: Descriptors of the cards' rings; None: TRex' default.
     rx_descriptors: int | None = Field(None, ge=64, le=16384)
     tx_descriptors: int | None = Field(None, ge=64, le=16384)
-    #: TRex' pools of memory buffers and flows, `memory` of trex_cfg.yaml, beside what the profile needs.
+    #: TRex' pools of memory buffers and flows, `memory` of trex_cfg.yaml, besides what the profile needs.
     memory: dict[str, Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(default_factory=dict)
     #: true: cards without hardware filters (`--software`): virtual ones, af_packet, AF_XDP.
     software: bool = False

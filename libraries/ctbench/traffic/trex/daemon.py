@@ -83,7 +83,7 @@ class DaemonServer:
         self._snapshot: dict[str, object] = {}
 
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
-        """Have it run in `mode` with memory for `flows` connections at a time; started (anew) where it does not."""
+        """Have it run in `mode` with memory for `flows` connections at a time; started (again) where it does not."""
         objects = dp_flows(flows, self._config.cores) if mode == "astf" else 0
         if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
             return self._probe.endpoint

@@ -1,4 +1,4 @@
-"""What a TRex server that we start leaves on its host, processes and files: found again by whoever comes later."""
+"""What a TRex server that we start leaves on its host, processes and files: found again by a later run."""
 
 import re
 import secrets

@@ -20,7 +20,7 @@ LOAD_S = 30.0
 
 
 class TrexServer(Protocol):
-    """A TRex server, whoever started it."""
+    """A TRex server, started by us or not."""
 
     def start(self, mode: Literal["astf", "stl"], flows: int = 0) -> Endpoint:
         """Have it run in `mode` with memory for `flows` connections at a time. Where it runs so, nothing happens."""
@@ -60,7 +60,7 @@ class TrexTrafficGenerator:
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """See `TrafficGenerator.run_trial`. After a `GeneratorError` the next trial connects, and starts the server
-        where it is ours, anew."""
+        where it is ours, again."""
         require(self.offers, load, "TRex")
         per_s = load.per_s if isinstance(load, Rate) else 0.0
         try:
@@ -82,7 +82,7 @@ class TrexTrafficGenerator:
             if died:
                 raise GeneratorError(f"{died} ({error})") from error
             raise
-        except BaseException:  # Ctrl-C: whoever closes the client ends the traffic
+        except BaseException:  # Ctrl-C: closing the client ends the traffic
             self._disconnect()
             raise
 

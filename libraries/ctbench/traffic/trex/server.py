@@ -84,7 +84,7 @@ class RunningServer:
         if self._seen["mode"].lower() != mode:
             raise GeneratorError(
                 f"The TRex server on {where} runs in {self._seen['mode']} mode, and {mode.upper()} is needed: start it "
-                f"anew with `{command}`, or say server: start, which changes the mode by itself."
+                f"again with `{command}`, or say server: start, which changes the mode by itself."
             )
         return self._probe.endpoint
 
@@ -126,7 +126,7 @@ class StartedServer:
         self._snapshot: dict[str, object] = {}
 
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
-        """Have it run in `mode` with memory for `flows` connections at a time; started (anew) where it does not.
+        """Have it run in `mode` with memory for `flows` connections at a time; started (again) where it does not.
 
         Raises `GeneratorError` when the ports are taken, when TRex ends, or is not ready in time: with what it said.
         """

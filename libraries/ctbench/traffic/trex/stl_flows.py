@@ -149,7 +149,7 @@ def _counted(profile: PacketProfile, sender: str, size: int, stride: int, start:
 def _counter(
     name: str, op: str, digits: tuple[int, int], first: int, tops: tuple[int, ...] | None = None
 ) -> list[Instruction]:
-    """Variables `name` and, when there is a low digit, `name_low`, which moves on each time the high one begins anew.
+    """Variables `name` and, when there is a low digit, `name_low`, which moves on each time the high one begins again.
     `first`: where the high one begins; `tops`: values from which to count down."""
     program = []
     for place, (count, variable) in enumerate(zip(digits, (name, f"{name}_low"), strict=True)):

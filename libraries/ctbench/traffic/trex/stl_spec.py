@@ -122,7 +122,7 @@ def spec_of(profile: PacketProfile, load: float, duration_s: float) -> Spec:
 def notes(profile: PacketProfile) -> list[str]:
     """What TRex does otherwise than the software generator with this profile, for the record."""
     found = [
-        f"latency: from {LATENCY_PPS:g} packets/s per direction beside the load (at most {_LATENCY_SHARE:.0%} of it), "
+        f"latency: from {LATENCY_PPS:g} packets/s per direction besides the load (at most {_LATENCY_SHARE:.0%} of it), "
         "without UDP checksum; in steps of one decimal digit from 10 us",
         "reordered packets: known of the latency packets only",
         "packets that are counted carry a type of service of 1 and IPv4 identifications above 0xfc00, by which TRex "

@@ -1,0 +1,169 @@
+"""What to think of one trial: good, bad or invalid, and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from ctbench.base.units import format_rate
+from ctbench.dut.base import CpuUse, Problem
+from ctbench.measure.probe import Samples
+from ctbench.results.metrics import METRICS, RATE_OF
+from ctbench.traffic.generator import Latency, Trial
+
+State = Literal["good", "bad", "invalid"]
+#: What a trial has to keep to be good: limits by metric, in its unit. `loss_ratio` is always among them.
+Conditions = Mapping[str, float]
+
+#: Share of a trial that a link thread may wait for its CPU. ksoftirqd does work of the DUT there as well, and they were
+#: seen to wait 0.6 % (median of 286 trials), 1.5 % (95 of 100), 3.7 % (99 of 100). A rival takes half.
+MOST_WAITING_OF_LINKS = 0.05
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A trial, what was wrong with the DUT meanwhile, and the conditions by which it is judged.
+
+    `invalid` says nothing about the DUT's capacity: the generator was the limit, or the DUT had a fault.
+    """
+
+    trial: Trial
+    conditions: Conditions
+    problems: tuple[Problem, ...] = ()
+    #: What the trial cost the DUT's CPUs; None where it is not known.
+    cpu: CpuUse | None = None
+    #: What the probes saw meanwhile.
+    samples: tuple[Samples, ...] = ()
+
+    @property
+    def load(self) -> float:
+        """Offered load, in the profile's unit per second."""
+        return self.trial.load
+
+    @property
+    def latency(self) -> Latency | None:
+        """Latency in the direction where it is the worse one; None where none was measured."""
+        found = [way.latency_us for way in self.trial.directions.values() if way.latency_us]
+        return max(found, key=lambda latency: latency.p99, default=None)
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """What the trial measured, by metric. Rates are of what was completed."""
+        trial, latency, times = self.trial, self.latency, self.trial.connect_time_us
+        found = {RATE_OF[trial.unit].name: trial.rate}
+        found |= {"pps": trial.pps, "bps": trial.bps} if trial.unit == "connections" else {"bps": trial.bps}
+        found["loss_ratio"] = self.loss_ratio
+        if trial.unit == "connections":
+            found["active_connections"] = trial.active_mean
+        if times:
+            found |= _seconds("connect_time", {"p50": times.p50, "p99": times.p99, "max": times.max})
+        if latency:
+            parts = {"p50": latency.p50, "p99": latency.p99, "max": latency.max, "jitter": latency.jitter}
+            found |= _seconds("latency", parts)
+        if self.cpu:
+            found["busy_cpus"] = self.cpu.busy_cpus
+            if self.cpu.ns_per_packet is not None:
+                found["cpu_time_per_packet"] = self.cpu.ns_per_packet / 1e9
+        return found
+
+    @property
+    def loss_ratio(self) -> float:
+        """`Trial.loss_ratio` from the difference of the counts: `1 - 999/1000` is above 0.001 by rounding alone,
+        and a trial exactly at its limit is good."""
+        intended = self.trial.intended
+        return (intended - self.trial.completed) / intended if intended > 0 else 1.0
+
+    @property
+    def fault(self) -> str:
+        """The first fatal problem of the DUT, empty when there is none. The search stops at it."""
+        return next((problem.text for problem in self.problems if problem.severity == "fatal"), "")
+
+    @property
+    def generator_fault(self) -> str:
+        """Why the generator or the testbed, not the DUT, decided this trial; empty when it did not.
+
+        Besides what the generator says of itself: an offer that fell short by more than the loss limit
+        was never put to the DUT (TRex does that without an error, see research/trex.md, trap 1).
+        """
+        trial = self.trial
+        if trial.attempted > 0 and self._broken and self._stall:
+            return ""  # what was lost while the DUT stood still is its own loss, however busy the others were
+        if trial.generator_limited:
+            return trial.generator_limited
+        spoilt = next((problem.text for problem in self.problems if problem.severity == "invalid"), "")
+        if spoilt:
+            return spoilt
+        if trial.intended <= 0 or trial.attempted <= 0:
+            return "nothing was offered"
+        if "loss_ratio" in self._broken and (
+            (trial.intended - trial.attempted) / trial.intended > self.conditions["loss_ratio"]
+        ):
+            sent = trial.attempted / trial.duration_s
+            return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
+        return self._disturbance if self._broken else ""
+
+    @property
+    def _stall(self) -> str:
+        """How the DUT stood still by itself; empty when it did not."""
+        return next((problem.text for problem in self.problems if problem.severity == "stalled"), "")
+
+    @property
+    def _disturbance(self) -> str:
+        """What took the DUT's CPUs away, which makes a good trial bad and never a bad one good."""
+        disturbed = next((problem.text for problem in self.problems if problem.severity == "disturbed"), "")
+        waiting = self.trial.link.waiting if self.trial.link else 0.0
+        if not disturbed and waiting > MOST_WAITING_OF_LINKS:
+            return f"other processes took {waiting * 100:.1f} % of a CPU of the DUT"
+        return disturbed
+
+    @property
+    def state(self) -> State:
+        """`good`, `bad` or `invalid`."""
+        if self.fault or self.generator_fault:
+            return "invalid"
+        return "bad" if self._broken else "good"
+
+    @property
+    def good(self) -> bool:
+        """Whether the DUT held the load within the limits."""
+        return self.state == "good"
+
+    @property
+    def reason(self) -> str:
+        """Why it is not good, in words; empty when it is."""
+        if self.fault or self.generator_fault:
+            return self.fault or self.generator_fault
+        parts = [self._breach(name) for name in self._broken]
+        because = [self._stall.rstrip(".")] if parts and self._stall else []
+        return ": ".join([" and ".join(parts), *because])
+
+    def _breach(self, name: str) -> str:
+        """How one condition was broken."""
+        metric, limit, found = METRICS[name], self.conditions[name], self.values.get(name)
+        value = metric.format(found) if found is not None else "not measured"
+        if name == "loss_ratio":
+            return f"{value} of the {self.trial.unit} were lost{self._cause} (limit {metric.format(limit)})"
+        return f"{metric.title} was {value} (limit {metric.format(limit)})"
+
+    @property
+    def _cause(self) -> str:
+        """What most of the loss was: connections by what did not come, packets by their direction."""
+        ways = self.trial.directions
+        if len(ways) > 1:
+            sender = max(ways, key=lambda name: ways[name].intended - ways[name].received)
+            return ", mostly from server to client" if sender == "server" else ", mostly from client to server"
+        cause = max(self.trial.failed, key=lambda name: self.trial.failed[name], default="")
+        return f", mostly {cause.replace('_', ' ')}" if cause and self.trial.failed[cause] else ""
+
+    @cached_property
+    def _broken(self) -> tuple[str, ...]:
+        """The metrics whose conditions were not kept. What was not measured is not kept."""
+        return tuple(
+            name
+            for name, limit in self.conditions.items()
+            if (found := self.values.get(name)) is None or not METRICS[name].keeps(found, limit)
+        )
+
+
+def _seconds(name: str, times_us: Mapping[str, float]) -> dict[str, float]:
+    return {f"{name}_{part}": time_us / 1e6 for part, time_us in times_us.items()}

@@ -1,0 +1,79 @@
+"""The highest rate that the DUT holds, by a search (RFC 2544, section 26.1; RFC 9411, section 7.2)."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from ctbench.dut.kind import Ability
+from ctbench.measure.campaign import Bisection, Campaign, Mlr
+from ctbench.measure.expected import Expected, expected
+from ctbench.measure.procedure import Bench, Outcome, figures_of
+from ctbench.measure.repetition import repeat
+from ctbench.measure.result import SearchResult
+from ctbench.measure.search import search
+from ctbench.measure.trial import Step
+from ctbench.results.figure import Figure
+from ctbench.results.metrics import RATE_OF, RATES, Metric
+from ctbench.traffic.loads import Load, Rate
+from ctbench.traffic.profiles import Profile
+
+
+@dataclass(frozen=True)
+class HighestRate:
+    """Implements `Procedure`."""
+
+    how: Bisection | Mlr
+    #: How often the whole search is made; the (lower) median is the result.
+    repetitions: int = 1
+    name: str = "highest-rate"
+    loads: frozenset[type[Load]] = frozenset((Rate,))
+    abilities: frozenset[Ability] = frozenset()
+    found_out: Collection[str] = RATES
+    headroom: float = 0.01
+
+    def metric(self, profile: Profile) -> Metric:
+        """See `Procedure.metric`."""
+        return RATE_OF[profile.kind]
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        """See `Procedure.expected`."""
+        return expected(self.how, campaign.load_range(profile)).times(self.repetitions)
+
+    def run(self, bench: Bench) -> Outcome:
+        """See `Procedure.run`."""
+        span, runner = bench.campaign.load_range(bench.profile), bench.runner
+        one, to_come = expected(self.how, span), self.repetitions
+
+        def tell(step: Step) -> None:
+            trial = step.observation.trial
+            overhead_s = max(0.0, trial.wall_s - trial.duration_s)
+            bench.on_trial(replace(step, left_s=step.left_s + one.times(to_come).seconds(overhead_s)))
+
+        def once(last: float | None) -> SearchResult:
+            nonlocal to_come
+            to_come -= 1
+            return search(
+                runner, span.min, span.max, self.how, tell, hint=last or bench.hint, floor_load=bench.floor_load
+            )
+
+        return outcome_of(repeat(self.repetitions, once), bench.rate_metric)
+
+
+def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
+    """The outcome of a search for the highest load, in a metric's unit."""
+    several = len(found.capacities) > 1
+    figure = Figure(
+        value=found.capacity,
+        unit=metric.unit.name,
+        low=min(found.capacities) if several else found.capacity,
+        high=max(found.capacities) if several else found.upper,
+        samples=found.capacities if several else (),
+    )
+    return Outcome(
+        metric=metric,
+        figures=figures_of(found.at_capacity(), metric, figure),
+        limited_by=found.limited_by,
+        reason=found.reason,
+        held=bool(found.capacity),
+        steps=found.steps,
+        upper_bound=found.upper,
+    )

@@ -1,0 +1,157 @@
+"""The metrics: what a figure is called, its unit, which direction is better, and how it is written and read.
+
+Verdict, calibration, comparison, history, console and page look the direction up here; it is known nowhere else. Adding
+one: docs/adding.md.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from ctbench.base.bounds import MOST
+from ctbench.base.units import (
+    format_bits,
+    format_count,
+    format_duration,
+    format_rate,
+    format_ratio,
+    format_share,
+    parse_duration,
+    parse_number,
+    parse_ratio,
+    parse_share,
+    write_duration,
+    write_number,
+    write_ratio,
+)
+from ctbench.traffic.generator import LoadUnit
+
+Better = Literal["higher", "lower"]
+Operator = Literal[">=", "<="]
+#: `promise`: what a test finds out and is judged by; `condition`: what every trial has to keep, so that a search goes
+#: up to it and its margin is near zero by construction; `detail`: shown, and no SLA can promise it.
+Role = Literal["promise", "condition", "detail"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How values of a metric are written."""
+
+    #: As records have it: `connections/s`, `bit/s`, `ratio`, `s`.
+    name: str
+    #: From the text of an SLA file, which `write` gives back exactly; `ValueError` says what was expected.
+    parse: Callable[[object], float]
+    write: Callable[[float], str]
+    #: For people.
+    format: Callable[[float], str]
+    #: The range that an SLA may promise, and an example, as an SLA file has them.
+    least: str
+    most: str
+    example: str
+
+
+def _packets(per_second: float) -> str:
+    return f"{format_count(per_second)} pps"
+
+
+CONNECTION_RATE = Unit("connections/s", parse_number, write_number, format_rate, "1", "1G", "48.2k")
+PACKET_RATE = Unit("packets/s", parse_number, write_number, _packets, "1", "1G", "334.9k")
+BIT_RATE = Unit("bit/s", parse_number, write_number, format_bits, "1", "10000G", "2G")
+LOST = Unit("ratio", parse_ratio, write_ratio, format_ratio, "0%", "50%", "0.02%")
+SHARE = Unit("ratio", parse_share, write_ratio, format_share, "1%", "10000%", "60%")
+SECONDS = Unit("s", parse_duration, write_duration, format_duration, "1us", "60s", "5ms")
+COUNT = Unit("connections", parse_number, write_number, format_count, "1", "1G", "1M")
+CPUS = Unit("CPUs", parse_number, write_number, lambda value: f"{value:.2f}", "0.01", "1k", "1")
+
+_ALL: frozenset[LoadUnit] = frozenset(("connections", "packets"))
+_CONNECTIONS: frozenset[LoadUnit] = frozenset(("connections",))
+_PACKETS: frozenset[LoadUnit] = frozenset(("packets",))
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A kind of figure."""
+
+    name: str
+    #: For people, in the middle of a sentence: `new connections`.
+    title: str
+    unit: Unit
+    better: Better
+    role: Role
+    #: Kinds of profiles with which it can be promised.
+    profiles: frozenset[LoadUnit] = _ALL
+
+    @property
+    def operator(self) -> Operator:
+        """How it is promised: a value that is better also holds."""
+        return ">=" if self.better == "higher" else "<="
+
+    @property
+    def bound(self) -> str:
+        """The operator in words."""
+        return "at least" if self.better == "higher" else "at most"
+
+    def keeps(self, value: float, limit: float) -> bool:
+        """Whether a value keeps a limit. Exactly at the limit it does."""
+        return value >= limit if self.better == "higher" else value <= limit
+
+    def margin_pct(self, value: float, limit: float) -> float | None:
+        """How much better a value is than a limit, in percent: +100 is twice as good, -50 is half as good.
+
+        The same scale in both directions: `value/limit - 1` where higher is better, `limit/value - 1` where lower is.
+        None where nothing can be compared with (a limit of 0, or a value of 0 where lower is better); at most `MOST`.
+        """
+        of, by = (value, limit) if self.better == "higher" else (limit, value)
+        return min((of / by - 1) * 100, MOST) if by > 0 else None
+
+    def better_of(self, values: Iterable[float]) -> float:
+        """The best of some values."""
+        return max(values) if self.better == "higher" else min(values)
+
+    def format(self, value: float) -> str:
+        """A value for people, with its unit."""
+        return self.unit.format(value)
+
+
+_SETUP = "TCP connect time"
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("cps", "new connections", CONNECTION_RATE, "higher", "promise", _CONNECTIONS),
+        Metric("pps", "packets", PACKET_RATE, "higher", "promise"),
+        #: Frames without FCS, both directions.
+        Metric("bps", "throughput", BIT_RATE, "higher", "promise", _PACKETS),
+        #: Of another topology's rate with the same profile.
+        Metric("ratio", "rate relative to another topology", SHARE, "higher", "promise"),
+        #: Of the connections or packets that were intended, whether they were sent or not.
+        Metric("loss_ratio", "lost", LOST, "lower", "condition"),
+        #: SYN to SYN-ACK as the client sees it: RFC 9411, section 7.1.
+        Metric("connect_time_p99", f"{_SETUP} (p99)", SECONDS, "lower", "condition", _CONNECTIONS),
+        #: One way: RFC 1242, section 3.8.
+        Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", _PACKETS),
+        #: In the mean over the sustain phase.
+        Metric("active_connections", "connections open at once", COUNT, "higher", "detail", _CONNECTIONS),
+        Metric("connect_time_p50", f"{_SETUP} (median)", SECONDS, "lower", "detail", _CONNECTIONS),
+        Metric("connect_time_max", f"{_SETUP} (longest)", SECONDS, "lower", "detail", _CONNECTIONS),
+        Metric("latency_p50", "latency (median)", SECONDS, "lower", "detail", _PACKETS),
+        Metric("latency_max", "latency (longest)", SECONDS, "lower", "detail", _PACKETS),
+        #: Mean difference between successive packets: RFC 4689, section 3.2.5.
+        Metric("latency_jitter", "jitter", SECONDS, "lower", "detail", _PACKETS),
+        #: CPUs' worth of work of the DUT, softirq included, and that for one packet.
+        Metric("busy_cpus", "CPUs of the DUT in use", CPUS, "lower", "detail"),
+        Metric("cpu_time_per_packet", "CPU time per packet", SECONDS, "lower", "detail"),
+    )
+}
+
+#: What a test of a rate finds out.
+RATES = ("cps", "pps", "bps", "ratio")
+#: The rate that a profile's load counts.
+RATE_OF: dict[LoadUnit, Metric] = {"connections": METRICS["cps"], "packets": METRICS["pps"]}
+#: What metrics were called in records and SLA files of earlier versions.
+RENAMED = {"setup_time_p99": "connect_time_p99", "relative": "ratio"}
+
+
+def promised_metrics() -> list[Metric]:
+    """Those that an SLA can promise."""
+    return [metric for metric in METRICS.values() if metric.role != "detail"]

@@ -1,0 +1,187 @@
+"""Procedures: what they need, what they find out, how long they take, and what is sampled meanwhile."""
+
+from dataclasses import dataclass, field
+from time import sleep
+
+import pytest
+
+from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
+from ctbench.dut.base import CpuUse, Problem
+from ctbench.measure.campaign import Campaign, GateSettings
+from ctbench.measure.probe import TableEntries, after_sample
+from ctbench.measure.procedure import Bench, require
+from ctbench.measure.procedures.at_floor import AtFloor
+from ctbench.measure.procedures.highest_rate import HighestRate
+from ctbench.measure.trial import Step, series_of
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Hold, Idle, Load, Rate
+from ctbench.traffic.profiles import ConnectionProfile, Profile
+
+from .simulated import LIMITS, made_up_trial
+
+SHORT = ConnectionProfile(name="short", udp_percent=1)
+TRIALS = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
+
+
+def campaign(**keys: object) -> Campaign:
+    base = {
+        "name": "mine",
+        "description": "",
+        "search": "bisection",
+        "loss_ratio": "0.02%",
+        "bisection": TRIALS,
+        "ceiling": TRIALS,
+        "loads": {"connections": {"min": "1k", "max": "3M"}},
+    }
+    return Campaign.model_validate(base | keys)
+
+
+@dataclass
+class SharpDut:
+    """A DUT with a sharp capacity, and its generator; a trial takes until its table was asked for so many entries."""
+
+    capacity: float
+    until_entries: int = 0
+    error: Exception | None = None
+    entries: int = 0
+    offered: list[Load] = field(default_factory=list)
+
+    def flush_state(self) -> None: ...
+
+    def begin_trial(self) -> None: ...
+
+    def health(self) -> list[Problem]:
+        return []
+
+    def trouble(self) -> str:
+        return ""
+
+    def cpu_use(self) -> CpuUse | None:
+        return None
+
+    def connections(self) -> int:
+        self.entries += 10
+        if self.entries == 20:
+            raise TestbedError("`ovs-appctl` failed")
+        return self.entries
+
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        assert isinstance(load, Rate)
+        self.offered.append(load)
+        for _ in range(1000):
+            if self.entries >= self.until_entries:
+                break
+            sleep(0.01)
+        if self.error:
+            raise self.error
+        loss = 0.0 if load.per_s <= self.capacity else 1 - self.capacity / load.per_s
+        return made_up_trial(load.per_s, duration_s, loss=loss)
+
+
+def bench(dut: SharpDut, told: list[Step] | None = None, **more: object) -> Bench:
+    tell = told.append if told is not None else lambda _step: None
+    return Bench(dut, dut, SHORT, LIMITS, campaign(), on_trial=tell, **more)  # type: ignore[arg-type]
+
+
+def test_the_highest_rate_is_a_figure_between_what_held_and_what_did_not_with_the_others_of_its_trial() -> None:
+    outcome = HighestRate(campaign().search_for(SHORT)).run(bench(SharpDut(300_000)))
+    assert outcome.result is not None and outcome.upper_bound is not None
+    assert (outcome.metric.name, outcome.held, outcome.limited_by) == ("cps", True, "dut")
+    assert outcome.result.low == outcome.result.value <= 300_000 * 1.0002
+    assert outcome.result.high == outcome.upper_bound > 300_000
+    assert outcome.figures["pps"].unit == "packets/s"
+    assert outcome.figures["connect_time_p99"].value == pytest.approx(200e-6)
+
+
+def test_repetitions_are_samples_of_one_figure_and_the_time_left_counts_those_to_come() -> None:
+    told: list[Step] = []
+    outcome = HighestRate(campaign().search_for(SHORT), repetitions=3).run(bench(SharpDut(300_000), told))
+    assert outcome.result is not None
+    assert len(outcome.result.samples) == 3
+    assert [step.number for step in outcome.steps] == list(range(1, len(told) + 1))
+    begins = [step.left_s for step in told if step.number == 1]
+    assert begins == sorted(begins, reverse=True)
+    assert begins[0] > 2 * begins[-1] > 0
+    assert told[-1].left_s == 0
+
+
+def test_at_the_floor_the_load_that_held_is_the_figure_and_a_lower_bound() -> None:
+    how = GateSettings.model_validate({"trial_duration": "5s", "headroom": "1%"})
+    held = AtFloor(how).run(bench(SharpDut(300_000), floor_load=50_000.0))
+    assert held.result is not None
+    assert (held.held, held.limited_by, held.result.value, held.result.high) == (True, "floor", 50_000, None)
+    missed = AtFloor(how).run(bench(SharpDut(40_000), floor_load=50_000.0))
+    assert missed.result is not None
+    assert (missed.held, missed.result.value) == (False, pytest.approx(40_000))
+    assert AtFloor(how).headroom == 0.01
+
+
+def test_where_no_rate_is_promised_there_is_nothing_to_try() -> None:
+    how = GateSettings.model_validate({"trial_duration": "5s", "headroom": "1%"})
+    with pytest.raises(ConfigError, match="no rate is promised"):
+        AtFloor(how).run(bench(SharpDut(300_000)))
+
+
+def test_a_generator_that_breaks_is_an_outcome_and_keeps_the_trials_made_until_then() -> None:
+    outcome = HighestRate(campaign().search_for(SHORT)).run(bench(SharpDut(1, error=GeneratorError("The link broke."))))
+    assert (outcome.limited_by, outcome.figures, outcome.held) == ("fault", {}, False)
+    assert outcome.reason.startswith("The link broke, in trial 1")
+
+
+def test_a_ratio_is_a_figure_of_the_outcome_where_both_rates_are_known() -> None:
+    outcome = HighestRate(campaign().search_for(SHORT)).run(bench(SharpDut(300_000)))
+    assert outcome.result is not None
+    assert outcome.relative_to(600_000.0).figures["ratio"].value == pytest.approx(outcome.result.value / 600_000)
+    assert "ratio" not in outcome.relative_to(None).figures
+
+
+@dataclass(frozen=True)
+class HoldsConnections(HighestRate):
+    """A procedure that needs what no generator and no DUT here has."""
+
+    name: str = "table-capacity"
+    loads: frozenset[type[Load]] = frozenset((Rate, Hold))
+    abilities: frozenset[str] = frozenset(("connections",))  # type: ignore[assignment]
+
+
+def test_a_procedure_that_needs_what_the_testbed_cannot_is_told_what_is_missing() -> None:
+    procedure = HoldsConnections(campaign().search_for(SHORT))
+    with pytest.raises(MissingResource) as error:
+        require(procedure, frozenset((Rate, Idle)), frozenset(("connections",)))
+    assert str(error.value) == (
+        "Procedure table-capacity needs a number of connections that stay open; the traffic generator of this testbed "
+        "offers a rate of connections or packets and an idle time."
+    )
+    with pytest.raises(MissingResource, match="asks the DUT for connections; this kind of DUT answers nothing"):
+        require(procedure, frozenset((Rate, Hold)), frozenset())
+    require(procedure, frozenset((Rate, Hold)), frozenset(("connections",)))
+
+
+def test_a_probe_samples_while_the_load_is_offered_and_says_where_it_could_not() -> None:
+    dut = SharpDut(300_000, until_entries=30)
+    seen = bench(dut, probes=[TableEntries(dut.connections, every_s=0.005)]).runner(1000, 0.5)
+    (samples,) = seen.samples
+    assert (samples.name, samples.unit, samples.every_s) == ("table_entries", "entries", 0.005)
+    # The second could not be taken; on a busy machine others were missed as well.
+    assert [value for value in samples.values if value is not None][:2] == [10, 30]
+    assert None in samples.values
+    (series,) = series_of([Step(4, "search", seen, 0.0)])
+    assert (series.trial, series.name, list(series.values)) == (4, "table_entries", samples.values)
+
+
+def test_a_probe_ends_with_the_trial_whatever_ends_it() -> None:
+    dut = SharpDut(300_000, error=GeneratorError("The link broke."))
+    with pytest.raises(GeneratorError):
+        bench(dut, probes=[TableEntries(dut.connections, every_s=0.001)]).runner(1000, 0.5)
+    taken = dut.entries
+    sleep(0.02)
+    assert dut.entries == taken
+
+
+@pytest.mark.parametrize(
+    ("taken_s", "missed", "next_s"), [(0.001, 0, 0.1), (0.15, 0, 0.1), (0.25, 1, 0.2), (1.05, 9, 1.0)]
+)
+def test_a_slow_probe_leaves_out_the_samples_that_were_due_meanwhile(
+    taken_s: float, missed: int, next_s: float
+) -> None:
+    assert after_sample(0.0, taken_s, 0.1) == (missed, pytest.approx(next_s))

@@ -1,0 +1,221 @@
+"""A figure that is no rate, and better when it is lower: every page says so, and none has it the wrong way round."""
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from pages import read_page, rows_of
+
+from ctbench.dut.topology import Topology
+from ctbench.report import console, figures
+from ctbench.report.charts import draw
+from ctbench.report.charts.cost import cost_charts
+from ctbench.report.charts.history import history_charts
+from ctbench.report.charts.scaling import scaling_charts
+from ctbench.report.charts.search import search_chart
+from ctbench.report.compose import compose
+from ctbench.report.reference import NONE, Elsewhere, References, against, read_references
+from ctbench.report.runs import read_runs
+from ctbench.report.write import write_reports
+from ctbench.results.figure import Figure
+from ctbench.results.metrics import METRICS, SECONDS, Metric
+from ctbench.results.record import Evidence, Record, ThresholdRecord
+from ctbench.results.store import write
+
+from .simulated import found, made_up_record
+
+pytestmark = pytest.mark.unit
+
+#: A metric that no procedure measures. It has the name of another one: the schema of records has a list of the names.
+DRAIN = Metric("latency_max", "time to drain the table", SECONDS, "lower", "promise")
+LIMIT = 5.0
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The registry with this metric."""
+    monkeypatch.setitem(METRICS, DRAIN.name, DRAIN)
+
+
+def drained(seconds: float | None, **changes: Any) -> Record:
+    """The record of a test that found out how long a table takes to drain, by no trial."""
+    known = {} if seconds is None else {DRAIN.name: Figure(value=seconds, unit="s", low=seconds, high=seconds * 1.05)}
+    margin = None if seconds is None else DRAIN.margin_pct(seconds, LIMIT)
+    met = seconds is not None and DRAIN.keeps(seconds, LIMIT)
+    promise = ThresholdRecord(
+        metric=DRAIN.name, operator="<=", limit=LIMIT, written="<= 5s", measured=seconds, margin_pct=margin, met=met
+    )
+    fields: dict[str, Any] = {
+        "test": "Drain of a Full Table",
+        "procedure": "drain",
+        "metric": DRAIN.name,
+        "figures": known,
+        "thresholds": [promise],
+        "verdict": "not measured" if seconds is None else "met" if met else "missed",
+        "verdict_reason": "why",
+        "margin_pct": margin,
+        "limited_by": "dut",
+        "evidence": Evidence(trials=[]),
+    }
+    return made_up_record(**(fields | changes))
+
+
+def run_of(folder: Path, *records: Record) -> Path:
+    """The folder of a run with these records."""
+    for record in records:
+        write(record, folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limited_by", "line"),
+    [
+        (3.2, "dut", "time to drain the table 3.2 s ± 5.0 %   floor at most 5.0 s   margin +56.2 %   MET"),
+        (8.0, "dut", "time to drain the table 8.0 s ± 5.0 %   floor at most 5.0 s   margin -37.5 %   MISSED"),
+        (3.2, "range", "time to drain the table at most 3.2 s ± 5.0 %   floor at most 5.0 s   margin +56.2 %   MET"),
+        (None, "fault", "no result   floor at most 5.0 s   NOT MEASURED"),
+    ],
+)
+def test_the_verdict_line_names_the_metric_and_a_larger_time_has_a_negative_margin(
+    seconds: float | None, limited_by: str, line: str
+) -> None:
+    first, *_ = console.verdict_line(drained(seconds, limited_by=limited_by)).split("\n")
+    assert first.strip() == line
+
+
+def test_the_table_and_the_metadata_show_the_limit_as_a_largest_value() -> None:
+    lines = console.summary([drained(3.2), drained(8.0), made_up_record()]).split("\n")
+    assert re.split(r"\s{2,}", lines[2]) == ["Drain of a Full Table", "at most 5.0 s", "3.2 s", "+56.2 %", "MET"]
+    assert re.split(r"\s{2,}", lines[3])[2:] == ["8.0 s", "-37.5 %", "MISSED"]
+    assert len({line.index(" k/s") for line in lines if "48.2 k/s" in line}) == 1
+    assert max(map(len, lines)) <= 120
+    shown = console.metadata(drained(8.0))
+    assert shown == {"Floor": "at most 5.0 s", "Measured": "8.0 s", "Margin": "-37.5 %", "Verdict": "missed"}
+
+
+def test_a_wide_limit_takes_its_room_from_the_name_of_the_test() -> None:
+    record = drained(3.2, test="x" * 100, thresholds=[])
+    promise = drained(3.2).thresholds[0].model_copy(update={"limit": 0.1234})
+    lines = console.summary([record.model_copy(update={"thresholds": [promise]})]).split("\n")
+    assert "at most 123.4 ms" in lines[2]
+    assert max(map(len, lines)) <= 120
+
+
+def test_every_file_of_a_report_has_the_metric_its_unit_and_the_margin(tmp_path: Path) -> None:
+    run = run_of(tmp_path, drained(8.0), drained(3.2, test="Fast"), made_up_record(test="Rate"))
+    page = write_reports([run], run)
+    assert page.sentence == "1 of 3 SLAs is missed; 2 are met."
+    assert page.searches[0].row.test == "Rate" and len(page.searches) == 1
+
+    slow, fast, rate = json.loads((run / "summary.json").read_text())["tests"]
+    assert (slow["metric"], slow["unit"], slow["procedure"]) == (DRAIN.name, "s", "drain")
+    assert slow["figures"] == {DRAIN.name: 8.0}
+    assert (slow["floor"], slow["measured"], slow["margin_pct"], fast["margin_pct"]) == (5.0, 8.0, -37.5, 56.25)
+    assert slow["thresholds"] == [
+        {"metric": DRAIN.name, "operator": "<=", "limit": 5.0, "written": "<= 5s", "to": None, "measured": 8.0,
+         "margin_pct": -37.5, "met": False}
+    ]  # fmt: skip
+    assert rate["metric"] == "cps" and rate["figures"]["cps"] == 381_000.0
+
+    lines = list(csv.DictReader(io.StringIO((run / "results.csv").read_text())))
+    assert [name for name in lines[0] if name in METRICS] == list(METRICS)
+    assert [(line[DRAIN.name], line["cps"]) for line in lines] == [("8.0", ""), ("3.2", ""), ("", "381000.0")]
+    assert [line["unit"] for line in lines] == ["s", "s", "connections/s"]
+
+    cases = {case.get("name"): case for case in ET.fromstring((run / "junit.xml").read_text()).iter("testcase")}
+    properties = {each.get("name"): each.get("value") for each in cases["Drain of a Full Table"].iter("property")}
+    assert {"Floor": "at most 5.0 s", "Measured": "8.0 s", "Margin": "\u221237.5 %"}.items() <= properties.items()
+    assert properties["Metric"] == "time to drain the table"
+    assert cases["Drain of a Full Table"].find("failure") is not None
+    assert cases["Fast"].find("failure") is None
+
+    text = (run / "report.md").read_text()
+    assert "| at most 5.0 s | **8.0 s** time to drain the table | \u221237.5 % |" in text
+    rows = {row["test"]: row for row in rows_of(read_page((run / "report.html").read_text()))}
+    assert rows["Drain of a Full Table"]["Measured"] == "8.0 s time to drain the table"
+    assert rows["Drain of a Full Table"]["Floor"] == "at most 5.0 s"
+    assert rows["Fast"]["Margin"].startswith("+56.2 %")
+    assert rows["Rate"]["Measured"] == "381.0 k/s"
+
+
+def test_the_page_says_which_procedure_measured_what(tmp_path: Path) -> None:
+    run = run_of(tmp_path, drained(8.0), made_up_record())
+    said = compose(read_runs([run]), run).methodology
+    assert "Procedure drain measured time to drain the table (1 test)." in said
+    assert any(
+        line.startswith("Procedure highest-rate measured new connections (1 test): it searches") for line in said
+    )
+
+
+def test_history_says_that_lower_is_better_and_has_the_limit_as_its_guide() -> None:
+    (chart,) = history_charts([[drained(10.0, run_id="1"), drained(4.0, run_id="2")]])
+    assert chart.caption == "2 runs; the newest has 4.0 s, \u221260.0 % against the first (lower is better)."
+    assert chart.y.name == "time to drain the table (s), lower is better"
+    assert [guide.text for guide in chart.guides] == ["floor at most 5.0 s"]
+    assert [series.style for series in chart.series] == ["run-line", "run-met", "run-missed"]
+    assert "-60" not in draw.draw(chart)
+
+
+def test_two_metrics_of_one_test_are_two_rows(tmp_path: Path) -> None:
+    first, last = datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 1, 2, tzinfo=UTC)
+    run = run_of(tmp_path, made_up_record(test="T", started=first), drained(3.2, test="T", started=last))
+    assert len(read_runs([run]).newest) == 2
+
+
+def test_scaling_goes_from_the_worst_to_the_best_and_a_time_has_no_ideal() -> None:
+    records = [
+        drained(seconds, topology=Topology(cpus=cpus), limited_by=limited_by)
+        for cpus, seconds, limited_by in ((1, 4.0, "dut"), (2, 2.0, "range"))
+    ]
+    (chart,) = scaling_charts(records, NONE)
+    assert chart.caption == "From 4.0 s with 1 CPU, 1 queue to at most 2.0 s with 2 CPUs, 1 queue."
+    assert chart.axis == "time to drain the table (s), lower is better"
+    assert [(category.floor, category.ideal) for category in chart.categories] == [(5.0, None), (5.0, None)]
+    assert [bar.text for category in chart.categories for bar in category.bars if bar] == ["4", "≤ 2"]
+    assert cost_charts(records) == []
+
+
+def test_a_chart_of_load_against_loss_needs_trials_and_has_no_capacity_where_no_rate_was_looked_for() -> None:
+    assert search_chart(drained(3.2)) is None
+    chart = search_chart(drained(3.2, evidence=made_up_record().evidence))
+    assert chart is not None
+    assert [guide.style for guide in chart.guides] == []
+    searched = search_chart(made_up_record())
+    assert searched is not None
+    assert [guide.style for guide in searched.guides] == ["limit", "floor", "capacity"]
+
+
+def test_a_reference_is_compared_by_the_metric_of_the_record(tmp_path: Path) -> None:
+    references = read_references([run_of(tmp_path / "old", drained(4.0))])
+    record = drained(3.0)
+    compared = against(record, references.find(record))
+    assert compared is not None
+    assert (compared.metric, compared.theirs, compared.ours, compared.difference_pct) == (DRAIN, 4.0, 3.0, -25.0)
+    run = run_of(tmp_path / "new", record)
+    (row,) = compose(read_runs([run]), run, references).rows
+    assert row.against == "\u221225.0 %"
+    assert row.against_what == "4.0 s, run old; other hardware; lower is better"
+
+
+def test_what_others_know_nothing_of_is_not_compared() -> None:
+    record = drained(3.0)
+    assert against(record, Elsewhere("2022", "short-lived", {"cps": 48_200, "pps": 334_900})) is None
+    assert against(record, Elsewhere("2022", "long-lived", {"pps": 334_900, DRAIN.name: 3.0})) is None
+    assert References({}).find(record) is None
+
+
+def test_repetitions_of_no_search_are_called_so() -> None:
+    samples = Figure(value=3.2, unit="s", low=3.0, high=3.4, samples=[3.0, 3.2, 3.4])
+    record = drained(3.2, figures={DRAIN.name: samples})
+    assert figures.spread(record) == ("12.5 %", "over 3 repetitions")
+    assert "3 repetitions found 3.0 s to 3.4 s, a spread of 12.5 %" in console.verdict_line(record)
+    several = made_up_record(found(381_000.0))
+    searched = replace(several.figures["cps"], samples=(370_000.0, 381_000.0, 390_000.0))
+    assert figures.spread(several.model_copy(update={"figures": {"cps": searched}})) == ("5.2 %", "over 3 searches")

@@ -162,7 +162,7 @@ def test_an_ovs_that_is_killed_in_the_middle_of_a_trial_is_named_and_the_next_te
 
 
 def test_packets_are_measured_through_the_same_ovs(run: AcceptanceRun) -> None:
-    record = measure(run, topology=Topology(ruleset="normal"), profile="udp-64-10k")
+    record = measure(run, topology=Topology(ruleset="normal"), profile="udp-64-1flow")
 
     assert record.verdict == "met", record.verdict_reason
     assert record.result and record.result.unit == "packets/s"
@@ -173,7 +173,7 @@ def test_packets_are_measured_through_the_same_ovs(run: AcceptanceRun) -> None:
 
 
 def test_a_linux_router_is_held_against_plain_forwarding(run: AcceptanceRun) -> None:
-    record = measure(run, topology=STATEFUL_ROUTER, profile="udp-64-10k")
+    record = measure(run, topology=STATEFUL_ROUTER, profile="udp-64-1flow")
 
     # Every load of this campaign is small, so how fast plain forwarding is stays unknown, and that is said.
     assert record.evidence.baseline and record.evidence.baseline.key == "linux-router/forward/1cpu-1rxq"

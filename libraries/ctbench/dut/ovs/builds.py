@@ -49,7 +49,7 @@ class OvsBuilds:
 
 def _version(host: Host, program: str) -> str:
     """What a program of Open vSwitch says about itself."""
-    # A script without #! is none of the shell's business here: env says so, where Python would raise.
+    # Python raises where a script lacks its #! line; env ends with a status and a message instead.
     done = host.run(["env", program, "--version"], check=False)
     if done.exit_status != 0 or "Open vSwitch" not in done.stdout:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["it said nothing"]

@@ -192,6 +192,19 @@ def test_a_linux_router_tracks_connections(run: AcceptanceRun) -> None:
     assert (record.evidence.baseline, record.thresholds[0].written) == (None, ">= 500")
 
 
+@pytest.mark.parametrize("topology", [Topology(), STATEFUL_ROUTER], ids=["ovs-dpdk", "linux-router"])
+def test_a_probe_sees_the_real_table_fill_up_while_a_load_is_offered(run: AcceptanceRun, topology: Topology) -> None:
+    asked = settings()
+    probing = replace(asked, campaign=asked.campaign.model_copy(update={"probes": ["table_entries"]}))
+    record = measure(run, probing, topology)
+
+    assert len(record.evidence.series) == len(record.evidence.trials) > 0
+    for series in record.evidence.series:
+        seen = [value for value in series.values if value is not None]
+        assert (series.name, series.every_s) == ("table_entries", 0.1)
+        assert len(seen) > 1 and max(seen) > 100, series
+
+
 def test_every_record_of_a_run_is_kept_and_its_table_names_them(run: AcceptanceRun) -> None:
     records, broken = store.read_all(run.output)
 

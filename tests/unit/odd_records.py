@@ -63,7 +63,7 @@ CONTENTS: dict[str, tuple[bytes, str]] = {
     "a figure in another unit": (_document("figures.cps.unit", "packets/s"), 'the unit of cps is "packets/s"'),
     "a figure between nothing": (_document("figures.cps.low", 1e9), "figures.cps: low is 1e+09, which is above high"),
     "a promise of an unknown metric": (_document("thresholds.0.metric", "speed"), "thresholds.0.metric: "),
-    "a promise that is none": (_document("thresholds.0.limit", ">= many"), "thresholds.0.limit: "),
+    "a promise without a number": (_document("thresholds.0.limit", ">= many"), "thresholds.0.limit: "),
     "samples of every 0 s": (_document("evidence.series.0.every_s", 0), "evidence.series.0.every_s: "),
     "a record of version 1 and 2": (_document("schema_version", 1), "topology: cpus is a key of another version"),
     "an unknown key": (_document("colour", "red"), "'colour' was unexpected"),

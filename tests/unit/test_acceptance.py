@@ -1,6 +1,7 @@
 """The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,17 @@ import pytest
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.cable import CABLE
+from ctbench.dut.kind import Ability
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
+from ctbench.measure.expected import Expected
+from ctbench.measure.procedure import Bench, Outcome, figures_of
+from ctbench.measure.trial import Step
+from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.record import Record
-from ctbench.run import acceptance
+from ctbench.run import acceptance, choice
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
@@ -50,7 +57,8 @@ def floors(share: str = ">= 60%", **keys: Any) -> Floors:
     relative = {"to": FORWARDING, "rate": share}
     promise = {"udp-64-10k": {"pps": ">= 100k", "ratio": relative}, "short-lived": {"cps": ">= 10k"}}
     plain = {"udp-64-10k": {"pps": ">= 100k"}, "short-lived": {"cps": ">= 10k"}}
-    head = {"name": "mine", "description": "", "source": "tests"}
+    cable = {CABLE.key: {"short-lived": {"cps": ">= 1k"}}}
+    head = {"name": "mine", "description": "", "source": "tests"} | cable
     return Floors.model_validate(head | {FORWARDING: plain, SNAT_KEY: promise} | keys)
 
 
@@ -399,3 +407,61 @@ def test_the_summary_counts_the_trials_of_ceilings_and_comparisons(simulated: Si
     others = made - len(record.evidence.trials)
     assert others > 1
     assert f"{made} trials ({others} for ceilings and comparisons): " in started.run.summary()
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """A procedure that looks for bits per second, and tries nothing."""
+
+    name: str = "throughput"
+    loads: frozenset[type[Load]] = frozenset((Rate,))
+    abilities: frozenset[Ability] = frozenset()
+    found_out: Collection[str] = ("bps",)
+    headroom: float = 0.0
+
+    def metric(self, profile: Profile) -> Metric:
+        return METRICS["bps"]
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        return Expected(1, 1.0)
+
+    def run(self, bench: Bench) -> Outcome:
+        step = Step(1, "gate", bench.runner(50_000, 0.5), 0.0)
+        bench.on_trial(step)
+        figures = figures_of(step.observation, METRICS["bps"])
+        return Outcome(METRICS["bps"], figures, "dut", "as it was tried", held=True, steps=(step,))
+
+
+def test_what_is_no_rate_needs_no_ceiling_and_no_baseline_and_is_no_hint_for_a_search(
+    simulated: SimulatedTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"pps": ">= 100k", "bps": ">= 1k", "ratio": {"to": FORWARDING, "rate": ">= 60%"}}
+    started = Started(tmp_path, simulated, floors=floors(**{SNAT_KEY: {"udp-64-10k": entry}}))
+    monkeypatch.setitem(choice.ANSWERS, "throughput", lambda *_: Throughput())
+    record = started.run.measure(TestName("Suite", "Test"), SNAT, "udp-64-10k", "throughput")
+    assert simulated.applied == [SNAT_KEY]
+    assert (record.verdict, record.metric, record.procedure) == ("met", "bps", "throughput")
+    assert [each.metric for each in record.thresholds] == ["bps"]
+    assert "ratio" not in record.figures
+    after = started.measure(SNAT)  # begins where the baseline, a rate, was found
+    assert after.evidence.baseline
+    assert after.evidence.trials[0].trial.load == after.evidence.baseline.rate
+
+
+class OtherTestbed(SimulatedTestbed):
+    """One that answers how many connections there are."""
+
+    def connections(self) -> int:
+        return 7
+
+
+def test_a_campaign_may_have_the_table_sampled_where_the_dut_can_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    testbed = OtherTestbed({FORWARDING: 400_000.0})
+    monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
+    started = Started(tmp_path, testbed, campaign=campaign(probes=["table_entries"]))
+    record = started.measure(FORWARD)
+    assert {series.name for series in record.evidence.series} == {"table_entries"}
+    assert {value for series in record.evidence.series for value in series.values} == {7}
+    assert started.run.measure(TestName("Suite", "Cable"), CABLE, "short-lived").evidence.series == []

@@ -7,6 +7,7 @@ import pytest
 
 from ctbench.base.errors import ConfigError
 from ctbench.compare import text
+from ctbench.compare.comparability import leaves
 from ctbench.compare.judge import compare
 from ctbench.compare.page import compose_comparison
 from ctbench.compare.side import Runs, read_runs
@@ -260,3 +261,10 @@ def test_a_side_may_be_a_run_a_folder_of_runs_or_several(tmp_path: Path) -> None
     assert [each.run_id for each in both.records] == ["run-0", "run-2"]
     with pytest.raises(ConfigError, match="has no records"):
         read_runs(str(tmp_path / "new"))
+
+
+def test_a_setting_that_an_earlier_version_did_not_have_is_a_difference_only_where_it_says_something() -> None:
+    older, newer = {"name": "quick"}, {"name": "quick", "probes": [], "max_spread": None}
+    assert dict(leaves(older)) == dict(leaves(newer))
+    assert dict(leaves(older)) != dict(leaves(newer | {"probes": ["table_entries"]}))
+    assert dict(leaves(older)) != dict(leaves(newer | {"max_spread": 0.0}))

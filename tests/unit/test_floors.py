@@ -245,3 +245,10 @@ def test_what_an_entry_promises_of_another_test_is_not_of_this_one() -> None:
         ConfigError, match=r'packets\.ratio: is missing.\n  Expected a promise, for example ratio: ">= 60%"'
     ):
         floors(packets=entry).find(TOPOLOGY, PACKETS, METRICS["ratio"], ())
+
+
+def test_a_ratio_is_of_the_tests_of_a_rate_and_of_no_other() -> None:
+    entry = {"pps": ">= 300k", "bps": ">= 2G", "ratio": {"to": OTHER, "rate": ">= 60%"}}
+    assert floors(packets=entry).find(TOPOLOGY, PACKETS).relative_to == OTHER
+    of_throughput = floors(packets=entry).find(TOPOLOGY, PACKETS, METRICS["bps"], ("bps",))
+    assert (of_throughput.relative_to, of_throughput.limit("ratio")) == ("", None)

@@ -1,4 +1,4 @@
-"""Published figures: by metric, with their source, and a file that is none is a sentence."""
+"""Published figures: by metric, with their source, and any other file is a sentence."""
 
 import json
 import shutil

@@ -97,7 +97,7 @@ class Sampling:
         while not self._done.is_set():
             try:
                 values.append(probe.sample())
-            except TestbedError:
+            except (TestbedError, ValueError):  # broken, or an answer that is no number
                 values.append(None)
             missed, due = after_sample(due, _now(), probe.every_s)
             values += [None] * missed

@@ -149,17 +149,19 @@ class AcceptanceRun:
     def _bench(self, now: Measurement, baseline: float | None) -> Bench:
         """Where the test `now` is measured."""
         cable = now.topology.datapath == CABLE.datapath
-        floor_load = now.floor.load(now.procedure.headroom, baseline)
+        floor_load = now.floor.load(now.procedure.headroom, baseline) or None
         return Bench(
             self.testbed.dut, self.testbed.generator, now.profile,
             now.floor.conditions(self.settings.campaign.loss_ratio), self.settings.campaign,
             on_trial=lambda step: self._keep(step, now), floor_load=floor_load,
-            hint=None if cable else self._hints.find(now.topology, now.profile) or floor_load, probes=self._probes(),
+            hint=None if cable else self._hints.find(now.topology, now.profile) or floor_load,
+            probes=self._probes(now.topology),
         )  # fmt: skip
 
-    def _probes(self) -> list[Probe]:
-        """What the campaign wants to be sampled."""
-        return [TableEntries(self.testbed.dut.connections)] if "table_entries" in self.settings.campaign.probes else []
+    def _probes(self, topology: Topology) -> list[Probe]:
+        """What the campaign wants to be sampled, as far as the DUT can be asked for it."""
+        asked = "table_entries" in self.settings.campaign.probes and "connections" in abilities(topology.datapath)
+        return [TableEntries(self.testbed.dut.connections)] if asked else []
 
     def _bare_bench(self, profile: Profile, loss_ratio: float, hint: float | None = None) -> Bench:
         """Where something is measured that the test needs besides itself."""
@@ -264,7 +266,7 @@ class AcceptanceRun:
     def _remember(self, now: Measurement) -> None:
         """Keep what later tests begin with or compare with: a capacity that the DUT limited, nothing less certain."""
         found, rate = now.outcome, _value(now.outcome)
-        if found is None or not rate or found.limited_by == "floor":
+        if found is None or not rate or found.limited_by == "floor" or found.metric is not RATE_OF[now.profile.kind]:
             return
         if now.topology.datapath == CABLE.datapath:
             self._ceilings[now.profile.name] = rate

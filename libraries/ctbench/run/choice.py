@@ -23,9 +23,10 @@ def _rate(campaign: Campaign, topology: Topology, profile: Profile) -> Procedure
     return HighestRate(campaign.search_for(profile), campaign.repetitions)
 
 
-_ANSWERS: dict[str, Callable[[Campaign, Topology, Profile], Procedure]] = {RATE: _rate}
+#: By what is asked for.
+ANSWERS: dict[str, Callable[[Campaign, Topology, Profile], Procedure]] = {RATE: _rate}
 
 
 def choose(what: str, campaign: Campaign, topology: Topology, profile: Profile) -> Procedure:
     """The procedure for `what` is asked of a topology with a profile."""
-    return _ANSWERS[what](campaign, topology, profile)
+    return ANSWERS[what](campaign, topology, profile)

@@ -197,7 +197,7 @@ class Floors(YamlModel):
             metric=test.metric,
             # As the registry has them, the rate first: nothing depends on the order of the file.
             thresholds={name: thresholds[name] for name in METRICS if name in thresholds and test.has(name)},
-            relative_to=entry.ratio.to if entry.ratio else "",
+            relative_to=entry.ratio.to if entry.ratio and test.has("ratio") else "",
             reference=entry.published,
         )
 

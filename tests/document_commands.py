@@ -33,7 +33,7 @@ STATUSES = {
     "./run doctor [TESTBED]": {0, 6},
     "./run sla --testbeds local,local": {0} if len(os.sched_getaffinity(0)) >= 4 else {6},
     "robot --help": {251},
-    "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --rounds 4 --include conntrack": {0, 7, 8},
+    "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --include conntrack": {0, 7, 8},
     "./run compare results/last-release results/this-one": {0, 7, 8},
     # What the machine had the time for in the run that it goes on with.
     "./run sla --resume latest": {0, 1, 3},
@@ -59,7 +59,7 @@ INSTEAD = {
 }
 
 #: How a block begins that shows what a command shows.
-OUTPUTS = {"test  ": "table", "1 CPU, 1 Queue, Short-Lived Connections  ": "trials"}
+OUTPUTS = {"test  ": "table", "1 CPU, 2 Queues, Short-Lived Connections  ": "trials"}
 
 #: The one test that is measured.
 _TAGS = ("ovs-dpdk", "conntrack", "1cpu", "1rxq", "short-lived")
@@ -95,8 +95,10 @@ def way(command: Command) -> Way | None:
     if text in EXCEPTIONS:
         return None
     if re.match(r"\./run (calibrate|compare --installations) ", text):
-        once, chosen = ("--runs 2", _ONLY) if " calibrate " in text else ("--rounds 1", _ONE_TEST)
-        return Way("", statuses, text, f"{typed} {once} --campaign {CAMPAIGN} --sla {FLOORS} {chosen}")
+        few = f"--starts 5 {_ONE_TEST}"
+        if " calibrate " in text:
+            few = f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} {_ONLY}"
+        return Way("", statuses, text, f"{typed} {few}")
     typed = INSTEAD.get(text, typed)
     if typed.startswith("robot "):
         return Way(f".venv/bin/{typed}", statuses)

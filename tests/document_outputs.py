@@ -6,7 +6,15 @@ A document may leave lines out, which `...` stands for.
 import re
 
 _RATE = r"\d[\d.]*( ?[kMG])?(/s| pps)?"  # without a measurement, the floor is as written: 1k
-_CELLS = (r".+", _RATE, rf"(at least )?{_RATE}|-", r"[+-]<?\d[\d.]* %|-", r"MET|MISSED|NOT MEASURED")
+_SHARE = r"\d[\d.]* %"
+_RATIO = rf"{_SHARE} ± {_SHARE}"
+_CELLS = (
+    r".+",
+    rf"{_RATE}|{_SHARE}",
+    rf"(at least )?{_RATE}|{_RATIO}|-",
+    r"[+-]<?\d[\d.]* %|-",
+    r"MET|MISSED|NOT MEASURED",
+)
 _TABLE_ROW = re.compile(r"(.{58})  (.{12})  (.{20})  (.{10})  (.+)")
 _EFFORT = re.compile(
     r"\d+ trials( \(\d+ for ceilings and comparisons\))?: \d+ s of traffic, \d+ s of ramp-up, "
@@ -21,8 +29,12 @@ _TRIAL_CELLS = {
     "packets/s": r"\d[\d.]*( [kMG])?", _CONNECT_TIME: r"\d[\d.]* (us|ms|s)|-", "verdict": r"good|bad|invalid",
     "left": r"(~\d+ s)?",
 }  # fmt: skip
+_LOOK = re.compile(
+    rf"  look \d  \d+ rounds +ratio {_RATIO} +(at least \d[\d.]* % +)?(decided|goes on) *(at most ~\d+ s)?"
+)
 _RESULT = re.compile(
-    rf"  (capacity|floor tried:) (at least )?{_RATE}( ± \d[\d.]* %)?   floor {_RATE}   margin \S+ %   (MET|MISSED)"
+    rf"  (capacity|floor tried:|ratio) ((at least )?{_RATE}( ± {_SHARE})?|{_RATIO})   floor ({_RATE}|{_SHARE})"
+    r"( \(smoke test\))?   margin \S+ %   (MET|MISSED)"
 )
 _HEADING = re.compile(r"\S.{49,}  \S+/\S+/\d+cpu-\d+rxq  \d\S*")
 
@@ -52,9 +64,13 @@ def trials(text: str) -> list[str]:
     assert _HEADING.fullmatch(lines[head - 1]), lines[head - 1]
     starts = {name: lines[head].index(name) for name in _TRIAL_CELLS}
     edges = [*starts.values(), None]
-    end = next(number for number, line in enumerate(lines) if number > head and re.match(r"  [a-z]", line))
+    end = next(
+        number
+        for number, line in enumerate(lines)
+        if number > head and re.match(r"  [a-z]", line) and not line.startswith("  look ")
+    )
     for line in lines[head + 1 : end]:
-        if line.startswith(" " * 10):  # why a trial was invalid
+        if line.startswith(" " * 10) or _LOOK.fullmatch(line):  # why a trial was invalid
             continue
         for (name, form), start, stop in zip(_TRIAL_CELLS.items(), edges, edges[1:], strict=False):
             assert re.fullmatch(form, line[start:stop].strip()), (name, line)

@@ -55,8 +55,9 @@ class ConntrackSLA:
 
     A test is *met*, *missed* or *not measured*: then it fails with that word first. Where the testbed lacks what the
     topology needs (CPUs, a kernel module, a NIC) the test is skipped and says so. Each test carries the metadata
-    ``Floor``, ``Measured``, ``Margin`` and ``Verdict`` (and ``Relative`` where its floor compares it with another
-    topology), and leaves a record as JSON in ``records/`` of the output directory.
+    ``Floor``, ``Measured``, ``Margin`` and ``Verdict``, and leaves a record as JSON in ``records/`` of the output
+    directory. ``Kind`` is there where the floor is a smoke test or was made on one machine; ``Relative``, and the tag
+    ``ratio``, where it promises a ratio to another topology that is measured side by side.
 
     Which testbed, campaign and SLA a run uses is decided by `Open Testbed`.
     """
@@ -74,14 +75,15 @@ class ConntrackSLA:
 
     @keyword(tags=["testbed"])
     def open_testbed(
-        self, testbed: str = "local", campaign: str = "quick", sla: str = "local", reference: str = ""
+        self, testbed: str = "local", campaign: str = "quick", sla: str = "local", reference: str = "", base: str = ""
     ) -> None:
         """Reads the testbed, campaign and SLA files and checks that this machine can run them.
 
         Each is a name below ``variables/`` or the path of a file; ``reference`` is the folder of an earlier run, of
-        which the SLA promises a share (its key ``of_reference``). A mistake in one ends the whole run before any
-        test, with a sentence that names the file, the key and what was expected. A testbed that is open stays so:
-        every suite may open it. It is closed when the run is over.
+        which the SLA promises a share (its key ``of_reference``); ``base`` is an installation of Open vSwitch, with
+        which a campaign of ``search: pair`` compares that of the testbed, test by test. A mistake in one ends the
+        whole run before any test, with a sentence that names the file, the key and what was expected. A testbed that is
+        open stays so: every suite may open it. It is closed when the run is over.
 
         In a run on several testbeds (``./run sla --testbeds``) each process opens the one that it was given, and
         ``testbed`` is not used.
@@ -95,7 +97,7 @@ class ConntrackSLA:
         try:
             share = pool.share()
             testbed = share.testbed if share else testbed
-            settings = RunSettings.load(testbed, campaign, sla, reference)
+            settings = RunSettings.load(testbed, campaign, sla, reference, base)
             checks.check_machine(settings.testbed)
         except CtbenchError as error:
             if isinstance(error, ConfigError):
@@ -233,7 +235,7 @@ class ConntrackSLA:
         variables = BuiltIn().get_variables()
         logger.console("")
         try:
-            BuiltIn().set_tags(*tags_of(topology, load_profile(profile)))
+            BuiltIn().set_tags(*tags_of(topology, load_profile(profile), run.settings.floors))
             tags = tuple(BuiltIn().get_variable_value("@{TEST TAGS}"))
             name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags)
             offered = run.profile(profile)

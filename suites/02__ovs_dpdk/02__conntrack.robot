@@ -3,7 +3,8 @@ Documentation    Open vSwitch with DPDK tracks every connection.
 ...
 ...              Only clients may open connections; servers may only answer them. The topologies
 ...              with more than one CPU, and the one with 1 CPU and 1 queue, are those that were published for OVS
-...              2.17.2 and 3.0.0. Queues are receive queues per port.
+...              2.17.2 and 3.0.0. Queues are receive queues per port. More queues or CPUs are compared with one of
+...              each.
 
 Resource         ../../resources/promises.resource
 

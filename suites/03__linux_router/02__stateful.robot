@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    The Linux kernel forwards packets of connections that a client began, and drops everything else.
 ...
-...              Rules of iptables and of nftables. Each has a floor of its own and a ratio to another topology:
+...              Rules of iptables and of nftables. Each is promised a ratio to another topology, side by side:
 ...              iptables to forwarding without connection tracking, nftables to iptables. Frames have 64 bytes.
 
 Resource         ../../resources/promises.resource

@@ -1,9 +1,9 @@
 *** Settings ***
 Documentation    The Linux kernel translates addresses while it tracks connections.
 ...
-...              SNAT and masquerading change the clients' addresses, DNAT the servers'. Each has a floor of its own and
-...              a ratio to another topology: iptables to forwarding without connection tracking, nftables to
-...              iptables. Frames have 64 bytes.
+...              SNAT and masquerading change the clients' addresses, DNAT the servers'. Each is promised
+...              a ratio to another topology, side by side: SNAT and DNAT with iptables to stateful rules, masquerading
+...              to SNAT, nftables to iptables. Frames have 64 bytes.
 
 Resource         ../../resources/promises.resource
 

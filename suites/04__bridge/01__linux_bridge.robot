@@ -1,8 +1,8 @@
 *** Settings ***
 Documentation    A bridge of the Linux kernel between the two ports.
 ...
-...              The floors of large frames also promise a throughput. Tests with a VLAN are skipped if the kernel
-...              cannot filter by VLAN.
+...              Compared with the kernel's router, and with a VLAN with the bridge without. Tests with a VLAN are
+...              skipped if the kernel cannot filter by VLAN.
 
 Resource         ../../resources/promises.resource
 

@@ -1,7 +1,8 @@
 *** Settings ***
 Documentation    A learning bridge of Open vSwitch with DPDK, for comparison with that of the Linux kernel.
 ...
-...              The floors of large frames also promise a throughput. With bonds, each side has two links.
+...              Compared with plain forwarding, and with a VLAN or bonds with the bridge without. With bonds, each
+...              side has two links.
 
 Resource         ../../resources/promises.resource
 

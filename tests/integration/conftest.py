@@ -101,12 +101,13 @@ def bridge(sandbox: Sandbox) -> Iterator[LinuxBridgeDut]:
 @pytest.fixture(scope="module")
 def unhurried() -> Iterator[None]:
     """A reply may take its time, and the generator be late: what is tested is whether things happen, not when."""
-    from ctbench.traffic.software import pace, plan, stream_plan
+    from ctbench.traffic.software import pace, pacing, plan, stream_plan
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 5.0)
         patch.setattr(plan, "LATE_LIMIT_S", 5.0)
         patch.setattr(stream_plan, "LATE_LIMIT_S", 5.0)
+        patch.setattr(pacing, "LATEST_S", 5.0)
         patch.setattr(stream_plan, "LINGER_S", 2.0)
         patch.setattr(pace, "LATE_RATIO_LIMIT", 1.0)
         patch.setattr(pace, "ATTEMPTED_LIMIT", 0.0)

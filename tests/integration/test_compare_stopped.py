@@ -1,4 +1,4 @@
-"""`./run compare --installations` that is stopped while a run measures: nothing goes on, and what there is is kept."""
+"""`./run compare --installations` that is stopped in a start: nothing goes on, and what there is is kept."""
 
 import os
 import shutil
@@ -9,9 +9,8 @@ from pathlib import Path
 import commands
 import pytest
 from integration.test_suites_runs import (
-    ENDLESS_TEST,
     HEADING,
-    HERE,
+    LONG_LIVED_TEST,
     ROOT,
     SUITE,
     TEST,
@@ -23,12 +22,12 @@ from integration.test_suites_runs import (
 
 @pytest.fixture
 def comparison(able_machine: None, tmp_path: Path) -> Iterator[Run]:
-    """A comparison of the distribution's Open vSwitch with itself, whose first run never ends."""
+    """A comparison of the distribution's Open vSwitch with itself, of two tests."""
     testbed = tmp_path / "mine.yaml"
     shutil.copy(ROOT / "variables" / "testbeds" / "local.yaml", testbed)
-    where = ["--outputdir", str(tmp_path / "output"), "--testbed", str(testbed), "--sla", str(HERE / "floors.yaml")]
-    what = ["--installations", "base=distribution", "candidate=distribution", "--rounds", "1"]
-    tests = ["--campaign", str(HERE / "search.yaml"), "--test", TEST, "--test", ENDLESS_TEST, str(SUITE)]
+    where = ["--outputdir", str(tmp_path / "output"), "--testbed", str(testbed)]
+    what = ["--installations", "base=distribution", "candidate=distribution", "--starts", "5"]
+    tests = ["--test", TEST, "--test", LONG_LIVED_TEST, str(SUITE)]
     run = Run(commands.command("compare", *where, *what, *tests), tmp_path)
     yield run
     run.end()
@@ -50,7 +49,7 @@ def test_a_comparison_that_is_ended_leaves_no_process_and_names_what_is_kept(
 
     assert comparison.wait() == status, comparison.said
     assert_nothing_is_left(comparison, before, namespaces)
-    assert len(list((comparison.output / "base" / "01" / "records").glob("*.json"))) == 1
+    assert len(list((comparison.output / "base-against-itself" / "01" / "records").glob("*.json"))) == 1
     if number != signal.SIGKILL:
-        assert f"0 of 4 runs are complete, in {comparison.output}. To go on" in comparison.said
+        assert f"0 of 5 starts (base against itself) are complete, in {comparison.output}. To go on" in comparison.said
         assert "Traceback" not in comparison.said

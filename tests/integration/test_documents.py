@@ -214,8 +214,8 @@ def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(c
     if not {"./run calibrate mine", "./run sla -v SLA:mine"} <= set(clone.measured):
         pytest.skip("This machine was too busy to calibrate it.")
     said = clone.measured["./run calibrate mine"]
-    assert "calibrate: run 1 of 2, the time left is known after the first" in said
-    assert "calibrate: run 2 of 2, about " in said
+    assert "calibrate: run 1 of about 5, at most 5; the time left is known after the first" in said
+    assert "calibrate: run 2 of about 5, at most 5; about " in said
     (folder,) = [line for line in clone.measured["./run sla -v SLA:mine"].splitlines() if line.startswith("Results: ")]
     (record,), _ = store.read_all(Path(folder.removeprefix("Results: ")))
     assert record.floor.source.startswith("median of 2 runs on ")

@@ -83,7 +83,7 @@ def test_the_records_are_those_of_one_testbed_but_for_what_was_measured(both: tu
 
 def promised(record: Record) -> dict[str, Any]:
     """What a record says beside what was measured, when, and on which CPUs."""
-    kept = {"suite", "test", "tags", "topology", "profile", "campaign", "floors", "verdict", "notes"}
+    kept = {"suite", "test", "tags", "topology", "profile", "campaign", "floors", "verdict"}
     return record.model_dump(include=kept) | {"testbed": record.environment.testbed}
 
 

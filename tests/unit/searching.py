@@ -12,11 +12,10 @@ def how(**keys: Any) -> Bisection:
         "trial_duration": "1s",
         "max_iterations": 12,
         "relative_width": "5%",
-        "recheck": True,
         "final_duration": "3s",
     }
     return Bisection.model_validate(base | keys)
 
 
 #: Eight times the middle and nothing else.
-PUBLISHED = how(middle="arithmetic", max_iterations=8, relative_width=None, recheck=False, final_duration=None)
+PUBLISHED = how(middle="arithmetic", max_iterations=8, relative_width=None, final_duration=None)

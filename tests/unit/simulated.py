@@ -2,26 +2,30 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.topology import Topology
-from ctbench.measure.gate import GateResult
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import at_floor, highest_rate
 from ctbench.measure.result import SearchResult
+from ctbench.measure.sequential import SequentialResult
 from ctbench.measure.trial import Step
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
+from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Baseline, Evidence, Record
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import parse
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.traffic.generator import ConnectTime, Direction, Latency, Trial
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.loads import Load, Rate, Saturation
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+
+from .simulated_machine import BETWEEN_TRIALS_S, Machine, quiet, step_of, through_ring
 
 LIMITS: Conditions = {"loss_ratio": 0.0002}
 #: What relative floors are compared with in the tests.
@@ -122,14 +126,17 @@ def seen(problems: tuple[Problem, ...] = (), conditions: Conditions = LIMITS, **
 
 @dataclass
 class SimulatedDut:
-    """A DUT with a sharp capacity: what is offered above it is lost. A `TrialFn`; remembers what it was offered."""
+    """A DUT with a capacity, and its generator: a `TrialFn` and a `TrialGenerator`; remembers what it was offered.
+
+    Without a ring what is offered above the capacity is lost at once; with one it waits there while there is room.
+    """
 
     capacity: float
     #: Standard deviation of the capacity from trial to trial, relative.
     noise: float = 0.0
     #: Share of trials that lose one connection in a hundred for no reason of the DUT.
     disturbed: float = 0.0
-    #: What is completed above the capacity, as a share of it: 1 keeps going, 0.1 collapses.
+    #: What is completed above the capacity, as a share of it: 1 keeps going, 0.1 collapses. Not with a ring.
     overload: float = 1.0
     #: Offered load from which the generator cannot keep the pace.
     generator_limit: float = float("inf")
@@ -141,6 +148,12 @@ class SimulatedDut:
     seed: int = 0
     #: Whether it is offered packets instead of connections.
     packets: bool = False
+    #: Frames that can wait for the DUT.
+    ring: int = 0
+    #: What it runs on, where that hops between speeds within a trial.
+    machine: Machine | None = None
+    #: What it serves in a closed loop, relative to its capacity.
+    saturation: float = 1.0
     #: Called before each trial, to let something happen.
     before: Callable[[int], None] | None = None
     loads: list[float] = field(default_factory=list)
@@ -151,42 +164,91 @@ class SimulatedDut:
         self._overloaded = False
 
     def __call__(self, load: float, duration: float) -> Observation:
+        return Observation(self.run_trial(None, Rate(load), duration), LIMITS)
+
+    def run_trial(self, _profile: Profile | None, load: Load, duration_s: float) -> Trial:
+        """A trial at a rate or in a closed loop; of packets where it is offered packets, whatever the profile."""
         warm = min(1.0, sum(self.durations) / self.warm_after_s)
-        self.loads.append(load)
-        self.durations.append(duration)
+        self.loads.append(load.per_s if isinstance(load, Rate) else 0.0)
+        self.durations.append(duration_s)
         if self.before:
             self.before(len(self.loads))
+        if self.machine:
+            self.machine.run(BETWEEN_TRIALS_S)
         capacity = self.capacity * self.random.gauss(1, self.noise) * (1 - self.cold * (1 - warm))
+        if isinstance(load, Saturation):
+            return self._saturated(capacity * self.saturation, load.under_way, duration_s)
+        assert isinstance(load, Rate)
+        return self._offered(capacity, load.per_s, duration_s)
+
+    def _offered(self, capacity: float, load: float, duration_s: float) -> Trial:
         capacity *= 1 - self.carried_over * self._overloaded
         self._overloaded = load > capacity
-        loss = 0.0 if load <= capacity else 1 - capacity * self.overload / load
+        if self.ring or self.machine:
+            passage = through_ring(load, duration_s, capacity, self.ring, self.machine or quiet(), self.random)
+            loss = min(1.0, passage.lost / passage.intended)
+        else:
+            passage, loss = None, 0.0 if load <= capacity else 1 - capacity * self.overload / load
         if self.random.random() < self.disturbed:
             loss = max(loss, 0.01)
         limited = f"{load:.0f} a second is too much for it" if load > self.generator_limit else ""
-        observe = seen_packets if self.packets else seen
-        return observe(load=load, duration=duration, loss=loss, generator_limited=limited)
+        made = self._made_up(load, duration_s, loss=loss, generator_limited=limited)
+        return _with_timeline(made, passage.under_way, passage.served) if passage else made
+
+    def _saturated(self, rate: float, under_way: int, duration_s: float) -> Trial:
+        machine = self.machine or quiet()
+        step_s = step_of(duration_s)
+        steps = round(duration_s / step_s)
+        served = [round(rate * machine.run(step_s) * step_s) for _ in range(steps)]
+        made = self._made_up(sum(served) / duration_s, duration_s)
+        return _with_timeline(made, [under_way] * steps, served).model_copy(update={"under_way": under_way})
+
+    def _made_up(self, load: float, duration_s: float, **keys: Any) -> Trial:
+        return (made_up_packets if self.packets else made_up_trial)(load, duration_s, **keys)
 
 
-def outcome_of(result: SearchResult | GateResult | Outcome) -> Outcome:
+def _with_timeline(trial: Trial, active: list[int], completed: list[int]) -> Trial:
+    """The trial with its points; packets of the sustain phase are of what came out in it, not of what came later."""
+    in_time = sum(completed) / trial.completed if trial.completed else 0.0
+    return trial.model_copy(
+        update={
+            "timeline_step_s": step_of(trial.duration_s),
+            "timeline_active": active,
+            "timeline_completed": completed,
+            "rx_packets": {end: round(count * in_time) for end, count in trial.rx_packets.items()},
+            "rx_bytes": {end: round(count * in_time) for end, count in trial.rx_bytes.items()},
+        }
+    )
+
+
+def outcome_of(result: SearchResult | SequentialResult | Outcome) -> Outcome:
     """What a procedure makes of a search, or of a gate, by what its trials counted."""
     if isinstance(result, Outcome):
         return result
     metric = RATE_OF[result.steps[0].observation.trial.unit] if result.steps else METRICS["cps"]
-    if isinstance(result, GateResult):
+    if isinstance(result, SequentialResult):
         return at_floor.outcome_of(result, metric)
     return highest_rate.outcome_of(result, metric)
 
 
+def beside(outcome: Outcome, baseline: Baseline | None) -> Outcome:
+    """The same with the ratio of its result to another topology's rate, where both are known."""
+    if baseline is None or not baseline.rate or outcome.result is None:
+        return outcome
+    ratio = Figure(value=outcome.result.value / baseline.rate, unit=METRICS["ratio"].unit.name)
+    return replace(outcome, figures={**outcome.figures, "ratio": ratio})
+
+
 def judged(
-    result: SearchResult | GateResult | Outcome,
+    result: SearchResult | SequentialResult | Outcome,
     floor: Floor,
     ceiling: float | None = None,
     baseline: Baseline | None = None,
     **doubts: Any,
 ) -> Verdict:
     """The verdict of a result as an acceptance run comes to it."""
-    outcome = outcome_of(result).relative_to(baseline.rate if baseline else None)
-    return judge(outcome, floor, ceiling, baseline, **doubts)
+    outcome = beside(outcome_of(result), baseline)
+    return judge(outcome, floor, ceiling, **doubts)
 
 
 def promises(**texts: str | None) -> dict[str, Any]:
@@ -239,16 +301,16 @@ def found(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResul
 
 
 def made_up_record(
-    result: SearchResult | GateResult | Outcome | None = None,
+    result: SearchResult | SequentialResult | Outcome | None = None,
     floor: Floor | None = None,
     ceiling: float | None = 900_000.0,
     baseline: Baseline | None = None,
     **changes: Any,
 ) -> Record:
     """The record of a test that found 381k connections per second; `changes` replace fields."""
-    outcome = outcome_of(result or found(381_000.0)).relative_to(baseline.rate if baseline else None)
+    outcome = beside(outcome_of(result or found(381_000.0)), baseline)
     floor = floor or made_up_floor()
-    verdict = judge(outcome, floor, ceiling, baseline)
+    verdict = judge(outcome, floor, ceiling)
     moment = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
     fields: dict[str, Any] = {
         "tool_version": "0.1",

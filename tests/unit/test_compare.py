@@ -103,7 +103,7 @@ def test_many_tests_need_more_samples() -> None:
 def test_the_searches_of_one_run_are_its_samples_and_it_is_said() -> None:
     judged = compare(side("old", [record(around(TRUTH, 5))]), side("new", [record(around(TRUTH * 0.9, 5, 1), "other")]))
     assert only_test(judged).judgement == "regressed"
-    assert judged.notes[0].startswith("old is one run: what differs from one start of the DUT to the next")
+    assert judged.notes[1].startswith("old is one run: what differs from one start of the DUT to the next")
 
 
 def test_of_several_runs_the_medians_are_the_samples() -> None:

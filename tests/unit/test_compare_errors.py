@@ -24,7 +24,7 @@ TESTS, SAMPLES = 6, 6
 
 def measured(dice: random.Random, factor: float) -> float:
     dut = SimulatedDut(TRUTH * factor * dice.gauss(1, 0.02), noise=0.005, disturbed=0.02, seed=dice.randrange(10**9))
-    return search(dut, 5_000, 1_500_000, NARROW, hint=100_000, floor_load=100_000).capacity
+    return search(dut, 5_000, 1_500_000, NARROW, hint=100_000, rough=True).capacity
 
 
 def judgements(seed: int, factor: float) -> list[str]:

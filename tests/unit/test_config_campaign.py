@@ -1,12 +1,15 @@
 """A campaign file: settings per profile, stand-ins, and what is missing."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from ctbench.base.errors import ConfigError
-from ctbench.measure.campaign import Campaign, Mlr
+from ctbench.base.yaml_files import load
+from ctbench.measure.campaign import Bisection, Campaign, Mlr, SaturationSettings
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 BISECTION = {"trial_duration": "1s", "max_iterations": 8, "relative_width": "5%", "final_duration": "2s"}
@@ -50,35 +53,68 @@ def test_a_profile_without_a_range_is_named_with_the_key_to_add() -> None:
 
 
 def test_a_profile_that_is_not_named_has_what_its_kind_has() -> None:
-    ceiling = {"trial_duration": "500ms", "max_iterations": 3, "start": "max"}
     loads = {
-        "packets": {"min": "20k", "max": "3M", "trial_duration": "500ms", "ceiling": ceiling},
+        "packets": {"min": "20k", "max": "3M", "trial_duration": "500ms"},
         "jumbo": {"min": "5k", "max": "500k"},
     }
     ours = campaign(loads=loads)
     assert (ours.load_range(SMALL).max, ours.load_range(JUMBO).max) == (3_000_000, 500_000)
     assert (ours.search_for(SMALL).trial_duration, ours.search_for(JUMBO).trial_duration) == (0.5, 1)
-    assert (ours.ceiling_for(SMALL).start, ours.ceiling_for(JUMBO).start) == ("max", "middle")
     with pytest.raises(ConfigError, match=r"loads\.short-lived: is missing.*\n.*here or under connections"):
         ours.load_range(SHORT)
 
 
-def test_settings_of_the_other_kind_are_not_made_up() -> None:
-    with pytest.raises(ConfigError, match="gate: is missing"):
-        campaign().gate_settings()
-    gate = campaign(search="gate", bisection=None, gate={"trial_duration": "5s", "headroom": "1%"})
-    assert gate.gate_settings().max_trials == 5
+def test_floors_are_tried_with_trials_as_long_as_the_final_ones_or_as_the_gate_says() -> None:
+    loads = {"short-lived": {"min": "1k", "max": "100k", "final_duration": "3s"}}
+    assert campaign(loads=loads).floor_trials(SHORT).trial_duration == 3
+    assert campaign().floor_trials(SLOW).trial_duration == 9
+    assert campaign(search="mlr", mlr=MLR, loads=loads).floor_trials(SHORT).trial_duration == 3
+    assert campaign(search="saturation", loads=loads).floor_trials(SHORT).trial_duration == 3
+    gate = campaign(search="gate", bisection=None, gate={"trial_duration": "7s", "headroom": "2%"})
+    assert (gate.floor_trials(SHORT).trial_duration, gate.floor_trials(SHORT).headroom) == (7, 0.02)
+    assert campaign().floor_trials(SHORT).headroom == 0.01
 
 
-def test_a_gate_searches_what_it_compares_with_like_the_ceiling() -> None:
-    gate = campaign(search="gate", bisection=None, gate={"trial_duration": "5s", "headroom": "1%"})
-    assert gate.search_for(SHORT) == gate.ceiling_for(SHORT)
+def test_below_the_saturation_rate_a_generator_without_a_closed_loop_bisects() -> None:
+    loads = {"short-lived": {"min": "1k", "max": "100k", "final_duration": "3s", "trial_duration": "4s"}}
+    ours = campaign(search="saturation", saturation={"trial_duration": "700ms"}, loads=loads)
+    below, otherwise = ours.search_for(SHORT), ours.search_for(SHORT, closed_loop=False)
+    assert isinstance(below, SaturationSettings) and isinstance(otherwise, Bisection)
+    # How long its closed loop takes is no matter of the range.
+    assert (below.trial_duration, below.final_duration, otherwise.trial_duration) == (0.7, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"bisection": BISECTION | {"recheck": True}}, "bisection.recheck: unknown key.\n  Expected no such"),
+        ({"bisection": BISECTION | {"final_retries": 3}}, "final_retries: unknown key.\n  Expected no such key"),
+        ({"mlr": MLR | {"recheck": True}}, "mlr.recheck: unknown key.\n  Expected no such key: a load is too high"),
+        ({"gate": {"trial_duration": "5s", "max_trials": 5}}, "max_trials: unknown key.\n  Expected no such key"),
+        ({"loads": {"packets": {"min": "1k", "max": "2M", "confirm": False}}}, "confirm: unknown key.\n  Expected a"),
+        ({"loads": {"packets": {"min": "1k", "max": "2M", "ceiling": {}}}}, "ceiling: unknown key.\n  Expected no"),
+        ({"mlr": MLR | {"rechek": True}}, "mlr.rechek: unknown key.\n  Expected one of: "),
+    ],
+)  # fmt: skip
+def test_a_key_of_earlier_versions_is_refused_with_what_to_write_instead(
+    keys: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    base = {"name": "mine", "description": "", "search": "bisection", "loss_ratio": "0.02%", "bisection": BISECTION}
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump(base | {"loads": {"packets": {"min": "1k", "max": "2M"}}} | keys))
+    with pytest.raises(ConfigError) as error:
+        load("campaigns", file, Campaign)
+    assert said in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
         ({"bisection": None}, "bisection: is missing"),
+        (
+            {"bisection": None, "search": "saturation"},
+            "because search is saturation, for generators without a closed loop",
+        ),
         ({"search": "gate"}, "gate: is missing"),
         ({"search": "gate", "gate": {"trial_duration": "5s", "headroom": "1%"}, "repetitions": 2}, "not for a gate"),
         ({"loads": {"a": {"min": "2k", "max": "1k"}}}, "min: 2000 is not below max: 1000"),
@@ -117,15 +153,3 @@ def test_a_slow_generator_ends_the_ranges_of_its_kind_of_profile() -> None:
     assert 0 < slow.load_range(SHORT).min < 500
     assert slow.load_range(SMALL) == usual.load_range(SMALL)
     assert campaign(loads=loads, most={"connections": "1G"}).load_range(SHORT) == usual.load_range(SHORT)
-
-
-def test_a_profile_whose_trials_are_long_enough_needs_no_confirmation() -> None:
-    loads = {"slow": {"min": 5, "max": 50, "confirm": False}, "short-lived": {"min": "1k", "max": "100k"}}
-    mine = campaign(loads=loads)
-    assert mine.search_for(SLOW).final_duration is None
-    assert mine.search_for(SHORT).final_duration == 2
-
-
-def test_only_a_bisection_can_do_without_its_confirmation() -> None:
-    with pytest.raises(ValidationError, match=r"loads\.slow\.confirm: false is for the bisection, and search is mlr"):
-        campaign(search="mlr", mlr=MLR, loads={"slow": {"min": 5, "max": 50, "confirm": False}})

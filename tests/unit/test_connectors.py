@@ -62,6 +62,11 @@ def test_trex_in_the_sandbox_reaches_no_memif(tmp_path: Path) -> None:
         trex(tmp_path).connect(MEMIF, HERE, APART, 1514)
 
 
+def test_trex_offers_to_one_dut_at_a_time(tmp_path: Path) -> None:
+    with pytest.raises(MissingResource, match="Two DUTs side by side need the software traffic generator"):
+        trex(tmp_path).connect_pair(CARDS, CARDS, APART, 1514)
+
+
 def test_trex_that_is_not_connected_says_so_and_starts_nothing(tmp_path: Path) -> None:
     connector = trex(tmp_path / "generator")
 

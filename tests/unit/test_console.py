@@ -1,5 +1,7 @@
 """The console: the lines of the design, and never more than 120 columns."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from ctbench.measure.observation import Observation
 from ctbench.measure.trial import Step
 from ctbench.report import console, figures
 from ctbench.results.record import Baseline
+from ctbench.sla.machine import BoundMachine
 from ctbench.sla.verdict import compare
 
 from .simulated import (
@@ -128,15 +131,15 @@ def test_packets_are_shown_as_packets_in_the_verdict_and_in_the_table() -> None:
     assert row.split()[-9:] == ["100.0", "k", "pps", "264.4", "k", "pps", "+164", "%", "MET"]
 
 
-def test_a_relative_floor_is_shown_as_the_rate_it_asks_for_and_explained_below() -> None:
+def test_a_relative_floor_is_shown_as_the_ratio_it_is_and_explained_below() -> None:
     baseline = Baseline(key=FORWARDING, rate=412_000.0)
     record = made_up_packet_record(floor=made_up_packet_floor(">= 100k", share=">= 60%"), baseline=baseline)
     assert console.verdict_line(record) == (
-        "  capacity 264.4 k pps ± 5.0 %   floor 247.2 k pps   margin +7.0 %   MET\n"
-        "    64.2 % of linux-router/forward/1cpu-1rxq (412.0 k pps), at least 60 % promised"
+        "  ratio 64.2 %   floor 60.0 %   margin +7.0 %   MET\n"
+        "    64.2 % of linux-router/forward/1cpu-1rxq, at least 60 % promised"
     )
     missed = made_up_packet_record(floor=made_up_packet_floor(">= 100k", share=">= 80%"), baseline=baseline)
-    assert "floor 329.6 k pps   margin -19.8 %   MISSED" in console.verdict_line(missed)
+    assert "floor 80.0 %   margin -19.8 %   MISSED" in console.verdict_line(missed)
     assert figures.relation(made_up_packet_record()) == ""
 
 
@@ -173,3 +176,13 @@ def test_no_line_is_wider_than_120_columns(test: str, reason: str, capacity: flo
 @pytest.mark.parametrize("left_s", [0, 5.4, 86_400])
 def test_the_time_left_fits(left_s: float) -> None:
     assert len(line(seen(load=1e9), left_s)) <= 120
+
+
+def test_a_smoke_test_and_a_floor_of_another_machine_are_called_that() -> None:
+    smoke = replace(made_up_floor(), smoke=frozenset({"cps", "pps"}))
+    record = made_up_record(floor=smoke)
+    assert "floor 48.2 k/s (smoke test)   margin" in console.verdict_line(record)
+    assert console.metadata(record)["Kind"] == "smoke test"
+    bound = replace(made_up_floor(), machine=BoundMachine(cpu_model="Gold 5118"))
+    assert "(made on Gold 5118)" in console.verdict_line(made_up_record(floor=bound))
+    assert "Kind" not in console.metadata(made_up_record())

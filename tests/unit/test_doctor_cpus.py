@@ -146,7 +146,7 @@ def test_a_testbed_without_hugepages_asks_for_none() -> None:
 
 def test_the_local_testbed_works_without_hugepages_and_says_how_to_get_them() -> None:
     finding = of_local(small("0", "1"))["hugepages"]
-    assert (finding.state, finding.remedy) == ("unknown", "sysctl vm.nr_hugepages=512")
+    assert (finding.state, finding.remedy) == ("unknown", "sysctl vm.nr_hugepages=1024")
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,9 @@ def one_sentence(error: pytest.ExceptionInfo[Exception]) -> str:
 
 
 @pytest.mark.parametrize("name", ["quick", "gate", "characterise", "published"])
-def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, tmp_path: Path) -> None:
-    chosen, floors = load("campaigns", name, Campaign), load("sla", "local", Floors)
+@pytest.mark.parametrize("sla", ["local", "published-2022"])
+def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla: str, tmp_path: Path) -> None:
+    chosen, floors = load("campaigns", name, Campaign), load("sla", sla, Floors)
     judged = 0
     for key, promises in floors.floors.items():
         for asked in promises:
@@ -87,9 +88,9 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, tmp
             floor = floors.find(topology, profile)
             bounds = check(Case(a_testbed(), chosen, topology, profile, floor), APART, table(tmp_path, 262_144))
             # No bound is within twice the floor.
-            assert feasibility.notes(bounds, floor.main.limit) == []
+            assert feasibility.notes(bounds, floor.load(0.0)) == []
             judged += 1
-    assert judged > 40
+    assert judged > 20
 
 
 def test_a_cpu_that_the_generator_and_a_pmd_thread_are_given_is_named() -> None:

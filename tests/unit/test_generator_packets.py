@@ -14,7 +14,7 @@ from wire import Handler, Wire
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
-from ctbench.traffic.software import stream_plan
+from ctbench.traffic.software import pacing, stream_plan
 from ctbench.traffic.software.order import mask_and_shift, next_state, scrambled
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("compiled_generator")]
@@ -33,7 +33,7 @@ PATIENCE, LESS_PATIENCE = 10.0, 0.75
 def unhurried() -> Iterator[None]:
     """The generator may be late: what is tested is whether things happen, not when."""
     patience = {"SETTLE_S": 0.5, "LATE_LIMIT_S": 5.0, "LINGER_S": PATIENCE}
-    with patch.multiple(stream_plan, **patience):
+    with patch.multiple(stream_plan, **patience), patch.object(pacing, "LATEST_S", 5.0):
         yield
 
 
@@ -212,7 +212,7 @@ def test_queues_share_the_flows_and_lose_nothing() -> None:
 
 
 def test_every_flow_is_sent_once_before_anything_counts() -> None:
-    timing = stream_plan.timing_of(BOTH.model_copy(update={"flows": 600}), load=1000, duration_s=1)
+    timing = stream_plan.timing_of(BOTH.model_copy(update={"flows": 600}), load=Rate(1000), duration_s=1)
     assert timing.settle_s * 1000 / 2 > 600
 
 

@@ -13,7 +13,7 @@ from ctbench.traffic.profiles import ConnectionProfile, largest_frame
 from ctbench.traffic.software import connection, histogram, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator, _plan
 from ctbench.traffic.software.memif import RingPlan
 from ctbench.traffic.software.shared_memory import zeroed_memory
 
@@ -33,14 +33,15 @@ def test_four_million_connections_fit() -> None:
 
 
 def test_records_are_enough_for_a_dut_that_answers_nobody() -> None:
-    assert plan.records_needed(ConnectionProfile(name="short"), 100_000) >= 100_000 * 3 * plan.REPLY_TIMEOUT_S
-    assert plan.records_needed(LONG, 10_000) >= 10_000 * LONG.lifetime_s
-    assert plan.records_needed(LONG, 10_000_000) == lay.MOST_RECORDS
+    assert plan.records_needed(ConnectionProfile(name="short"), Rate(100_000)) >= 100_000 * 3 * plan.REPLY_TIMEOUT_S
+    assert plan.records_needed(LONG, Rate(10_000)) >= 10_000 * LONG.lifetime_s
+    assert plan.records_needed(LONG, Rate(10_000_000)) == lay.MOST_RECORDS
 
 
-def test_a_long_lived_connection_gets_a_ramp_up_of_its_lifetime() -> None:
-    assert plan.timing_of(LONG, 1000, 1.0).ramp_up_s >= LONG.lifetime_s
-    assert plan.timing_of(LONG, 1000, 1.0).linger_s >= LONG.lifetime_s
+def test_a_connection_that_lives_for_a_while_gets_a_ramp_up_and_a_drain_of_its_lifetime() -> None:
+    for_a_while = LONG.model_copy(update={"messages": 20})
+    assert plan.timing_of(for_a_while, Rate(1000), 1.0).ramp_up_s >= for_a_while.lifetime_s
+    assert plan.timing_of(for_a_while, Rate(1000), 1.0).linger_s >= for_a_while.lifetime_s
 
 
 @given(st.integers(0, 3000), st.sampled_from([0x78, 0x79]))
@@ -53,7 +54,7 @@ def test_the_sum_of_a_pattern_is_the_sum_of_its_words(length: int, byte: int) ->
 
 def test_short_datagrams_are_padded_to_ethernets_least() -> None:
     profile = ConnectionProfile(name="tiny", udp_percent=100, request_bytes=1, reply_bytes=1)
-    p = plan.parameters(profile, plan.timing_of(profile, 1000, 1), hertz=1e9, salt=1, records=0, count=1)
+    p = plan.parameters(profile, plan.timing_of(profile, Rate(1000), 1), hertz=1e9, salt=1, records=0, count=1)
     assert 42 + p[lay.UDP_REQUEST_BYTES] >= 60
 
 
@@ -105,3 +106,11 @@ def test_a_bin_is_at_most_three_percent_above_the_times_in_it(units: int) -> Non
     times = np.zeros(histogram.BINS, np.int64)
     times[histogram.bin_of.py_func(units)] = 1
     assert units < histogram.percentile(times, 1.0, 64e6) <= units * 1.032 + 1
+
+
+@pytest.mark.parametrize(
+    ("frame_bytes", "rings", "frames"),
+    [(64, 1, 16384), (64, 9, 16384), (1514, 8, 16384), (1514, 9, 8192), (9018, 2, 8192)],
+)
+def test_the_rings_that_it_receives_on_hold_its_own_pauses(frame_bytes: int, rings: int, frames: int) -> None:
+    assert _plan(1, rings, 2048, frame_bytes).s2c_size == frames

@@ -16,8 +16,8 @@ from ctbench.base.paths import ROOT
 from ctbench.base.plain_text import brief
 from ctbench.base.units import parse_duration, parse_number, parse_ratio, parse_share, parse_whole, quoted
 from ctbench.base.yaml_files import load
-from ctbench.compare.interleave import installation
 from ctbench.compare.side import read_runs
+from ctbench.compare.starts import installation
 from ctbench.measure.campaign import Campaign
 from ctbench.report.reference import read_references
 from ctbench.results.metrics import Metric, promised_metrics

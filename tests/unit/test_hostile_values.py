@@ -23,6 +23,7 @@ from ctbench.run import feasibility
 from ctbench.sla.floor import bits_per_packet, packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import KINDS, ConnectionProfile, PacketProfile, load_profile
 from ctbench.traffic.software import plan, stream_plan
 
@@ -178,7 +179,7 @@ def campaign_works(campaign: Campaign) -> None:
             continue
         assert 0 < span.min < span.max
         finite(span.max, campaign.settle, campaign.loss_ratio)
-        for how in (campaign.search_for(profile), campaign.ceiling_for(profile)):
+        for how in (campaign.search_for(profile), campaign.search_for(profile, closed_loop=False)):
             ends_well(span.min, span.max, how, isinstance(profile, PacketProfile))
 
 
@@ -189,19 +190,19 @@ def ends_well(lo: float, hi: float, how: Bisection | Mlr, packets: bool) -> None
         steps: list[Step] = []
         found = search(SimulatedDut(capacity, packets=packets), lo, hi, how, steps.append, hint=lo * 2)
         finite(found.capacity, *(step.left_s for step in steps))
-        assert found.capacity <= capacity * 1.01  # a few connections more may be lost
+        assert found.capacity <= capacity * 1.01 + 1  # a few connections more may be lost
         assert 0 < len(steps) < 1500
 
 
 def profile_works(profile: ConnectionProfile | PacketProfile) -> None:
     finite(feasibility.wire_bytes(profile))
     if isinstance(profile, ConnectionProfile):
-        timing = plan.timing_of(profile, 1e4, 1.0)
-        finite(timing.ramp_up_s, packets_per_connection(profile), plan.records_needed(profile, 1e9))
+        timing = plan.timing_of(profile, Rate(1e4), 1.0)
+        finite(timing.ramp_up_s, packets_per_connection(profile), plan.records_needed(profile, Rate(1e9)))
         assert timing.ramp_up_s < 4000
         plan.parameters(profile, timing, hertz=3e9, salt=1, records=0, count=1)
     else:
-        finite(bits_per_packet(profile), stream_plan.timing_of(profile, 1e4, 1.0).ramp_up_s)
+        finite(bits_per_packet(profile), stream_plan.timing_of(profile, Rate(1e4), 1.0).ramp_up_s)
         stream_plan.payloads(profile)
 
 
@@ -214,7 +215,8 @@ def floors_work(floors: Floors) -> None:
             except ConfigError as error:
                 assert "Expected" in str(error)
                 continue
-            finite(floor.main.limit, floor.load(1.0, 1e9), floor.needed(1e9), floor.conditions(0.1)["loss_ratio"])
+            conditions = floor.conditions({"loss_ratio": 0.1})
+            finite(floor.main.limit if floor.main else 0.0, floor.load(1.0), conditions["loss_ratio"])
             assert floor.load(0.0) > 0
             floor.as_record()
 

@@ -18,7 +18,7 @@ from ctbench.report.runs import RunSet
 from ctbench.results import store
 from ctbench.results.store import write
 from ctbench.run.exit_status import read_verdicts
-from ctbench.sla.calibration import sla_file
+from ctbench.sla.calibration import Stock, sla_file
 from ctbench.sla.reference import read_reference
 
 from .odd_records import CONTENTS
@@ -63,7 +63,7 @@ def test_it_ends_neither_a_comparison_nor_a_calibration_nor_a_reference_nor_a_ru
     (run / "records" / "odd.json").write_bytes(CONTENTS[name][0])
     side = read_runs(str(run))
     assert compare(side, side).base.records == 2 and len(side.broken) == 1
-    assert "cps" in sla_file("x", calibrate.records_of([run]), 0.2)
+    assert "scatter" in sla_file("x", calibrate.records_of([run]), 0.25, Stock("none", {}, {}))
     assert "odd.json" in capsys.readouterr().err
     assert len(read_reference(str(run)).rates) == 1
     assert read_verdicts(run / "records").total == 3

@@ -2,12 +2,13 @@
 
 import pytest
 
+from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Problem
 from ctbench.dut.ovs.counters import new_drops, since
 from ctbench.dut.ovs.cpu_contention import ThreadTimes, sharing_problems
 from ctbench.dut.ovs.health import log_problems, process_problem
 from ctbench.dut.ovs.instance import ProcessIdentity
-from ctbench.dut.ovs.memory import choose_memory
+from ctbench.dut.ovs.memory import Memory, choose_memory, require_room
 from ctbench.dut.ovs.parse import PortCounters
 from ctbench.dut.ovs.readback import differing_devices, differing_options, differing_queues
 from ctbench.dut.ovs.ruleset import SIDES
@@ -137,6 +138,15 @@ def test_without_enough_hugepages_the_record_says_what_to_type() -> None:
     assert not memory.hugepages
     assert "--in-memory" not in memory.eal_options  # DPDK refuses it together with --no-huge
     assert memory.as_record()["advice"] == "sysctl vm.nr_hugepages=601"  # 89 are others' and 512 are ours
+
+
+def test_ordinary_pages_that_are_not_there_are_missed_before_dpdk_touches_them() -> None:
+    memory = choose_memory([], 1024)
+    require_room("sandbox", "MemTotal: 4096000 kB\nMemAvailable:    1048576 kB\n", memory)
+    require_room("sandbox", "no such line", memory)
+    with pytest.raises(MissingResource, match=r"needs 1024 MiB of memory for DPDK .* sandbox has 1023 MiB free"):
+        require_room("sandbox", "MemAvailable:    1048575 kB\n", memory)
+    require_room("sandbox", "MemAvailable:    1 kB\n", Memory(1024, hugepages=True))
 
 
 def test_a_build_of_ones_own_is_found_below_its_prefix() -> None:

@@ -8,7 +8,7 @@ import pytest
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
-from ctbench.compare.interleave import write_testbed
+from ctbench.compare.starts import write_testbed
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh_password import password_of
 from ctbench.testbed.config import TestbedConfig

@@ -1,6 +1,6 @@
 """Procedures: what they need, what they find out, how long they take, and what is sampled meanwhile."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import sleep
 
 import pytest
@@ -9,10 +9,12 @@ from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, Te
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.campaign import Campaign, GateSettings
 from ctbench.measure.probe import TableEntries, after_sample
-from ctbench.measure.procedure import Bench, require
+from ctbench.measure.procedure import Bench, Decision, Outcome, require
 from ctbench.measure.procedures.at_floor import AtFloor
 from ctbench.measure.procedures.highest_rate import HighestRate
 from ctbench.measure.trial import Step, series_of
+from ctbench.results.figure import Figure
+from ctbench.results.metrics import METRICS
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -30,7 +32,6 @@ def campaign(**keys: object) -> Campaign:
         "search": "bisection",
         "loss_ratio": "0.02%",
         "bisection": TRIALS,
-        "ceiling": TRIALS,
         "loads": {"connections": {"min": "1k", "max": "3M"}},
     }
     return Campaign.model_validate(base | keys)
@@ -128,11 +129,27 @@ def test_a_generator_that_breaks_is_an_outcome_and_keeps_the_trials_made_until_t
     assert outcome.reason.startswith("The link broke, in trial 1")
 
 
-def test_a_ratio_is_a_figure_of_the_outcome_where_both_rates_are_known() -> None:
-    outcome = HighestRate(campaign().search_for(SHORT)).run(bench(SharpDut(300_000)))
-    assert outcome.result is not None
-    assert outcome.relative_to(600_000.0).figures["ratio"].value == pytest.approx(outcome.result.value / 600_000)
-    assert "ratio" not in outcome.relative_to(None).figures
+def test_what_a_test_found_is_merged_and_what_looked_for_its_rate_speaks() -> None:
+    at = bench(SharpDut(300_000), floor_load=50_000.0)
+    search = HighestRate(campaign().search_for(SHORT)).run(at)
+    floor = AtFloor(GateSettings.model_validate({"trial_duration": "1s"})).run(replace(at, earlier=search))
+    detail = Outcome(METRICS["saturation_cps"], {"saturation_cps": Figure(310e3, "connections/s")}, "dut", "", True, ())
+    ratio = Outcome(METRICS["ratio"], {}, "dut", "", True, (), decisions={"ratio": Decision(True, "it is")})
+    merged = ratio.merged(detail).merged(search).merged(floor)
+    assert (merged.metric.name, merged.limited_by, merged.reason) == ("cps", "dut", search.reason)
+    assert merged.result == search.result
+    assert merged.figures["saturation_cps"].value == 310e3
+    assert set(merged.decisions) == {"ratio", "cps"}
+    assert [step.number for step in merged.steps] == list(range(1, len(search.steps) + len(floor.steps) + 1))
+    broken = replace(floor, limited_by="fault", reason="It broke.")
+    assert (search.merged(broken).limited_by, search.merged(broken).reason) == ("fault", "It broke.")
+
+
+def test_a_trial_of_the_search_that_confirms_is_not_made_again() -> None:
+    at = bench(SharpDut(300_000), floor_load=50_000.0)
+    search = HighestRate(campaign().search_for(SHORT)).run(at)
+    found = AtFloor(GateSettings.model_validate({"trial_duration": "500ms"})).run(replace(at, earlier=search))
+    assert (found.steps, found.decisions["cps"].kept) == ((), True)
 
 
 @dataclass(frozen=True)

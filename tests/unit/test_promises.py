@@ -69,6 +69,28 @@ def test_a_promise_that_the_profile_cannot_have_is_said(tmp_path: Path) -> None:
     assert said.endswith("cable/none/1cpu-1rxq.short-lived.bps: cannot be promised of a profile of connections.")
 
 
+def test_a_row_whose_floor_is_taken_out_of_the_stock_sla_is_said(tmp_path: Path) -> None:
+    local, mine = (ROOT / "variables" / "sla" / "local.yaml").read_text(), tmp_path / "mine.yaml"
+    entry = local.index("  udp-imix-10k:")
+    mine.write_text(local[:entry] + local[local.index("  udp-1518-10k:", entry) :])
+    (said,) = problems(sla=str(mine))
+    assert (
+        "Forwarding, IMIX: has no floor" in said and "linux-router/forward/1cpu-1rxq.udp-imix-10k: is missing" in said
+    )
+
+
+def test_a_row_is_tagged_where_a_ratio_is_promised_of_it(tmp_path: Path) -> None:
+    def tagged(sla: str) -> set[str]:
+        suite = TestSuiteBuilder().build(ROOT / "suites")
+        suite.visit(tags(sla))
+        return {test.name for test in suite.all_tests if "ratio" in test.tags}
+
+    assert len(tagged("local")) == 82
+    assert "Generator Ceiling, Short-Lived Connections" not in tagged("local")
+    assert tagged("published-2022") == set()
+    assert tagged(str(tmp_path / "nowhere.yaml")) == set()  # the run says it
+
+
 def test_tags_follow_from_the_arguments_of_a_row() -> None:
     suite = TestSuiteBuilder().build(ROOT / "suites")
     found = {row.test.name: set(tags_of(row.topology, row.profile)) for row in rows(suite)}

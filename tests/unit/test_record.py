@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ctbench.results.environment import DutFacts, GeneratorFacts, TestbedFacts
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS
-from ctbench.results.record import SCHEMA_FILE, Baseline, Record, RecordError, from_json, schema_text
+from ctbench.results.record import SCHEMA_FILE, Record, RecordError, ThresholdRecord, from_json, schema_text
 
 from .odd_records import CONTENTS
 from .records import changed, document, record
@@ -125,10 +125,20 @@ def test_a_figure_that_json_does_not_know_is_refused(number: float) -> None:
         Figure(value=number, unit="s")
 
 
-def test_what_a_ratio_compares_with_is_said() -> None:
-    base = Baseline(key="ovs-dpdk/forward/1cpu-1rxq", rate=412_000.0)
-    said = "64.2 % of ovs-dpdk/forward/1cpu-1rxq (412.0 k/s), at least 60 % promised"
-    assert base.relation(0.642, 0.6, METRICS["cps"]) == said
+def test_what_a_ratio_compares_with_is_said_with_its_interval() -> None:
+    promised = {"metric": "ratio", "operator": ">=", "limit": 0.6, "written": ">= 60%"}
+    ratio = ThresholdRecord(**promised, to="ovs-dpdk/forward/1cpu-1rxq", measured=0.642, low=0.631, high=0.65)
+    assert ratio.relation == "64.2 % ± 1.1 % of ovs-dpdk/forward/1cpu-1rxq, at least 60 % promised"
+    assert ratio.kind == "ratio"  # of records that do not say it
+    assert ThresholdRecord(**promised, to="x").relation == ""
+
+
+def test_the_other_build_of_a_ratio_is_the_packaged_one_or_a_folder() -> None:
+    promised = {"metric": "of_build", "operator": ">=", "limit": 0.97, "written": ">= 97%", "measured": 1.012}
+    assert ThresholdRecord(**promised, to="distribution").relation == (
+        "101 % of the packaged build, at least 97 % promised"
+    )
+    assert ThresholdRecord(**promised, to="/opt/ovs").other == "the build in /opt/ovs"
 
 
 def _text(**changes: Any) -> str:

@@ -85,7 +85,7 @@ def side(name: str) -> Side:
 
 def comparison(*tests: ComparedTest, differences: tuple[str, ...] = ()) -> Comparison:
     return Comparison(
-        tool_version="0.1", made=datetime(2025, 1, 1, tzinfo=UTC), base=side("old"), candidate=side("new"),
+        kind="runs", tool_version="0.1", made=datetime(2025, 1, 1, tzinfo=UTC), base=side("old"), candidate=side("new"),
         least_difference=0.03, alpha=0.01, family=2, tests=list(tests), differences=list(differences), notes=["a note"],
         judgement="regressed", sentence="1 of 2 tests regressed.",
     )  # fmt: skip

@@ -1,8 +1,11 @@
 """The first screen: one sentence with counts, and never green where something is not known."""
 
+from pathlib import Path
+
 import pytest
 
 from ctbench.report.headline import Tally, counts, details, sentence
+from ctbench.results.store import Stored
 
 from .simulated import made_up_record
 
@@ -51,8 +54,8 @@ def test_a_failed_test_or_a_file_that_cannot_be_read_is_never_green(found: Tally
 
 def test_the_test_nearest_to_its_floor_is_named() -> None:
     near = made_up_record(test="Near", margin_pct=0.9, suite="All.Conntrack")
-    said = details(tally(2), [made_up_record(margin_pct=690.0), near])
-    assert said == ("Of those met, the nearest to its floor is “Near” (Conntrack) (+0.90 %).",)
+    said = details(tally(2), [Stored(Path("x"), each) for each in (made_up_record(margin_pct=690.0), near)])
+    assert said[1:] == ("Of those met, the nearest to its floor is “Near” (Conntrack) (+0.90 %).",)
 
 
 def test_the_three_verdicts_are_always_counted_the_others_where_there_are_any() -> None:

@@ -145,7 +145,7 @@ def test_exactly_the_permitted_loss_is_good_whatever_the_rounding() -> None:
     limits = {"loss_ratio": 0.001}
     assert 1 - 999 / 1000 > 0.001
     assert all(seen(conditions=limits, load=1_000 * n, duration=1.0, loss=0.001).good for n in range(1, 200))
-    assert not seen(conditions=limits, load=1_000, duration=1.0, loss=0.002).good
+    assert not seen(conditions=limits, load=10_000, duration=1.0, loss=0.0012).good
 
 
 def test_a_trial_over_the_loss_limit_is_bad_and_says_what_was_lost() -> None:

@@ -10,6 +10,7 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.new_dut import Place
 from ctbench.testbed.testbed import Testbed
 
 pytestmark = pytest.mark.unit
@@ -48,8 +49,9 @@ class DeadSandbox(Sandbox):
 def testbed(output: Path, **duts: tuple[Dut, object]) -> Testbed:
     """A testbed with these DUTs, of which the first stands."""
     made = Testbed(load("testbeds", "local", TestbedConfig), output)
-    made._duts = {name.replace("_", "-"): pair for name, pair in duts.items()}  # type: ignore[misc]
-    made._connected = made._set_up = next(iter(duts.values()))[0]  # type: ignore[assignment]
+    made._duts = {Place(name.replace("_", "-")): pair for name, pair in duts.items()}  # type: ignore[misc]
+    first = next(iter(made._duts))
+    made._connected, made._standing = made._duts[first][0], {first: None}
     return made
 
 
@@ -91,7 +93,7 @@ def test_a_dut_that_is_well_is_kept_and_one_that_is_not_is_replaced(tmp_path: Pa
     assert made._duts == {}
     well = testbed(tmp_path, linux_router=(Dut(), DeadSandbox()))
     assert well.replace_broken(ROUTER) == ""
-    assert "linux-router" in well._duts
+    assert Place("linux-router") in well._duts
 
 
 def test_the_facts_of_a_record_say_why_something_could_not_be_asked(tmp_path: Path) -> None:

@@ -45,8 +45,7 @@ def _explain(shown: str, model: type[BaseModel], data: Any, error: ErrorDetails)
     if kind == "value_error":
         return _own_words(head, value, str(context["error"]))
     if kind == "extra_forbidden":
-        known = _fields_at(model, error["loc"][:-1])
-        return f"{head}: unknown key.\n  Expected {listed(known)}.{did_you_mean(str(error['loc'][-1]), known)}"
+        return f"{head}: unknown key.\n  {_instead(str(error['loc'][-1]), _models_at(model, error['loc'][:-1]))}"
     if kind == "missing":
         return f"{head}: is missing.\n  Expected a line with this key, see the comments in the files that ship."
     if kind in ("literal_error", "union_tag_invalid"):
@@ -61,6 +60,14 @@ def _explain(shown: str, model: type[BaseModel], data: Any, error: ErrorDetails)
         tag = str(context.get("discriminator", "")).strip("'")
         return f"{head}.{tag}: is missing.\n  Expected a line with this key: it says what the other keys are."
     return f"{head}: {value} does not fit.\n  Expected {_expected(kind, context, error['msg'])}."
+
+
+def _instead(key: str, places: list[type[BaseModel]]) -> str:
+    """What to write in the place of a key that there is not, or not any more."""
+    if gone := next((text for place in places if (text := getattr(place, "gone", {}).get(key))), ""):
+        return gone
+    known = sorted({name for place in places for name in place.model_fields})
+    return f"Expected {listed(known)}.{did_you_mean(key, known)}"
 
 
 def _own_words(head: str, value: str, text: str) -> str:
@@ -103,8 +110,8 @@ def _display_path(loc: tuple[int | str, ...], data: Any, *, keep_last: bool) -> 
             yield f"[{part}]"
 
 
-def _fields_at(model: Any, loc: tuple[int | str, ...]) -> list[str]:
-    """Names of the keys that are known at `loc`, walking models, mappings, lists and unions."""
+def _models_at(model: Any, loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
+    """The models whose keys are known at `loc`, walking models, mappings, lists and unions."""
     places: list[Any] = list(_models(model))
     for part in loc:
         found: list[Any] = []
@@ -116,8 +123,7 @@ def _fields_at(model: Any, loc: tuple[int | str, ...]) -> list[str]:
             elif typing.get_args(place):
                 found += list(_models(typing.get_args(place)[-1]))
         places = found
-    chosen = [place for place in places if isinstance(place, type) and issubclass(place, BaseModel)]
-    return sorted({name for place in chosen for name in place.model_fields})
+    return [place for place in places if isinstance(place, type) and issubclass(place, BaseModel)]
 
 
 def _has_tag(model: type[BaseModel], tag: int | str) -> bool:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, ValidationError
 
@@ -42,6 +42,9 @@ class YamlModel(BaseModel):
     """Base of what is read from a file: frozen, unknown keys forbidden, no silent conversion (`yes` is not 1)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    #: Keys of earlier versions, and the sentence that says what to write instead.
+    gone: ClassVar[Mapping[str, str]] = {}
 
     _file: str = PrivateAttr("")
     _path: Path | None = PrivateAttr(None)

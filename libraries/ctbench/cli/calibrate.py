@@ -1,11 +1,10 @@
-"""`./run calibrate`: measures this machine a few times and writes an SLA file with floors that suit it."""
+"""`./run calibrate`: measures this machine as often as it takes, and writes an SLA file with floors that suit it."""
 
 import argparse
 import os
 import shlex
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,21 +13,23 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError, CtbenchError
-from ctbench.base.paths import PROGRAM, ROOT, VARIABLES
+from ctbench.base.paths import ROOT, VARIABLES
+from ctbench.base.plain_text import printable
 from ctbench.base.statuses import ExitStatus
-from ctbench.base.units import parse_ratio, quoted
+from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, load
+from ctbench.cli.child_runs import ChildRun, Clock
 from ctbench.cli.parser.tree import parse
 from ctbench.cli.results_folder import results_root
-from ctbench.hosts.child import run_child
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.settings import RunSettings
-from ctbench.sla.calibration import Stock, kept_floors, sla_file
+from ctbench.sla.calibration import Calibrated, Stock, calibrate, sla_file
+from ctbench.sla.calibration_bound import LEAST_RUNS, enough, runs_needed
 from ctbench.sla.calibration_figures import gather, runs_of
 from ctbench.sla.floors import Floors
 
-MOST_RUNS, LONGEST_NAME = 99, 64
+MOST_RUNS, LONGEST_NAME = 40, 64
 #: What ./run sla may end with so that it is worth going on: missed floors do not matter here.
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 
@@ -49,17 +50,25 @@ class Calibration:
     """One calibration: what was asked for, checked before anything is measured, and the runs made so far."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Raises `ConfigError` for whatever would be a pity to learn after three runs."""
+        """Raises `ConfigError` for whatever would be a pity to learn after an hour."""
         self.options = options
         self.target = _target(options.name, force=options.force)
-        self.runs, self.margin = _runs(options.runs), _margin(options.margin)
+        self.widest = _widest(options.widest)
+        try:
+            self.most = parse_whole(options.most_runs, LEAST_RUNS, MOST_RUNS)
+        except ValueError as error:
+            raise ConfigError(f"--most-runs: {error}") from None
         floors = load("sla", options.sla, Floors)
         assert floors.path is not None, "it was read from a file"
         self.stock = Stock.read(floors.name, floors.path.read_text(encoding="utf-8"))
+        if options.folders and options.outputdir:
+            raise ConfigError("--from and --outputdir: runs that are there, or runs to make.\n  Expected one of them.")
         if not options.folders:
-            RunSettings.load(options.testbed, options.campaign, options.sla)
+            _check_campaign(RunSettings.load(options.testbed, options.campaign, options.sla))
         _check_writable(self.target)
         self.folders: list[Path] = list({folder.resolve(): folder for folder in options.folders}.values())
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-calibrate-{os.getpid()}"
+        self.output: Path = (options.outputdir or results_root() / name).absolute()
 
     def run(self) -> int:
         """Measure unless there are runs already, and write the file. Returns the exit status."""
@@ -72,7 +81,7 @@ class Calibration:
             self._say_what_is_kept()
             return stopped
         records = records_of(self.folders)
-        text = sla_file(self.options.name, records, self.margin, self.stock)
+        text = sla_file(self.options.name, records, self.widest, self.stock)
         try:
             self._write(text)
         except CtbenchError:
@@ -83,20 +92,27 @@ class Calibration:
         return ExitStatus.MET
 
     def _measure(self) -> int:
-        """Run the suites several times. Returns why that stopped early, or 0."""
-        begun = time.monotonic()
-        stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-calibrate-{os.getpid()}"
-        for number in range(1, self.runs + 1):
-            made = number - 1
-            left = (time.monotonic() - begun) / made * (self.runs - made) if made else None
-            told = "the time left is known after the first" if left is None else f"about {_duration(left)} left"
-            print(f"calibrate: run {number} of {self.runs}, {told}", flush=True)
-            folder = results_root() / f"{stamp}-{number}"
-            self.folders.append(folder)
-            ended = run_child(_command(self.options, folder))
-            if ended not in _GOES_ON:
-                print(f"calibrate: run {number} of {self.runs} ended with status {ended}.", file=sys.stderr)
-                return ended
+        """Run the suites until every floor is narrow enough, or most often. Returns why that stopped early, or 0."""
+        clock, likely = Clock(), LEAST_RUNS
+        for number in range(1, self.most + 1):
+            made = ChildRun(self.output / f"{number:02d}")
+            if not made.done:
+                print(
+                    f"calibrate: run {number} of about {likely}, at most {self.most}; "
+                    f"{clock.left(likely - number + 1)}",
+                    flush=True,
+                )
+                ended = made.make(_arguments(self.options))
+                if ended not in _GOES_ON:
+                    print(f"calibrate: run {number} ended with status {ended}.", file=sys.stderr)
+                    return ended
+                made.mark_done(ended)
+                clock.made += 1
+            self.folders.append(made.folder)
+            figures = gather(records_of(self.folders))
+            if enough(figures, number, self.widest):
+                break
+            likely = max(number + 1, runs_needed(figures, self.widest, self.most))
         return 0
 
     def _write(self, text: str) -> None:
@@ -113,36 +129,53 @@ class Calibration:
             part.unlink(missing_ok=True)
 
     def _say_what_is_kept(self) -> None:
-        """How to go on with the runs that left records; nothing where none did."""
+        """How to go on with the runs that are complete, and how to make the file of them; nothing where none is."""
         useful = [folder for folder in self.folders if any((folder / "records").glob("*.json"))]
         if not useful:
             return
-        given = ["--margin", self.options.margin, "--sla", self.options.sla] + ["--force"] * self.options.force
+        options = self.options
+        given = ["--widest", options.widest, "--sla", options.sla] + ["--force"] * options.force
+        if not options.folders:
+            measured = ["--most-runs", options.most_runs, "--testbed", options.testbed, "--campaign", options.campaign]
+            measured += [part for tag in options.include for part in ("--include", tag)]
+            on = shlex.join(["./run", "calibrate", options.name, *given, *measured, "--outputdir", str(self.output)])
+            print(f"calibrate: {len(useful)} runs are kept. To go on:\n  {on}", file=sys.stderr)
         sources = [part for folder in useful for part in ("--from", str(folder))]
-        command = shlex.join(["./run", "calibrate", self.options.name, *given, *sources])
-        print(f"calibrate: what was measured is kept. To make the file of it:\n  {command}", file=sys.stderr)
+        command = shlex.join(["./run", "calibrate", options.name, *given, *sources])
+        print(f"calibrate: To make the file of what is there:\n  {command}", file=sys.stderr)
 
     def _say_what_was_measured(self, records: Sequence[Record]) -> None:
-        """How many floors are this machine's, and which are not, or of fewer runs than the others."""
-        runs, figures = runs_of(records), gather(records)
-        measured = [found for found in figures if found.results]
-        worse = f"{self.options.margin} worse than the median of {runs} run{'s' * (runs > 1)}"
-        print(f"calibrate: {len(measured)} floors are {worse}.")
-        for found in figures:
-            if len(found.results) < runs:
-                print(f"  {found.key} {found.profile}: measured in {len(found.results)} of {runs} runs only")
-        if kept := sum(len(profiles) for profiles in kept_floors(figures, self.stock).values()):
+        """How many floors are this machine's, and which tests have none and why."""
+        tests, runs = calibrate(records, self.widest), runs_of(records)
+        made = [test for test in tests if test.threshold]
+        widths = sorted(test.bound.width for test in made if test.bound)
+        wide = f", {widths[0]:.0%} to {widths[-1]:.0%} worse than their medians" if widths else ""
+        print(f"calibrate: {len(made)} floors are of this machine, of {runs} run{'s' * (runs != 1)}{wide}.")
+        for test in tests:
+            if test.refused:
+                print(printable(f"  no floor: {_named(test)}: {test.refused}"))
+            elif len(test.figures.results) < runs:
+                print(printable(f"  {_named(test)}: measured in {len(test.figures.results)} of {runs} runs only"))
+        measured = {(test.figures.key, test.figures.profile) for test in made}
+        measured |= {(test.figures.key, test.figures.derived_from) for test in made}
+        kept = sum(
+            (key, profile) not in measured for key, profiles in self.stock.entries.items() for profile in profiles
+        )
+        if kept:
             print(
                 f"calibrate: {kept} floors are those of SLA {self.stock.name}, because their tests were skipped, not "
-                "measured or not chosen; the reports of the runs say which."
+                "measured, not chosen or too uncertain; the reports of the runs say which."
             )
 
 
-def _command(options: argparse.Namespace, folder: Path) -> list[str]:
-    """One run of the suites."""
+def _named(test: Calibrated) -> str:
+    return f"{test.figures.key} {test.figures.profile}"
+
+
+def _arguments(options: argparse.Namespace) -> list[str]:
+    """What a run of the suites is told."""
     variables = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
-    argv = [*PROGRAM, "sla", "--outputdir", str(folder)]
-    argv += [part for variable in variables for part in ("-v", variable)]
+    argv = [part for variable in variables for part in ("-v", variable)]
     return argv + [part for tag in options.include for part in ("--include", tag)]
 
 
@@ -192,22 +225,24 @@ def _check_writable(target: Path) -> None:
         ) from None
 
 
-def _runs(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= MOST_RUNS:
-        return int(text)
-    raise ConfigError(f"--runs: {quoted(text)} is no number of runs.\n  Expected a whole number from 1 to {MOST_RUNS}.")
+def _check_campaign(settings: RunSettings) -> None:
+    """Only a campaign that searches finds what a floor can be made of."""
+    campaign = settings.campaign
+    if campaign.search in ("gate", "pair"):
+        raise ConfigError(
+            f"{campaign.file}: search: {campaign.search} finds no rate to make a floor of.\n"
+            "  Expected a campaign that searches, such as quick."
+        )
 
 
-def _margin(text: str) -> float:
+def _widest(text: str) -> float:
     """A ratio below 1: floors of nothing would be met by every machine."""
     with suppress(ValueError):
-        if (margin := parse_ratio(text)) < 1:
-            return margin
-    raise ConfigError(f"--margin: {quoted(text)} is no margin.\n  Expected from 0% to less than 100%, for example 20%.")
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+        if 0 < (widest := parse_ratio(text)) < 1:
+            return widest
+    raise ConfigError(
+        f"--widest: {quoted(text)} is no limit.\n  Expected more than 0% and less than 100%, such as 25%."
+    )
 
 
 def _shown(path: Path) -> str:

@@ -8,7 +8,7 @@ from ctbench.base.spelling import did_you_mean
 from ctbench.base.units import quoted
 
 #: What the suites of this project read (resources/testbed.resource).
-KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE")
+KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE", "BASE")
 #: What a run sets for its own processes.
 _INTERNAL = ("TESTBED_POOL",)
 #: Those that cannot be empty, by their plain names.

@@ -54,10 +54,7 @@ def only_alike(base: Runs, candidate: Runs) -> Runs:
 
 def notes(base: Runs, candidate: Runs) -> list[str]:
     """What a reader has to know though it forbids nothing, one sentence each."""
-    found = []
-    tools = sorted({record.tool_version for record in (*base.records, *candidate.records)})
-    if len(tools) > 1:
-        found.append(f"The sides were measured by different versions of this suite ({', '.join(tools)}).")
+    found = versions_note(base, candidate)
     for side in (base, candidate):
         found += side.left_out
         if len(side.runs()) == 1:
@@ -67,6 +64,12 @@ def notes(base: Runs, candidate: Runs) -> list[str]:
         if side.broken:
             found.append(f"{len(side.broken)} files of {side.name} are no records and were left out.")
     return found
+
+
+def versions_note(base: Runs, candidate: Runs) -> list[str]:
+    """A sentence where the sides were measured by different versions of this suite."""
+    tools = sorted({record.tool_version for record in (*base.records, *candidate.records)})
+    return [f"The sides were measured by different versions of this suite ({', '.join(tools)})."] * (len(tools) > 1)
 
 
 def _differing(

@@ -1,4 +1,7 @@
-"""The judgement: did the candidate regress against the base, test by test, and how sure is that?"""
+"""The judgement of finished runs: did the candidate regress against the base, test by test, and how sure is that?
+
+They were made one after another, so what drifts falls on one of them: see `ctbench.compare.paired` for the better way.
+"""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +12,10 @@ from statistics import median
 from ctbench import __version__
 from ctbench.base.units import format_margin, format_ratio
 from ctbench.compare.comparability import differences, notes
-from ctbench.compare.limits import ALPHA, LEAST_DIFFERENCE
+from ctbench.compare.limits import ALPHA, LEAST_OF_RUNS, WEAKER
 from ctbench.compare.side import Runs, samples, without
-from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Samples
+from ctbench.compare.verdicts import overall, sentence
+from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples
 from ctbench.results.metrics import METRICS, RATE_OF, Metric
 from ctbench.results.record import Record
 from ctbench.results.statistics import holm, least_p, needed_samples, p_smaller
@@ -80,7 +84,7 @@ class _P:
 
 
 def compare(
-    base: Runs, candidate: Runs, *, least_difference: float = LEAST_DIFFERENCE, only: Sequence[str] = ()
+    base: Runs, candidate: Runs, *, least_difference: float = LEAST_OF_RUNS, only: Sequence[str] = ()
 ) -> Comparison:
     """Compare two sides. `only` keeps the tests that have one of these texts in their name, topology, profile or
     metric: fewer tests need fewer samples."""
@@ -90,8 +94,9 @@ def compare(
     tests = [
         _judge(pair, p, family=family, least_difference=least_difference) for pair, p in zip(pairs, ps, strict=True)
     ]
-    judgement = _overall(tests)
+    judgement = overall(tests)
     return Comparison(
+        kind="runs",
         tool_version=__version__,
         made=datetime.now(UTC),
         base=base.as_side(),
@@ -101,9 +106,9 @@ def compare(
         family=family,
         tests=tests,
         differences=differences(base, candidate),
-        notes=notes(base, candidate),
+        notes=[WEAKER, *notes(base, candidate)],
         judgement=judgement,
-        sentence=_sentence(judgement, tests),
+        sentence=sentence(judgement, tests),
     )
 
 
@@ -197,20 +202,3 @@ def _gain(metric: Metric, base: float, candidate: float) -> float:
 
 def _not_measurable(reason: str) -> tuple[Judgement, str]:
     return "not measurable", reason
-
-
-def _overall(tests: Sequence[ComparedTest]) -> Judgement:
-    """The worst news; without any test nothing can be said."""
-    found = {test.judgement for test in tests}
-    return next((judgement for judgement in JUDGEMENTS if judgement in found), "not measurable")
-
-
-def _sentence(judgement: Judgement, tests: Sequence[ComparedTest]) -> str:
-    count = {word: sum(test.judgement == word for test in tests) for word in JUDGEMENTS}
-    counts = ", ".join(f"{number} {word}" for word, number in count.items() if number) or "no test in common"
-    return {
-        "regressed": f"The candidate regressed ({counts}).",
-        "not measurable": f"Not everything could be compared ({counts}).",
-        "improved": f"The candidate is better in places, with no evidence that it is worse elsewhere ({counts}).",
-        "no evidence": f"There is no evidence that the candidate is worse or better ({counts}).",
-    }[judgement]

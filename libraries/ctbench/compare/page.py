@@ -1,16 +1,17 @@
 """compare.html: base and candidate side by side, from the comparison that `./run compare` judged."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ctbench.base.units import format_share
-from ctbench.compare.text import method
+from ctbench.compare.text import can_show, interval, method
 from ctbench.report import labels
 from ctbench.report.charts.draw import samples_strip
 from ctbench.report.html import STYLE_SHEET, environment
 from ctbench.report.page import Count, Fact, Link, Tone
 from ctbench.report.rows import href
-from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Samples, Side
+from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Samples, Side, Starts
 from ctbench.results.metrics import METRICS
 
 PAGE = "compare.html"
@@ -46,6 +47,29 @@ class ComparedRow:
 
 
 @dataclass(frozen=True)
+class PairedRow:
+    """One test of two builds side by side, in labels."""
+
+    test: str
+    topology: str
+    profile: str
+    judgement: str
+    sign: str
+    tone: Tone
+    difference: str
+    interval: str
+    p: str
+    can_show: str
+    starts: str
+    records: tuple[Link, ...]
+    same: str
+    same_records: tuple[Link, ...]
+    reason: str
+    #: The base against itself above the candidate against the base, on one scale, as SVG; empty without starts.
+    strip: str
+
+
+@dataclass(frozen=True)
 class ComparisonPage:
     """Everything on the page, from top to bottom."""
 
@@ -55,7 +79,9 @@ class ComparisonPage:
     counts: tuple[Count, ...]
     differences: tuple[str, ...]
     sides: tuple[Fact, ...]
+    #: Of runs; and of pairs.
     rows: tuple[ComparedRow, ...]
+    paired: tuple[PairedRow, ...]
     notes: tuple[str, ...]
     method: str
     broken: tuple[str, ...]
@@ -84,7 +110,8 @@ def compose_comparison(found: Comparison, output: Path) -> ComparisonPage:
         counts=tuple(Count(found.count(word), word, _SIGNS[word], _TONES[word]) for word in JUDGEMENTS),
         differences=tuple(found.differences),
         sides=(_side("Base", found.base), _side("Candidate", found.candidate)),
-        rows=tuple(_row(test, output) for test in ordered),
+        rows=tuple(_row(test, output) for test in ordered if test.starts is None),
+        paired=tuple(_paired_row(test, test.starts, output) for test in ordered if test.starts is not None),
         notes=tuple(found.notes),
         method=method(found).replace("*", ""),
         broken=(*found.base.broken, *found.candidate.broken),
@@ -103,15 +130,46 @@ def _row(test: ComparedTest, output: Path) -> ComparedRow:
         tone=_TONES[test.judgement],
         base=_median(test, test.base),
         base_samples=_samples(test.base),
-        base_records=_records(test.base, output),
+        base_records=_records(test.base.records if test.base else [], output),
         candidate=_median(test, test.candidate),
         candidate_samples=_samples(test.candidate),
-        candidate_records=_records(test.candidate, output),
+        candidate_records=_records(test.candidate.records if test.candidate else [], output),
         difference=labels.margin(test.difference_pct),
         p=labels.DASH if test.p is None else f"{test.p:.2g}",
         reason=test.reason,
         strip=samples_strip(test.base.values, test.candidate.values, metric.format)
         if test.base and test.candidate
+        else "",
+    )
+
+
+def _paired_row(test: ComparedTest, starts: Starts, output: Path) -> PairedRow:
+    lowest = f"{labels.margin((min(starts.ratios) - 1) * 100)}" if starts.ratios else ""
+    highest = f"{labels.margin((max(starts.ratios) - 1) * 100)}" if starts.ratios else ""
+    said = f", {lowest} to {highest}" if lowest else ""
+    return PairedRow(
+        test=test.test,
+        topology=test.topology,
+        profile=test.profile,
+        judgement=test.judgement,
+        sign=_SIGNS[test.judgement],
+        tone=_TONES[test.judgement],
+        difference=labels.margin(test.difference_pct),
+        interval=f"99 % interval: {interval(starts)}" if starts.low is not None else "",
+        p=labels.DASH if test.p is None else f"{test.p:.2g}",
+        can_show=labels.DASH if starts.shows is None else can_show(starts),
+        starts=f"{labels.plural(len(starts.ratios), 'start')}{said}",
+        records=_records(starts.records, output),
+        same=f"base against itself: {labels.plural(len(starts.same), 'start')}" if starts.same else "",
+        same_records=_records(starts.same_records, output),
+        reason=test.reason,
+        strip=samples_strip(
+            starts.same or [1.0],
+            starts.ratios,
+            lambda ratio: labels.margin((ratio - 1) * 100),
+            "starts of the base against itself above those of the candidate against the base",
+        )
+        if starts.ratios
         else "",
     )
 
@@ -130,9 +188,8 @@ def _samples(side: Samples | None) -> str:
     return f"{labels.plural(len(side.values), 'sample')}{spread}"
 
 
-def _records(side: Samples | None, output: Path) -> tuple[Link, ...]:
+def _records(paths: Sequence[str], output: Path) -> tuple[Link, ...]:
     """The records that the samples are from, numbered in their order."""
-    paths = side.records if side else []
     return tuple(Link(str(number), href(Path(path), output)) for number, path in enumerate(paths, 1))
 
 

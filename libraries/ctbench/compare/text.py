@@ -3,17 +3,25 @@
 Every line for the console fits 120 columns.
 """
 
+from collections.abc import Mapping
+from statistics import median
 from textwrap import wrap
 
 from ctbench.base.markdown_text import escaped
 from ctbench.base.plain_text import one_line
-from ctbench.base.units import format_margin, format_ratio
-from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples, Side
+from ctbench.base.units import format_margin, format_ratio, format_share
+from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Kind, Samples, Side, Starts
 from ctbench.results.metrics import METRICS
 
 WIDTH = 120
-_ROW = "{:<50.50}  {:>12}  {:>12}  {:>10}  {:>8}  {}"
-_HEAD = ("test", "base", "candidate", "difference", "p", "judgement")
+_ROW: dict[Kind, str] = {
+    "pairs": "{:<50.50}  {:>10}  {:>18}  {:>8}  {:>8}  {}",
+    "runs": "{:<50.50}  {:>12}  {:>12}  {:>10}  {:>8}  {}",
+}
+_HEAD: dict[Kind, tuple[str, ...]] = {
+    "pairs": ("test", "difference", "99 % interval", "p", "can show", "judgement"),
+    "runs": ("test", "base", "candidate", "difference", "p", "judgement"),
+}
 _WORDS: dict[Judgement, str] = {
     "regressed": "REGRESSED", "not measurable": "NOT MEASURABLE", "improved": "IMPROVED", "no evidence": "no evidence",
 }  # fmt: skip
@@ -23,13 +31,17 @@ def console(comparison: Comparison) -> str:
     """What was compared, a row for each test with the reason where it is not plain, and the judgement."""
     lines = [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]
     lines += [f"NOT ALIKE: {text}" for text in comparison.differences]
-    lines += ["", _ROW.format(*_HEAD), "-" * WIDTH]
+    row = _ROW[comparison.kind]
+    lines += ["", row.format(*_HEAD[comparison.kind]), "-" * WIDTH]
     for test in comparison.tests:
-        lines.append(_ROW.format(one_line(test.test), *_cells(test), _WORDS[test.judgement]))
+        cells = _cells(test) if test.starts is None else _paired_cells(test, test.starts)
+        lines.append(row.format(one_line(test.test), *cells, _WORDS[test.judgement]))
         if test.judgement == "not measurable":
             lines += wrap(test.reason, WIDTH, initial_indent="    ", subsequent_indent="    ")
     lines += ["-" * WIDTH, comparison.sentence]
-    return "\n".join([*lines, *comparison.notes])
+    for note in comparison.notes:
+        lines += wrap(note, WIDTH) if " " in note else [note]
+    return "\n".join(lines)
 
 
 def markdown(comparison: Comparison) -> str:
@@ -38,16 +50,7 @@ def markdown(comparison: Comparison) -> str:
     if comparison.differences:
         lines += ["> **These runs are not alike**, so a difference may not be the build's:", ">"]
         lines += [f"> - {escaped(text)}" for text in comparison.differences] + [""]
-    lines += [
-        "| test | topology, profile, metric | base | candidate | difference | p | judgement |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for test in comparison.tests:
-        what = f"{escaped(test.topology)}, {escaped(test.profile)}, {escaped(METRICS[test.metric].title)}"
-        values = f"{_with_spread(test, test.base)} | {_with_spread(test, test.candidate)}"
-        _, _, difference, p = _cells(test)
-        judged = f"**{test.judgement}**: {escaped(test.reason)}"
-        lines.append(f"| {escaped(test.test)} | {what} | {values} | {difference} | {p} | {judged} |")
+    lines += _paired_table(comparison) if comparison.kind == "pairs" else _table(comparison)
     lines += [
         "",
         *(
@@ -64,6 +67,17 @@ def method(comparison: Comparison) -> str:
     """How it was judged, for a reader who has nothing but the page."""
     least = f"{comparison.least_difference * 100:g} %"
     tests = "one test" if comparison.family == 1 else f"{comparison.family} tests"
+    if comparison.kind == "pairs":
+        return (
+            "Both builds were set up side by side and took turns of some hundredths of a second; a start of both gives "
+            "one ratio, candidate to base. *Difference*: the middle of these ratios (Hodges and Lehmann, of their "
+            "logarithms), with its exact 99 % interval. *p*: how often the ratios are as far from 1 as these, or "
+            "farther, when the builds do not differ (exact two-sided sign-flip test of the logarithms, corrected for "
+            f"{tests} by Holm's method). *Can show*: the difference that nine of ten such comparisons would find, by "
+            "the scatter of the base against itself. *Regressed*: the candidate is slower by more than "
+            f"{least}, and p < {comparison.alpha:g}. *Not measurable*: with so few starts no p could be that small, or "
+            "no start measured it."
+        )
     return (
         "Medians of the samples; spread is (maximum - minimum) / median. *p*: how often samples are as far apart as "
         "these, or farther, when the sides do not differ (exact one-sided permutation test of the ranks, corrected for "
@@ -71,6 +85,67 @@ def method(comparison: Comparison) -> str:
         f"search can tell, and p < {comparison.alpha:g}. *Not measurable*: with so few samples no p could be that "
         "small, or a side measured nothing."
     )
+
+
+def interval(starts: Starts) -> str:
+    """The 99 % interval of the difference: `-6.1 % to -3.8 %`; a dash where there is none."""
+    if starts.low is None or starts.high is None:
+        return "-"
+    return " to ".join(format_margin((end - 1) * 100) for end in (starts.low, starts.high))
+
+
+def can_show(starts: Starts) -> str:
+    """The difference that this machine can show; a dash where it is not known."""
+    return "-" if starts.shows is None else format_share(starts.shows)
+
+
+def what_it_shows(shown: Mapping[str, float | None], starts: int) -> str:
+    """What the base against itself says of the comparison to come, by test: `this machine can show 2.4 %`."""
+    known = {test: size for test, size in shown.items() if size is not None}
+    if not known:
+        return f"what this machine can show with {starts} starts is not known"
+    worst = max(known, key=lambda test: known[test])
+    if len(known) == 1:
+        return f"this machine can show {format_share(known[worst])} with {starts} starts"
+    least, middle = min(known.values()), median(known.values())
+    return (
+        f"this machine can show {format_share(least)} to {format_share(known[worst])} with {starts} starts, "
+        f"{format_share(middle)} in the median of {len(known)} tests; the least exact is {one_line(worst)}"
+    )
+
+
+def _table(comparison: Comparison) -> list[str]:
+    lines = [
+        "| test | topology, profile, metric | base | candidate | difference | p | judgement |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for test in comparison.tests:
+        what = f"{escaped(test.topology)}, {escaped(test.profile)}, {escaped(METRICS[test.metric].title)}"
+        values = f"{_with_spread(test, test.base)} | {_with_spread(test, test.candidate)}"
+        _, _, difference, p = _cells(test)
+        judged = f"**{test.judgement}**: {escaped(test.reason)}"
+        lines.append(f"| {escaped(test.test)} | {what} | {values} | {difference} | {p} | {judged} |")
+    return lines
+
+
+def _paired_table(comparison: Comparison) -> list[str]:
+    lines = [
+        "| test | topology, profile | difference | 99 % interval | p | can show | starts | judgement |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for test in comparison.tests:
+        assert test.starts is not None, "it is of pairs"
+        what = f"{escaped(test.topology)}, {escaped(test.profile)}"
+        cells = " | ".join(_paired_cells(test, test.starts))
+        judged = f"**{test.judgement}**: {escaped(test.reason)}"
+        lines.append(f"| {escaped(test.test)} | {what} | {cells} | {len(test.starts.ratios)} | {judged} |")
+    return lines
+
+
+def _paired_cells(test: ComparedTest, starts: Starts) -> tuple[str, str, str, str]:
+    """Difference, interval, corrected p, and what this machine can show."""
+    _, _, difference, p = _cells(test)
+    return difference, interval(starts), p, can_show(starts)
 
 
 def _cells(test: ComparedTest) -> tuple[str, str, str, str]:

@@ -127,5 +127,12 @@ class Dut(Protocol):
         """What the record says of the DUT: versions, masks, queue map, statistics since `begin_trial`; less of a DUT
         that is in trouble."""
 
+    def pause(self) -> None:
+        """Leave the DUT's CPUs to another DUT that has them as well, until `resume`. Whatever it is asked meanwhile,
+        it wakes up for. `MissingResource` where it cannot; what has died is found by `trouble`."""
+
+    def resume(self) -> None:
+        """Go on after `pause`; nothing where it was not paused."""
+
     def restore(self) -> None:
         """Leave the host as it was found. May be called twice."""

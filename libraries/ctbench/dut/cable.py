@@ -46,5 +46,11 @@ class Cable:
         """What the record says of it."""
         return {"kind": "cable"}
 
+    def pause(self) -> None:
+        """A cable takes no CPU."""
+
+    def resume(self) -> None:
+        """A cable takes no CPU."""
+
     def restore(self) -> None:
         """There is nothing to restore."""

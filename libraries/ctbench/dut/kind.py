@@ -89,6 +89,9 @@ class Builds(Protocol):
     def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         """A DUT's entry of a testbed file, with another installation. `prefix`: `distribution`, or a folder."""
 
+    def prefix(self, config: Any) -> str:
+        """Which installation a DUT's settings name: `distribution`, or a folder."""
+
     def check(self, host: Host, prefix: str) -> None:
         """Raise `ConfigError` where the prefix is no folder of `host`, `MissingResource` where something in it is
         missing or does not work."""

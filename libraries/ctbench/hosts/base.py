@@ -76,6 +76,10 @@ class Host(Protocol):
         """How a daemon of the host ended, which nobody here waits for: `was killed by SIGKILL`, `ended with status 1`;
         empty where nobody can tell."""
 
+    def open_process(self, pid: int) -> int | None:
+        """A file descriptor of a process of the host, pidfd_open(2), for signals that take no time; None where it is on
+        another machine. `TestbedError` where there is none with this ID."""
+
     def local_path(self, remote: str) -> Path | None:
         """Where this machine finds the host's file or socket `remote`, None where it cannot (SSH)."""
 

@@ -120,6 +120,10 @@ class LocalHost:
         """Nobody can tell: a daemon is a child of this machine's first process."""
         return ""
 
+    def open_process(self, pid: int) -> int:
+        """See `ctbench.hosts.base.Host.open_process`."""
+        return open_process(pid, self.name)
+
     def local_path(self, remote: str) -> Path:
         """The path itself: the host is this machine."""
         return Path(remote)
@@ -171,6 +175,14 @@ def run_subprocess(
     if check:
         require_success(completed, host)
     return completed
+
+
+def open_process(pid: int, host: str) -> int:
+    """A file descriptor of a process of this machine."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        raise TestbedError(f"{host}: process {pid} cannot be opened: {error.strerror}.") from error
 
 
 def require_success(completed: Completed, host: str) -> None:

@@ -7,6 +7,7 @@ we came to our end; PR_SET_PDEATHSIG ends it as well should a child of ours stil
 
 import contextlib
 import os
+import re
 import select
 import signal
 import socket
@@ -29,6 +30,7 @@ from ctbench.hosts.local import (
     fate,
     fetch_socket,
     kill_group,
+    open_process,
     read_text,
     require_success,
     run_subprocess,
@@ -165,6 +167,17 @@ class Sandbox:
             ended, status = map(int, said.split())
             self._ended[ended] = status
         return fate(self._ended[pid]) if pid in self._ended else ""
+
+    def open_process(self, pid: int) -> int:
+        """See `ctbench.hosts.base.Host.open_process`: by its ID on this machine, proc(5), NSpid of /proc/PID/status."""
+        self._require_alive()
+        namespace = Path(f"/proc/{self._init_pid}/ns/pid").readlink()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                ids = re.search(r"^NSpid:.*\t(\d+)$", (folder / "status").read_text(), re.MULTILINE)
+                if ids and int(ids[1]) == pid and (folder / "ns/pid").readlink() == namespace:
+                    return open_process(int(folder.name), self.name)
+        raise TestbedError(f"{self.name}: there is no process {pid}.")
 
     def local_path(self, remote: str) -> Path:
         """The sandbox's file or socket as this machine reaches it; proc(5), /proc/PID/root."""

@@ -131,6 +131,9 @@ class SshHost:
         """Nobody can tell: a daemon is a child of that machine's first process."""
         return ""
 
+    def open_process(self, pid: int) -> None:
+        """None: its processes are on another machine."""
+
     def local_path(self, remote: str) -> None:
         """None: its files are on another machine."""
 

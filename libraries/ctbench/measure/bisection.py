@@ -1,8 +1,8 @@
 """The search by bisection: as published in 2022, or stopping at a width, with a confirmed result.
 
 The capacity is the highest offered load that held, so it always stands on a good trial; the lowest load that
-did not hold says how far it can be from the truth. With the campaign's `middle: arithmetic`, no width, no
-recheck and no final trial it is the procedure of the 2022 article (cps_ndr.py).
+did not hold says how far it can be from the truth. Where trials at a load disagree, all of them count (RFC 9971). With
+the campaign's `middle: arithmetic`, no width and no final trial it is the procedure of the 2022 article (cps_ndr.py).
 """
 
 import math
@@ -10,19 +10,20 @@ from dataclasses import replace
 
 from ctbench.base.errors import TestbedError
 from ctbench.measure.campaign import Bisection
+from ctbench.measure.classification import Goal, Made, strongest
 from ctbench.measure.observation import Observation
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
 from ctbench.measure.trial import OnTrial, Phase, Step, TrialFn, broken_trial
 
-#: The first step away from a hint, as a factor: a narrow width is no reason to creep. From the floor's load it is a
-#: large one, because a floor is a promise and not a guess of the capacity.
-STRIDE, STRIDE_FROM_FLOOR_LOAD = 1.1, 1.5
+#: The first step away from a hint, as a factor: a narrow width is no reason to creep. From one that is no guess of the
+#: capacity, but only a promise, it is a large one.
+STRIDE, ROUGH_STRIDE = 1.1, 1.5
 #: Of what a DUT forwarded of too many packets: what it probably forwards without a loss.
 JUST_BELOW = 0.985
 #: Trials that a search from a hint makes, in the mean, until one holds and one does not.
 TRIALS_TO_BRACKET = 2
-#: Rechecks that succeed reopen the search above; so often at most.
-_MAX_RECHECKS = 3
+#: Steps down of a width each from a result that was not confirmed.
+_NARROW_STEPS = 3
 
 
 def planned_trials(lo: float, hi: float, settings: Bisection) -> int:
@@ -39,46 +40,46 @@ def planned_trials(lo: float, hi: float, settings: Bisection) -> int:
 
 
 class BisectionSearch:
-    """One search in progress: the loads that held, those that did not, and the trials."""
+    """One search in progress: the trials by their load, which say what held."""
 
-    def __init__(self, trial_fn: TrialFn, lo: float, hi: float, settings: Bisection, on_trial: OnTrial) -> None:
+    def __init__(
+        self, trial_fn: TrialFn, lo: float, hi: float, settings: Bisection, on_trial: OnTrial, before: int = 0
+    ) -> None:
+        """`before`: trials that the test made already, for messages."""
         if not 0 < lo < hi:
             raise ValueError(f"the range {lo:g} to {hi:g} is empty")
         self.trial_fn, self.lo, self.hi, self.settings, self.on_trial = trial_fn, lo, hi, settings, on_trial
-        self.held: dict[float, Observation] = {}
-        self.failed: dict[float, Observation] = {}
+        self.made: dict[float, list[Made]] = {}
         self.steps: list[Step] = []
+        self.before = before
         self.iterations_left = settings.max_iterations
-        self.confirmed: float | None = None
-        self.note = ""
         self.hinted = False
+        #: The load that the final trial held.
+        self.confirmed: float | None = None
+        # One trial classifies a load; of several, more bad than good ones make it too high.
+        self.goal = Goal(settings.final_duration or settings.trial_duration, duration_sum_s=0.0, exceed_ratio=0.5)
 
-    def run(self, hint: float | None, floor_load: float | None) -> SearchResult:
+    def run(self, hint: float | None, *, rough: bool = False) -> SearchResult:
         """Search; see `ctbench.measure.search.search` for the arguments."""
         self.hinted = hint is not None
         try:
             if self.settings.start == "max":
                 self._try(self.hi, "search")
             if hint is not None and self.settings.relative_width is not None and self.lo < hint < self.hi:
-                self._bracket(hint, STRIDE_FROM_FLOOR_LOAD if hint == floor_load else STRIDE)
+                self._bracket(hint, ROUGH_STRIDE if rough else STRIDE)
             self._narrow()
-            if floor_load is not None:
-                self._settle(floor_load)
-            self._recheck()
-            self._confirm(floor_load)
+            self._confirm()
         except SearchFault as fault:
             return broken_off(self._proof(), self._upper(), self.steps, str(fault))
-        upper = self._upper()
-        return conclude(self._proof(), None if upper is None else self.failed[upper], self.steps, self.hi, self.note)
+        return conclude(self._proof(), self._above(), self.steps, self.hi)
 
     # Bounds. A failed load counts even where a higher one held: the capacity is below the lowest that failed.
 
     def _upper(self) -> float | None:
-        return min(self.failed, default=None)
+        return self.goal.bounds(self.made)[1]
 
     def _lower(self) -> float | None:
-        upper = self._upper()
-        return max((load for load in self.held if upper is None or load < upper), default=None)
+        return self.goal.bounds(self.made)[0]
 
     def _bounds(self) -> tuple[float, float]:
         """The bounds to search between, the ends of the range where nothing better is known."""
@@ -94,35 +95,34 @@ class BisectionSearch:
     def _try(self, load: float, phase: Phase) -> bool:
         """Try a load; whether it held. Where the generator was the limit the trial says nothing about the DUT, so it
         is made once more: a pause of the machine is gone by then, a load beyond the generator is not."""
-        good = self._trial(load, phase)
-        tell = good or self.failed[load].state != "invalid" or self.settings.relative_width is None
-        return good if tell else self._trial(load, "recheck")
+        seen = self._trial(load, phase)
+        if seen.state == "invalid" and self.settings.relative_width is not None:
+            seen = self._trial(load, "recheck" if phase == "search" else phase)
+        return seen.good
 
-    def _trial(self, load: float, phase: Phase) -> bool:
-        """Make one trial and file it; whether it was good."""
-        final = phase == "final" and self.settings.final_duration is not None
-        duration = self.settings.final_duration if final else self.settings.trial_duration
+    def _trial(self, load: float, phase: Phase) -> Observation:
+        """Make one trial and file it."""
+        final = self.settings.final_duration if phase == "final" else None
+        duration = final or self.settings.trial_duration
         try:
-            seen = self.trial_fn(load, duration or self.settings.trial_duration)
+            seen = self.trial_fn(load, duration)
         except TestbedError as error:
-            raise SearchFault(broken_trial(len(self.steps) + 1, load, str(error))) from error
+            raise SearchFault(broken_trial(self.before + len(self.steps) + 1, load, str(error))) from error
         if phase == "search":
             self.iterations_left -= 1
-        self.held.pop(load, None)
-        self.failed.pop(load, None)
-        (self.held if seen.good else self.failed)[load] = seen
+        self.made.setdefault(load, []).append(Made(duration, seen))
         step = Step(len(self.steps) + 1, phase, seen, 0.0)
         self.steps.append(step)
         self.on_trial(replace(step, left_s=0.0 if seen.fault else self._left_s(phase)))
         if seen.fault:
-            raise SearchFault(broken_trial(step.number, load, seen.fault))
-        return seen.good
+            raise SearchFault(broken_trial(self.before + step.number, load, seen.fault))
+        return seen
 
     def _bracket(self, hint: float, stride: float) -> None:
         """Walk away from the hint until one trial holds and one does not."""
         if self._try(hint, "search"):
             self._walk(hint, upwards=True, stride=stride)
-        elif self.failed[hint].trial.unit != "packets":  # else what was forwarded says where to go
+        elif self.steps[-1].observation.trial.unit != "packets":  # else what was forwarded says where to go
             self._walk(hint, upwards=False, stride=stride)
 
     def _walk(self, load: float, *, upwards: bool, stride: float = STRIDE) -> None:
@@ -147,99 +147,55 @@ class BisectionSearch:
         tried first, and a width above it next. (Connections do not: what loses one packet fails as a whole.)
         """
         lower, upper = self._bounds()
-        over, width = self.failed.get(upper), self.settings.relative_width
+        over, width = self._above(), self.settings.relative_width
         if over and width is not None and over.state == "bad" and over.trial.unit == "packets":
-            forwarded, step = over.trial.rate * JUST_BELOW, lower * (1 + width)
+            forwarded, step = over.trial.forwarded_rate * JUST_BELOW, lower * (1 + width)
             if step < forwarded < upper:
                 return forwarded
             # Once: a DUT that holds more than it forwarded of too many collapses under them, so that says nothing.
-            if lower in self.held and lower <= forwarded * (1 + width) and forwarded <= step < upper:
+            if lower in self.made and lower <= forwarded * (1 + width) and forwarded <= step < upper:
                 return step
         return math.sqrt(lower * upper) if self.settings.middle == "geometric" else (lower + upper) / 2
 
-    def _settle(self, floor_load: float) -> None:
-        """Try the floor's load, twice if need be, where no load as high held: neither a width nor one disturbed trial
-        is a reason to call a floor missed."""
-        if self.settings.relative_width is None or not self.lo < floor_load < self.hi:
+    def _confirm(self) -> None:
+        """Hold the result once more, for longer. If that fails, or where nothing held, step down, at last farther each
+        time, to the end of the range: a DUT that does most of what was promised is not one that does nothing."""
+        final, load = self.settings.final_duration, self._lower()
+        if final is None or (load is not None and final <= self.settings.trial_duration):
             return
-        for _ in range(1 if floor_load in self.failed else 2):
-            if (self._lower() or 0.0) >= floor_load:
-                return
-            if self._try(floor_load, "recheck" if floor_load in self.failed else "search"):
-                # A disturbance makes a good trial bad, never a bad one good: what failed below was disturbed.
-                self.failed = {load: seen for load, seen in self.failed.items() if load > floor_load}
-                self._climb(floor_load)
-                return
-
-    def _climb(self, load: float) -> None:
-        """A load that had failed holds after all: go on above it."""
-        self.iterations_left = max(self.iterations_left, self.settings.max_iterations)
-        if self._upper() is None and self.settings.relative_width is not None:
-            self._walk(load, upwards=True)
-        self._narrow()
-
-    def _recheck(self) -> None:
-        """Try the lowest load that failed once more. A disturbance makes a good trial bad, never a bad one good:
-        if it holds now, the search goes on above it."""
-        for _ in range(_MAX_RECHECKS if self.settings.recheck else 0):
-            upper = self._upper()
-            if upper is None or not self._try(upper, "recheck"):
-                return
-            self._climb(upper)
-
-    def _confirm(self, floor_load: float | None) -> None:
-        """Hold the result once more, for longer; once again if that fails, then a width lower each time. Where nothing
-        is left that held, the floor's load at last: it is not missed before it was tried."""
-        if self.settings.final_duration is None:
-            return
-        load = self._lower() or self.lo
         # Without a campaign's width: what the bounds say.
-        factor = 1 + (self.settings.relative_width or max(0.01, (self._upper() or load) / load - 1))
-        for attempt in range(1 + self.settings.final_retries):
-            if attempt > 1:
-                load /= factor
-            if load < self.lo:
-                break
-            if self._try(load, "final"):
-                self.confirmed = load
-                return
-        untried = floor_load is not None and self.lo < floor_load < load and not self._lower()
-        # Twice, as in `_settle`.
-        if floor_load is not None and untried and (self._try(floor_load, "final") or self._try(floor_load, "final")):
-            self.confirmed = floor_load
-            return
-        if self._lower():
-            self.note = " (this load held in the search, no longer trial confirmed it)"
-        else:
-            self._descend(factor)
-
-    def _descend(self, factor: float) -> None:
-        """Nothing held: step down from the lowest load that failed, farther each time, to the end of the range. That
-        something is missed is known by then; a DUT that does most of what was promised is not one that does nothing."""
-        load = self._upper() or self.lo
-        while load > self.lo:
+        factor = 1 + (self.settings.relative_width or max(0.01, (self._upper() or self.hi) / (load or self.lo) - 1))
+        if load is None:
             factor *= factor
-            load = max(self.lo, load / factor)
-            if self._try(load, "final"):
-                self.confirmed = load
+            load = max(self.lo, (self._upper() or self.lo) / factor)
+        tries = 0
+        while not self._try(load, "final"):
+            if load <= self.lo:
                 return
+            tries += 1
+            factor = factor if tries <= _NARROW_STEPS else factor * factor
+            load = max(self.lo, load / factor)
+        self.confirmed = load
 
     # Results.
 
     def _proof(self) -> Observation | None:
-        lower = self.confirmed or self._lower()
-        return self.held[lower] if lower else None
+        return strongest(self.made.get(self.confirmed or self._lower() or 0.0, []), good=True)
+
+    def _above(self) -> Observation | None:
+        return strongest(self.made.get(self._upper() or 0.0, []), good=False)
 
     def _left_s(self, phase: Phase) -> float:
         """Seconds until the result, if all goes well: trials to come, each as costly besides its traffic as so far."""
         overhead_s = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
         overhead_s = max(0.0, overhead_s / len(self.steps))
         searches = 0 if phase == "final" or self._near_enough() else planned_trials(*self._bounds(), self.settings)
-        if searches and self.hinted and not (self.held and self.failed):
+        if searches and self.hinted and None in (self._lower(), self._upper()):
             searches += TRIALS_TO_BRACKET
         searches = max(0, min(searches, self.iterations_left))
-        rechecks = 1 if self.settings.recheck and phase == "search" else 0
-        left = (searches + rechecks) * (self.settings.trial_duration + overhead_s)
-        if self.settings.final_duration is not None and not (phase == "final" and self.steps[-1].observation.good):
-            left += self.settings.final_duration + overhead_s
+        left = searches * (self.settings.trial_duration + overhead_s)
+        final = self.settings.final_duration
+        longer = final is not None and (final > self.settings.trial_duration or phase == "final")
+        if final is not None and longer and not (phase == "final" and self.steps[-1].observation.good):
+            left += final + overhead_s
         return left

@@ -1,6 +1,7 @@
 """The campaign: how long and how often. Read from variables/campaigns/*.yaml."""
 
-from typing import Literal, Self, TypeVar
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -9,6 +10,7 @@ from ctbench.base.quantities import Load, LossRatio, Pause, Ratio, TrialDuration
 from ctbench.base.spelling import did_you_mean
 from ctbench.base.units import format_count, format_duration
 from ctbench.base.yaml_files import Name, YamlModel
+from ctbench.results.metrics import LOSS_OF
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 #: The ends of a range that is searched are at least so far apart, as a factor: farther than any width (below 100%),
@@ -31,12 +33,13 @@ class Bisection(YamlModel):
     max_iterations: int = Field(ge=1, le=64)
     #: Stop when the bounds are this near to each other, relative to the lower one. None: all iterations, as in 2022.
     relative_width: Width | None = None
-    #: Try the lowest load that failed a second time, so that one disturbed trial does not decide the result.
-    recheck: bool = False
-    #: Length of the trial that confirms the result. None: no such trial, as in 2022.
+    #: Length of the trial that confirms the result, where that is longer. None: no such trial, as in 2022.
     final_duration: TrialDuration | None = None
-    #: How many more trials the confirmation may take: once more at the same load, then each a width lower.
-    final_retries: int = Field(3, ge=0, le=10)
+
+    gone: ClassVar[Mapping[str, str]] = {
+        "recheck": "Expected no such key: bounds come from all trials, and nothing is tried again because it failed.",
+        "final_retries": "Expected no such key: a result that is not confirmed is lowered until one is.",
+    }
 
 
 class Mlr(YamlModel):
@@ -50,21 +53,49 @@ class Mlr(YamlModel):
     relative_width: Width
     #: Steps from the first bounds to the last ones, each with longer trials and half as wide.
     preceding_targets: int = Field(1, ge=1, le=8)
-    #: Two trials have to fail before a load counts as too high, so that one disturbed trial does not decide the result.
-    recheck: bool = True
     #: Trials at most until the bounds are believed to be near enough.
     max_iterations: int = Field(64, ge=1, le=999)
 
+    gone: ClassVar[Mapping[str, str]] = {
+        "recheck": "Expected no such key: a load is too high where at least half of its trials fail (RFC 9971)."
+    }
+
+
+class SaturationSettings(YamlModel):
+    """How the saturation rate is measured, in a closed loop; and how the capacity is found below it."""
+
+    #: Length of the closed loop's sustain phase.
+    trial_duration: TrialDuration = 0.5
+    #: Length of the trials with an open loop that the capacity stands on.
+    final_duration: TrialDuration = 1.0
+    #: Share of the saturation rate that is offered first. Each step down is twice as far as the one before.
+    first: Ratio = Field(0.92, ge=0.5, lt=1)
+    #: Trials with an open loop at most.
+    max_trials: int = Field(5, ge=1, le=9)
+
 
 class GateSettings(YamlModel):
-    """How the gate tries the floor. Two of three trials decide (research: 100 % right where one trial is 94 %)."""
+    """How a rate that is promised is tried: a sequential test of trials at it (`ctbench.measure.sequential`)."""
 
     trial_duration: TrialDuration
     #: Offer this much more than the floor: what a permitted loss and the packets in flight at the end of
     #: a trial take away must not push the measured rate below the floor.
-    headroom: Ratio
-    #: Trials at most, those that the generator spoilt included.
-    max_trials: int = Field(5, ge=3, le=9)
+    headroom: Ratio = 0.01
+
+    gone: ClassVar[Mapping[str, str]] = {
+        "max_trials": "Expected no such key: nine trials at most, those that the generator spoilt not counted."
+    }
+
+
+#: How a capacity is searched.
+SearchSettings = Bisection | Mlr | SaturationSettings
+
+
+class PairSettings(YamlModel):
+    """How two builds are compared in one start of both."""
+
+    #: Rounds that count: a slice of some 50 ms of each build, in the order A B or B A.
+    rounds: int = Field(ge=24, le=768)
 
 
 class LoadRange(YamlModel):
@@ -77,10 +108,11 @@ class LoadRange(YamlModel):
     final_duration: TrialDuration | None = None
     relative_width: Width | None = None
     max_iterations: int | None = Field(None, ge=1, le=64)
-    #: false: no trial of the bisection confirms the result, whose trials are long enough here.
-    confirm: bool = True
-    #: How the generator's ceiling is searched with this profile.
-    ceiling: Bisection | None = None
+
+    gone: ClassVar[Mapping[str, str]] = {
+        "confirm": "Expected a final_duration of the same length as trial_duration: then no trial confirms the result.",
+        "ceiling": "Expected no such key: the generator's ceiling is one trial of a closed loop.",
+    }
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
@@ -100,13 +132,13 @@ class LoadRange(YamlModel):
         return self.model_copy(update={"max": most, "min": min(self.min, most / 10)})
 
 
-Search = TypeVar("Search", bound=YamlModel)
+Settings = TypeVar("Settings", bound=YamlModel)
 
 
-def _with(settings: Search, own: LoadRange) -> Search:
-    """The settings of a search, with what a range has of its own."""
-    update = own.model_dump(include=set(type(settings).model_fields), exclude_none=True)
-    return settings.model_copy(update=update if own.confirm else update | {"final_duration": None})
+def _with(settings: Settings, own: LoadRange, *, without: str = "") -> Settings:
+    """The settings of a search, with what a range has of its own, `without` one key."""
+    known = set(type(settings).model_fields) - {without}
+    return settings.model_copy(update=own.model_dump(include=known, exclude_none=True))
 
 
 class Campaign(YamlModel):
@@ -115,10 +147,15 @@ class Campaign(YamlModel):
     name: Name
     #: One sentence for the report, deviations from the RFCs included.
     description: str
-    #: `mlr` (MLRsearch) and `bisection` find the capacity, `gate` only tries the floor.
-    search: Literal["mlr", "bisection", "gate"]
+    #: `mlr` (MLRsearch), `bisection` and `saturation` (a little below what a closed loop shows) find the capacity,
+    #: `gate` only tries the floor. With `saturation`, a generator without a closed loop uses the bisection. `pair`
+    #: compares two builds of the DUT and measures nothing else.
+    search: Literal["mlr", "bisection", "saturation", "gate", "pair"]
     #: Loss ratio up to which a trial is good, for tests whose floor names none.
     loss_ratio: LossRatio
+    #: What is counted for it, and for a floor's own `loss_ratio`, with a connection profile: connections that failed,
+    #: of which one lost packet is enough; or packets, as in the 2022 article.
+    loss_unit: Literal["connections", "packets"] = "connections"
     #: Pause between the flush of the DUT's state and a trial.
     settle: Pause = 0.0
     #: How often the whole search is done; the median capacity is the result.
@@ -132,9 +169,15 @@ class Campaign(YamlModel):
     profiles: dict[str, Name] = Field(default_factory=dict)
     mlr: Mlr | None = None
     bisection: Bisection | None = None
+    #: The closed loop that every test begins with, where the generator has one.
+    saturation: SaturationSettings = SaturationSettings()
+    #: How floors are tried; None: with trials as long as the final ones of the search.
     gate: GateSettings | None = None
-    #: How the generator's ceiling is searched over the cable.
-    ceiling: Bisection
+    pair: PairSettings | None = None
+    #: How the ceiling of a generator without a closed loop is searched over a cable.
+    ceiling: Bisection = Bisection.model_construct(
+        trial_duration=1.0, start="max", middle="geometric", max_iterations=8, relative_width=0.1
+    )
     #: By the profile's name, or by its kind (`connections`, `packets`) for all that are not named.
     loads: dict[str, LoadRange]
 
@@ -143,25 +186,19 @@ class Campaign(YamlModel):
 
     @model_validator(mode="after")
     def _has_what_it_searches_with(self) -> Self:
-        if getattr(self, self.search) is None:
-            raise ValueError(f"{self.search}: is missing.\n  Expected it, because search is {self.search}.")
-        if self.search == "gate" and self.repetitions > 1:
-            raise ValueError(f"repetitions: {self.repetitions} is not for a gate.\n  Expected 1, or no such key.")
+        needed = "bisection" if self.search == "saturation" else self.search
+        if getattr(self, needed) is None:
+            why = ", for generators without a closed loop" if self.search == "saturation" else ""
+            raise ValueError(f"{needed}: is missing.\n  Expected it, because search is {self.search}{why}.")
+        if self.search in ("gate", "pair") and self.repetitions > 1:
+            raise ValueError(
+                f"repetitions: {self.repetitions} is not for a {self.search}.\n  Expected 1, or no such key."
+            )
         if self.max_spread is not None and self.repetitions == 1:
             raise ValueError(
                 f"max_spread: {self.max_spread * 100:g}% is for several repetitions.\n"
                 "  Expected repetitions of 2 or more."
             )
-        return self
-
-    @model_validator(mode="after")
-    def _confirms_where_it_must(self) -> Self:
-        for name, own in self.loads.items():
-            if not own.confirm and self.search != "bisection":
-                raise ValueError(
-                    f"loads.{name}.confirm: false is for the bisection, and search is {self.search}.\n"
-                    "  Expected no such key."
-                )
         return self
 
     @model_validator(mode="after")
@@ -187,6 +224,11 @@ class Campaign(YamlModel):
         """Name of the profile that is really offered where a test asks for `profile`."""
         return self.profiles.get(profile, profile)
 
+    @property
+    def loss_limit(self) -> dict[str, float]:
+        """What a trial may lose at most, by the metric of `loss_unit`."""
+        return {LOSS_OF[self.loss_unit].name: self.loss_ratio}
+
     def load_range(self, profile: Profile) -> LoadRange:
         """Where to search for a profile; `ConfigError` names the key to add."""
         found = self.loads.get(profile.name) or self.loads.get(profile.kind)
@@ -209,20 +251,26 @@ class Campaign(YamlModel):
                 f"  Expected a min of {format_count(packets / 60)} or so, or a profile with fewer flows."
             )
 
-    def search_for(self, profile: Profile) -> Bisection | Mlr:
-        """Search settings for a profile: the campaign's, with what `loads` has for this profile. A gate has no search
-        of its own, so there those of the ceiling serve."""
-        settings = self.mlr if self.search == "mlr" else self.bisection
-        if settings is None:
-            return self.ceiling_for(profile)
-        return _with(settings, self.load_range(profile))
+    def search_for(self, profile: Profile, *, closed_loop: bool = True) -> SearchSettings:
+        """Search settings for a profile, with what `loads` has for it. `closed_loop`: whether the generator has one. A
+        gate has no search of its own; what has to be searched all the same is searched as ceilings are."""
+        own = self.load_range(profile)
+        if self.mlr is not None and self.search == "mlr":
+            return _with(self.mlr, own)
+        if closed_loop and self.search in ("saturation", "gate"):
+            return self.saturation_for(profile)
+        return self.ceiling if self.bisection is None else _with(self.bisection, own)
 
-    def ceiling_for(self, profile: Profile) -> Bisection:
-        """Search settings for the generator's ceiling with a profile."""
-        return self.load_range(profile).ceiling or self.ceiling
+    def saturation_for(self, profile: Profile) -> SaturationSettings:
+        """How the saturation rate of a profile is measured, and a capacity below it."""
+        return _with(self.saturation, self.load_range(profile), without="trial_duration")
 
-    def gate_settings(self) -> GateSettings:
-        """Settings of the gate; `ConfigError` when the campaign has none."""
-        if self.gate is None:
-            raise ConfigError(f"{self._source}: gate: is missing.\n  Expected it here.")
-        return self.gate
+    def floor_trials(self, profile: Profile) -> GateSettings:
+        """How a floor is tried with a profile."""
+        if self.gate is not None:
+            return self.gate
+        search = self.search_for(profile)
+        longest = search.final_duration or 0.0
+        if not isinstance(search, SaturationSettings):  # whose other trials are of another kind
+            longest = max(longest, search.trial_duration)
+        return GateSettings.model_construct(trial_duration=longest)

@@ -1,13 +1,14 @@
-"""How long a search or a gate that has not begun will probably take."""
+"""How long a search, or a test at a floor, that has not begun will probably take."""
 
 import math
 from dataclasses import dataclass
 
 from ctbench.measure.bisection import TRIALS_TO_BRACKET, planned_trials
-from ctbench.measure.campaign import Bisection, GateSettings, LoadRange, Mlr
+from ctbench.measure.campaign import GateSettings, LoadRange, Mlr, SaturationSettings, SearchSettings
 
-#: Trials of a gate that agree, and of MLRsearch at the bounds in the end.
-_GATE_TRIALS, _LONG_TRIALS = 2, 3
+#: Trials at a floor in the mean: one where it is far away, four to six where it is near. Trials with an open loop below
+#: the saturation rate, in the mean. Long trials of MLRsearch, at the bounds in the end.
+_FLOOR_TRIALS, _TRIALS_BELOW, LONG_TRIALS = 2, 1.5, 3
 
 
 @dataclass(frozen=True)
@@ -26,17 +27,19 @@ class Expected:
         return Expected(self.trials * number, self.traffic_s * number)
 
 
-def expected(settings: Bisection | Mlr | GateSettings, span: LoadRange) -> Expected:
-    """A gate, or a whole search over `span` that begins at a hint, if all goes well."""
+def expected(settings: SearchSettings | GateSettings, span: LoadRange) -> Expected:
+    """The test at a floor, or a whole search over `span` that begins at a hint, if all goes well."""
     if isinstance(settings, GateSettings):
-        return Expected(_GATE_TRIALS, _GATE_TRIALS * settings.trial_duration)
+        return Expected(_FLOOR_TRIALS, _FLOOR_TRIALS * settings.trial_duration)
+    if isinstance(settings, SaturationSettings):
+        return Expected(_TRIALS_BELOW, _TRIALS_BELOW * settings.final_duration)
     if isinstance(settings, Mlr):
         short = planned_halvings(span.min, span.max, settings) + TRIALS_TO_BRACKET
-        long = _LONG_TRIALS if settings.recheck else _LONG_TRIALS - 1
-        return Expected(short + long, short * settings.trial_duration + long * settings.final_duration)
+        return Expected(short + LONG_TRIALS, short * settings.trial_duration + LONG_TRIALS * settings.final_duration)
     short = min(settings.max_iterations, planned_trials(span.min, span.max, settings) + TRIALS_TO_BRACKET)
-    final = [] if settings.final_duration is None else [settings.final_duration]
-    return Expected(short + len(final), short * settings.trial_duration + sum(final))
+    final = settings.final_duration
+    confirming = 0 if final is None or final <= settings.trial_duration else 1
+    return Expected(short + confirming, short * settings.trial_duration + confirming * (final or 0.0))
 
 
 def planned_halvings(lo: float, hi: float, settings: Mlr) -> float:

@@ -2,7 +2,7 @@
 
 The library decides what is tried next; everything that it is told goes through a measurer of ours, which keeps the
 trials. So a fault, an end of patience and a load that nothing held are told apart here by type, where the library
-raises the same RuntimeError for all of them.
+raises the same RuntimeError for all of them. What the search found is classified here too, over all of its trials.
 """
 
 import math
@@ -12,21 +12,26 @@ from typing import Any, Final
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
 from ctbench.base.errors import TestbedError
-from ctbench.measure.bisection import JUST_BELOW, STRIDE, STRIDE_FROM_FLOOR_LOAD
+from ctbench.measure.bisection import JUST_BELOW, ROUGH_STRIDE, STRIDE
 from ctbench.measure.campaign import Mlr
-from ctbench.measure.expected import planned_halvings
+from ctbench.measure.classification import Goal, Made, strongest
+from ctbench.measure.expected import LONG_TRIALS, planned_halvings
 from ctbench.measure.observation import Observation
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
 from ctbench.measure.trial import OnTrial, Phase, Step, TrialFn, broken_trial
+from ctbench.results.record import GoalRecord
 
 #: Packets that the library believes a trial to have had: it needs only their ratio.
 _INTENDED: Final = 10**9
 #: The library's own limit, by the clock; ours, by trials, comes first.
 _FOREVER_S: Final = 1e9
-#: How many widths above the result a trial looks whether there is more, and how often that may begin the search again.
-_WIDTHS_ABOVE, _MAX_RESTARTS = 3, 3
+#: Of the trials that classify a load: their sum in final durations, and the share that may fail. With two of the same
+#: length it is the goal that RFC 9971 calls equivalent to TST009.
+_SUM, _EXCEED = 2, 0.5
 
-Bounds = tuple[float | None, float | None]
+
+#: Ranges that the library is given at most, each above the one before.
+_MOST_RANGES = 4
 
 
 class _OutOfTrials(Exception):
@@ -40,11 +45,17 @@ class _GaveUp(Exception):
 class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes without types
     """One search in progress, and the measurer of the library."""
 
-    def __init__(self, trial_fn: TrialFn, lo: float, hi: float, settings: Mlr, on_trial: OnTrial) -> None:
+    def __init__(
+        self, trial_fn: TrialFn, lo: float, hi: float, settings: Mlr, on_trial: OnTrial, before: int = 0
+    ) -> None:
+        """`before`: trials that the test made already, for messages."""
         if not 0 < lo < hi:
             raise ValueError(f"the range {lo:g} to {hi:g} is empty")
         self.trial_fn, self.lo, self.hi, self.settings, self.on_trial = trial_fn, lo, hi, settings, on_trial
         self.steps: list[Step] = []
+        self.before = before
+        #: The trials that count, by load.
+        self.made: dict[float, list[Made]] = {}
         self.hint: float | None = None
         #: The upper end of the range that the library is given.
         self.top = hi
@@ -52,62 +63,55 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         self.first: Observation | None = None
         self.crashed = False
         self.note = ""
+        self.goal = Goal(settings.final_duration, settings.final_duration * _SUM, _EXCEED)
 
-    def run(self, hint: float | None, floor_load: float | None) -> SearchResult:
+    def run(self, hint: float | None, *, rough: bool = False, cold: bool = False) -> SearchResult:
         """Search; see `ctbench.measure.search.search` for the arguments."""
         try:
-            bounds = self._search(hint, floor_load)
-            if floor_load is not None:
-                bounds = self._settle(floor_load, *bounds)
+            if cold:
+                self._trial(hint or self.lo, self.settings.trial_duration, "warm-up")
+            self._search(hint, ROUGH_STRIDE if rough else STRIDE)
         except SearchFault as fault:
-            lower, upper = self._known_bounds()
+            lower, upper = self._bounds()
             return broken_off(self._seen(lower, good=True), upper, self.steps, str(fault))
         except _OutOfTrials:
             self.note = f" (stopped after {self.settings.max_iterations} trials)"
-            bounds = self._known_bounds()
         except _GaveUp as error:
             self.note = f" (MLRsearch gave up: {error})"
-            bounds = self._known_bounds()
-        proof, above = self._seen(bounds[0], good=True), self._seen(bounds[1], good=False)
-        return conclude(proof, above, self.steps, self.hi, self.note)
+        lower, upper = self._bounds()
+        proof, above = self._seen(lower, good=True), self._seen(upper, good=False)
+        return conclude(proof, above, self.steps, self.hi, self.note, self._report())
 
     # What the library is asked.
 
-    def _search(self, hint: float | None, floor_load: float | None) -> Bounds:
-        """The bounds that the library finds, once more where there is more above them: a search that a disturbed trial
-        sent astray ends far too low, and a short trial a little above its result shows it."""
-        lower, upper = self._search_once(hint, STRIDE_FROM_FLOOR_LOAD if hint == floor_load else STRIDE)
-        for _ in range(_MAX_RESTARTS):
-            above = self.top if upper is None else upper * (1 + self.settings.relative_width) ** _WIDTHS_ABOVE
-            if above >= self.hi or (upper and not self._try(above, self.settings.trial_duration).good):
+    def _search(self, hint: float | None, stride: float) -> None:
+        """Let the library make its trials, and go on above where its range ended below the capacity: a disturbed trial
+        had ended it there. Its own bounds are of its own trials; the search's are over all, see `_bounds`."""
+        self.top = 0.0
+        for _ in range(_MOST_RANGES):
+            self.top = self._find_top(self.top or hint, stride)
+            self._search_range()
+            if self.top >= self.hi or self.goal.bounds(self.made)[1] is not None:
                 break
-            found, upper = self._search_once(above, STRIDE)
-            lower = found or lower
-        return lower, upper
 
-    def _search_once(self, hint: float | None, stride: float) -> Bounds:
-        self.top, goal = self._find_top(hint, stride), self._goal()
+    def _search_range(self) -> None:
         config = Config()
         config.min_load = self.lo  # before the maximum, which the default minimum may be above
         config.max_load = self.top
-        config.goals, config.search_duration_max, config.warmup_duration = [goal], _FOREVER_S, 0.0
+        config.goals, config.search_duration_max, config.warmup_duration = [self._goal()], _FOREVER_S, 0.0
         try:
-            found = MultipleLossRatioSearch(config).search(self, _say_nothing)[goal]
+            MultipleLossRatioSearch(config).search(self, _say_nothing)
         except RuntimeError as error:
             if self.crashed:  # a bug of ours that went through the library
                 raise
             raise _GaveUp(str(error)) from error
-        lower, upper = found.relevant_lower_bound, found.relevant_upper_bound
-        return float(lower) if lower else None, float(upper) if upper else None
 
     def _goal(self) -> Any:
         settings = self.settings
         return SearchGoal(
             loss_ratio=0.0,  # what is good and what is bad was decided before the library hears of it
-            # Of two trials that a load would take, one long one that holds makes it a lower bound, two that do not, one
-            # of them long, an upper one: a disturbance makes a good trial bad, never a bad one good.
-            duration_sum=settings.final_duration * (2 if settings.recheck else 1),
-            exceed_ratio=0.5 if settings.recheck else 0.0,
+            duration_sum=self.goal.duration_sum_s,
+            exceed_ratio=self.goal.exceed_ratio,
             relative_width=settings.relative_width / (1 + settings.relative_width),  # theirs is of the upper bound
             initial_trial_duration=settings.trial_duration,
             final_trial_duration=settings.final_duration,
@@ -141,7 +145,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         least = max((load for load in held if load < over.load), default=self.lo)
         if self.hint is not None and least < self.hint < over.load:
             return self.hint
-        completed = over.trial.rate * JUST_BELOW
+        completed = over.trial.forwarded_rate * JUST_BELOW
         aim = completed if over.trial.unit == "packets" else math.sqrt(completed * over.load)
         return aim if over.state == "bad" and aim > least * STRIDE else math.sqrt(least * over.load)
 
@@ -149,62 +153,64 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
 
     def _try(self, load: float, duration: float) -> Observation:
         """Try a load, once more where the generator was the limit: a pause of the machine is gone by then."""
-        seen = self._trial(load, duration)
-        return self._trial(load, duration) if seen.state == "invalid" else seen
+        phase: Phase = "final" if duration >= self.settings.final_duration else "search"
+        seen = self._trial(load, duration, phase)
+        return self._trial(load, duration, phase) if seen.state == "invalid" else seen
 
-    def _trial(self, load: float, duration: float) -> Observation:
+    def _trial(self, load: float, duration: float, phase: Phase) -> Observation:
         if len(self.steps) >= self.settings.max_iterations:
             raise _OutOfTrials
-        again = any(
-            (made.observation.load, made.observation.trial.duration_s) == (load, duration) for made in self.steps
-        )
-        phase: Phase = "recheck" if again else "final" if duration >= self.settings.final_duration else "search"
         try:
             seen = self.trial_fn(load, duration)
         except TestbedError as error:
-            raise SearchFault(broken_trial(len(self.steps) + 1, load, str(error))) from error
+            raise SearchFault(broken_trial(self.before + len(self.steps) + 1, load, str(error))) from error
         except RuntimeError:
             self.crashed = True
             raise
         step = Step(len(self.steps) + 1, phase, seen, 0.0)
         self.steps.append(step)
+        if phase != "warm-up":
+            self.made.setdefault(load, []).append(Made(duration, seen))
         self.on_trial(replace(step, left_s=0.0 if seen.fault else self._left_s()))
         if seen.fault:
-            raise SearchFault(broken_trial(step.number, load, seen.fault))
+            raise SearchFault(broken_trial(self.before + step.number, load, seen.fault))
         return seen
-
-    def _settle(self, floor_load: float, lower: float | None, upper: float | None) -> Bounds:
-        """Try the floor's load if it is between the bounds, and once more if it fails: neither a width nor one
-        disturbed trial is a reason to call a floor missed."""
-        if (lower or self.lo) < floor_load < (upper or self.hi):
-            long = self.settings.final_duration
-            held = self._try(floor_load, long).good or self._try(floor_load, long).good
-            return (floor_load, upper) if held else (lower, floor_load)
-        return lower, upper
 
     # Results.
 
-    def _known_bounds(self) -> Bounds:
-        """The bounds as far as the trials say, where the library did not come to its end: the lowest load whose last
-        trial failed, and the highest below it that held."""
-        last = {step.observation.load: step.observation.good for step in self.steps}
-        upper = min((load for load, good in last.items() if not good), default=None)
-        held = (load for load, good in last.items() if good and (upper is None or load < upper))
-        return max(held, default=None), upper
+    def _bounds(self) -> tuple[float | None, float | None]:
+        """The relevant bounds over all trials. A search that was not finished is taken by the trials that it made."""
+        lower, upper = self.goal.bounds(self.made)
+        if lower is None and self.note:
+            lower, upper = replace(self.goal, duration_sum_s=0.0).bounds(self.made)
+        return lower, upper
+
+    def _report(self) -> GoalRecord:
+        """What RFC 9971 asks to be reported."""
+        lower, upper = self._bounds()
+        conditions = self.steps[0].observation.conditions if self.steps else {}
+        return GoalRecord(
+            loss_ratio=conditions.get("loss_ratio", 0.0),
+            final_duration_s=self.goal.final_duration_s,
+            duration_sum_s=self.goal.duration_sum_s,
+            exceed_ratio=self.goal.exceed_ratio,
+            relative_width=self.settings.relative_width,
+            relevant_lower_bound=lower,
+            relevant_upper_bound=upper,
+            conditional_throughput=self.goal.conditional_throughput(lower, self.made[lower]) if lower else None,
+        )
 
     def _seen(self, load: float | None, *, good: bool) -> Observation | None:
-        """The longest trial at a load that held, or that did not; the last one of several."""
-        made = [seen for seen in (step.observation for step in self.steps) if (seen.load, seen.good) == (load, good)]
-        return max(reversed(made), key=lambda seen: seen.trial.duration_s, default=None)
+        return strongest(self.made.get(load or 0.0, []), good=good)
 
     def _left_s(self) -> float:
         """Seconds until the result, if all goes well: halvings to come, then long trials at either bound."""
         overhead_s = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
         overhead_s = max(0.0, overhead_s / len(self.steps))
-        lower, upper = self._known_bounds()
+        lower, upper = self._bounds()
         halvings = planned_halvings(lower or self.lo, upper or self.hi, self.settings)
-        made = sum(step.phase != "search" for step in self.steps)
-        long = max(1, (3 if self.settings.recheck else 2) - made)
+        made = sum(step.phase == "final" for step in self.steps)
+        long = max(1, LONG_TRIALS - made)
         return halvings * (self.settings.trial_duration + overhead_s) + long * (
             self.settings.final_duration + overhead_s
         )

@@ -1,4 +1,8 @@
-"""What to think of one trial: good, bad or invalid, and why."""
+"""What to think of one trial: good, bad or invalid, and why.
+
+Falling behind: what is under way grows faster than a share of the load, and that is no accident. All three of the
+robust slope over the sustain phase, its second half, and (above 0) the lower end of its 99 % interval have to say so.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,17 +11,22 @@ from typing import Literal
 
 from ctbench.base.units import format_rate
 from ctbench.dut.base import CpuUse, Problem
+from ctbench.measure.loss import LOSSES, limits_in, within
 from ctbench.measure.probe import Samples
 from ctbench.results.metrics import METRICS, RATE_OF
+from ctbench.traffic.backlog import growth
 from ctbench.traffic.generator import Latency, Trial
 
 State = Literal["good", "bad", "invalid"]
-#: What a trial has to keep to be good: limits by metric, in its unit. `loss_ratio` is always among them.
+#: What a trial has to keep to be good: limits by metric, in its unit. `loss_ratio` or `packet_loss_ratio` is always
+#: among them.
 Conditions = Mapping[str, float]
 
 #: Share of a trial that a link thread may wait for its CPU. ksoftirqd does work of the DUT there as well, and they were
 #: seen to wait 0.6 % (median of 286 trials), 1.5 % (95 of 100), 3.7 % (99 of 100). A rival takes half.
 MOST_WAITING_OF_LINKS = 0.05
+#: Share of the load by which what is under way may grow per second, where the limit on losses allows less.
+LEAST_BEHIND = 0.005
 
 
 @dataclass(frozen=True)
@@ -48,11 +57,11 @@ class Observation:
 
     @cached_property
     def values(self) -> dict[str, float]:
-        """What the trial measured, by metric. Rates are of what was completed."""
+        """What the trial measured, by metric. Rates are of what the DUT forwarded in the sustain phase."""
         trial, latency, times = self.trial, self.latency, self.trial.connect_time_us
-        found = {RATE_OF[trial.unit].name: trial.rate}
+        found = {RATE_OF[trial.unit].name: trial.forwarded_rate}
         found |= {"pps": trial.pps, "bps": trial.bps} if trial.unit == "connections" else {"bps": trial.bps}
-        found["loss_ratio"] = self.loss_ratio
+        found |= {name: lost / of if of > 0 else 1.0 for name, (lost, of) in self._lost.items()}
         if trial.unit == "connections":
             found["active_connections"] = trial.active_mean
         if times:
@@ -67,11 +76,37 @@ class Observation:
         return found
 
     @property
-    def loss_ratio(self) -> float:
-        """`Trial.loss_ratio` from the difference of the counts: `1 - 999/1000` is above 0.001 by rounding alone,
-        and a trial exactly at its limit is good."""
-        intended = self.trial.intended
-        return (intended - self.trial.completed) / intended if intended > 0 else 1.0
+    def rate(self) -> float:
+        """What of the load the DUT forwarded in the sustain phase, per second: the load itself where less than one
+        connection (packet) is missing."""
+        missing = self.load - self.trial.forwarded_rate
+        return self.trial.forwarded_rate if missing * self.trial.counted_s >= 1 else self.load
+
+    @property
+    def _lost(self) -> dict[str, tuple[int, int]]:
+        """By metric how many were lost, and of how many."""
+        trial = self.trial
+        return {
+            "loss_ratio": (trial.intended - trial.completed, trial.intended),
+            "packet_loss_ratio": (trial.packets_lost, trial.packets_sent),
+        }
+
+    @cached_property
+    def falls_behind(self) -> float:
+        """By what share of the load the DUT fell behind (ratio per second); 0 where it kept up, or nothing tells. Of
+        loads on a schedule only: in a closed loop nothing can pile up."""
+        trial = self.trial
+        if trial.under_way or trial.load <= 0:
+            return 0.0
+        grew = growth(trial.timeline_active, trial.timeline_step_s)
+        limit = max(LEAST_BEHIND, self._loss_limit) * trial.load
+        behind = grew.per_s > limit and grew.late_per_s > limit and grew.least_per_s > 0
+        return grew.per_s / trial.load if behind else 0.0
+
+    @property
+    def _loss_limit(self) -> float:
+        """The limit on losses, in whichever unit."""
+        return min(limits_in(self.conditions).values())
 
     @property
     def fault(self) -> str:
@@ -86,7 +121,7 @@ class Observation:
         was never put to the DUT (TRex does that without an error, see research/trex.md, trap 1).
         """
         trial = self.trial
-        if trial.attempted > 0 and self._broken and self._stall:
+        if trial.attempted > 0 and self._failed and self._stall:
             return ""  # what was lost while the DUT stood still is its own loss, however busy the others were
         if trial.generator_limited:
             return trial.generator_limited
@@ -95,12 +130,10 @@ class Observation:
             return spoilt
         if trial.intended <= 0 or trial.attempted <= 0:
             return "nothing was offered"
-        if "loss_ratio" in self._broken and (
-            (trial.intended - trial.attempted) / trial.intended > self.conditions["loss_ratio"]
-        ):
-            sent = trial.attempted / trial.duration_s
+        if not within(trial.intended - trial.attempted, trial.intended, self._loss_limit):
+            sent = trial.attempted / trial.counted_s
             return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
-        return self._disturbance if self._broken else ""
+        return self._disturbance if self._failed else ""
 
     @property
     def _stall(self) -> str:
@@ -109,19 +142,20 @@ class Observation:
 
     @property
     def _disturbance(self) -> str:
-        """What took the DUT's CPUs away, which makes a good trial bad and never a bad one good."""
+        """What took the DUT's CPUs away, or what of the generator may have cost the losses: it makes a good trial bad
+        and never a bad one good."""
         disturbed = next((problem.text for problem in self.problems if problem.severity == "disturbed"), "")
         waiting = self.trial.link.waiting if self.trial.link else 0.0
         if not disturbed and waiting > MOST_WAITING_OF_LINKS:
             return f"other processes took {waiting * 100:.1f} % of a CPU of the DUT"
-        return disturbed
+        return disturbed or self.trial.generator_disturbed
 
     @property
     def state(self) -> State:
         """`good`, `bad` or `invalid`."""
         if self.fault or self.generator_fault:
             return "invalid"
-        return "bad" if self._broken else "good"
+        return "bad" if self._failed else "good"
 
     @property
     def good(self) -> bool:
@@ -134,6 +168,8 @@ class Observation:
         if self.fault or self.generator_fault:
             return self.fault or self.generator_fault
         parts = [self._breach(name) for name in self._broken]
+        if self.falls_behind:
+            parts.append(f"the DUT fell behind by {self.falls_behind * 100:.1f} %")
         because = [self._stall.rstrip(".")] if parts and self._stall else []
         return ": ".join([" and ".join(parts), *because])
 
@@ -141,8 +177,11 @@ class Observation:
         """How one condition was broken."""
         metric, limit, found = METRICS[name], self.conditions[name], self.values.get(name)
         value = metric.format(found) if found is not None else "not measured"
-        if name == "loss_ratio":
-            return f"{value} of the {self.trial.unit} were lost{self._cause} (limit {metric.format(limit)})"
+        if name in LOSSES:
+            unit, cause = (self.trial.unit, self._cause) if name == "loss_ratio" else ("packets", "")
+            ended = self.trial.ended_after_s
+            after = f" when it was ended after {ended:.2f} s" if ended else ""
+            return f"{value} of the {unit} were lost{cause}{after} (limit {metric.format(limit)})"
         return f"{metric.title} was {value} (limit {metric.format(limit)})"
 
     @property
@@ -158,11 +197,19 @@ class Observation:
     @cached_property
     def _broken(self) -> tuple[str, ...]:
         """The metrics whose conditions were not kept. What was not measured is not kept."""
-        return tuple(
-            name
-            for name, limit in self.conditions.items()
-            if (found := self.values.get(name)) is None or not METRICS[name].keeps(found, limit)
-        )
+        return tuple(name for name, limit in self.conditions.items() if not self._keeps(name, limit))
+
+    def _keeps(self, name: str, limit: float) -> bool:
+        """Whether one condition was kept."""
+        if name in LOSSES:
+            return within(*self._lost[name], limit)
+        found = self.values.get(name)
+        return found is not None and METRICS[name].keeps(found, limit)
+
+    @property
+    def _failed(self) -> bool:
+        """Whether something is wrong with what the DUT did, whoever is to blame."""
+        return bool(self._broken or self.falls_behind)
 
 
 def _seconds(name: str, times_us: Mapping[str, float]) -> dict[str, float]:

@@ -1,10 +1,11 @@
 """A procedure: how a metric is measured. It gets a bench to work at and returns figures with what they stand on."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ctbench.base.errors import MissingResource
+from ctbench.dut.base import Problem
 from ctbench.dut.kind import Ability
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.expected import Expected
@@ -13,9 +14,73 @@ from ctbench.measure.probe import Probe
 from ctbench.measure.trial import OnTrial, Step, TrialDut, TrialGenerator, TrialRunner, nobody
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, RATE_OF, Metric
-from ctbench.results.record import LimitedBy
+from ctbench.results.record import GoalRecord, LimitedBy, LookRecord, PairRecord, SideRecord
+from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.loads import Load, in_words
 from ctbench.traffic.profiles import Profile
+
+
+class PairBench(Protocol):
+    """Two DUTs side by side, set up as a pair (`Testbed.apply_pair`), and a generator that serves them in turn."""
+
+    def sides(self) -> Mapping[Side, SideRecord]:
+        """What the two are."""
+
+    def flush(self) -> None:
+        """Empty the connection tables of both."""
+
+    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
+        """Serve the sides in this order, `slice_s` each."""
+
+    def health(self) -> list[Problem]:
+        """What went wrong with either DUT since the last flush."""
+
+
+class Turns(Protocol):
+    """Two set-ups of one DUT, which becomes the one or the other: where two cannot stand side by side."""
+
+    @property
+    def why(self) -> str:
+        """Why they cannot, one sentence."""
+
+    def sides(self) -> Mapping[Side, SideRecord]:
+        """What the two are."""
+
+    def turn(self, side: Side) -> tuple[TrialDut, TrialGenerator]:
+        """Set the DUT up as this side, where it is not. `TestbedError` where it does not become that,
+        `MissingResource` where it cannot."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at the interval of a pair that is being measured."""
+
+    number: int
+    #: Where it stands now; None where there are too few rounds for an interval.
+    found: LookRecord | None
+    #: The ratio that is promised; None where none is.
+    promised: float | None
+    #: Whether that is decided by now; always where none is promised and this is the last look.
+    decided: bool
+    #: Seconds that are probably left until the last look.
+    left_s: float
+
+
+OnLook = Callable[[Look], None]
+
+
+def looked_at_by_nobody(_look: Look) -> None:
+    """Take no notice of a look: the default of `on_look`."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a promise was kept, by evidence that counts in both directions."""
+
+    #: None: not decided.
+    kept: bool | None
+    #: One sentence: the trials or the interval that decided, or why nothing did.
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -31,14 +96,30 @@ class Bench:
     on_trial: OnTrial = nobody
     #: The load that tries every rate promised, in the profile's unit per second; None where none is promised.
     floor_load: float | None = None
-    #: Where a search may begin: the capacity of something like it.
+    #: Where a search may begin where nothing is known of the DUT itself: the capacity of something like it.
     hint: float | None = None
+    #: What the generator reaches with the profile, where that is known.
+    ceiling: float | None = None
+    #: What was found out in this test so far.
+    earlier: "Outcome | None" = None
     probes: Sequence[Probe] = ()
+    #: Where the test compares with another topology, or another build: both side by side, or in turn.
+    pair: PairBench | None = None
+    turns: Turns | None = None
+    #: Told of each look at a pair's interval.
+    on_look: OnLook = looked_at_by_nobody
+    #: The ratio that is promised of the pair; None where none is, and only the ratio is wanted.
+    promised_ratio: float | None = None
 
     @property
     def rate_metric(self) -> Metric:
         """What the profile's load counts per second."""
         return RATE_OF[self.profile.kind]
+
+    @property
+    def made(self) -> int:
+        """Trials that were made in this test so far."""
+        return len(self.earlier.steps) if self.earlier else 0
 
     @property
     def runner(self) -> TrialRunner:
@@ -66,18 +147,44 @@ class Outcome:
     steps: tuple[Step, ...]
     #: The lowest load that did not hold, where one was found.
     upper_bound: float | None = None
+    #: By metric: the promises that were decided by evidence of their own, a rate by trials at the floor (SPRT), a ratio
+    #: by the interval of its pairs. What is not here is judged by its figure.
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    #: What ratios stand on.
+    pairs: tuple[PairRecord, ...] = ()
+    #: Of a search with MLRsearch.
+    goal: GoalRecord | None = None
 
     @property
     def result(self) -> Figure | None:
         """The figure of what it looked for; None where no trial says anything."""
         return self.figures.get(self.metric.name)
 
-    def relative_to(self, rate: float | None) -> "Outcome":
-        """The same with the ratio of its result to another topology's `rate`, where both are known."""
-        if self.result is None or not rate:
-            return self
-        ratio = Figure(value=self.result.value / rate, unit=METRICS["ratio"].unit.name)
-        return replace(self, figures={**self.figures, "ratio": ratio})
+    def figure(self, metric: Metric) -> float | None:
+        """What was found of a metric; None where nothing was."""
+        found = self.figures.get(metric.name)
+        return found.value if found else None
+
+    def merged(self, later: "Outcome") -> "Outcome":
+        """This and what was found out after it in the same test. Of both, the earlier figure counts. What looked for a
+        rate speaks for the test, before a ratio and before a detail; a fault before all of them."""
+        speaks = max(self, later, key=lambda each: each._weight)
+        steps = (*self.steps, *later.steps)
+        return replace(
+            speaks,
+            figures={**later.figures, **self.figures},
+            steps=tuple(replace(step, number=number) for number, step in enumerate(steps, 1)),
+            upper_bound=self.upper_bound if later.upper_bound is None else later.upper_bound,
+            decisions={**later.decisions, **self.decisions},
+            goal=self.goal or later.goal,
+            pairs=self.pairs + later.pairs,
+        )
+
+    @property
+    def _weight(self) -> int:
+        if self.limited_by == "fault":
+            return 3
+        return 2 if self.metric in RATE_OF.values() else 1 if self.metric.role == "promise" else 0
 
 
 class Procedure(Protocol):

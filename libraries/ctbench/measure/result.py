@@ -7,6 +7,7 @@ from typing import Literal
 from ctbench.base.units import format_rate
 from ctbench.measure.observation import Observation
 from ctbench.measure.trial import Step
+from ctbench.results.record import GoalRecord
 
 
 class SearchFault(Exception):
@@ -17,7 +18,7 @@ class SearchFault(Exception):
 class SearchResult:
     """What the search found."""
 
-    #: Highest offered load that held, in the profile's unit per second; 0 when none did.
+    #: What the DUT forwarded at the highest offered load that held, in the profile's unit per second; 0 when none did.
     capacity: float
     #: Lowest load above it that did not hold; None when every load held.
     upper: float | None
@@ -32,6 +33,8 @@ class SearchResult:
     steps: tuple[Step, ...]
     #: Capacity of each repetition; one entry when there was no other.
     capacities: tuple[float, ...] = ()
+    #: What the search was to find and how its bounds were classified, where RFC 9971 asks for it.
+    goal: GoalRecord | None = None
 
     @property
     def observations(self) -> tuple[Observation, ...]:
@@ -47,7 +50,12 @@ class SearchResult:
 
 
 def conclude(
-    proof: Observation | None, above: Observation | None, steps: Sequence[Step], end: float, note: str = ""
+    proof: Observation | None,
+    above: Observation | None,
+    steps: Sequence[Step],
+    end: float,
+    note: str = "",
+    goal: GoalRecord | None = None,
 ) -> SearchResult:
     """The result of a search that came to its end: `proof` held, `above` did not; None where there is no such load.
     The range was searched up to `end`; `note` is added to the reason."""
@@ -62,10 +70,11 @@ def conclude(
     else:
         held = f"{format_rate(lower)} held, {format_rate(above.load)} did not" if proof else ""
         reason = f"{held or f'no load held, not even {format_rate(above.load)}'}: {above.reason}{note}"
-    return SearchResult(lower, upper, limited_by, reason, proof, tuple(steps), (lower,))
+    capacity = proof.rate if proof else 0.0
+    return SearchResult(capacity, upper, limited_by, reason, proof, tuple(steps), (capacity,), goal)
 
 
 def broken_off(proof: Observation | None, upper: float | None, steps: Sequence[Step], reason: str) -> SearchResult:
     """The result of a search that a fault ended: what was known until then."""
-    lower = proof.load if proof else 0.0
-    return SearchResult(lower, upper, "fault", reason, proof, tuple(steps), (lower,))
+    capacity = proof.rate if proof else 0.0
+    return SearchResult(capacity, upper, "fault", reason, proof, tuple(steps), (capacity,))

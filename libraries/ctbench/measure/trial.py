@@ -1,5 +1,6 @@
 """One trial on a DUT and a generator."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.base.units import format_rate
 from ctbench.dut.base import CpuUse, Problem
+from ctbench.measure.loss import hopeless
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe, Sampling
 from ctbench.results.record import Series, TrialRecord
@@ -17,7 +19,7 @@ from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
 
-Phase = Literal["search", "recheck", "final", "gate"]
+Phase = Literal["saturation", "warm-up", "search", "recheck", "final", "gate"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class Step:
 
 
 def broken_trial(number: int, load: float, why: str) -> str:
-    """How a trial ended a measurement: what broke, and in which trial."""
-    return f"{why.rstrip('.')}, in trial {number}, at {format_rate(load)}"
+    """How a trial ended a measurement: what broke, and in which trial. A closed loop, which has no load until it has
+    ended, is one at 0."""
+    return f"{why.rstrip('.')}, in trial {number}, {f'at {format_rate(load)}' if load else 'a closed loop'}"
 
 
 def series_of(steps: Sequence[Step]) -> list[Series]:
@@ -99,6 +102,10 @@ class TrialRunner:
     clock: Callable[[], float] = time.monotonic
 
     def __call__(self, load: float, duration_s: float) -> Observation:
+        """Run one trial at a rate; see `offer`."""
+        return self.offer(Rate(load), duration_s)
+
+    def offer(self, load: Load, duration_s: float) -> Observation:
         """Run one trial. Raises `TestbedError` when the state cannot be flushed, or the DUT or the generator
         broke; a DUT that died is named, and not what noticed it: a command to it, or the generator that lost it."""
         try:
@@ -108,7 +115,7 @@ class TrialRunner:
                 raise TestbedError(trouble) from error
             raise
 
-    def _run(self, load: float, duration_s: float) -> Observation:
+    def _run(self, load: Load, duration_s: float) -> Observation:
         begun = self.clock()
         self.dut.flush_state()
         if self.settle_s:
@@ -116,7 +123,7 @@ class TrialRunner:
         self.dut.begin_trial()
         try:
             with Sampling(self.probes) as sampling:
-                trial = self.generator.run_trial(self.profile, Rate(load), duration_s)
+                trial = self.generator.run_trial(self.profile, self._ending_early(load, duration_s), duration_s)
         except ValidationError as error:
             wrong = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in wrong["loc"])
@@ -126,6 +133,18 @@ class TrialRunner:
         cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)
         whole = trial.model_copy(update={"wall_s": self.clock() - begun})
         return Observation(whole, self.conditions, problems, cpu, sampling.samples)
+
+    def _ending_early(self, load: Load, duration_s: float) -> Load:
+        """A rate may end as soon as the trial is lost."""
+        return Rate(load.per_s, self._most_lost(load.per_s, duration_s)) if isinstance(load, Rate) else load
+
+    def _most_lost(self, load: float, duration_s: float) -> float:
+        """Connections (packets) after whose loss a trial may end. Where connections are judged by their packets there
+        is no such number: what a whole trial sends, ramps included, is known at its end."""
+        limit = self.conditions.get("loss_ratio")
+        if limit is None and self.profile.kind == "packets":
+            limit = self.conditions.get("packet_loss_ratio")
+        return math.inf if limit is None else hopeless(limit, load * duration_s)
 
 
 def _cpu_of(link: LinkWork | None) -> CpuUse | None:

@@ -13,7 +13,7 @@ from ctbench.report.page import Gallery, Link, Page, Reasons
 from ctbench.report.parts import by_anchor, split, suites
 from ctbench.report.published import NOTE, published_tables
 from ctbench.report.reference import NONE, References
-from ctbench.report.rows import INTO, group_rows, href, make_rows, relative, searches, suite_name
+from ctbench.report.rows import INTO, group_rows, href, make_rows, relative, saturations, searches, suite_name
 from ctbench.report.runs import RunSet
 from ctbench.results.record import Record
 from ctbench.results.store import Broken
@@ -39,13 +39,14 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     parts = split(groups)
     placed = [group for part in parts for group in part.groups] or groups
     rows = list(by_anchor([row for group in placed for row in group.rows]))
+    closed_loops = saturations(newest, rows)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     problems = [row for row in sorted(rows, key=lambda row: row.verdict) if row.verdict != "met"]
     return Page(
         title=_title(records),
         tone=tally.tone,
         sentence=headline.sentence(tally),
-        details=headline.details(tally, records),
+        details=headline.details(tally, newest),
         counts=headline.counts(tally),
         facts=facts.first_screen(records, len(run_ids)),
         problems=tuple(problems[: enough.PROBLEMS]),
@@ -63,6 +64,8 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
         parts=parts,
         reference=_reference_note(records, references),
         galleries=tuple(gallery for gallery in _galleries(runs, records, references) if gallery.charts),
+        saturation=tuple(closed_loops[: enough.PROBLEMS]),
+        more_saturation=_more(len(closed_loops) - enough.PROBLEMS, "test", "tests", "see results.csv"),
         published=published_tables(newest, references, output),
         published_note=NOTE,
         searches=searches(newest, rows),

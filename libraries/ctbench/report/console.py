@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from ctbench.base.plain_text import one_line, printable
 from ctbench.base.units import format_bits, format_count, format_duration, format_rate, format_ratio
+from ctbench.measure.procedure import Look
 from ctbench.report import figures
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record, TrialRecord, Word
 from ctbench.traffic.generator import LoadUnit
 
@@ -49,13 +51,30 @@ def trial_line(number: int, made: TrialRecord, left_s: float) -> str:
     return "\n".join([line, *(_cut(f"          {doubt}", WIDTH) for doubt in doubts)])
 
 
+def look_line(look: Look) -> str:
+    """One look at a pair: after how many rounds, what the ratio is, and the time that the last look probably takes
+    still."""
+    found = look.found
+    if found is None:
+        ratio, rounds = "too few that count", ""
+    else:
+        half = max(found.value - found.low, found.high - found.value)
+        ratio, rounds = f"{found.value * 100:.1f} % ± {half * 100:.1f} %", f"{found.rounds} rounds"
+    promised = "" if look.promised is None else f"at least {look.promised * 100:g} %"
+    word = "decided" if look.decided else "goes on" if look.left_s > 0 else ""
+    left = f"at most ~{look.left_s:.0f} s" if look.left_s > 0 else ""
+    return f"  {f'look {look.number}':<8}{rounds:<13}ratio {ratio:<19}{promised:<18}{word:<10}{left}".rstrip()
+
+
 def verdict_line(record: Record) -> str:
     """The result of a test: what was found, floor, margin, verdict; below it how it compares with another topology
     where that is promised, or the reason where it is not met."""
     word = _WORDS[record.verdict]
     floor = figures.floor(record) or _NONE
     margin = f"   margin {figures.margin(record)}" if record.margin_pct is not None else ""
-    line = f"  {_result(record)}   floor {floor}{margin}   {word}"
+    shown = figures.deciding(record)
+    kind = f" ({figures.kind(shown)})" if shown and figures.kind(shown) else ""
+    line = f"  {_result(record)}   floor {floor}{kind}{margin}   {word}"
     met = record.verdict == "met"
     below = [figures.relation(record), figures.repetitions(record)] if met else [record.verdict_reason]
     return "\n".join([line, *(_indented(text, 4) for text in below if text)])
@@ -76,8 +95,9 @@ def metadata(record: Record) -> dict[str, str]:
         "Margin": figures.margin(record) or _NONE,
         "Verdict": record.verdict,
     }
-    relation = figures.relation(record)
-    return shown | ({"Relative": relation} if relation else {})
+    deciding, relation = figures.deciding(record), figures.relation(record)
+    kind = figures.kind(deciding) if deciding else ""
+    return shown | ({"Kind": kind} if kind else {}) | ({"Relative": relation} if relation else {})
 
 
 def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None) -> str:
@@ -133,7 +153,9 @@ def _result(record: Record) -> str:
     shown, measured = figures.deciding(record), figures.measured(record)
     if not measured:
         return "no result"
-    metric = shown.metric if shown else figures.metric_of(record)
+    if shown and shown.kind != "absolute":
+        return f"ratio {measured}"
+    metric = METRICS[shown.metric] if shown else figures.metric_of(record)
     asked = metric is figures.metric_of(record)
     what = "capacity" if asked and figures.is_rate(record) else metric.title
     parts = ["floor tried:" if record.limited_by == "floor" else what, measured, figures.width(record) if asked else ""]

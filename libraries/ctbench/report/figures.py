@@ -4,21 +4,10 @@ The metric says which direction is better, how a value is written and how a limi
 where there is nothing to say; console and page have their own signs for that.
 """
 
-from dataclasses import dataclass
-
-from ctbench.base.units import format_margin, format_ratio, format_share
+from ctbench.base.units import format_duration, format_margin, format_ratio, format_share
 from ctbench.results.figure import Figure
-from ctbench.results.metrics import METRICS, RATE_OF, Metric
-from ctbench.results.record import Record, ThresholdRecord
-
-
-@dataclass(frozen=True)
-class Deciding:
-    """The promise that a line shows of a record, and what was measured of it, in the unit of `metric`."""
-
-    metric: Metric
-    limit: float
-    measured: float | None
+from ctbench.results.metrics import METRICS, RATE_OF, SATURATION_OF, Metric
+from ctbench.results.record import Record, SideRecord, ThresholdRecord
 
 
 def metric_of(record: Record) -> Metric:
@@ -37,26 +26,16 @@ def value_of(record: Record, metric: str) -> float | None:
     return figure.value if figure else None
 
 
-def deciding(record: Record) -> Deciding | None:
-    """The promise to show: that of the metric that was looked for, unless another one alone is broken, or the
-    comparison with another topology is harder to keep. Of a comparison, the rate that it asks for. None where nothing
-    is promised."""
-    chosen = _chosen(record)
-    if chosen is None:
-        return None
-    base = record.evidence.baseline.rate if record.evidence.baseline else None
-    if chosen.metric != "ratio" or not base:
-        return Deciding(METRICS[chosen.metric], chosen.limit, chosen.measured)
-    measured = None if chosen.measured is None else chosen.measured * base
-    return Deciding(metric_of(record), chosen.limit * base, measured)
-
-
-def _chosen(record: Record) -> ThresholdRecord | None:
-    promises = [each for each in record.thresholds if METRICS[each.metric].role == "promise"]
+def deciding(record: Record) -> ThresholdRecord | None:
+    """The promise to show: that of the metric that was looked for, unless another one alone is broken, or a comparison
+    is nearer to its promise. None where nothing is promised."""
+    promises = [each for each in record.thresholds if each.is_promise]
     promises.sort(key=lambda each: each.metric != record.metric)
     known = [each for each in promises if each.margin_pct is not None]
-    some = [each for each in known if not each.met] or known
-    candidates = (some or promises)[:1] + [each for each in some if each.metric == "ratio"]
+    broken = [each for each in known if not each.met]
+    open_ones = [each for each in broken if each.undecided] if record.verdict == "not measured" else []
+    some = open_ones or [each for each in broken if not each.undecided] or known
+    candidates = (some or promises)[:1] + [each for each in some if each.kind != "absolute"]
     return min(candidates, key=lambda each: each.margin_pct or 0.0, default=None)
 
 
@@ -68,17 +47,33 @@ def limit(metric: Metric, value: float) -> str:
 def floor(record: Record) -> str:
     """The promise that decides."""
     shown = deciding(record)
-    return limit(shown.metric, shown.limit) if shown else ""
+    return limit(METRICS[shown.metric], shown.limit) if shown else ""
+
+
+def kind(promise: ThresholdRecord) -> str:
+    """What a reader has to know of a promise besides its limit; empty where nothing is."""
+    if promise.smoke:
+        return "smoke test"
+    if not promise.bound_to:
+        return ""
+    return f"made on {promise.bound_to}" if promise.elsewhere else "of this machine"
 
 
 def measured(record: Record) -> str:
     """What was measured of the promise that decides; where nothing was promised, what was found."""
     shown, result = deciding(record), record.result
-    if result is None:
-        return ""
     if shown is None:
-        return found(record, metric_of(record), result.value)
-    return "" if shown.measured is None else found(record, shown.metric, shown.measured)
+        return found(record, metric_of(record), result.value) if result else ""
+    if shown.measured is None:
+        return ""
+    if shown.kind == "absolute":
+        return found(record, METRICS[shown.metric], shown.measured)
+    return " ".join(part for part in (METRICS[shown.metric].format(shown.measured), width_of(shown)) if part)
+
+
+def width_of(ratio: ThresholdRecord) -> str:
+    """How sure a ratio is: the half width of its interval."""
+    return f"± {format_share(ratio.half_width)}" if ratio.half_width is not None else ""
 
 
 def found(record: Record, metric: Metric, value: float) -> str:
@@ -93,11 +88,40 @@ def margin(record: Record) -> str:
 
 
 def relation(record: Record) -> str:
-    """How the figure compares with that of another topology, where that is promised and was measured."""
-    ratio, baseline = record.threshold("ratio"), record.evidence.baseline
-    if ratio is None or ratio.measured is None or baseline is None or not baseline.rate:
+    """How the figure compares with those of others, where that is promised and was measured."""
+    return "; ".join(each.relation for each in record.thresholds if each.relation)
+
+
+def goal(record: Record) -> str:
+    """What RFC 9971 asks a report of a search to say: the goal's attributes, the relevant bounds and the conditional
+    throughput; empty for another kind of search."""
+    found, metric = record.evidence.goal, RATE_OF[record.profile.kind]
+    if found is None:
         return ""
-    return baseline.relation(ratio.measured, ratio.limit, metric_of(record))
+    attributes = (
+        f"Goal of the search (RFC 9971): loss ratio {format_ratio(found.loss_ratio)}, final trial duration "
+        f"{format_duration(found.final_duration_s)}, duration sum {format_duration(found.duration_sum_s)}, exceed "
+        f"ratio {format_share(found.exceed_ratio)}, width {format_share(found.relative_width)}."
+    )
+    rates = (
+        ("relevant lower bound", found.relevant_lower_bound),
+        ("relevant upper bound", found.relevant_upper_bound),
+        ("conditional throughput", found.conditional_throughput),
+    )
+    said = "; ".join(f"{name} {'unknown' if rate is None else metric.format(rate)}" for name, rate in rates)
+    return f"{attributes} {said[0].upper()}{said[1:]}."
+
+
+def side(one: SideRecord) -> str:
+    """A side of a pair, with the build where it is one of several: `ovs-dpdk/nat/1cpu-1rxq, distribution`."""
+    return ", ".join(part for part in (one.key, one.build) if part)
+
+
+def saturation(record: Record) -> str:
+    """What the DUT served in a closed loop, which is no SLA figure; empty where nobody looked."""
+    metric = SATURATION_OF[record.profile.kind]
+    value = value_of(record, metric.name)
+    return "" if value is None else metric.format(value)
 
 
 def repetitions(record: Record) -> str:

@@ -1,12 +1,15 @@
 """The verdict of a whole run in one sentence, with counts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctbench.base.units import format_margin
 from ctbench.report import enough, labels
+from ctbench.report.kinds import Kinds
 from ctbench.report.page import Count, Tone
 from ctbench.report.runs import RunSet
 from ctbench.results.record import Record
+from ctbench.results.store import Stored
 
 
 @dataclass(frozen=True)
@@ -69,14 +72,18 @@ def sentence(tally: Tally) -> str:
     return "The SLA that was measured is met." if tally.met == 1 else f"All {slas} that were measured are met."
 
 
-def details(tally: Tally, newest: list[Record]) -> tuple[str, ...]:
+def details(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     """What has to be known with the verdict."""
-    said = []
-    met = [record for record in newest if record.verdict == "met" and record.margin_pct is not None]
+    records = [each.record for each in newest]
+    said = [Kinds.of(records).sentence] if records else []
+    met = [record for record in records if record.verdict == "met" and record.margin_pct is not None]
     if met:
         nearest = min(met, key=lambda record: record.margin_pct or 0.0)
         margin = format_margin(nearest.margin_pct or 0.0)
         said.append(f"Of those met, the nearest to its floor is {_named(nearest)} ({margin}).")
+    if thrown_away := sum(each.thrown_away for each in newest):
+        said.append(f"{labels.thousands(thrown_away)} of {labels.plural(sum(each.trials for each in newest), 'trial')} "
+                    f"{_was(thrown_away)} thrown away: they say nothing about the device under test.")  # fmt: skip
     if tally.skipped:
         said.append(f"{labels.plural(tally.skipped, 'test')} {_was(tally.skipped)} skipped: this testbed lacks what "
                     f"{'it needs' if tally.skipped == 1 else 'they need'}.")  # fmt: skip

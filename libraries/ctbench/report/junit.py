@@ -55,11 +55,14 @@ def _case(each: Stored, row: Row) -> ET.Element:
 
 def _properties(record: Record, row: Row) -> dict[str, str]:
     """What Robot Framework's metadata of the test say too, and where the figures are from."""
-    return {
+    found = {
         "Floor": row.floor,
         "Measured": row.measured,
         "Margin": row.margin,
         "Verdict": row.verdict,
+        "Kind": row.kind,
+        "Relative": figures.relation(record),
+        "Thrown away": row.thrown_away,
         "Spread": f"{row.spread} {row.spread_of}".strip(),
         "Topology": row.topology,
         "Profile": row.profile,
@@ -69,6 +72,7 @@ def _properties(record: Record, row: Row) -> dict[str, str]:
         "Started": labels.moment(record.started),
         "Record": unquote(row.record.href),
     }
+    return {name: value for name, value in found.items() if value}
 
 
 def _counts(cases: Sequence[ET.Element]) -> dict[str, Any]:

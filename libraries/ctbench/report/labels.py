@@ -5,7 +5,7 @@ from datetime import datetime
 
 from ctbench.base.units import format_duration, format_margin
 from ctbench.report import figures
-from ctbench.results.metrics import RATE_OF
+from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record, Word
 from ctbench.traffic.generator import LoadUnit
 
@@ -72,8 +72,10 @@ def measured(record: Record) -> str:
 def measured_of(record: Record) -> str:
     """The metric of these two where it is not the load that the profile counts; empty where it is."""
     shown = figures.deciding(record)
-    metric = shown.metric if shown else figures.metric_of(record)
-    return "" if figures.is_rate(record) and metric is figures.metric_of(record) else metric.title
+    if shown and shown.kind != "absolute":
+        return f"of {shown.other}"
+    metric = METRICS[shown.metric] if shown else figures.metric_of(record)
+    return "" if metric is RATE_OF[record.profile.kind] else metric.title
 
 
 def margin(percent: float | None) -> str:

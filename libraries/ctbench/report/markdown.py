@@ -42,14 +42,19 @@ def _table(rows: Sequence[Row], *, compared: bool) -> list[str]:
     names += ["Against reference"] if compared else []
     lines = [_line(names), _line(["---"] * 4 + ["---:"] * (len(names) - 4))]
     for row in rows:
-        cells = [_SIGNS[row.tone], escaped(row.test), code(row.topology), escaped(row.profile), row.floor,
+        cells = [_SIGNS[row.tone], escaped(row.test), code(row.topology), escaped(row.profile), _floor(row),
                  f"**{row.measured}**{_of(row)}", row.margin, row.spread]  # fmt: skip
         lines.append(_line(cells + ([row.against] if compared else [])))
     return lines
 
 
+def _floor(row: Row) -> str:
+    return f"{row.floor} ({escaped(row.kind)})" if row.kind else row.floor
+
+
 def _of(row: Row) -> str:
-    return f" {escaped(row.measured_of)}" if row.measured_of else ""
+    of = f" {escaped(row.measured_of)}" if row.measured_of else ""
+    return f"{of}; {escaped(row.compared)}" if row.compared else of
 
 
 def _line(cells: Sequence[str]) -> str:

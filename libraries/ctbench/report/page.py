@@ -55,6 +55,10 @@ class Row:
     measured: str
     #: The metric of these two where it is not the load that the profile counts: `latency (p99)`.
     measured_of: str
+    #: What has to be known of the floor: `smoke test`, `made on …`; empty where nothing has.
+    kind: str
+    #: How it compares with something else, where that is not what is shown as measured.
+    compared: str
     margin: str
     #: The same in percent, for its little bar; None where there is none.
     margin_pct: float | None
@@ -66,6 +70,9 @@ class Row:
     against_what: str
     reason: str
     record: Link
+    #: How long the test took, and how many of its trials were thrown away; empty where none was.
+    took: str
+    thrown_away: str
     #: When the test began, month to minute, UTC, where the page has several runs.
     run: str = ""
     #: File of the page that has the row; empty for this one.
@@ -139,10 +146,23 @@ class Search:
     """How one result came about."""
 
     row: Row
+    #: What a search of RFC 9971 has to report; empty where it is none.
+    goal: str
     charts: tuple[Chart, ...]
     #: `connect p99` or `latency p99`.
     waited_name: str
     trials: tuple[TrialRow, ...]
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """What the DUT served in a closed loop in one test: no SLA figure."""
+
+    row: Row
+    rate: str
+    #: The other side of its pair, and its rate; empty where there was none.
+    other: str
+    other_rate: str
 
 
 @dataclass(frozen=True)
@@ -222,6 +242,9 @@ class Page:
     #: What the rows are compared with; empty where nothing is.
     reference: str
     galleries: tuple[Gallery, ...]
+    #: Apart from the rates that the SLA is about.
+    saturation: tuple[Saturation, ...]
+    more_saturation: str
     published: tuple[PublishedTable, ...]
     published_note: str
     searches: tuple[Search, ...]

@@ -8,9 +8,10 @@ from urllib.parse import quote
 
 from ctbench.base.units import format_count, format_duration, format_ratio
 from ctbench.report import enough, figures, labels
+from ctbench.report.charts.pairs import pair_charts
 from ctbench.report.charts.search import search_chart, waiting_chart
 from ctbench.report.charts.timeline import series_charts, timeline_charts
-from ctbench.report.page import Group, Link, Row, Search, Tone, TrialRow
+from ctbench.report.page import Group, Link, Row, Saturation, Search, Tone, TrialRow
 from ctbench.report.reference import References, against
 from ctbench.results.record import Record, RecordError, TrialRecord
 from ctbench.results.store import SUFFIX, Stored, read_whole
@@ -63,7 +64,9 @@ def suite_name(suite: str, start: str = "") -> str:
 
 def searches(newest: Sequence[Stored], rows: Sequence[Row]) -> tuple[Search, ...]:
     """The searches of tests that are missed or not measured, and of the one that is nearest to its floor."""
-    pairs = [(each, row) for each, row in zip(newest, rows, strict=True) if each.sustain_s]
+    pairs = [
+        (each, row) for each, row in zip(newest, rows, strict=True) if each.sustain_s or each.record.evidence.pairs
+    ]
     doubtful = [pair for pair in pairs if pair[1].verdict != "met"]
     met = [pair for pair in pairs if pair[1].verdict == "met" and pair[1].margin_pct is not None]
     nearest = min(met, key=lambda pair: pair[1].margin_pct or 0.0, default=None)
@@ -72,11 +75,24 @@ def searches(newest: Sequence[Stored], rows: Sequence[Row]) -> tuple[Search, ...
     return tuple(search for each, row in chosen for search in _search(each, row))
 
 
+def saturations(newest: Sequence[Stored], rows: Sequence[Row]) -> list[Saturation]:
+    """What was served in closed loops, in the order of the tests."""
+    return [
+        _saturation(each.record, row) for each, row in zip(newest, rows, strict=True) if figures.saturation(each.record)
+    ]
+
+
+def _saturation(record: Record, row: Row) -> Saturation:
+    other = next((pair.other for pair in record.evidence.pairs if pair.how == "side by side" and pair.other.rate), None)
+    rate = labels.rate(other.rate, record.profile.kind) if other and other.rate else ""
+    return Saturation(row, figures.saturation(record), enough.name(figures.side(other)) if other else "", rate)
+
+
 def _row(anchor: str, each: Stored, output: Path, references: References, several: bool, start: str) -> Row:
     record = each.record
     compared = against(record, references.find(record))
     spread, spread_of = figures.spread(record)
-    what = ""
+    what, shown = "", figures.deciding(record)
     if compared:
         where = "other hardware" if compared.other_hardware else "same CPU model"
         known = [f"{compared.metric.format(compared.theirs)}, {compared.figure.label}", where]
@@ -92,6 +108,8 @@ def _row(anchor: str, each: Stored, output: Path, references: References, severa
         floor=labels.floor(record),
         measured=labels.measured(record),
         measured_of=labels.measured_of(record),
+        kind=figures.kind(shown) if shown else "",
+        compared=figures.relation(record) if shown and shown.kind == "absolute" else "",
         margin=labels.margin(record.margin_pct),
         margin_pct=record.margin_pct,
         spread=spread or labels.DASH,
@@ -100,6 +118,10 @@ def _row(anchor: str, each: Stored, output: Path, references: References, severa
         against_what=what,
         reason=_reason(record),
         record=Link("record", href(each.path, output), enough.name(suite_name(record.suite, start))),
+        took=labels.length(record.wall_s),
+        thrown_away=f"{each.thrown_away} of {labels.plural(each.trials, 'trial')} thrown away"
+        if each.thrown_away
+        else "",
         run=f"{record.started:%m-%d %H:%M}" if several else "",
     )
 
@@ -118,11 +140,17 @@ def _search(each: Stored, row: Row) -> list[Search]:
         record = read_whole(each.path)
     except (RecordError, FileNotFoundError):
         return []
-    made = (search_chart(record), waiting_chart(record), *timeline_charts(record), *series_charts(record))
+    made = (
+        *pair_charts(record),
+        search_chart(record),
+        waiting_chart(record),
+        *timeline_charts(record),
+        *series_charts(record),
+    )
     charts = tuple(chart for chart in made if chart)
     waited = "connect p99" if record.profile.kind == "connections" else "latency p99"
     trials = tuple(_trial(number, made) for number, made in enumerate(record.evidence.trials, 1))
-    return [Search(row, charts, waited, trials)]
+    return [Search(row, figures.goal(record), charts, waited, trials)]
 
 
 def _trial(number: int, made: TrialRecord) -> TrialRow:

@@ -6,15 +6,18 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ctbench.base.plain_text import printable
 from ctbench.report import figures, headline
+from ctbench.report.kinds import Kinds
 from ctbench.report.reference import References, against
 from ctbench.report.rows import relative
 from ctbench.report.runs import RunSet
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import METRICS, RELATIVE
+from ctbench.results.record import Record
 from ctbench.results.store import Stored
 
 #: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
@@ -36,6 +39,7 @@ def summary_json(runs: RunSet, output: Path, references: References) -> str:
             "failed without record": tally.failed,
             "unreadable": tally.unreadable,
         },
+        "kinds": asdict(Kinds.of([each.record for each in runs.newest])),
         "run_ids": list(dict.fromkeys(each.record.run_id for each in runs.stored)),
         "tests": [_in_summary(each, output, references) for each in runs.newest],
         "without_record": [test.model_dump() for test in runs.without_record],
@@ -69,8 +73,22 @@ def _in_csv(each: Stored, output: Path, references: References) -> dict[str, Any
     return {
         **_result(each),
         **{name: figures.value_of(each.record, name) for name in METRICS},
+        **_relative(each.record),
         **_origin(each, output, references),
     }
+
+
+def _relative(record: Record) -> dict[str, Any]:
+    """Of what compares with something else, the interval and what that is; and how the floor is meant."""
+    shown = figures.deciding(record)
+    found: dict[str, Any] = {
+        "kind": shown.kind if shown else None,
+        "kind_of_floor": figures.kind(shown) if shown else None,
+    }
+    for name in RELATIVE:
+        promise = record.threshold(name)
+        found |= {f"{name}_{key}": getattr(promise, key) if promise else None for key in ("low", "high", "to")}
+    return found
 
 
 def _result(each: Stored) -> dict[str, Any]:
@@ -94,6 +112,8 @@ def _result(each: Stored) -> dict[str, Any]:
         "margin_pct": record.margin_pct,
         "limited_by": record.limited_by,
         "searches": len(result.repetitions) if result else 0,
+        "trials": each.trials,
+        "trials_thrown_away": each.thrown_away,
         "spread_pct": None if spread is None else spread * 100,
         "upper_bound": record.evidence.upper_bound,
     }

@@ -3,11 +3,15 @@
 Values are in the unit of the test's metric, ratios are ratios (0.03 is 3 %), a `_pct` is percent.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Part, Utc
 
+#: `pairs`: two installations side by side, start by start; `runs`: finished runs, one after another.
+Kind = Literal["pairs", "runs"]
 #: Of one test, and of the whole comparison.
 Judgement = Literal["regressed", "no evidence", "improved", "not measurable"]
 #: The worst news first.
@@ -31,6 +35,29 @@ class Samples(Part):
     records: list[str]
 
 
+#: The rate of the candidate by that of the base.
+Share = Annotated[float, Field(gt=0)]
+
+
+class Starts(Part):
+    """What the starts of both builds side by side say of one test: a start of both daemons is a sample."""
+
+    #: The candidate by the base, of each start that was measured, in their order; and the records of those starts.
+    ratios: list[Share]
+    records: list[str]
+    #: The middle of them (Hodges and Lehmann, of their logarithms), and its 99 % interval; None where the starts are
+    #: too few.
+    ratio: Share | None
+    low: Share | None
+    high: Share | None
+    #: The base against itself (A/A), of each such start, and their records.
+    same: list[Share]
+    same_records: list[str]
+    #: By the scatter of `same`: the difference (ratio) that nine of ten comparisons of so many starts would show; None
+    #: where it is not known.
+    shows: float | None
+
+
 class ComparedTest(Part):
     """One test: a metric of a topology with a profile, matched by the three."""
 
@@ -43,15 +70,19 @@ class ComparedTest(Part):
     #: What was looked for, and the unit of its values: `cps` and `connections/s`.
     metric: str
     unit: str
-    #: None where a side measured nothing of it.
+    #: Of pairs; None of runs.
+    starts: Starts | None = None
+    #: Of runs; None of pairs, and where a side measured nothing of it.
     base: Samples | None
     candidate: Samples | None
-    #: The candidate's median against the base's, percent of the base's; None where there is none.
+    #: The candidate against the base, percent of the base's: of pairs by `starts.ratio`, of runs by the medians; None
+    #: where there is none.
     difference_pct: float | None
-    #: How wide the search is: a smaller difference cannot be told (ratio); 0 where no load was searched for.
-    resolution: float
-    #: How often, with no difference between the sides, samples are as far apart as these or farther, with the candidate
-    #: the worse (the better) side; None with nothing to compare.
+    #: Of runs, how wide the search is: a smaller difference cannot be told (ratio); 0 where no load was searched for.
+    resolution: float = 0.0
+    #: How often, with no difference between the sides, samples are as far apart as these or farther. Of runs: with the
+    #: candidate the worse (the better) side; of pairs: on either side, so that both are the same. None with nothing to
+    #: compare.
     p_regressed: float | None
     p_improved: float | None
     #: The same after Holm's correction for the number of tests, `Comparison.family`.
@@ -91,12 +122,13 @@ class Side(Part):
 class Comparison(Part):
     """Base and candidate, and what to think of each test."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
+    kind: Kind
     tool_version: str
     made: Utc
     base: Side
     candidate: Side
-    #: A median that got worse by no more than this is no regression (ratio).
+    #: What got worse by no more than this is no regression (ratio).
     least_difference: float
     #: The corrected p has to be below this.
     alpha: float

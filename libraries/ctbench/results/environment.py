@@ -153,3 +153,8 @@ class Environment(BaseModel):
     dut: DutFacts
     generator: GeneratorFacts
     machine: MachineFacts
+
+    @property
+    def dut_machine(self) -> MachineFacts:
+        """The DUT's machine: the one that generates the traffic, where the DUT names none of its own."""
+        return self.dut.machine or self.machine

@@ -23,8 +23,9 @@ class Shared(Reading):
         self._parts: dict[object, Any] = {}
 
     def light(self, whole: Record) -> Record:
-        """The record without its trials and series, and of the DUT's facts only those that have a name."""
-        evidence = whole.evidence.model_copy(update={"trials": [], "series": []})
+        """The record without its trials, series and rounds, and of the DUT's facts only those that have a name."""
+        pairs = [pair.model_copy(update={"ratios": []}) for pair in whole.evidence.pairs]
+        evidence = whole.evidence.model_copy(update={"trials": [], "series": [], "pairs": pairs})
         environment = whole.environment.model_copy(update={"dut": self._part("dut", _named(whole.environment.dut))})
         common = {name: self._part(name, getattr(whole, name)) for name in _COMMON}
         texts = {name: self._text(getattr(whole, name)) for name in _TEXTS}

@@ -124,12 +124,20 @@ METRICS: dict[str, Metric] = {
         Metric("bps", "throughput", BIT_RATE, "higher", "promise", _PACKETS),
         #: Of another topology's rate with the same profile.
         Metric("ratio", "rate relative to another topology", SHARE, "higher", "promise"),
+        #: Of the same topology's rate in another build, with the same profile.
+        Metric("of_build", "rate relative to another build", SHARE, "higher", "promise"),
         #: Of the connections or packets that were intended, whether they were sent or not.
         Metric("loss_ratio", "lost", LOST, "lower", "condition"),
+        #: Of the packets that were sent; of a packet profile the same as `loss_ratio`.
+        Metric("packet_loss_ratio", "lost packets", LOST, "lower", "condition"),
         #: SYN to SYN-ACK as the client sees it: RFC 9411, section 7.1.
         Metric("connect_time_p99", f"{_SETUP} (p99)", SECONDS, "lower", "condition", _CONNECTIONS),
         #: One way: RFC 1242, section 3.8.
         Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", _PACKETS),
+        #: What the DUT completes in a closed loop, with so much under way that it never waits. No SLA figure: it does
+        #: not say at which load something is lost.
+        Metric("saturation_cps", "new connections in saturation", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
+        Metric("saturation_pps", "packets in saturation", PACKET_RATE, "higher", "detail", _PACKETS),
         #: In the mean over the sustain phase.
         Metric("active_connections", "connections open at once", COUNT, "higher", "detail", _CONNECTIONS),
         Metric("connect_time_p50", f"{_SETUP} (median)", SECONDS, "lower", "detail", _CONNECTIONS),
@@ -145,9 +153,28 @@ METRICS: dict[str, Metric] = {
 }
 
 #: What a test of a rate finds out.
-RATES = ("cps", "pps", "bps", "ratio")
+RATES = ("cps", "pps", "bps", "ratio", "of_build")
 #: The rate that a profile's load counts.
 RATE_OF: dict[LoadUnit, Metric] = {"connections": METRICS["cps"], "packets": METRICS["pps"]}
+#: The rate of a closed loop, by what a profile's load counts.
+SATURATION_OF: dict[LoadUnit, Metric] = {
+    "connections": METRICS["saturation_cps"],
+    "packets": METRICS["saturation_pps"],
+}
+#: Kinds of promises: a ratio to another topology, or to another build of the same one, which hold on any machine; and
+#: everything else, whose limit is a figure of its own.
+Kind = Literal["absolute", "ratio", "of_build"]
+#: Metrics that are promised relative to something else that is measured beside them, by the kind of promise.
+RELATIVE: dict[str, Kind] = {"ratio": "ratio", "of_build": "of_build"}
+
+
+def kind_of(metric: str) -> Kind:
+    """The kind of a promise of a metric."""
+    return RELATIVE.get(metric, "absolute")
+
+
+#: What is lost, by what is counted for it.
+LOSS_OF: dict[LoadUnit, Metric] = {"connections": METRICS["loss_ratio"], "packets": METRICS["packet_loss_ratio"]}
 #: What metrics were called in records and SLA files of earlier versions.
 RENAMED = {"setup_time_p99": "connect_time_p99", "relative": "ratio"}
 

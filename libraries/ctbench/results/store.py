@@ -40,6 +40,9 @@ class Stored:
     record: Record
     #: Shortest and longest sustain phase of its trials, seconds; None without trials.
     sustain_s: tuple[float, float] | None = None
+    #: How many trials it has, and how many of them were invalid and thrown away.
+    trials: int = 0
+    thrown_away: int = 0
 
 
 def write(record: Record, output: Path) -> Path:
@@ -103,8 +106,11 @@ def _stored(paths: Sequence[Path]) -> list[Stored | Broken]:
 def _light(path: Path, each: Record | Broken, shared: Shared) -> Stored | Broken:
     if isinstance(each, Broken):
         return each
-    lengths = [made.trial.duration_s for made in each.evidence.trials]
-    return Stored(path, shared.light(each), (min(lengths), max(lengths)) if lengths else None)
+    trials = each.evidence.trials
+    lengths = [made.trial.duration_s for made in trials]
+    thrown_away = sum(made.state == "invalid" for made in trials)
+    sustain_s = (min(lengths), max(lengths)) if lengths else None
+    return Stored(path, shared.light(each), sustain_s, len(trials), thrown_away)
 
 
 def _read(path: Path, reading: Reading) -> list[Record | Broken]:

@@ -1,7 +1,6 @@
 """The acceptance run: measures one test after another on a testbed, judges each by its floor and writes its record."""
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,33 +11,35 @@ from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
 from ctbench.measure.expected import Expected
 from ctbench.measure.probe import Probe, TableEntries
-from ctbench.measure.procedure import Bench, Outcome, require
+from ctbench.measure.procedure import Bench, Decision, Look, Outcome, Procedure, require
 from ctbench.measure.procedures.highest_rate import HighestRate
+from ctbench.measure.procedures.pair import Pair
+from ctbench.measure.procedures.saturation import ClosedLoop
 from ctbench.measure.trial import Step
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.environment import CampaignFacts, MachineFacts
+from ctbench.results.environment import CampaignFacts, Environment, MachineFacts
 from ctbench.results.metrics import RATE_OF
-from ctbench.results.record import Baseline, Record, TrialRecord
+from ctbench.results.record import Record, TrialRecord
 from ctbench.run import feasibility
-from ctbench.run.choice import RATE, choose
+from ctbench.run.ceilings import Ceilings
+from ctbench.run.choice import RATE, choose, others
 from ctbench.run.environment import environment_of
 from ctbench.run.hints import Hints
 from ctbench.run.measurement import Measurement, TestName
 from ctbench.run.pool_member import PoolRun, new_run_id
 from ctbench.run.settings import RunSettings
-from ctbench.sla.verdict import Verdict, judge
+from ctbench.sla.verdict import Verdict, judge, judge_builds
+from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
+from ctbench.traffic.loads import Saturation
 from ctbench.traffic.profiles import Profile, load_profile
-
-#: How often a ceiling or a baseline is measured at most in one run: a pause of the machine may spoil one.
-TRIES = 2
 
 Say = Callable[[str], None]
 
 
 class AcceptanceRun:
-    """Keeps what belongs to one run: the testbed, the ceilings of the generator, the baselines, the records."""
+    """Keeps what belongs to one run: the testbed, the ceilings of the generator, the records."""
 
     def __init__(self, settings: RunSettings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
         """Nothing is started yet. `output` gets logs, and records unless `pool` does; `say` takes lines to show."""
@@ -49,14 +50,11 @@ class AcceptanceRun:
         self._member = pool.member if pool else None
         self.records: list[Record] = []
         self._say = say
-        self._ceilings: dict[str, float] = {}
-        #: What relative floors compare with, by topology and profile.
-        self._baselines: dict[tuple[Topology, str], Baseline] = {}
-        self._tries: Counter[tuple[Topology, str]] = Counter()
+        self._ceilings = Ceilings()
         self._hints = Hints()
-        #: All trials, those of ceilings and comparisons too.
+        #: All trials, those of ceilings too.
         self._trials: list[TrialRecord] = []
-        #: What the test that runs measures after the search that runs.
+        #: What the test that runs measures after the procedure that runs.
         self._to_come: list[Expected] = []
 
     def profile(self, name: str) -> Profile:
@@ -73,8 +71,9 @@ class AcceptanceRun:
         cannot be written.
         """
         profile = self.profile(profile_name)
-        procedure = choose(what, self.settings.campaign, topology, profile)
-        now = Measurement(name, topology, profile, self.settings.floor(topology, profile, procedure), procedure)
+        plan = choose(what, self.settings.campaign, topology, profile)
+        floor = self.settings.floor(topology, profile, plan.main)
+        now = Measurement(name, topology, profile, floor, plan)
         if self.settings.reference:
             self.settings.reference.check(self.settings.testbed.name, MachineFacts(**self.testbed.machine.as_record()))
         try:
@@ -83,6 +82,7 @@ class AcceptanceRun:
             reraise_stop(error)
             if isinstance(error, (ConfigError, MissingResource)):
                 raise
+            now.outcome = None  # it was not brought to its end
             verdict = Verdict.not_measured(sentence_of(error, self.output), now.floor)
         try:
             record = self._record(now, verdict)
@@ -98,26 +98,67 @@ class AcceptanceRun:
     def _measure(self, now: Measurement) -> Verdict:
         """Measure and judge; what becomes known on the way is in `now`."""
         topology, profile, shared = now.topology, now.profile, self.settings.testbed.oversubscribe
-        require(now.procedure, self.testbed.generator.offers, abilities(topology.datapath))
+        offered = self.testbed.generator.offers
+        require(now.procedure, offered, abilities(topology.datapath))
+        alone = now.plan.alone(now.floor, offered)
+        compared = others(now.floor, topology) if now.plan.compares and not shared else {}
+        pairs = [now.plan.pair(metric) for metric in compared]
+        self._to_come = [each.expected(profile, self.settings.campaign) for each in (*pairs, *alone)]
         if topology.datapath != CABLE.datapath:
             case = feasibility.Case(self.settings.testbed, self.settings.campaign, topology, profile, now.floor)
             now.bounds = feasibility.check(case, self.testbed.placement(topology))
-            self._to_come = self._expected(now)
             # Of what is no rate, a generator over a cable says nothing.
             now.ceiling = self._ceiling_or_none(now) if now.floor.metric is RATE_OF[profile.kind] else None
-            self._to_come = self._to_come[-1:]
-            now.baseline = None if shared else self._baseline(now)
+        for pair in pairs:
+            self._compare(now, pair, compared[pair.promise])
+        self._measure_alone(now, alone)
         self._to_come = []
-        self._apply(topology, now)
-        self._say(console.heading(now.name.test, topology.key, self._version()))
-        self._say(console.trial_heading(profile.kind))
-        base = now.baseline.rate if now.baseline else None
-        now.outcome = now.procedure.run(self._bench(now, base)).relative_to(base)
+        if self.settings.base:
+            return judge_builds(now.outcome, now.floor)
+        assert now.outcome is not None
         self._remember(now)
         return judge(
-            now.outcome, now.floor, now.ceiling, now.baseline, oversubscribed=shared,
+            now.outcome, now.floor, now.ceiling, machine=self._environment(topology).dut_machine, oversubscribed=shared,
             max_spread=self.settings.campaign.max_spread,
         )  # fmt: skip
+
+    def _compare(self, now: Measurement, pair: Pair, other: Setup) -> None:
+        """Measure a ratio that is promised; where the testbed lacks what the comparison needs, that is not decided."""
+        if now.broken:
+            return
+        try:
+            self._set_up(now, other)
+        except MissingResource as error:
+            self._to_come = self._to_come[1:]
+            undecided = {pair.promise: Decision(None, str(error))}
+            now.add(Outcome(pair.metric(now.profile), {}, "dut", str(error), held=False, steps=(), decisions=undecided))
+            return
+        self._step(now, pair)
+
+    def _measure_alone(self, now: Measurement, procedures: Sequence[Procedure]) -> None:
+        """Measure what is about the DUT itself, one procedure after the other: each knows what was found before."""
+        if not procedures or now.broken:
+            return
+        if self.testbed.pair is None:  # else the side that is tested stands there
+            self._set_up(now)
+        for procedure in procedures:
+            known = isinstance(procedure, ClosedLoop) and now.knows(procedure.metric(now.profile))
+            if known or now.broken:
+                self._to_come = self._to_come[1:]
+            else:
+                self._step(now, procedure)
+
+    def _step(self, now: Measurement, procedure: Procedure) -> None:
+        self._to_come = self._to_come[1:]
+        now.add(procedure.run(self._bench(now, procedure)))
+
+    def _set_up(self, now: Measurement, other: Setup | None = None) -> None:
+        """Set the DUT of the test up, as a pair with the `other` one where there is one."""
+        self._apply(now.topology, now, other)
+        if not now.shown:
+            now.shown = True
+            self._say(console.heading(now.name.test, now.topology.key, self._version()))
+            self._say(console.trial_heading(now.profile.kind))
 
     def summary(self) -> str:
         """The table of what was measured so far."""
@@ -127,15 +168,20 @@ class AcceptanceRun:
         """Leave nothing behind. May be called twice."""
         self.testbed.close()
 
-    def _apply(self, topology: Topology, now: Measurement) -> None:
-        """Set `topology` up for the test `now`; on a fresh DUT, which is said, where the one that stands is broken."""
+    def _apply(self, topology: Topology, now: Measurement, other: Setup | None = None) -> None:
+        """Set `topology` up for the test `now`, or as a pair with the `other`; on a fresh DUT, which is said, where the
+        one that stands is broken."""
         if replaced := self.testbed.replace_broken(topology):
             now.mishaps.append(f"Before it was set up for this test, a fresh DUT was needed: {replaced}")
             self._say(f"  a fresh DUT is needed: {replaced}")
         try:
-            self.testbed.apply(topology, now.profile)
+            if other is None:
+                self.testbed.apply(topology, now.profile)
+            else:
+                self.testbed.apply_pair(Setup(topology), other, now.profile)
         except TestbedError as error:
-            raise TestbedError(f"{topology.key} could not be set up: {error}") from error
+            beside = f" beside {other.topology.key}" if other else ""
+            raise TestbedError(f"{topology.key} could not be set up{beside}: {error}") from error
 
     def _begin_afresh(self) -> None:
         """Let go of whatever broke, and say what could not be put back."""
@@ -143,41 +189,31 @@ class AcceptanceRun:
             self._say(f"  while the DUT was taken down: {complaint}")
 
     def _keep(self, step: Step, now: Measurement) -> None:
-        now.steps.append(step)
-        self._tell(step)
+        numbered = replace(step, number=len(now.steps) + 1)
+        now.steps.append(numbered)
+        self._tell(numbered)
 
-    def _bench(self, now: Measurement, baseline: float | None) -> Bench:
-        """Where the test `now` is measured."""
+    def _look(self, look: Look) -> None:
+        to_come = sum(each.seconds(0.0) for each in self._to_come)
+        self._say(console.look_line(replace(look, left_s=look.left_s + to_come)))
+
+    def _bench(self, now: Measurement, procedure: Procedure) -> Bench:
+        """Where a procedure of the test `now` measures."""
         cable = now.topology.datapath == CABLE.datapath
-        floor_load = now.floor.load(now.procedure.headroom, baseline) or None
         return Bench(
             self.testbed.dut, self.testbed.generator, now.profile,
-            now.floor.conditions(self.settings.campaign.loss_ratio), self.settings.campaign,
-            on_trial=lambda step: self._keep(step, now), floor_load=floor_load,
-            hint=None if cable else self._hints.find(now.topology, now.profile) or floor_load,
-            probes=self._probes(now.topology),
+            now.floor.conditions(self.settings.campaign.loss_limit), self.settings.campaign,
+            on_trial=lambda step: self._keep(step, now), floor_load=now.floor.load(procedure.headroom) or None,
+            hint=None if cable else self._hints.find(now.topology, now.profile),
+            ceiling=None if cable else now.ceiling, earlier=now.outcome,
+            probes=self._probes(now.topology), pair=self.testbed.pair, turns=self.testbed.turns, on_look=self._look,
+            promised_ratio=now.floor.limit(procedure.promise) if isinstance(procedure, Pair) else None,
         )  # fmt: skip
 
     def _probes(self, topology: Topology) -> list[Probe]:
         """What the campaign wants to be sampled, as far as the DUT can be asked for it."""
         asked = "table_entries" in self.settings.campaign.probes and "connections" in abilities(topology.datapath)
         return [TableEntries(self.testbed.dut.connections)] if asked else []
-
-    def _bare_bench(self, profile: Profile, loss_ratio: float, hint: float | None = None) -> Bench:
-        """Where something is measured that the test needs besides itself."""
-        return Bench(
-            self.testbed.dut, self.testbed.generator, profile, {"loss_ratio": loss_ratio}, self.settings.campaign,
-            on_trial=self._tell, hint=hint,
-        )  # fmt: skip
-
-    def _expected(self, now: Measurement) -> list[Expected]:
-        """What a test measures after the generator's ceiling: what it is compared with, and itself."""
-        campaign, profile = self.settings.campaign, now.profile
-        whole = now.procedure.expected(profile, campaign)
-        to = now.floor.relative_to
-        if not to or (Topology.parse(to), profile.name) in self._baselines:
-            return [whole]
-        return [HighestRate(campaign.search_for(profile)).expected(profile, campaign), whole]
 
     def _ceiling_or_none(self, now: Measurement) -> float | None:
         """The ceiling; None where nothing joins the generator's ports to each other, as in a lab, and the record notes
@@ -189,68 +225,25 @@ class AcceptanceRun:
             return None
 
     def _ceiling(self, now: Measurement) -> float:
-        """The generator's capacity over the cable with this profile, measured once per run, and once more where it
-        is below the floor."""
-        profile = now.profile
-        asked = (CABLE, profile.name)
-        known = self._ceilings.get(profile.name)
-        if known is None or (known < now.floor.main.limit and self._tries[asked] < TRIES):
-            self._tries[asked] += 1
-            self._say(f"  the generator's ceiling with {profile.name}, over a cable:")
-            found = self._twice(lambda: self._measure_ceiling(now), now)
-            if found.limited_by == "fault":
-                raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")
-            self._ceilings[profile.name] = max(known or 0.0, _value(found))
-        return self._ceilings[profile.name]
+        def measure() -> Outcome:
+            self._say(f"  the generator's ceiling with {now.profile.name}, over a cable:")
+            return self._twice(lambda: self._measure_ceiling(now), now)
+
+        return self._ceilings.find(now.profile, now.floor.load(0.0), measure)
 
     def _measure_ceiling(self, now: Measurement) -> Outcome:
+        """One trial of a closed loop; a search where the generator has none."""
         self._apply(CABLE, now)
-        campaign = self.settings.campaign
-        return HighestRate(campaign.ceiling_for(now.profile)).run(self._bare_bench(now.profile, campaign.loss_ratio))
-
-    def _baseline(self, now: Measurement) -> Baseline | None:
-        """What a relative floor compares with: what a test of this run found, else measured for it once per run."""
-        if not now.floor.relative_to:
-            return None
-        other = Topology.parse(now.floor.relative_to)
-        asked = (other, now.profile.name)
-        known = self._baselines.get(asked)
-        # Where something broke, or the generator was the limit, the next test tries once more.
-        if known is None or (known.doubt and self._tries[asked] < TRIES):
-            self._tries[asked] += 1
-            self._say(f"  {other.key} with {now.profile.name}, to compare with:")
-            self._baselines[asked] = self._measure_baseline(other, now)
-        return self._baselines[asked]
-
-    def _measure_baseline(self, other: Topology, now: Measurement) -> Baseline:
-        """The capacity of another topology with the profile and the loss limit of this test."""
-        key = other.key
-        try:
-            found = self._twice(lambda: self._search_baseline(other, now), now)
-        except MissingResource as error:
-            self._tries[other, now.profile.name] = TRIES  # it would be missing again
-            return Baseline(key=key, rate=None, doubt=str(error))
-        except TestbedError as error:
-            self._begin_afresh()
-            return Baseline(key=key, rate=None, doubt=str(error))
-        if found.limited_by == "fault":
-            self._begin_afresh()
-        rate = _value(found)
-        if found.limited_by == "fault" or not rate:
-            return Baseline(key=key, rate=None, doubt=found.reason)
-        self._hints.learn(other, now.profile, rate)
-        return Baseline(key=key, rate=rate, doubt="" if found.limited_by == "dut" else found.reason)
-
-    def _search_baseline(self, other: Topology, now: Measurement) -> Outcome:
-        """A gate has no search of its own, so there the settings of the ceiling serve."""
         campaign, profile = self.settings.campaign, now.profile
-        self._apply(other, now)
-        hint = self._hints.find(other, profile) or now.floor.load(now.procedure.headroom)
-        bench = self._bare_bench(profile, now.floor.conditions(campaign.loss_ratio)["loss_ratio"], hint)
-        return HighestRate(campaign.search_for(profile)).run(bench)
+        bench = Bench(
+            self.testbed.dut, self.testbed.generator, profile, campaign.loss_limit, campaign, on_trial=self._tell
+        )
+        if Saturation in self.testbed.generator.offers:
+            return ClosedLoop(campaign.saturation_for(profile), of_generator=True).run(bench)
+        return HighestRate(campaign.ceiling).run(bench)
 
     def _twice(self, measure: Callable[[], Outcome], now: Measurement) -> Outcome:
-        """Measure what the test needs besides itself; once more on a fresh DUT where something breaks."""
+        """Measure what the test needs besides itself; once more where something breaks."""
         try:
             found = measure()
             broke = found.reason if found.limited_by == "fault" else ""
@@ -258,22 +251,20 @@ class AcceptanceRun:
             broke = str(error)
         if not broke:
             return found
-        now.mishaps.append(f"What it is compared with was measured once more, on a fresh DUT: {broke}")
-        self._say(f"  once more, on a fresh DUT: {broke}")
+        now.mishaps.append(f"The generator's ceiling was measured once more, over a fresh cable: {broke}")
+        self._say(f"  once more: {broke}")
         self._begin_afresh()
         return measure()
 
     def _remember(self, now: Measurement) -> None:
-        """Keep what later tests begin with or compare with: a capacity that the DUT limited, nothing less certain."""
+        """Keep what later tests begin with: a capacity that was searched."""
         found, rate = now.outcome, _value(now.outcome)
         if found is None or not rate or found.limited_by == "floor" or found.metric is not RATE_OF[now.profile.kind]:
             return
         if now.topology.datapath == CABLE.datapath:
-            self._ceilings[now.profile.name] = rate
-            return
-        self._hints.learn(now.topology, now.profile, rate)
-        if found.limited_by == "dut":
-            self._baselines[now.topology, now.profile.name] = Baseline(key=now.topology.key, rate=rate)
+            self._ceilings.learn(now.profile, rate)
+        else:
+            self._hints.learn(now.topology, now.profile, rate)
 
     def _tell(self, step: Step) -> None:
         made = step.as_record()
@@ -287,12 +278,15 @@ class AcceptanceRun:
         facts = self.testbed.dut.snapshot()
         return str(facts.get("version") or facts.get("kernel") or "")
 
+    def _environment(self, topology: Topology) -> Environment:
+        return environment_of(topology, self.testbed.facts())
+
     def _record(self, now: Measurement, verdict: Verdict) -> Record:
         return now.record(
             verdict,
             run_id=self.run_id,
             campaign=CampaignFacts(**self.settings.campaign.model_dump(mode="json")),
-            environment=environment_of(now.topology, self.testbed.facts()),
+            environment=self._environment(now.topology),
             pool=self._member,
             oversubscribed=self.settings.testbed.oversubscribe,
         )

@@ -55,10 +55,8 @@ class Case:
     @property
     def longest_trial_s(self) -> float:
         """Length of the longest sustain phase."""
-        if self.campaign.search == "gate":
-            return self.campaign.gate_settings().trial_duration
-        settings = self.campaign.search_for(self.profile)
-        return max(settings.trial_duration, settings.final_duration or 0.0)
+        search, floor = self.campaign.search_for(self.profile), self.campaign.floor_trials(self.profile)
+        return max(search.trial_duration, search.final_duration or 0.0, floor.trial_duration)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,8 @@ def read_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) -> di
     if settings.reference:
         rates = {f"{topology.label} {name}": rate for (topology, name), rate in settings.reference.rates.items()}
         found["The reference run"] = {"testbed": settings.reference.testbed, "rates": rates}
+    if settings.base:
+        found["The build to compare with"] = {"prefix": settings.base}
     if any(least_cpus(testbed) for testbed in testbeds):
         found["The machine"] = _machine()
     # As a file has it: a tuple is a list there, a number that is a key is a text.

@@ -8,9 +8,12 @@ from ctbench import __version__
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Outcome, Procedure
 from ctbench.measure.trial import Step, series_of
+from ctbench.results import thrown_away
 from ctbench.results.environment import CampaignFacts, Environment
-from ctbench.results.record import Baseline, Evidence, LimitedBy, PoolMember, Record
+from ctbench.results.metrics import Metric
+from ctbench.results.record import Evidence, LimitedBy, PoolMember, Record, TrialRecord
 from ctbench.run import feasibility
+from ctbench.run.choice import Plan
 from ctbench.sla.floor import Floor
 from ctbench.sla.verdict import Verdict
 from ctbench.traffic.profiles import Profile
@@ -35,20 +38,39 @@ class Measurement:
     topology: Topology
     profile: Profile
     floor: Floor
-    procedure: Procedure
+    plan: Plan
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: The trials at the topology as they were made.
     steps: list[Step] = field(default_factory=list)
     #: None as long as the trials did not come to one.
     outcome: Outcome | None = None
     ceiling: float | None = None
-    baseline: Baseline | None = None
     #: What ends the range of the search early.
     bounds: list[feasibility.Bound] = field(default_factory=list)
     #: Why the ceiling is not known; empty where it is.
     unknown_ceiling: str = ""
     #: What broke and was replaced, and did not end the measurement.
     mishaps: list[str] = field(default_factory=list)
+    #: Whether its heading was shown.
+    shown: bool = False
+
+    @property
+    def procedure(self) -> Procedure:
+        """What the record is called after."""
+        return self.plan.named_after(self.floor)
+
+    def add(self, found: Outcome) -> None:
+        """One procedure more has ended."""
+        self.outcome = self.outcome.merged(found) if self.outcome else found
+
+    def knows(self, metric: Metric) -> bool:
+        """Whether a figure was found already."""
+        return self.outcome is not None and metric.name in self.outcome.figures
+
+    @property
+    def broken(self) -> bool:
+        """Whether one of its procedures came to a fault, so that no other follows."""
+        return self.outcome is not None and self.outcome.limited_by == "fault"
 
     @property
     def broke_off(self) -> bool:
@@ -69,6 +91,7 @@ class Measurement:
         found = self.outcome
         limited_by: LimitedBy = found.limited_by if found else "fault"
         steps: Sequence[Step] = found.steps if found else self.steps
+        trials = [step.as_record() for step in steps]
         ended = datetime.now(UTC)
         return Record(
             tool_version=__version__,
@@ -79,7 +102,7 @@ class Measurement:
             started=self.started,
             ended=ended,
             wall_s=(ended - self.started).total_seconds(),
-            traffic_s=sum(step.observation.trial.duration_s for step in steps),
+            traffic_s=sum(step.observation.trial.counted_s for step in steps),
             topology=self.topology,
             profile=self.profile,
             campaign=campaign,
@@ -93,19 +116,20 @@ class Measurement:
             verdict_reason=verdict.reason,
             margin_pct=verdict.margin_pct,
             evidence=Evidence(
-                trials=[step.as_record() for step in steps],
+                trials=trials,
                 series=series_of(steps),
                 upper_bound=found.upper_bound if found else None,
                 ceiling=self.ceiling,
-                baseline=self.baseline,
+                pairs=list(found.pairs) if found else [],
+                goal=found.goal if found else None,
             ),
             environment=environment,
             pool=pool,
-            notes=self._notes(oversubscribed=oversubscribed),
+            notes=self._notes(trials, oversubscribed=oversubscribed),
         )
 
-    def _notes(self, *, oversubscribed: bool) -> list[str]:
-        notes = []
+    def _notes(self, trials: Sequence[TrialRecord], *, oversubscribed: bool) -> list[str]:
+        notes = [*self.floor.notes, *([said] if (said := thrown_away.note(trials)) else [])]
         if self.floor.derivation:
             notes.append(f"{self.profile.description} Its floor follows {self.floor.derivation}.".strip())
         if oversubscribed:

@@ -4,11 +4,13 @@ from ctbench.base.ethernet import LARGEST_FRAME, LEAST_FRAME
 from ctbench.base.units import write_number
 from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.topology import Topology
+from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 
-def tags_of(topology: Topology, profile: Profile) -> tuple[str, ...]:
-    """Tags of a test, sorted: of its DUT, its ruleset, its ports, its CPUs and queues, and its profile.
+def tags_of(topology: Topology, profile: Profile, floors: Floors | None = None) -> tuple[str, ...]:
+    """Tags of a test, sorted: of its DUT, its ruleset, its ports, its CPUs and queues, its profile, and `ratio` where
+    the SLA promises a ratio to another topology.
 
     `ConfigError` for a ruleset that its DUT does not have.
     """
@@ -16,6 +18,8 @@ def tags_of(topology: Topology, profile: Profile) -> tuple[str, ...]:
     if topology.datapath in KINDS:
         found |= {f"{topology.cpus}cpu", f"{topology.rx_queues}rxq", *KINDS[topology.datapath].tags}
         found |= set(topology.ports.split("-")) - {"plain"}
+    if floors and floors.promises_ratio(topology, profile):
+        found.add("ratio")
     ruleset = ruleset_of(topology)
     return tuple(sorted(found | set(ruleset.tags if ruleset else ())))
 

@@ -1,6 +1,5 @@
-"""Calibration: floors for one machine, a stated margin worse than the median of what several runs of it measured."""
+"""Calibration: an SLA file for one machine, whose floors are tolerance bounds of what several runs of it measured."""
 
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,17 +12,20 @@ import yaml
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.plain_text import one_line
 from ctbench.base.units import format_ratio
-from ctbench.results.metrics import METRICS, RATES, Metric
+from ctbench.results.environment import MachineFacts
+from ctbench.results.metrics import RATES, Metric, kind_of
 from ctbench.results.record import Record
-from ctbench.results.statistics import spread
-from ctbench.sla.calibration_figures import RATIO, Figures, gather, runs_of
+from ctbench.sla.calibration_bound import Bound, bound_of
+from ctbench.sla.calibration_figures import Figures, gather, runs_of
 from ctbench.sla.threshold import Threshold, parse, promise
 
 #: The entries of an SLA file as YAML has them: by topology key, then by profile.
 Entries = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
-#: What every floor of the file permits.
-_LOSS_RATIO = "<= 0.02%"
+#: What a whole SLA file promises of every floor, and the new one as well.
+_OF_ALL = ("loss_ratio", "packet_loss_ratio", "connect_time_p99", "of_build")
+#: What is said of a promise in its entry, and not of another one in its place.
+_ABOUT_RATES = ("source", "smoke")
 
 
 class NothingMeasured(CtbenchError):
@@ -34,9 +36,10 @@ class NothingMeasured(CtbenchError):
 
 @dataclass(frozen=True)
 class Stock:
-    """The SLA file that was measured with. What was not measured keeps its floors."""
+    """The SLA file that was measured with. What no floor of this machine replaces stays as it is there."""
 
     name: str
+    of_all: Mapping[str, Any]
     entries: Entries
 
     @classmethod
@@ -44,87 +47,169 @@ class Stock:
         """Take the entries from the text of an SLA file that is known to be valid (`load` has read it before)."""
         data = yaml.safe_load(text)
         floors = data.get("floors") or {key: value for key, value in data.items() if "/" in str(key)}
-        own = {key: data[key] for key in ("loss_ratio", "source") if key in data}
+        source = {"source": data["source"]} if "source" in data else {}
         return cls(
             name,
-            {key: {profile: own | entry for profile, entry in profiles.items()} for key, profiles in floors.items()},
+            {key: data[key] for key in _OF_ALL if key in data},
+            {key: {profile: source | entry for profile, entry in profiles.items()} for key, profiles in floors.items()},
         )
 
 
-def sla_file(name: str, records: Sequence[Record], margin: float, stock: Stock | None = None) -> str:
-    """An SLA file whose floors are `margin` (a ratio) worse than the medians, with the spread as comments. What the
-    runs did not measure has the floors of `stock`.
+@dataclass(frozen=True)
+class Calibrated:
+    """A test of which something was measured: its floor, or why it has none."""
 
-    Raises `NothingMeasured` when the records have no figure, `ConfigError` when they are not of one machine.
-    """
+    figures: Figures
+    bound: Bound | None
+    #: As the file has it; None where it has none.
+    threshold: Threshold | None
+    #: Why it has no floor, a sentence without its full stop; empty where it has one.
+    refused: str
+
+
+def calibrate(records: Sequence[Record], widest: float) -> list[Calibrated]:
+    """The floor of each test that the runs tried. Raises `NothingMeasured` when the records have no figure,
+    `ConfigError` when they are not of one machine."""
     _check_alike(records)
-    figures = [found for found in gather(records) if found.results]
-    if not figures:
+    found = [_calibrated(each, widest) for each in gather(records)]
+    if not any(each.figures.results for each in found):
         raise NothingMeasured("These runs measured nothing that a floor could be made of; their logs say why.")
-    first = records[0]
-    machine = first.environment.machine
+    return found
+
+
+def _calibrated(figures: Figures, widest: float) -> Calibrated:
+    bound = bound_of(figures)
+    if bound is None:
+        runs = len(figures.results)
+        why = f"{_count(runs, 'run')} measured it, and two are the least that scatter" if runs < 2 else "it is 0"
+        return Calibrated(figures, None, None, why if runs else "no run measured it")
+    if bound.width > widest:
+        worse = "below" if figures.metric.better == "higher" else "above"
+        return Calibrated(figures, bound, None, (
+            f"its {_count(bound.runs, 'run')} scatter by {format_ratio(bound.scatter)}, so a floor that holds would be "
+            f"{format_ratio(bound.width)} {worse} the median of {figures.metric.format(bound.median)}, and "
+            f"{format_ratio(widest)} is the widest"
+        ))  # fmt: skip
+    made = _threshold(figures.metric, bound.value)
+    unit = figures.metric.unit
+    why = f"an SLA can promise from {unit.least} to {unit.most}, and it is {unit.write(_round(bound.value))}"
+    return Calibrated(figures, bound, made, "" if made else why)
+
+
+def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) -> str:
+    """An SLA file whose rates are tolerance bounds of what was measured, for this machine only. What they do not
+    replace is as in `stock`. Raises as `calibrate` does."""
+    tests = calibrate(records, widest)
+    first, runs = records[0], runs_of(records)
     duts = [record.environment.dut for record in records]
     products = dict.fromkeys(dut.product for dut in duts if dut.product)
     memories = dict.fromkeys(dut.memory.kind for dut in duts if dut.memory)
-    runs = runs_of(records)
-    median = f"median of {_count(runs, 'run')}"
+    machine = next(filter(None, (dut.machine for dut in duts)), first.environment.machine)
     lines = [
-        f"# Floors for one machine: {format_ratio(margin)} worse than the {median} (./run calibrate).",
+        f"# Floors for one machine (./run calibrate), of {_count(runs, 'run')}. What is promised is a one-sided",
+        "# tolerance bound: 95 % of further runs reach it, with 95 % confidence, if the logarithms are normal.",
+        f"# A test whose bound would be more than {format_ratio(widest)} worse than its median has no such floor.",
         f"# Machine: {_line(machine.cpu_model)}, {len(machine.usable_cpus)} CPUs,"
         f" {_line(machine.virtualisation)} (hypervisor), kernel {_line(machine.kernel)}",
         f"# Measured: {_line(', '.join(products))}; memory {_line(', '.join(memories))};"
         f" campaign {_line(first.campaign.name)}, testbed {_line(first.environment.testbed.name)}",
         f"# {datetime.now(UTC):%Y-%m-%d}",
         f"name: {_scalar(name)}",
-        f"description: {format_ratio(margin)} worse than what this machine did when it was calibrated.",
-        f"source: {_scalar(f'{median} on ' + _line(machine.cpu_model or 'this machine'))}",
-        f'loss_ratio: "{_LOSS_RATIO}"',
+        "description: What 95 % of the runs of this machine reach, by its own scatter when it was calibrated.",
+        f"source: {_scalar(_count(runs, 'run') + ' on ' + _line(machine.cpu_model or 'this machine'))}",
     ]
-    lines = [one_line(line) for line in lines]
-    kept = kept_floors(figures, stock)
-    for key in dict.fromkeys([*(found.key for found in figures), *kept]):
-        lines += ["", f"{_scalar(key)}:"]
-        here, left = [found for found in figures if found.key == key], kept.get(key, {})
-        for profile in dict.fromkeys([*(found.profile for found in here), *left]):
-            lines.append(f"  {_scalar(profile)}:")
-            if measured := [found for found in here if found.profile == profile]:
-                lines += _entry(measured, margin, runs)
-            if profile in left:
-                lines += _kept(left[profile], stock.name if stock else "")
+    lines = [*map(one_line, lines), *_machine(machine), *_yaml(stock.of_all)]
+    floors: dict[str, list[Calibrated]] = defaultdict(list)
+    for test in tests:
+        floors[test.figures.key].append(test)
+    for key in dict.fromkeys([*floors, *stock.entries]):
+        lines += _topology(key, floors[key], stock)
     return "\n".join(lines) + "\n"
 
 
-def kept_floors(figures: Sequence[Figures], stock: Stock | None) -> Entries:
-    """What of the entries of `stock` none of `figures` replaces."""
-    measured: dict[tuple[str, str], list[Figures]] = defaultdict(list)
-    for found in figures:
-        if found.results:
-            measured[found.key, found.profile].append(found)
-    kept = {
-        key: {
-            profile: left for profile, entry in profiles.items() if (left := _left(entry, measured.get((key, profile))))
-        }
-        for key, profiles in (stock.entries if stock else {}).items()
-    }
-    return {key: profiles for key, profiles in kept.items() if profiles}
+def _machine(machine: MachineFacts) -> list[str]:
+    """The machine that the floors bind to. Not its kernel: that may be what is tested."""
+    facts: dict[str, Any] = {"cpu_model": one_line(machine.cpu_model)[:200]} if machine.cpu_model else {}
+    if not facts:
+        return ["# This machine does not tell what CPU it has, so its floors hold wherever they are used."]
+    facts |= {"cpus": len(machine.usable_cpus)} if machine.usable_cpus else {}
+    facts |= {"hypervisor": one_line(machine.virtualisation)[:200]} if machine.virtualisation else {}
+    return ["machine:", *(f"  {line}" for line in _yaml(facts))]
 
 
-def _left(entry: Mapping[str, Any], measured: Sequence[Figures] | None) -> Mapping[str, Any]:
-    """What an entry promises of tests that were not measured: all that it says where none was."""
-    if not measured:
-        return entry
-    replaced = {name for found in measured for name in found.promised}
-    if any(found.metric.name in RATES for found in measured):
-        replaced |= set(RATES)
-    return {
-        name: promised
-        for name, promised in entry.items()
-        if name in METRICS and METRICS[name].role == "promise" and name not in replaced
-    }
+def _topology(key: str, tests: Sequence[Calibrated], stock: Stock) -> list[str]:
+    """The entries of one topology: what was measured, and what `stock` has besides."""
+    entries: list[str] = []
+    comments: list[str] = []
+    left = dict(stock.entries.get(key, {}))
+    for profile in dict.fromkeys([*(test.figures.profile for test in tests), *left]):
+        own = [test for test in tests if test.figures.profile == profile]
+        derived_from = own[0].figures.derived_from if own else ""
+        known = left.get(profile) or left.get(derived_from) or {}
+        made = {test.figures.metric.name: test for test in own if test.threshold}
+        said = [f"    # {_said(test)}" for test in own]
+        if not made and profile not in left:
+            # A substitute without a floor of its own follows from the profile that it stands for.
+            comments += [f"  # {_scalar(profile)}: {line.strip().removeprefix('# ')}" for line in said]
+            continue
+        rest = _left(known, made)
+        entries += [f"  {_scalar(profile)}:", *said]
+        entries += [f"    {_promise(test)}" for test in made.values()]
+        entries += _conditions(own, rest, stock) if made else []
+        if rest:
+            entries += [f"    # as in SLA {stock.name}", *(f"    {line}" for line in _yaml(rest))]
+    if not entries:
+        return ["", *(f"# {key}: {line.strip().removeprefix('# ')}" for line in comments)] if comments else []
+    return ["", f"{_scalar(key)}:", *comments, *entries]
+
+
+def _left(entry: Mapping[str, Any], made: Mapping[str, Calibrated]) -> dict[str, Any]:
+    """What an entry says besides what was made anew: all where nothing was."""
+    if not made:
+        return dict(entry)
+    rates = {name for name in RATES if kind_of(name) == "absolute"} if set(made) & set(RATES) else set()
+    replaced = {*made, *rates, *(_ABOUT_RATES if rates else ())}
+    return {name: promised for name, promised in entry.items() if name not in replaced}
+
+
+def _conditions(tests: Sequence[Calibrated], rest: Mapping[str, Any], stock: Stock) -> list[str]:
+    """What was measured was measured within these conditions."""
+    return [
+        f'    {metric}: "{text}"'
+        for metric, text in tests[0].figures.conditions.items()
+        if metric not in rest and text != stock.of_all.get(metric)
+    ]
+
+
+def _said(test: Calibrated) -> str:
+    """What a reader has to know of a floor, or of why there is none."""
+    found, bound = test.figures, test.bound
+    if test.refused or bound is None:
+        return f"{found.metric.title}: no floor of this machine: {test.refused}."
+    low, high = (found.metric.unit.write(_round(end(found.results))) for end in (min, max))
+    missing = f"; {_count(found.without, 'run')} measured nothing" if found.without else ""
+    beyond = "" if found.judged else f"; {found.metric.bound}, as something else was the limit"
+    return (
+        f"{found.metric.title}: median {found.metric.unit.write(_round(bound.median))}, {low} to {high} in "
+        f"{_count(bound.runs, 'run')}, scatter {format_ratio(bound.scatter)}; the floor is {format_ratio(bound.width)} "
+        f"worse than the median{missing}{beyond}"
+    )
+
+
+def _promise(test: Calibrated) -> str:
+    return f'{test.figures.metric.name}: "{test.threshold}"'
+
+
+def _threshold(metric: Metric, value: float) -> Threshold | None:
+    """A threshold at a value; None where that is out of the metric's range."""
+    made = promise(metric, _round(value))
+    with suppress(ValueError):
+        return parse(made.text, metric)
+    return None
 
 
 def _check_alike(records: Sequence[Record]) -> None:
-    """Refuse runs whose median would say nothing: of several testbeds, machines or campaigns."""
+    """Refuse runs whose scatter would say nothing: of several testbeds, machines or campaigns."""
     for what, name_of in _ALIKE.items():
         names = list(dict.fromkeys(_line(name_of(record)) for record in records))
         if len(names) > 1:
@@ -140,38 +225,8 @@ _ALIKE: dict[str, Callable[[Record], object]] = {
 }
 
 
-def _entry(of_profile: Sequence[Figures], margin: float, runs: int) -> list[str]:
-    """The promises of a topology with a profile: of each procedure what it looked for, and what else its trials say."""
-    lines, written = [], {found.metric.name for found in of_profile}
-    for found in of_profile:
-        lines.append(f"    # {_spread(found, runs)}")
-        for name, values in found.promised.items():
-            # What another procedure looked for is promised by what that one found.
-            if name == found.metric.name or name not in written:
-                written.add(name)
-                lines.append(f"    {_promise(METRICS[name], values, margin, name)}")
-    lines += [f'    {metric}: "{text}"' for metric, text in of_profile[0].conditions.items() if text != _LOSS_RATIO]
-    related = next((found for found in of_profile if found.shares), None)
-    if related:
-        if _threshold(RATIO, related.shares, margin):
-            lines += ["    ratio:", f"      to: {_scalar(related.relative_to)}"]
-        lines.append(f"      {_promise(RATIO, related.shares, margin, 'rate')}")
-    return lines
-
-
-def _spread(found: Figures, runs: int) -> str:
-    """How far the results of the runs are apart, and what a reader has to know of them."""
-    apart = spread(found.results)
-    said = f"spread {format_ratio(apart)} over " if apart is not None else ""
-    of = f"{len(found.results)} of {runs} runs" if len(found.results) < runs else _count(runs, "run")
-    missing = f"; {_count(found.without, 'run')} measured nothing" if found.without else ""
-    beyond = "" if found.judged else f"; {found.metric.bound}, the generator was the limit"
-    return f"{found.metric.title}: {said}{of}{missing}{beyond}"
-
-
-def _kept(entry: Mapping[str, Any], stock: str) -> list[str]:
-    text = yaml.safe_dump(dict(entry), sort_keys=False, width=1000, allow_unicode=True)
-    return [f"    {line}" for line in [f"# was not measured: as in SLA {stock}", *text.splitlines()]]
+def _yaml(data: Mapping[str, Any]) -> list[str]:
+    return yaml.safe_dump(dict(data), sort_keys=False, width=10_000, allow_unicode=True).splitlines() if data else []
 
 
 def _scalar(text: str) -> str:
@@ -186,24 +241,6 @@ def _line(value: object) -> str:
 
 def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def _promise(metric: Metric, values: Sequence[float], margin: float, key: str) -> str:
-    """The line of a promise, with the median and the range as a comment; only the comment where there can be none."""
-    low, middle, high = (metric.unit.write(_round(end(values))) for end in (min, statistics.median, max))
-    seen, threshold = f"median {middle}, {low} to {high}", _threshold(metric, values, margin)
-    if threshold is None:
-        return f"# {key}: {seen}; an SLA can promise from {metric.unit.least} to {metric.unit.most}"
-    return f'{key}: "{threshold}" # {seen}'
-
-
-def _threshold(metric: Metric, values: Sequence[float], margin: float) -> Threshold | None:
-    """A threshold that is a margin worse than the median; None where that is out of the metric's range."""
-    worse = 1 - margin if metric.better == "higher" else 1 + margin
-    made = promise(metric, _round(statistics.median(values) * worse))
-    with suppress(ValueError):
-        return parse(made.text, metric)
-    return None
 
 
 def _round(value: float) -> float:

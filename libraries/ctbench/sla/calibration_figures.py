@@ -4,12 +4,11 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
-from ctbench.results.metrics import METRICS, RATES, Metric
+from ctbench.results.metrics import METRICS, RATE_OF, Metric, kind_of
 from ctbench.results.record import Record
-
-#: Promised with the key of the other topology, so it is kept apart from the other figures.
-RATIO = METRICS["ratio"]
+from ctbench.traffic.profiles import ConnectionProfile
 
 
 @dataclass(frozen=True)
@@ -18,17 +17,16 @@ class Figures:
 
     key: str
     profile: str
+    #: The profile of which this one is the substitute; empty where it is none.
+    derived_from: str
     #: What was looked for, and its value of each run.
     metric: Metric
     results: tuple[float, ...]
-    #: By metric, what can be promised of it: the value of each run.
-    promised: Mapping[str, tuple[float, ...]]
-    #: Share of another topology's rate in each run that compared, and that topology's key.
-    shares: tuple[float, ...]
-    relative_to: str
+    #: How far the load that did not hold was above the highest that did (ratio), in the median; 0 where none is known.
+    resolution: float
     #: Runs that tried it and measured nothing.
     without: int
-    #: false: no run could say whether the floors are met that it was measured with, as they are beyond the generator.
+    #: false: something else was the limit of all runs, so the DUT may do better.
     judged: bool
     #: By metric, the conditions of a good trial as the SLA file that was measured with has them. What was measured was
     #: measured within them, so the floors have them too.
@@ -36,52 +34,47 @@ class Figures:
 
 
 def gather(records: Sequence[Record]) -> list[Figures]:
-    """Figures by topology, profile and metric, in the order of the tests. What was not measured is counted apart."""
+    """Figures by topology, profile and metric, in the order of the tests. What was not measured is counted apart, and
+    what is relative to something else is left out: it holds on any machine, or on none."""
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in records:
-        groups[record.topology.key, record.profile.name, record.metric].append(record)
+        if METRICS[record.metric].role == "promise" and kind_of(record.metric) == "absolute":
+            groups[record.topology.key, record.profile.name, record.metric].append(record)
     return [_figures(group) for group in groups.values()]
 
 
 def _figures(group: Sequence[Record]) -> Figures:
     first = group[0]
-    # Floors that are beyond the generator leave nothing measured by them; what it did reach holds all the same.
     judged = [record for record in group if record.verdict != "not measured"]
-    valid = judged or [record for record in group if _reached_something(record)]
-    held = [record for record in valid if _held(record)]
-    ratios = [found for record in valid if (found := record.threshold(RATIO.name))]
+    # A rate that is too close to its floor to call, or held against a floor of another machine, is a rate all the same.
+    # Floors that are beyond the generator leave nothing but what it reached, which holds as well.
+    known = [record for record in group if record in judged or (record.limited_by == "dut" and _is_found(record))]
+    held = [record for record in known or filter(_is_found, group) if _held(record)]
+    profile = first.profile
     return Figures(
         key=first.topology.key,
-        profile=first.profile.name,
+        profile=profile.name,
+        derived_from=(profile.derived_from or "") if isinstance(profile, ConnectionProfile) else "",
         metric=METRICS[first.metric],
         results=tuple(record.result.value for record in held if record.result),
-        promised=_promised(held),
-        shares=tuple(ratio.measured for ratio in ratios if ratio.measured),
-        relative_to=next((ratio.to for ratio in ratios if ratio.to), ""),
+        resolution=_resolution(held),
         without=len(group) - len(held),
-        judged=bool(judged),
+        judged=bool(known),
         conditions={each.metric: each.written for each in first.thresholds if METRICS[each.metric].role == "condition"},
     )
 
 
-def _promised(records: Sequence[Record]) -> dict[str, tuple[float, ...]]:
-    """The figures that an SLA can promise of such a test, by metric in the order of the registry. A `ratio` needs more
-    than its value: it is kept apart."""
-    found = {
-        metric.name: tuple(
-            record.figures[metric.name].value
-            for record in records
-            if metric.name in record.figures and record.profile.kind in metric.profiles and _finds_out(record, metric)
-        )
-        for metric in METRICS.values()
-        if metric.role == "promise" and metric != RATIO
-    }
-    return {name: values for name, values in found.items() if values}
-
-
-def _finds_out(record: Record, metric: Metric) -> bool:
-    """Whether a figure says what the DUT can do: where no rate was looked for, rates are those that were offered."""
-    return metric.name not in RATES or record.metric in RATES
+def _resolution(records: Sequence[Record]) -> float:
+    """Of what the load counts: nothing else was searched in steps."""
+    widths = [
+        upper / result.value - 1
+        for record in records
+        if record.metric == RATE_OF[record.profile.kind].name
+        and (upper := record.evidence.upper_bound)
+        and (result := record.result)
+        and result.value > 0
+    ]
+    return max(0.0, median(widths)) if widths else 0.0
 
 
 def _held(record: Record) -> bool:
@@ -89,12 +82,12 @@ def _held(record: Record) -> bool:
     return record.result is not None and (record.result.value > 0 or METRICS[record.metric].better == "lower")
 
 
-def _reached_something(record: Record) -> bool:
+def _is_found(record: Record) -> bool:
     """Whether a test that is *not measured* found a value that held nevertheless: the least that the DUT does."""
     most, found = record.campaign.max_spread or math.inf, record.result
     apart = found is not None and found.spread is not None and found.spread > most
     searched = record.limited_by not in ("fault", "floor")
-    return _held(record) and searched and not apart and not record.environment.testbed.oversubscribe
+    return searched and not apart and not record.environment.testbed.oversubscribe
 
 
 def runs_of(records: Sequence[Record]) -> int:

@@ -7,10 +7,16 @@ from dataclasses import dataclass, replace
 from ctbench.base.errors import ConfigError
 from ctbench.base.ethernet import FCS_BYTES
 from ctbench.base.units import quoted
-from ctbench.results.metrics import RATE_OF, Metric
+from ctbench.results.metrics import LOSS_OF, METRICS, RATE_OF, Metric, kind_of
 from ctbench.results.record import FloorRecord, Reference
+from ctbench.sla.machine import BoundMachine
 from ctbench.sla.threshold import Threshold, promise
+from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
+
+#: What a trial that counts as good may forward less than it was offered besides what it lost, as a share of the load:
+#: packets on their way at its end, and a backlog too slow to be told from them (`ctbench.measure.observation`).
+KEEPS_UP = 0.005
 
 
 @dataclass(frozen=True)
@@ -22,38 +28,60 @@ class Floor:
     profile: Profile
     #: Where the promise comes from: the SLA file's own words.
     source: str
-    #: What a test looks for, and every threshold by metric: that of `metric` is among them.
+    #: What a test looks for, and every threshold by metric. That of `metric` is among them unless nothing but ratios is
+    #: promised.
     metric: Metric
     thresholds: Mapping[str, Threshold]
     #: Key of the topology that a promised `ratio` is relative to; empty where there is none.
     relative_to: str = ""
+    #: The build that a promised `of_build` is relative to: `distribution`, or a folder; empty where there is none.
+    base_build: str = ""
+    #: The machine that absolute rates were made on; None: they are promised on any.
+    machine: BoundMachine | None = None
+    #: Metrics whose promise is so far from what is usual that it notices no regression of 30 %.
+    smoke: frozenset[str] = frozenset()
     reference: Reference | None = None
+    #: What a reader has to know of what is promised, one sentence each.
+    notes: tuple[str, ...] = ()
     #: How it follows from the floor of another profile; empty when the file has it.
     derivation: str = ""
 
     @property
-    def main(self) -> Threshold:
-        """What is promised of what the test looks for."""
-        return self.thresholds[self.metric.name]
+    def main(self) -> Threshold | None:
+        """What is promised of what the test looks for; None where nothing but ratios is."""
+        return self.thresholds.get(self.metric.name)
+
+    def bound_to(self, metric: str) -> str:
+        """The machine that the promise of a metric was made on, in words; empty where it is promised on any."""
+        binds = kind_of(metric) == "absolute" and METRICS[metric].role == "promise"
+        return str(self.machine) if self.machine and binds else ""
 
     def limit(self, metric: str) -> float | None:
         """The limit for a metric; None where nothing is promised of it."""
         threshold = self.thresholds.get(metric)
         return threshold.limit if threshold else None
 
-    def conditions(self, loss_ratio: float) -> dict[str, float]:
-        """What a trial has to keep, by metric: the floor's own limits, else the campaign's `loss_ratio`."""
+    def conditions(self, limits: Mapping[str, float]) -> dict[str, float]:
+        """What a trial has to keep, by metric: the floor's own limits, else the campaign's `limits`."""
         own = {name: each.limit for name, each in self.thresholds.items() if each.metric.role == "condition"}
-        return {"loss_ratio": loss_ratio} | own
+        return dict(limits) | own
 
-    def needed(self, baseline: float | None = None) -> float:
-        """What keeps both promises: the floor's own, and the share of the `baseline` rate if it is known."""
-        return max(self.main.limit, (self.limit("ratio") or 0.0) * (baseline or 0.0))
+    def counted_in(self, unit: LoadUnit) -> "Floor":
+        """The same with its limit on what is lost counted in `unit`, of a connection profile: see
+        `Campaign.loss_unit`."""
+        mine, theirs = LOSS_OF["connections"], LOSS_OF[unit]
+        promised = self.thresholds.get(mine.name)
+        if promised is None or mine is theirs or self.profile.kind == "packets":
+            return self
+        thresholds = {name: each for name, each in self.thresholds.items() if name != mine.name}
+        thresholds.setdefault(theirs.name, replace(promised, metric=theirs))
+        return replace(self, thresholds=thresholds)
 
-    def load(self, headroom: float, baseline: float | None = None) -> float:
+    def load(self, headroom: float) -> float:
         """The load, in the profile's unit per second, that tries every rate promised, with `headroom` (a ratio) on top;
-        0 where none is. `baseline` is the rate that a relative promise compares with."""
-        rates = [self.needed(baseline)] if self.metric is RATE_OF[self.profile.kind] else [0.0]
+        0 where none is."""
+        is_rate = self.main is not None and self.metric is RATE_OF[self.profile.kind]
+        rates = [self.main.limit if self.main and is_rate else 0.0]
         if isinstance(self.profile, ConnectionProfile):
             rates.append((self.limit("pps") or 0.0) / packets_per_connection(self.profile))
         else:
@@ -106,6 +134,8 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
             f"profile {profile.name}: derived_from: {quoted(base.name)} differs in {', '.join(differing) or 'name'}.\n"
             "  Expected profiles that differ in messages only, or a floor of its own in the SLA file."
         )
+    if floor.main is None:
+        return replace(floor, profile=profile, reference=None)
     packets, base_packets = packets_per_connection(profile), packets_per_connection(base)
     # Rounding first: a factor of exactly 1 must not add a connection.
     cps = math.ceil(round(floor.main.limit * base_packets / packets, 6))
@@ -115,3 +145,20 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
     )
     thresholds = dict(floor.thresholds) | {floor.metric.name: promise(floor.metric, cps)}
     return replace(floor, profile=profile, thresholds=thresholds, reference=None, derivation=words)
+
+
+def with_packets(floor: Floor) -> Floor:
+    """The floor of connections with a promise of packets, where the file has none: it notices a DUT that takes
+    connections faster than it forwards their packets.
+
+    It follows from the connections, and allows what a good trial at their floor may lose or forward late, so that it
+    is never missed where they are kept: `cps x packets per connection x (1 - loss) x (1 - KEEPS_UP)`, rounded down.
+    """
+    if floor.main is None or floor.metric.name != "cps" or "pps" in floor.thresholds:
+        return floor
+    assert isinstance(floor.profile, ConnectionProfile)
+    lost = max((floor.limit(name) or 0.0 for name in ("loss_ratio", "packet_loss_ratio")), default=0.0)
+    pps = floor.main.limit * packets_per_connection(floor.profile) * (1 - lost) * (1 - KEEPS_UP)
+    thresholds = dict(floor.thresholds) | {"pps": promise(METRICS["pps"], max(1, math.floor(pps)))}
+    smoke = floor.smoke | ({"pps"} if "cps" in floor.smoke else frozenset())
+    return replace(floor, thresholds={name: thresholds[name] for name in METRICS if name in thresholds}, smoke=smoke)

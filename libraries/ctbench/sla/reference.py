@@ -45,7 +45,7 @@ class ReferenceRun:
         """The floor, raised to a share of what the reference run measured where that is more. Without such a
         measurement it stays as it is."""
         rate = self.rates.get((topology, profile.name), 0.0)
-        if share.limit * rate <= floor.main.limit:
+        if not rate or (floor.main and share.limit * rate <= floor.main.limit):
             return floor
         metric = floor.metric
         words = f"the reference run {self.name}: {format_share(share.limit)} of {metric.format(rate)}"

@@ -1,21 +1,26 @@
 """The verdict: met, missed or not measured, with a sentence that a product manager understands.
 
-The rules are those of design.md. Green always means: measured, and at or above the floor.
+The rules are those of design.md. Green always means: measured, and every promise kept. A promise is decided by evidence
+of its own where the procedure has some (trials at the floor, the interval of a pair), else by its figure. The test is
+missed if one is missed, else not measured if one is undecided, else met.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ctbench.base.units import format_margin, format_ratio
-from ctbench.measure.procedure import Outcome
+from ctbench.base.units import format_ratio
+from ctbench.measure.procedure import Decision, Outcome
+from ctbench.results.environment import MachineFacts
 from ctbench.results.figure import Figure
-from ctbench.results.metrics import METRICS
-from ctbench.results.record import Baseline, ThresholdRecord, Word
+from ctbench.results.metrics import RATE_OF, kind_of
+from ctbench.results.record import ThresholdRecord, Word
+from ctbench.sla.case import Case, as_part, beyond, elsewhere, excuse_of, near_ceiling
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import Threshold
+from ctbench.sla.words import blame, doubts, praise
 
-#: A result below the floor that reaches this share of the generator's ceiling says nothing about the DUT.
-NEAR_CEILING = 0.9
+#: What a trial was found good by.
+_LOSSES = ("loss_ratio", "packet_loss_ratio")
 
 
 @dataclass(frozen=True)
@@ -36,96 +41,163 @@ class Verdict:
         return cls("not measured", reason, None, compare({}, floor))
 
 
-@dataclass(frozen=True)
-class _Case:
-    """What is judged: a result, the floor, and what there is to compare with."""
-
-    outcome: Outcome
-    floor: Floor
-    ceiling: float | None
-    baseline: Baseline | None
-
-    @property
-    def needed(self) -> float:
-        """What keeps the floor's own and its relative promise."""
-        return self.floor.needed(self.baseline.rate if self.baseline else None)
-
-    @property
-    def promise(self) -> str:
-        """That in words."""
-        return self.show(self.needed)
-
-    @property
-    def result(self) -> float:
-        """What was found."""
-        return self.outcome.result.value if self.outcome.result else 0.0
-
-    def show(self, value: float) -> str:
-        """A value of what the test looked for, in words."""
-        return self.outcome.metric.format(value)
-
-
 def judge(
     outcome: Outcome,
     floor: Floor,
     ceiling: float | None = None,
-    baseline: Baseline | None = None,
     *,
+    machine: MachineFacts | None = None,
     oversubscribed: bool = False,
     max_spread: float | None = None,
 ) -> Verdict:
     """Judge an outcome by its floor.
 
     `ceiling` is the generator's capacity over the cable with the same profile, in its unit per second; None
-    when there is none to compare with. `baseline` is what a relative floor compares with. On an oversubscribed
+    when there is none to compare with. `machine` is the DUT's, which a floor may be bound to. On an oversubscribed
     testbed nothing counts as measured, nor do repetitions whose results are farther apart than `max_spread`.
     """
-    case = _Case(outcome, floor, ceiling, baseline)
-    thresholds = compare(outcome.figures, floor)
+    thresholds = compare(outcome.figures, floor, held=outcome.held)
     unusable = _unusable(outcome, oversubscribed=oversubscribed) or _scattered(outcome, max_spread)
-    if unusable or not outcome.figures:
+    if unusable:
         return Verdict("not measured", unusable, None, thresholds)
-    margin = _worst_margin(thresholds)
-    failing = [each for each in thresholds if not each.met]
-    known = [each for each in failing if each.metric != "ratio" or each.measured is not None]
-    if outcome.held and not known:
-        if doubt := _baseline_doubt(case):
-            return Verdict("not measured", doubt, None, thresholds)
-        return Verdict("met", _praise(case, thresholds, margin), margin, thresholds)
-    if excuse := _excuse(case):
-        return Verdict("not measured", excuse, None, thresholds)
-    return Verdict("missed", _blame(case, known), margin, thresholds)
+    case = Case(outcome, floor, ceiling, machine)
+    decided = tuple(_decided(case, each) for each in thresholds if each.is_promise or _has_trials(case, each))
+    missed = [each for each in decided if not each.met and not each.undecided]
+    undecided = [each for each in decided if each.undecided]
+    margin = _worst_margin(decided)
+    if missed:
+        return Verdict("missed", blame(case, missed), margin, decided)
+    if undecided:
+        return Verdict("not measured", doubts(undecided), None, decided)
+    if not outcome.held and floor.main and floor.metric.name not in outcome.decisions:
+        if excuse := excuse_of(case, floor.metric.role == "promise"):
+            return Verdict("not measured", excuse, None, decided)
+        return Verdict("missed", blame(case, []), margin, decided)
+    return Verdict("met", praise(case, decided), margin, decided)
 
 
-def compare(figures: Mapping[str, Figure], floor: Floor) -> tuple[ThresholdRecord, ...]:
-    """Compare every threshold with its figure. One that was not measured is not met."""
+def judge_builds(outcome: Outcome | None, floor: Floor) -> Verdict:
+    """Where two builds are compared and nothing is promised, what is asked for is a ratio: met is that there is one."""
+    if outcome is None:
+        return Verdict.not_measured(
+            "threads share CPUs on this testbed (oversubscribe): no build can be compared", floor
+        )
+    found = outcome.result
+    if found is None or outcome.limited_by == "fault":
+        return Verdict.not_measured(outcome.reason or "no ratio was found", floor)
+    of = floor.base_build if floor.base_build != "distribution" else "the distribution"
+    share = f"{found.value * 100:.1f} % of the build of {of}"
+    return Verdict("met", f"{share}, of which nothing is promised: one start of both", None, ())
+
+
+def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[ThresholdRecord, ...]:
+    """Compare every threshold with its figure. One that was not measured is not met. `held`: the trial that the figures
+    are of was good, so it lost no more than it may, whatever share that is of few."""
     return tuple(
-        _compared(threshold, figures.get(name), floor.relative_to if name == "ratio" else None)
-        for name, threshold in floor.thresholds.items()
+        _compared(threshold, figures.get(name), floor, held=held) for name, threshold in floor.thresholds.items()
     )
 
 
-def _compared(threshold: Threshold, figure: Figure | None, to: str | None) -> ThresholdRecord:
+def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held: bool) -> ThresholdRecord:
     metric, value = threshold.metric, figure.value if figure else None
+    allowed = held and metric.name in _LOSSES
+    relative = kind_of(metric.name) != "absolute"
+    to = {"ratio": floor.relative_to, "of_build": floor.base_build}.get(kind_of(metric.name))
     return ThresholdRecord(
         metric=metric.name,
+        kind=kind_of(metric.name),
         operator=metric.operator,
         limit=threshold.limit,
         written=threshold.text,
         to=to,
+        bound_to=floor.bound_to(metric.name),
+        smoke=metric.name in floor.smoke,
         measured=value,
+        low=figure.low if figure and relative else None,
+        high=figure.high if figure and relative else None,
         margin_pct=None if value is None else metric.margin_pct(value, threshold.limit),
-        met=value is not None and threshold.holds(value),
+        met=value is not None and (allowed or threshold.holds(value)),
     )
+
+
+def _has_trials(case: Case, condition: ThresholdRecord) -> bool:
+    """Whether there is a trial that had to keep a condition: a pair has slices only."""
+    return condition.measured is not None or RATE_OF[case.floor.profile.kind].name in case.outcome.figures
+
+
+def _decided(case: Case, each: ThresholdRecord) -> ThresholdRecord:
+    """A threshold, decided by the evidence that there is; where it is not met, with the reason unless its figure is
+    reason enough."""
+    if each.bound_to and case.floor.machine and case.floor.machine.differs_from(case.machine):
+        each = each.model_copy(update={"elsewhere": True})
+    decision = _evidence(case, each)
+    if decision is None:
+        return each
+    found = _undecided(each, decision.reason) if decision.kept is None else _by(each, decision.kept, decision.reason)
+    if not found.met and not found.undecided and (why := elsewhere(case, found)):
+        return _undecided(found, why)
+    return found
+
+
+def _evidence(case: Case, each: ThresholdRecord) -> Decision | None:
+    """What decides a threshold besides its figure; None where the figure does."""
+    decisions = case.outcome.decisions
+    if each.kind != "absolute":
+        return decisions.get(each.metric) or _by_interval(each)
+    # Trials at the floor are made at a load that tries every rate: they decide about packets as about connections.
+    # Where these decide nothing, neither do the conditions that some of them broke.
+    rate = decisions.get(case.floor.metric.name)
+    own = decisions.get(each.metric) or (rate if rate and (each.is_promise or rate.kept is None) else None)
+    if own is not None:
+        return _reconsidered(case, each, own) or own
+    if each.met:
+        return None
+    excuse = excuse_of(case, each.is_promise)
+    return Decision(None, excuse) if excuse else Decision(kept=False, reason="")
+
+
+def _reconsidered(case: Case, each: ThresholdRecord, own: Decision) -> Decision | None:
+    """What a decision about a rate comes to by the generator's ceiling; None where that changes nothing."""
+    if not each.is_promise:
+        return None
+    if own.kept is None:
+        return beyond(case, each)
+    doubt = "" if own.kept else near_ceiling(case)
+    return Decision(None, doubt) if doubt else None
+
+
+def _by_interval(each: ThresholdRecord) -> Decision:
+    """What the interval of a ratio says where its pairs did not: the whole of it has to be on one side."""
+    if each.measured is None:
+        return Decision(None, f"the rate relative to {each.other} could not be measured")
+    low, high = each.low if each.low is not None else each.measured, each.high
+    if low >= each.limit:
+        return Decision(kept=True, reason="")
+    if (each.measured if high is None else high) < each.limit:
+        return Decision(kept=False, reason="")
+    return Decision(None, f"too close to call on this machine: {each.relation}")
+
+
+def _by(each: ThresholdRecord, kept: bool, reason: str) -> ThresholdRecord:
+    """As its evidence says; a figure that scatters to the other side of the limit does not contradict it."""
+    margin = each.margin_pct
+    if margin is not None:
+        margin = max(margin, 0.0) if kept else min(margin, 0.0)
+    return each.model_copy(update={"met": kept, "margin_pct": margin, "reason": as_part(reason)})
+
+
+def _undecided(each: ThresholdRecord, reason: str) -> ThresholdRecord:
+    return each.model_copy(update={"met": False, "undecided": True, "reason": as_part(reason)})
 
 
 def _unusable(outcome: Outcome, *, oversubscribed: bool) -> str:
     """Why an outcome says nothing whatever it is; empty when it does."""
     if outcome.limited_by == "fault":
-        return f"the measurement broke off: {_sentence(outcome.reason)}"
+        return f"the measurement broke off: {as_part(outcome.reason)}"
     if oversubscribed:
         return "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
-    if not outcome.figures or all(step.observation.trial.attempted == 0 for step in outcome.steps):
+    offered = outcome.decisions or any(step.observation.trial.attempted for step in outcome.steps)
+    if not offered or not (outcome.figures or outcome.decisions):
         return outcome.reason or "nothing was offered"
     return ""
 
@@ -142,89 +214,13 @@ def _scattered(outcome: Outcome, max_spread: float | None) -> str:
     )
 
 
-def _baseline_doubt(case: _Case) -> str:
-    """Why a relative promise that is not broken is not kept for certain either; empty when it is."""
-    if not case.floor.relative_to:
-        return ""
-    if case.baseline is None or not case.baseline.rate:
-        why = f": {_sentence(case.baseline.doubt)}" if case.baseline and case.baseline.doubt else ""
-        return f"the rate of {case.floor.relative_to}, to compare with, could not be measured{why}"
-    if case.baseline.doubt:
-        return (
-            f"{case.baseline.key}, to compare with, does at least {case.show(case.baseline.rate)}, perhaps more: "
-            f"{_sentence(case.baseline.doubt)}"
-        )
-    return ""
-
-
-def _excuse(case: _Case) -> str:
-    """Why a result below the floor says nothing about the DUT; empty when it does."""
-    ceiling, promise, found = case.ceiling, case.promise, case.show(case.result)
-    if case.outcome.limited_by == "generator":
-        return f"the traffic generator was the limit below the floor of {promise}: {_sentence(case.outcome.reason)}"
-    if ceiling is not None and ceiling < case.needed:
-        return f"the traffic generator reaches only {case.show(ceiling)}, the floor is {promise}"
-    if ceiling is not None and case.result >= NEAR_CEILING * ceiling:
-        return (
-            f"{found} is within 10 % of what the traffic generator can do ({case.show(ceiling)}), and below the floor "
-            f"of {promise}"
-        )
-    if case.outcome.limited_by == "range":
-        return (
-            f"the campaign's range ended at {found}, where the floor of {promise} was not reached yet: raise loads.max "
-            "in the campaign"
-        )
-    return ""
-
-
 def _worst_margin(thresholds: tuple[ThresholdRecord, ...]) -> float | None:
     """A search goes up to the conditions, so their margin is near zero by construction and would hide that of the
     promises. One that is not kept counts all the same."""
     counted = [
         each.margin_pct
         for each in thresholds
-        if each.margin_pct is not None and (METRICS[each.metric].role == "promise" or not each.met)
-    ]
+        if each.margin_pct is not None and not each.undecided
+        and (each.is_promise or not each.met)
+    ]  # fmt: skip
     return min(counted, default=None)
-
-
-def _praise(case: _Case, thresholds: tuple[ThresholdRecord, ...], margin: float | None) -> str:
-    ratio = next((each for each in thresholds if each.metric == "ratio"), None)
-    compared = f"; {_relation(case, ratio)}" if ratio and ratio.measured is not None else ""
-    if case.outcome.limited_by == "floor":
-        return f"the floor of {case.promise} was held: {case.outcome.reason}{compared}"
-    metric = case.outcome.metric
-    least = "at least " if case.outcome.limited_by in ("generator", "range") else ""
-    above = f", {format_margin(margin)} against the floor of {case.promise}" if margin is not None else ""
-    return f"{metric.title}: {least}{metric.format(case.result)}{above}{compared}"
-
-
-def _blame(case: _Case, failing: list[ThresholdRecord]) -> str:
-    if not case.outcome.held and not case.result:
-        return f"not even the lowest load held, the floor is {case.promise}: {_sentence(case.outcome.reason)}"
-    parts = [_shortfall(case, each) for each in failing if each.measured is not None]
-    if case.outcome.limited_by == "floor":
-        parts.append(_sentence(case.outcome.reason))
-    return "; ".join(parts)
-
-
-def _shortfall(case: _Case, threshold: ThresholdRecord) -> str:
-    """By how much one threshold is missed."""
-    assert threshold.measured is not None
-    metric = METRICS[threshold.metric]
-    margin = f" ({format_margin(threshold.margin_pct)})" if threshold.margin_pct is not None else ""
-    if threshold.metric == "ratio":
-        return f"{case.outcome.metric.title}: {_relation(case, threshold)}{margin}"
-    title = f"lost {case.floor.profile.kind}" if threshold.metric == "loss_ratio" else metric.title
-    found, limit = metric.format(threshold.measured), metric.format(threshold.limit)
-    return f"{title}: {found} instead of {metric.bound} {limit}{margin}"
-
-
-def _relation(case: _Case, ratio: ThresholdRecord) -> str:
-    """How a rate compares with that of another topology."""
-    assert case.baseline and ratio.measured is not None
-    return case.baseline.relation(ratio.measured, ratio.limit, case.outcome.metric)
-
-
-def _sentence(text: str) -> str:
-    return text.rstrip(".")

@@ -1,32 +1,38 @@
 """The testbed: the object that holds a DUT and a traffic generator and connects them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.unexpected import reraise_stop, sentence_of
-from ctbench.dut.base import Dut
+from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE
-from ctbench.dut.kind import Surroundings
-from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
+from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.results.record import SideRecord
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Bench, Connector
 from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.testbed.cpu_placement import plan_cpus
-from ctbench.traffic.generator import TrafficGenerator
+from ctbench.testbed.new_dut import DutMaker, Place
+from ctbench.testbed.pair import InTurn, Setup, SideBySide, trouble_of, unlike
+from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
 from ctbench.traffic.profiles import Profile, largest_frame
-from ctbench.traffic.registry import SOURCES
+
+#: DUTs of a kind that stand at the same time at most: a pair. One that is paused keeps its memory.
+_MOST_STANDING = 2
 
 
 class Testbed:
-    """One DUT at a time and one generator. `apply` sets both up; `close` leaves nothing behind."""
+    """One DUT at a time, or a pair, and one generator. `apply` and `apply_pair` set them up; `close` leaves nothing
+    behind."""
 
     __test__ = False  # not a pytest class
 
@@ -35,12 +41,16 @@ class Testbed:
         self.config = config
         self._output = output
         self._hosts = HostPool(config.hosts)
+        self._maker = DutMaker(config, self._hosts, self.placement, output / "dut")
         #: Each with the host that it is on.
-        self._duts: dict[str, tuple[Dut, Host]] = {}
+        self._duts: dict[Place, tuple[Dut, Host]] = {}
         self._generator: Connector | None = None
         self._connected: Dut | None = None
-        #: The DUT that is set up, connected or not.
-        self._set_up: Dut | None = None
+        #: Those that are set up, connected or not, and what they are where nothing failed; what is not used is paused.
+        self._standing: dict[Place, tuple[Topology, Ports] | None] = {}
+        #: After `apply_pair`: both side by side, or where this testbed cannot have that, in turn.
+        self.pair: SideBySide | None = None
+        self.turns: InTurn | None = None
         #: DUTs that were let go of and could not put their host back as it was.
         self._not_restored: list[Dut] = []
 
@@ -56,7 +66,7 @@ class Testbed:
 
     @property
     def dut(self) -> Dut:
-        """The DUT that was set up last."""
+        """The DUT that was set up last; of a pair the tested one."""
         if self._connected is None:
             raise TestbedError("No topology is applied yet.")
         return self._connected
@@ -64,7 +74,11 @@ class Testbed:
     def placement(self, topology: Topology) -> Placement:
         """Who runs where on the DUT's machine: what the testbed file says, else what suits the machine.
         `MissingResource` when short."""
-        host = self._generator_host if topology.datapath == CABLE.datapath else self._config_of(topology.datapath).host
+        host = (
+            self._generator_host
+            if topology.datapath == CABLE.datapath
+            else self._maker.config_of(topology.datapath).host
+        )
         same_machine = machine_of(host) == machine_of(self._generator_host)
         return plan_cpus(
             self.config.cpus,
@@ -80,38 +94,43 @@ class Testbed:
         Raises `MissingResource` when this testbed lacks what the topology needs, `TestbedError` when the DUT does
         not become what was asked for.
         """
-        self._connected = None
-        dut, host = self._dut(topology.datapath)
-        if topology.datapath != CABLE.datapath:  # which needs nothing that another DUT could take away
-            self._make_way_for(dut)
-        placement = self.placement(topology)
-        self._connector.disconnect()
+        self.pair = self.turns = None
+        self._apply(Setup(topology), profile)
+
+    def apply_pair(self, tested: Setup, other: Setup, profile: Profile) -> None:
+        """Set up what is to be compared: `pair`, each in a sandbox of its own on the same CPUs, with the generator
+        wired to both; where this testbed cannot have that, `turns`, which says why. `dut` and `generator` are the
+        tested side's, as after `apply`.
+
+        Raises what `apply` raises of the tested side, and `TestbedError` of the other one.
+        """
+        self.pair = self.turns = None  # what stood before is no pair any more, whatever becomes of this one
         try:
-            ports = dut.apply(topology)
-            self._connector.connect(ports, host, placement, largest_frame(profile) if profile else 1514)
-        except TestbedError as error:
-            if trouble := dut.trouble():  # which says more than what noticed it
-                raise TestbedError(trouble) from error
-            raise
-        self._connected = dut
+            self.pair = self._side_by_side(tested, other, profile)
+        except MissingResource as error:
+            setups: dict[Side, Setup] = {"tested": tested, "other": other}
+            turns = InTurn(setups, str(error), lambda setup: self._apply(setup, profile))
+            turns.turn("tested")
+            self.turns = turns
 
     def replace_broken(self, topology: Topology) -> str:
-        """Let go of the DUT of this topology where it is broken since it was used last, so that `apply` makes a fresh
-        one. Returns what is broken, in one sentence; empty where nothing is."""
-        if topology.datapath not in self._duts:
-            return ""
-        dut, _ = self._duts[topology.datapath]
-        if not (trouble := dut.trouble()):
-            return ""
-        return " ".join([trouble, *self._try_to(self._connector.disconnect), *self._let_go_of(dut)])
+        """Let go of the DUTs of this kind that are broken since they were used last, so that `apply` makes fresh ones.
+        Returns what is broken, in a sentence each; empty where nothing is."""
+        said = []
+        for dut in [dut for place, (dut, _) in self._duts.items() if place.datapath == topology.datapath]:
+            if trouble := dut.trouble():
+                said += [trouble, *self._try_to(self._connector.disconnect), *self._let_go_of(dut)]
+        return " ".join(said)
 
     def discard(self) -> list[str]:
-        """Let go of generator and DUT in whatever state they are, with the DUT's sandbox where it has one: the next
+        """Let go of generator and DUTs in whatever state they are, with their sandboxes where they have one: the next
         `apply` makes fresh ones. Returns a sentence for each thing that could not be put back."""
         complaints = self._try_to(self._generator.close) if self._generator else []
-        for dut in (self._connected, self._set_up):
-            complaints += self._let_go_of(dut) if dut else []
-        self._connected = self._set_up = None
+        standing = [self._duts[place][0] for place in self._standing if place in self._duts]
+        for dut in filter(None, (self._connected, *standing)):
+            complaints += self._let_go_of(dut)
+        self._connected = self.pair = self.turns = None
+        self._standing.clear()
         return complaints
 
     def facts(self) -> dict[str, dict[str, Any]]:
@@ -138,8 +157,9 @@ class Testbed:
 
     def _let_go_of(self, dut: Dut) -> list[str]:
         """Put a DUT's host back as it was; what is in a sandbox goes with it, however it is."""
-        for datapath in [name for name, (known, _) in self._duts.items() if known is dut]:
-            _, host = self._duts.pop(datapath)
+        for place in [place for place, (known, _) in self._duts.items() if known is dut]:
+            _, host = self._duts.pop(place)
+            self._standing.pop(place, None)
             complaints = self._try_to(dut.restore)
             if isinstance(host, Sandbox):
                 return self._try_to(partial(self._hosts.discard, host))
@@ -175,50 +195,104 @@ class Testbed:
             self._generator = CONNECTORS[config.type].new(config, bench)
         return self._generator
 
-    def _make_way_for(self, dut: Dut) -> None:
-        """Let another DUT go: its threads would take the CPUs that both are given."""
-        if self._set_up is not None and self._set_up is not dut:
+    def _apply(self, setup: Setup, profile: Profile | None) -> tuple[Dut, TrafficGenerator]:
+        """Set one DUT up alone."""
+        self._connected = None
+        place = self._maker.place(setup.topology.datapath, setup.build)
+        dut, host = self._dut(place)
+        if place.datapath != CABLE.datapath:  # which needs nothing that another DUT could take away
+            self._make_way_for(place)
+        placement = self.placement(setup.topology)
+        self._connector.disconnect()
+        try:
+            ports = self._stand(place, setup.topology)
+            self._connector.connect(ports, host, placement, _frame_bytes(profile))
+        except TestbedError as error:
+            if trouble := dut.trouble():  # which says more than what noticed it
+                raise TestbedError(trouble) from error
+            raise
+        self._connected = dut
+        return dut, self.generator
+
+    def _side_by_side(self, tested: Setup, other: Setup, profile: Profile) -> SideBySide:
+        """Set a pair up. `MissingResource` where this testbed cannot have two side by side."""
+        self._connected = None
+        one, two = (self._maker.place(setup.topology.datapath, setup.build) for setup in (tested, other))
+        places: dict[Side, Place] = {"tested": one, "other": replace(two, beside=one == two)}
+        self._require_sandboxes(one, two)
+        placement = self.placement(tested.topology)
+        duts: dict[Side, Dut] = {side: self._dut(place)[0] for side, place in places.items()}
+        self._make_way_for(*places.values())
+        self._connector.disconnect()
+        try:
+            duts["other"].pause()
+            ports = self._stand(places["tested"], tested.topology)
+            duts["tested"].pause()
+            beside = self._stand(places["other"], other.topology, again=False)
+            duts["tested"].resume()
+            self._connector.connect_pair(ports, beside, placement, _frame_bytes(profile))
+        except TestbedError as error:
+            if trouble := trouble_of(duts.values()):
+                raise TestbedError(trouble) from error
+            raise
+        facts = {side: dut.snapshot() for side, dut in duts.items()}
+        if why := unlike(facts):
+            raise MissingResource(why)
+        sides: dict[Side, SideRecord] = {
+            "tested": tested.as_record(facts["tested"]),
+            "other": other.as_record(facts["other"]),
+        }
+        generator = self.generator
+        assert isinstance(generator, PairedGenerator), "it was connected to a pair"
+        self._connected = duts["tested"]
+        return SideBySide(duts, sides, generator, profile)
+
+    def _require_sandboxes(self, *places: Place) -> None:
+        """`MissingResource` where two DUTs, or the generator's wires to two, are more than there can be."""
+        if self.config.oversubscribe:
+            raise MissingResource("Threads share CPUs on this testbed (oversubscribe), so nothing stands side by side.")
+        for place in places:
+            if (host := self._maker.config_of(place.datapath).host) != SANDBOX:
+                raise MissingResource(f"There is one DUT on {host}: two stand side by side only in sandboxes.")
+        if not self._connector.pairs:
+            raise MissingResource(f"The traffic generator of testbed {self.config.name} serves one DUT at a time.")
+
+    def _stand(self, place: Place, topology: Topology, *, again: bool = True) -> Ports:
+        """Set a DUT up; not `again` where it stands as that already, and nothing of it is broken."""
+        dut, _ = self._duts[place]
+        if not again and (known := self._standing.get(place)) and known[0] == topology and not dut.trouble():
+            dut.resume()
+            return known[1]
+        self._standing[place] = None
+        ports = dut.apply(topology)
+        self._standing[place] = topology, ports
+        return ports
+
+    def _make_way_for(self, *wanted: Place) -> None:
+        """Let other DUTs go, whose threads would take the CPUs that all of them are given. One of the same kind may
+        stay in its sandbox, paused: the next pair needs it."""
+        room = _MOST_STANDING - len(wanted)
+        for place in [place for place in self._standing if place not in wanted]:
+            dut, host = self._duts[place]
+            if room > 0 and place.datapath == wanted[0].datapath and isinstance(host, Sandbox):
+                room -= 1
+                dut.pause()
+                continue
             self._connector.disconnect()
-            dut_before = self._set_up
-            if self._try_to(dut_before.restore) and (complaints := self._let_go_of(dut_before)):
+            self._standing.pop(place)
+            if self._try_to(dut.restore) and (complaints := self._let_go_of(dut)):
                 raise TestbedError(" ".join(complaints))
-        self._set_up = dut
+        for place in wanted:
+            self._standing.setdefault(place, None)
 
-    def _dut(self, datapath: str) -> tuple[Dut, Host]:
-        if datapath not in self._duts:
-            self._duts[datapath] = self._new_dut(datapath)
-        return self._duts[datapath]
+    def _dut(self, place: Place) -> tuple[Dut, Host]:
+        if place not in self._duts:
+            self._duts[place] = self._maker.make(place)
+        return self._duts[place]
 
-    def _new_dut(self, datapath: str) -> tuple[Dut, Host]:
-        if datapath == CABLE.datapath:
-            generator = self.config.generator
-            return CONNECTORS[generator.type].cable(generator, self._hosts)
-        config = self._config_of(datapath)
-        host = self._hosts.host(config.host)
-        around = Surroundings(
-            host, self._hosts.machine(config.host), self.placement, self._output / "dut", self._macs,
-            generator_carries=self.config.generator.carries,
-        )  # fmt: skip
-        return KINDS[datapath].build(config, around), host
 
-    def _config_of(self, datapath: str) -> DutConfig:
-        for config in self.config.duts:
-            if config.type == datapath:
-                return config
-        known = ", ".join(config.type for config in self.config.duts)
-        raise MissingResource(f"A DUT with datapath {datapath} is needed; testbed {self.config.name} has {known}.")
-
-    def _macs(self) -> tuple[str, str]:
-        """Ethernet addresses of the generator's ports in a lab: a Linux DUT does not ask for them."""
-        generator = self.config.generator
-        kind = SOURCES[generator.type]
-        macs = kind.port_macs(generator)
-        if not all(macs):
-            raise ConfigError(
-                f"testbed {self.config.name}: generator.client.mac and generator.server_port.mac are needed for a Linux"
-                f" DUT.\n  Expected the MAC addresses that the ports of {kind.title} send from."
-            )
-        return macs
+def _frame_bytes(profile: Profile | None) -> int:
+    return largest_frame(profile) if profile else 1514
 
 
 def _told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:

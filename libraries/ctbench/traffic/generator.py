@@ -1,11 +1,12 @@
 """The TrafficGenerator interface and the Trial: what was offered, what came of it. Counts, never opinions."""
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.bounds import MOST, Amount, Count, Real, Whole
+from ctbench.traffic.backlog import growth
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
@@ -80,7 +81,11 @@ class LinkWork(BaseModel):
 
 class Trial(BaseModel):
     """One offered load held for one duration. Counts are of connections begun (packets due) in the sustain phase,
-    followed to their end or their timeout; packet counts are of the sustain phase itself."""
+    followed to their end or their timeout; packet counts are of the sustain phase itself.
+
+    A generator may start connections that live long in their steady state and not follow them to their end: `failed`
+    are then those of all that are open whose last progress fell into the sustain phase, and `completed` is `attempted`
+    less them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -88,8 +93,14 @@ class Trial(BaseModel):
     unit: LoadUnit = "connections"
     #: Offered rate asked for, connections (or packets, all directions added) per second; 0 for an idle trial.
     load: Amount
+    #: Connections open (packets under way) at once in a closed loop, whose `load` is what ended, well or not, and whose
+    #: counts of connections are of those that ended in the sustain phase; 0: an open loop.
+    under_way: Count = 0
     #: Length of the sustain phase asked for, seconds.
     duration_s: Annotated[float, Field(ge=1e-6, le=MOST)]
+    #: Seconds of the sustain phase after which the trial was ended because it was lost by then; None: it was not. All
+    #: counts are of that part.
+    ended_after_s: Annotated[float, Field(ge=1e-6, le=MOST)] | None = None
     #: Length of the ramp-up before it, seconds.
     ramp_up_s: Amount
     #: Length of the whole trial by the wall clock, flushes and waiting included, seconds.
@@ -122,7 +133,8 @@ class Trial(BaseModel):
     #: Connections open at the same time, in the mean and at most, over the sustain phase.
     active_mean: Real = 0
     active_max: Whole = 0
-    #: A point of the trial each `timeline_step_s`: connections open, and completed since the last point.
+    #: A point of the trial each `timeline_step_s`: connections open (packets on their way), and completed (received)
+    #: since the last point.
     timeline_step_s: Amount = 0
     timeline_active: list[Whole] = Field(default_factory=list)
     timeline_completed: list[Whole] = Field(default_factory=list)
@@ -140,6 +152,14 @@ class Trial(BaseModel):
     late_ratio: Real = 0
     #: Why the generator, not the DUT, limited this trial; empty when it did not.
     generator_limited: str = ""
+    #: What of the generator may have cost the packets that were lost: a pause, its own rings. Empty where nothing did.
+    #: Where nothing was lost, it says nothing.
+    generator_disturbed: str = ""
+
+    @property
+    def counted_s(self) -> float:
+        """Length of the sustain phase as it was, seconds."""
+        return self.ended_after_s or self.duration_s
 
     @property
     def loss_ratio(self) -> float:
@@ -149,17 +169,97 @@ class Trial(BaseModel):
     @property
     def rate(self) -> float:
         """Completed connections (received packets) per second."""
-        return self.completed / self.duration_s
+        return self.completed / self.counted_s
+
+    @property
+    def packets_sent(self) -> int:
+        """Of a packet profile the packets that were intended. Of connections: packets that either end sent in the whole
+        trial, ramps included, those that met a full ring of the DUT among them."""
+        if self.unit == "packets":
+            return self.intended
+        return sum(self.total_tx_packets.values()) + self.total_dut_missed
+
+    @property
+    def packets_lost(self) -> int:
+        """How many of them never came out. Of connections this is known of the whole trial only, at whose end nothing
+        is under way. What neither end sent does not count, and is no loss of what was sent."""
+        if self.unit == "packets":
+            return self.intended - self.completed
+        received = sum(self.total_rx_packets.values()) - self.unexpected.get("foreign", 0)
+        return max(0, self.packets_sent - received)
+
+    @property
+    def backlog_per_s(self) -> float:
+        """How fast what is under way grew over the sustain phase, connections (packets) per second; see `backlog`. 0
+        where the points do not tell."""
+        return growth(self.timeline_active, self.timeline_step_s).per_s
+
+    @property
+    def forwarded_rate(self) -> float:
+        """Connections that ended well (packets that came out) per second of the sustain phase: what came later is no
+        rate of it, and what failed is none at all."""
+        if self.under_way:
+            return self.service_rate
+        in_time = self.pps if self.unit == "packets" else self.service_rate if self.timeline_completed else self.rate
+        return min(self.rate, in_time)
+
+    @property
+    def service_rate(self) -> float:
+        """Completed connections (received packets) per second of the sustain phase, whenever they were begun."""
+        return sum(self.timeline_completed) / (len(self.timeline_completed) * self.timeline_step_s or 1.0)
 
     @property
     def pps(self) -> float:
         """Packets per second that came through the DUT, both directions."""
-        return sum(self.rx_packets.values()) / self.duration_s
+        return sum(self.rx_packets.values()) / self.counted_s
 
     @property
     def bps(self) -> float:
         """Bits per second that came through the DUT, both directions, frames without FCS."""
-        return sum(self.rx_bytes.values()) * 8 / self.duration_s
+        return sum(self.rx_bytes.values()) * 8 / self.counted_s
+
+
+#: Of a pair: what is tested, and what it is compared with.
+Side = Literal["tested", "other"]
+
+
+class Slice(BaseModel):
+    """A part of a pair's trial in which one side is served, in a closed loop. Counts, never opinions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    side: Side
+    #: Length of what was counted, after the settling that follows each turn, seconds.
+    seconds: Annotated[float, Field(ge=1e-6, le=MOST)]
+    #: Connections that ended well (packets that came out) in it, and those that failed (were written off).
+    completed: Count
+    lost: Count = 0
+    #: How long the generator itself stood still at worst, ms.
+    pause_ms: Real = 0
+
+    @property
+    def rate(self) -> float:
+        """Connections (packets) per second."""
+        return self.completed / self.seconds
+
+
+@runtime_checkable
+class PairedGenerator(Protocol):
+    """A traffic generator that is wired to two DUTs at once, of which one has its turn at a time."""
+
+    def run_slices(
+        self,
+        profile: ConnectionProfile | PacketProfile,
+        order: Sequence[Side],
+        slice_s: float,
+        turn: Callable[[Side], None],
+    ) -> list[Slice]:
+        """Serve the sides in this order for `slice_s` each, in a closed loop; `turn` is called before each slice: it
+        wakes one DUT and stops the other. What is under way on a side waits there until its next turn, for as long as
+        the profile stays the same. Raises `GeneratorError` when the generator or a link broke."""
+
+    def forget(self) -> None:
+        """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""
 
 
 class TrafficGenerator(Protocol):
@@ -170,7 +270,7 @@ class TrafficGenerator(Protocol):
         """The kinds of load that it can be asked for."""
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
-        """Ramp up for the profile's lifetime, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
+        """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
         `Idle` opens the ports and counts what arrives; nothing ramps. Raises `GeneratorError` when the generator or
         the link to the DUT broke, `MissingResource` where `load` is not among those that it `offers`."""
 

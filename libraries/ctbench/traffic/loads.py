@@ -5,6 +5,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 
 @dataclass(frozen=True)
@@ -12,6 +13,8 @@ class Rate:
     """So many connections, or packets, per second: whatever the profile counts."""
 
     per_s: float
+    #: A trial that has lost more of these for certain may end: whatever comes, it is lost.
+    most_lost: float = math.inf
 
     def __post_init__(self) -> None:
         if not 0 < self.per_s < math.inf:
@@ -35,16 +38,45 @@ class Hold:
 
 
 @dataclass(frozen=True)
+class Saturation:
+    """A closed loop: so many connections open, or packets under way, at once; each that ends begins the next. What is
+    completed per second is the rate at which the DUT serves."""
+
+    under_way: int
+
+    def __post_init__(self) -> None:
+        if self.under_way < 1:
+            raise ConfigError(
+                f"{self.under_way} connections or packets under way are not possible. Expected 1 or more."
+            )
+
+
+@dataclass(frozen=True)
 class Idle:
     """Nothing: the ports are open, and what still arrives is counted."""
 
 
-Load = Rate | Hold | Idle
+Load = Rate | Hold | Saturation | Idle
+
+#: What a closed loop has under way. One-message connections: enough for full batches on every receive queue, and few
+#: enough that the DUT's tables of them stay in its caches, as they do at a rate that it sustains. Many messages: such
+#: connections are open in their thousands at a rate, and finding each in a table that large is what the DUT is
+#: measured by. Packets: full batches in both directions through all queues, and a ring that never fills.
+_UNDER_WAY_SHORT, _UNDER_WAY_LONG, _UNDER_WAY_PACKETS = 512, 2048, 2048
+
+
+def saturating(profile: ConnectionProfile | PacketProfile) -> Saturation:
+    """The closed loop that saturates a DUT with this profile, without loss."""
+    if isinstance(profile, PacketProfile):
+        return Saturation(_UNDER_WAY_PACKETS)
+    return Saturation(_UNDER_WAY_SHORT if profile.messages <= 1 else _UNDER_WAY_LONG)
+
 
 #: For sentences.
 _WORDS: dict[type[Load], str] = {
     Rate: "a rate of connections or packets",
     Hold: "a number of connections that stay open",
+    Saturation: "a closed loop",
     Idle: "an idle time",
 }
 

@@ -10,13 +10,10 @@ from ctbench.cli.parser.command import Command, Needs
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", nargs="?", default="here", metavar="NAME", help="of the SLA file to write (default: %(default)s)")
-    add("--runs", default="3", metavar="NUMBER", help="how often to measure (default: %(default)s)")
-    add(
-        "--margin",
-        default="20%",
-        metavar="PERCENT",
-        help="how much worse than the median the floors are (default: %(default)s)",
-    )
+    add("--widest", default="25%", metavar="PERCENT",
+        help="a test whose floor would be more than this below its median gets none (default: 25%%)")  # fmt: skip
+    add("--most-runs", default="10", metavar="NUMBER",
+        help="end after so many runs, whatever they say (default: %(default)s)")  # fmt: skip
     add("--testbed", default="local", metavar="NAME", help="name or path (default: %(default)s)")
     add("--campaign", default="quick", metavar="NAME", help="name or path (default: %(default)s)")
     add("--sla", default="local", metavar="NAME",
@@ -25,18 +22,22 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help="measure only tests with this tag, such as 1cpuANDconntrack; may be given again")  # fmt: skip
     add("--from", dest="folders", action="append", default=[], type=Path, metavar="DIR",
         help="do not measure: use the records of this run; may be given again")  # fmt: skip
+    add("--outputdir", type=Path, metavar="DIR",
+        help="where the runs go; none is made again (default: a new folder in results/)")  # fmt: skip
     add("--force", action="store_true", help="replace a file that is there")
 
 
 CALIBRATE = Command(
     name="calibrate",
-    summary="measure this machine several times, and write an SLA file for it",
-    description="Measure this machine several times and write variables/sla/NAME.yaml: floors a margin worse than the"
-    " medians, with the spread as comments. Then ./run sla -v SLA:NAME notices when something gets slower. What was not"
-    " measured keeps the floors that it was measured with.\n\nCtrl-C loses nothing: --from makes the file from the runs"
-    " that are there.",
+    summary="measure this machine as often as it takes, and write an SLA file for it",
+    description="Measure this machine and write variables/sla/NAME.yaml: floors that 95 % of its further runs reach, by"
+    " its own scatter, with 95 % confidence. At least five runs, and more until every floor is narrow enough"
+    " (--widest); a test that scatters too much for that gets no floor, and the file says why. The floors bind to this"
+    " machine: elsewhere a miss is not measured. Then ./run sla -v SLA:NAME notices when something gets slower. What"
+    " gets no floor keeps those that it was measured with.\n\nCtrl-C loses no finished run: the command says how to"
+    " go on, and --from makes the file from the runs that are there.",
     add=_add,
-    examples=("./run calibrate mine", "./run calibrate mine --from results/latest --margin 10%"),
+    examples=("./run calibrate mine", "./run calibrate mine --most-runs 15 --widest 20%"),
     needs=Needs.PACKAGES,
     statuses={
         ExitStatus.MET: "the SLA file is written",

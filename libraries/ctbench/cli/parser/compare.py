@@ -7,13 +7,14 @@ from pathlib import Path
 from ctbench.base.statuses import ExitStatus
 from ctbench.base.units import write_ratio
 from ctbench.cli.parser.command import Command, Needs, Parser
-from ctbench.compare.limits import LEAST_DIFFERENCE
+from ctbench.compare.limits import LEAST_OF_PAIRS, LEAST_OF_RUNS, LEAST_STARTS, MOST_STARTS, STARTS
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--least-difference", default=write_ratio(LEAST_DIFFERENCE), metavar="PERCENT",
-        help="a median that got worse by no more than this is no regression (default: %(default)s)")  # fmt: skip
+    add("--least-difference", metavar="PERCENT",
+        help="what got worse by no more than this is no regression (default: "
+        f"{write_ratio(LEAST_OF_PAIRS)}% of installations, {write_ratio(LEAST_OF_RUNS)}% of runs)")  # fmt: skip
     add("--only", action="append", default=[], metavar="TEXT",
         help="compare only tests with this text in name, topology, profile or metric; may be given again")  # fmt: skip
     add("--different", action="store_true",
@@ -21,11 +22,12 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--only-alike", action="store_true",
         help="leave out runs of BASE that were measured in another way than CANDIDATE, and name them")  # fmt: skip
     add("--outputdir", type=Path, metavar="DIR", help="where to write to (default: a new folder in results/)")
-    add("--installations", nargs=2, metavar="ROLE=PREFIX", help="measure these two in turn, then compare them")
-    add("--rounds", default="4", metavar="NUMBER", help="rounds of four runs each (default: %(default)s)")
+    add("--installations", nargs=2, metavar="ROLE=PREFIX", help="measure these two side by side, and compare them")
+    add("--starts", metavar="NUMBER",
+        help=f"starts of both installations, {LEAST_STARTS} to {MOST_STARTS} (default: as many as the tests need, at "
+        f"least {STARTS})")  # fmt: skip
     add("--testbed", default="local", metavar="NAME", help="name or path (default: %(default)s)")
-    add("--campaign", default="compare", metavar="NAME", help="name or path (default: %(default)s)")
-    add("--sla", default="local", metavar="NAME", help="name or path (default: %(default)s)")
+    add("--campaign", default="builds", metavar="NAME", help="name or path (default: %(default)s)")
 
 
 def _judge(parser: Parser, options: argparse.Namespace, rest: Sequence[str]) -> None:
@@ -39,28 +41,31 @@ def _judge(parser: Parser, options: argparse.Namespace, rest: Sequence[str]) -> 
 
 COMPARE = Command(
     name="compare",
-    summary="compare two runs, or two builds of OVS measured in turn",
+    summary="compare two builds of OVS side by side, or two runs",
     usage="./run compare [options] BASE CANDIDATE\n"
     "       ./run compare --installations base=PREFIX candidate=PREFIX [options]\n"
     "                     [options of Robot Framework] [suites...]",
     description="""Compare two builds test by test: regressed, no evidence, improved or not measurable. Writes
 compare.html, compare.md and compare.json.
 
-BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them. Tests are
-matched by topology, profile and metric. Each run is a sample; where a side is one run, each of its repetitions is one.
-
-Where BASE holds published figures (results/reference/ovs-3.0.0), the report shows them with those of the run, and
-judges nothing: they are from other hardware.
-
-With --installations two builds are measured in turn (base candidate candidate base, --rounds times). PREFIX is what
+With --installations two builds are measured side by side: both run on the same CPUs and take turns of some hundredths
+of a second, so what the machine does falls on both. A start of both gives one ratio for each test; the starts are the
+samples. First the base is compared with itself, which says how small a difference this machine can show. PREFIX is what
 Open vSwitch was configured with, or "distribution" for the package. Arguments that are not listed here go to Robot
 Framework; without a suite or --include the tests of Open vSwitch are measured. Ctrl-C loses nothing: the same command
-with the --outputdir that it names goes on where it stopped.""",
+with the --outputdir that it names goes on where it stopped.
+
+BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them. Tests are
+matched by topology, profile and metric. Each run is a sample; where a side is one run, each of its repetitions is one.
+That is much weaker: what drifts between the runs falls on one of them.
+
+Where BASE holds published figures (results/reference/ovs-3.0.0), the report shows them with those of the run, and
+judges nothing: they are from other hardware.""",
     add=_add,
     judge=_judge,
     examples=(
+        "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --include conntrack",
         "./run compare results/last-release results/this-one",
-        "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --rounds 4 --include conntrack",
     ),
     needs=Needs.PACKAGES,
     statuses={

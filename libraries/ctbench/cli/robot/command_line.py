@@ -13,8 +13,8 @@ from ctbench.testbed.pool import split_names
 
 __all__ = ["CommandLine", "DataError", "Information", "chosen_files", "parse"]
 
-#: Tags follow from what a row of a suite says.
-_TAGS = ("--prerunmodifier", "ConntrackSLA.tags")
+#: Tags follow from what a row of a suite says, and from what the SLA promises of it.
+_TAGS = "ConntrackSLA.tags"
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,12 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     late = next((suite for suite in suites if suite.startswith("-") and not Path(suite).exists()), None)
     if late:
         raise DataError(f"Options go before the suites: {late} comes after {suites[0]}.")
+    assignments = tuple(options.get("variable", ()))
+    sla = chosen_files(assignments).get("sla")
     return CommandLine(
-        arguments=(*_TAGS, *complete),
+        arguments=("--prerunmodifier", f"{_TAGS};{sla}" if sla else _TAGS, *complete),
         outputdir=options.get("outputdir"),
-        assignments=tuple(options.get("variable", ())),
+        assignments=assignments,
         dry_run=bool(options.get("dryrun")),
         names_suites=names_suites,
         testbeds=tuple(split_names(testbeds)) if testbeds is not None else (),
@@ -86,8 +88,8 @@ def _take(option: str, arguments: Sequence[str]) -> tuple[list[str], str | None]
 
 
 def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
-    """What `-v TESTBED:…`, `-v CAMPAIGN:…`, `-v SLA:…` and `-v REFERENCE:…` name; case, spaces and underscores do not
-    count for Robot.
+    """What `-v TESTBED:…`, `-v CAMPAIGN:…`, `-v SLA:…`, `-v REFERENCE:…` and `-v BASE:…` name; case, spaces and
+    underscores do not count for Robot.
 
     A value that is itself a variable is known to Robot only, which reads the files again and is no less strict.
     """
@@ -95,6 +97,6 @@ def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
     for assignment in assignments:
         name, _, value = assignment.partition(":")
         name = name.replace("_", "").replace(" ", "").lower()
-        if name in ("testbed", "campaign", "sla", "reference") and "${" not in value:
+        if name in ("testbed", "campaign", "sla", "reference", "base") and "${" not in value:
             chosen[name] = value
     return chosen

@@ -212,6 +212,13 @@ class LinuxDut:
             **self._own_facts(),
         }
 
+    def pause(self) -> None:
+        """See `Dut.pause`: the kernel works in the time of what hands frames to it, so this is up to the generator. A
+        lab's DUT is alone on its host."""
+
+    def resume(self) -> None:
+        """See `Dut.resume`."""
+
     def restore(self) -> None:
         """See `Dut.restore`."""
         if self._touched:

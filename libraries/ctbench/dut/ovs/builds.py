@@ -21,6 +21,10 @@ class OvsBuilds:
         """See `Builds.with_prefix`."""
         return {**data, self.key: {**data[self.key], "prefix": prefix}}
 
+    def prefix(self, config: OvsDpdkConfig) -> str:
+        """See `Builds.prefix`."""
+        return config.ovs.prefix
+
     def check(self, host: Host, prefix: str) -> None:
         """See `Builds.check`."""
         installation = OvsInstallation.at(prefix)

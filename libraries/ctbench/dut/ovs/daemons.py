@@ -16,6 +16,7 @@ from ctbench.dut.ovs.instance import (
     other_config_settings,
     read_stat,
 )
+from ctbench.dut.ovs.pause import Pause
 from ctbench.dut.ovs.trouble import STOPPED, find_trouble
 from ctbench.hosts.machine import format_cpu_list
 
@@ -34,6 +35,7 @@ class OvsDaemons:
         self._generation = 0
         #: What `start` started; it is ours even where somebody removed the file with its ID.
         self._processes: dict[str, ProcessIdentity] = {}
+        self._pause = Pause(self._host)
 
     def keeps_dpdk(self) -> bool:
         """See `Instance.keeps_dpdk`: it is started again each time."""
@@ -80,6 +82,7 @@ class OvsDaemons:
 
     def stop(self) -> None:
         """End the daemons, also those that a crashed run left in this folder, and remove the folder."""
+        self._pause.forget()
         for name in ("ovs-vswitchd", "ovsdb-server"):
             for identity in {self._identity(name), self._processes.pop(name, None)}:
                 if identity:
@@ -93,13 +96,33 @@ class OvsDaemons:
         """See `Instance.vswitchd`."""
         return self._identity("ovs-vswitchd")
 
+    def pause(self) -> None:
+        """See `Instance.pause`."""
+        if process := self._processes.get("ovs-vswitchd"):
+            self._pause.begin(process.pid)
+
+    def resume(self) -> None:
+        """See `Instance.resume`."""
+        self._pause.end()
+
+    @property
+    def paused(self) -> bool:
+        """See `Instance.paused`."""
+        return self._pause.lasts
+
+    @property
+    def paused_s(self) -> float:
+        """See `Instance.paused_s`."""
+        return self._pause.seconds
+
     def trouble(self, files: Collection[str] = ()) -> str:
-        """See `Instance.trouble`. Files are looked for once both daemons run."""
+        """See `Instance.trouble`. Files are looked for once both daemons run. That we paused it is no trouble."""
         if "ovs-vswitchd" not in self._processes:
             return find_trouble(self._host, self._processes, [])
+        paused = {"ovs-vswitchd"} if self.paused else set()
         ids = [f"{self.control.folder}/{name}.pid" for name in self._processes]
         own = [self.control.database_socket, self.control.vswitchd, *ids]
-        return find_trouble(self._host, self._processes, [*own, *files])
+        return find_trouble(self._host, self._processes, [*own, *files], paused)
 
     def save_log(self, folder: Path) -> None:
         """See `Instance.save_log`."""

@@ -16,10 +16,10 @@ from ctbench.dut.ovs.counters import counters_since, new_drops
 from ctbench.dut.ovs.cpu import cpu_use
 from ctbench.dut.ovs.cpu_contention import read_thread_times, sharing_problems
 from ctbench.dut.ovs.daemons import OvsDaemons
-from ctbench.dut.ovs.health import TrialStart, log_problems, process_problem
+from ctbench.dut.ovs.health import TrialStart, drop_problems, log_problems, process_problem
 from ctbench.dut.ovs.installation import read_versions, require_installation
 from ctbench.dut.ovs.instance import POLL_S, Instance, ProcessIdentity, VswitchdLog
-from ctbench.dut.ovs.memory import Memory, choose_memory
+from ctbench.dut.ovs.memory import Memory, choose_memory, require_room
 from ctbench.dut.ovs.parse import (
     PortCounters,
     parse_bond_members,
@@ -28,6 +28,7 @@ from ctbench.dut.ovs.parse import (
     parse_ports,
     parse_rxq_map,
 )
+from ctbench.dut.ovs.pause import awake
 from ctbench.dut.ovs.ports import Devices, MemifDevices
 from ctbench.dut.ovs.readback import differences, differing_threads
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
@@ -100,6 +101,7 @@ class OvsDpdkDut:
 
     def apply(self, topology: Topology) -> Ports:
         """See `Dut.apply`. ovs-vswitchd keeps running from topology to topology, unless the MTU is another one."""
+        self.resume()
         placement = self.placement(topology)
         ruleset = find_ruleset(self.families, topology.ruleset, "Open vSwitch", self._rulesets)
         rules = read_rules(ruleset, topology.ports)
@@ -141,45 +143,57 @@ class OvsDpdkDut:
         if found:
             raise TestbedError(f"OVS is not set up as the topology asks: {'; '.join(found)}.")
 
+    @awake
     def flush_state(self) -> None:
         """See `Dut.flush_state`."""
         deadline = time.monotonic() + FLUSH_TIMEOUT_S
-        self.control.appctl("dpctl/flush-conntrack")
-        while (left := self.connections()) > 0:
+        while True:
+            # Again and again: frames that waited in the rings may have opened connections since.
+            self.control.appctl("dpctl/flush-conntrack")
+            if (left := self.connections()) == 0:
+                return
             if time.monotonic() > deadline:
                 raise TestbedError(f"{left} connections are left {FLUSH_TIMEOUT_S:g} s after conntrack was flushed.")
             time.sleep(POLL_S)
 
+    @awake
     def connections(self) -> int:
         """Entries in the connection table now."""
         return int(self.control.appctl("dpctl/ct-get-nconns"))
 
+    @awake
     def begin_trial(self) -> None:
         """See `Dut.begin_trial`; clears the PMD threads' statistics. Waits until all links of bonds are in use: OVS
         sees with a delay that the generator has come, and until then drops what comes."""
         self._await_bonds()
         self._trial = self._start_of_trial()
 
+    @awake
     def health(self) -> list[Problem]:
-        """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself."""
+        """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself. But those that found the
+        generator's rings full are no loss of the DUT."""
         if self._trial is None:
             return [Problem("fatal", "ovs-vswitchd is not set up.")]
         if fatal := self._fatal(self._trial):
             with suppress(TestbedError):
                 self._save_log()
             return fatal
-        problems = log_problems(self._log.since(self._trial.log_size)) + self._sharing(self._trial)
+        was_paused = self._instance.paused_s > self._trial.paused_s
+        problems = log_problems(self._log.since(self._trial.log_size), was_paused=was_paused)
+        problems += self._sharing(self._trial)
         lost = new_drops(self._trial.ports, self._read_ports())
-        return problems + [Problem("warning", f"OVS lost {count} packets: {name}.") for name, count in lost.items()]
+        return problems + drop_problems(lost, self._devices.kind)
 
     def trouble(self) -> str:
         """See `Dut.trouble`."""
         return self._instance.trouble(self._devices.sockets(self._applied[1]) if self._applied else ())
 
+    @awake
     def counters(self) -> DutCounters:
         """See `Dut.counters`; immediate, not what ovs-vswitchd writes to its database every 5 s."""
         return counters_since(self._counted_from, self._read_ports())
 
+    @awake
     def cpu_use(self) -> CpuUse | None:
         """See `Dut.cpu_use`; none of a dead OVS. The time after a trial counts as idle: to be asked at its end."""
         if self._instance.vswitchd() is None:
@@ -187,6 +201,7 @@ class OvsDpdkDut:
         statistics = parse_pmd_statistics(self.control.appctl("dpif-netdev/pmd-stats-show"))
         return cpu_use(statistics.values(), parse_cycle_rate(self.control.appctl("dpif-netdev/pmd-perf-show")))
 
+    @awake
     def snapshot(self) -> dict[str, Any]:
         """See `Dut.snapshot`; without what only a running ovs-vswitchd can say when it is dead."""
         facts: dict[str, Any] = {
@@ -214,8 +229,22 @@ class OvsDpdkDut:
         except TestbedError as error:
             return facts | {"trouble": str(error)}
 
+    @property
+    def paused(self) -> bool:
+        """Whether `pause` was called last, and no `resume`."""
+        return self._instance.paused
+
+    def pause(self) -> None:
+        """See `Dut.pause`: its PMD threads poll."""
+        self._instance.pause()
+
+    def resume(self) -> None:
+        """See `Dut.resume`."""
+        self._instance.resume()
+
     def restore(self) -> None:
         """See `Dut.restore`: the daemons end, their folder goes, their log is kept."""
+        self.resume()
         with suppress(TestbedError):  # a lost log is no reason to leave the daemons
             self._save_log()
         self._bridge = self._applied = self._trial = None
@@ -248,6 +277,7 @@ class OvsDpdkDut:
         if self._instance.keeps_dpdk():
             return {}
         self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
+        require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
         cards = self._devices.kind == "pci"
         if cards and not self._memory.hugepages:
             raise MissingResource(f"A network card needs hugepages for DPDK: {self._memory.advice}")
@@ -306,7 +336,9 @@ class OvsDpdkDut:
     def _start_of_trial(self) -> TrialStart:
         running = self._running()
         times = read_thread_times(self._host, running.pid)
-        start = TrialStart(running, self._log.size(), self._read_ports(), times, time.monotonic())
+        start = TrialStart(
+            running, self._log.size(), self._read_ports(), times, time.monotonic(), self._instance.paused_s
+        )
         self.control.appctl("dpif-netdev/pmd-stats-clear")
         return start
 
@@ -316,7 +348,8 @@ class OvsDpdkDut:
             return []
         times = read_thread_times(self._host, start.process.pid)
         shares = set(placement.housekeeping) == set(placement.generator)
-        return sharing_problems(start.times, times, time.monotonic() - start.at_s, with_generator=shares)
+        paused_s = self._instance.paused_s - start.paused_s
+        return sharing_problems(start.times, times, time.monotonic() - start.at_s - paused_s, with_generator=shares)
 
     def _running(self) -> ProcessIdentity:
         process = self._instance.vswitchd()

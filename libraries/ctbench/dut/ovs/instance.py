@@ -62,6 +62,21 @@ class Instance(Protocol):
     def vswitchd(self) -> ProcessIdentity | None:
         """The running ovs-vswitchd; None when it is dead, or a zombie."""
 
+    def pause(self) -> None:
+        """Stop ovs-vswitchd with all its threads (SIGSTOP). `MissingResource` where it is not ours to stop, or on
+        another machine; nothing happens where it has died."""
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT), where `pause` stopped it."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether `pause` stopped it."""
+
+    @property
+    def paused_s(self) -> float:
+        """Seconds that it was paused for since it started, up to its last `resume`."""
+
     def trouble(self, files: Collection[str] = ()) -> str:
         """What of it is dead, stopped or gone, `files` among it, as one sentence; empty where nothing is."""
 

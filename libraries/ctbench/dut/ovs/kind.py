@@ -15,6 +15,7 @@ from ctbench.dut.ovs.ports import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.port_config import PciPorts, VethPorts
 from ctbench.hosts.base import Host
+from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.examination.facts import Examined
 from ctbench.hosts.examination.finding import Finding
 
@@ -60,8 +61,9 @@ class OvsDpdkKind:
         return ConnectionTable("OVS' connection table", ours.max_connections, closed, answered, remedy)
 
     def hugepages_mb(self, config: OvsDpdkConfig) -> int:
-        """See `DutKind.hugepages_mb`."""
-        return config.memory_mb if config.hugepages == "auto" else 0
+        """See `DutKind.hugepages_mb`: in sandboxes two stand side by side, and both have them or none does."""
+        at_once = 2 if config.host == SANDBOX else 1
+        return at_once * config.memory_mb if config.hugepages == "auto" else 0
 
     def examine(self, config: OvsDpdkConfig, on: Examined) -> Iterator[Finding]:
         """See `DutKind.examine`."""

@@ -1,9 +1,11 @@
 """Where DPDK's memory comes from: hugepages that are free on the host, else ordinary pages."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ctbench.base.errors import MissingResource
 from ctbench.hosts.machine import Hugepages, reserve_command
 
 
@@ -32,6 +34,18 @@ class Memory:
         """For the record."""
         kind = "hugepages" if self.hugepages else "no-huge"
         return {"kind": kind, "megabytes": self.megabytes, **({"advice": self.advice} if self.advice else {})}
+
+
+def require_room(host: str, meminfo: str, memory: Memory) -> None:
+    """Raise `MissingResource` where a host has not as much free memory, by its /proc/meminfo, proc(5): DPDK touches all
+    of its own, and Linux would end it, or another process. Hugepages are free, or were not chosen."""
+    known = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
+    free = int(known[1]) // 1024 if known else memory.megabytes
+    if not memory.hugepages and free < memory.megabytes:
+        raise MissingResource(
+            f"Open vSwitch needs {memory.megabytes} MiB of memory for DPDK (memory_mb), and {host} has {free} MiB free:"
+            " a pair side by side takes twice as much as one of them."
+        )
 
 
 def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bool = True) -> Memory:

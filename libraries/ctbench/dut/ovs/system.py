@@ -99,6 +99,26 @@ class SystemOvs:
         """See `Instance.vswitchd`."""
         return identify(self._host, self.control.pidfile, "ovs-vswitchd")
 
+    def pause(self) -> None:
+        """See `Instance.pause`: others work with it as well."""
+        raise MissingResource(
+            f"{self._host.name}: the system's Open vSwitch is not paused for another one (ovs.manage: true): two of "
+            "them stand side by side only in sandboxes."
+        )
+
+    def resume(self) -> None:
+        """See `Instance.resume`."""
+
+    @property
+    def paused(self) -> bool:
+        """See `Instance.paused`."""
+        return False
+
+    @property
+    def paused_s(self) -> float:
+        """See `Instance.paused_s`."""
+        return 0.0
+
     def trouble(self, files: Collection[str] = ()) -> str:
         """See `Instance.trouble`; what was found before the run is asked for by its file of process IDs alone."""
         try:

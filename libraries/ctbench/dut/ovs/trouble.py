@@ -20,9 +20,15 @@ for file; do [ -e "$file" ] || echo "gone $file"; done
 """
 
 
-def find_trouble(host: Host, processes: Mapping[str, ProcessIdentity], files: Collection[str]) -> str:
+def find_trouble(
+    host: Host,
+    processes: Mapping[str, ProcessIdentity],
+    files: Collection[str],
+    paused: Collection[str] = (),
+) -> str:
     """One sentence on the first that is found: the host cannot be asked, a process (by its program's name) is dead, it
-    is stopped and does not go on, files of these are gone. Empty where all is well."""
+    is stopped, is none of those that are `paused`, and does not go on, files of these are gone. Empty where all is
+    well."""
     deadline = time.monotonic() + GO_ON_TIMEOUT_S
     while True:
         try:
@@ -32,7 +38,8 @@ def find_trouble(host: Host, processes: Mapping[str, ProcessIdentity], files: Co
         for name, process in processes.items():
             if not is_alive(process, stats.get(process.pid)):
                 return f"{name} (process {process.pid}) {host.how_ended(process.pid) or 'died'}."
-        stopped = [(name, each) for name, each in processes.items() if stats[each.pid].state in STOPPED]
+        running = {name: each for name, each in processes.items() if name not in paused}
+        stopped = [(name, each) for name, each in running.items() if stats[each.pid].state in STOPPED]
         if not stopped:
             more = f" and {len(gone) - 1} more of its files are" if len(gone) > 1 else " is"
             return f"Open vSwitch cannot be reached any more: {gone[0]}{more} gone." if gone else ""

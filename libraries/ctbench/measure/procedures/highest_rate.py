@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from ctbench.dut.kind import Ability
-from ctbench.measure.campaign import Bisection, Campaign, Mlr
+from ctbench.measure.campaign import Campaign, SaturationSettings, SearchSettings
 from ctbench.measure.expected import Expected, expected
 from ctbench.measure.procedure import Bench, Outcome, figures_of
 from ctbench.measure.repetition import repeat
@@ -12,18 +12,23 @@ from ctbench.measure.result import SearchResult
 from ctbench.measure.search import search
 from ctbench.measure.trial import Step
 from ctbench.results.figure import Figure
-from ctbench.results.metrics import RATE_OF, RATES, Metric
+from ctbench.results.metrics import RATE_OF, RATES, SATURATION_OF, Metric
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
+
+#: Of the saturation rate: where a search begins.
+BELOW_SATURATION = 0.97
 
 
 @dataclass(frozen=True)
 class HighestRate:
     """Implements `Procedure`."""
 
-    how: Bisection | Mlr
+    how: SearchSettings
     #: How often the whole search is made; the (lower) median is the result.
     repetitions: int = 1
+    #: What searches instead of `how` where that needs a closed loop, and none was to be had.
+    otherwise: SearchSettings | None = None
     name: str = "highest-rate"
     loads: frozenset[type[Load]] = frozenset((Rate,))
     abilities: frozenset[Ability] = frozenset()
@@ -40,8 +45,15 @@ class HighestRate:
 
     def run(self, bench: Bench) -> Outcome:
         """See `Procedure.run`."""
-        span, runner = bench.campaign.load_range(bench.profile), bench.runner
-        one, to_come = expected(self.how, span), self.repetitions
+        span, runner, how = bench.campaign.load_range(bench.profile), bench.runner, self.how
+        metric = SATURATION_OF[bench.profile.kind]
+        saturation = bench.earlier.figure(metric) if bench.earlier else None
+        if isinstance(how, SaturationSettings) and not saturation:
+            how = self.otherwise or bench.campaign.ceiling
+        # The capacity is a little below what a closed loop shows, which a descent takes into account by itself.
+        near = saturation if isinstance(how, SaturationSettings) or not saturation else saturation * BELOW_SATURATION
+        hint = near or bench.hint or bench.floor_load
+        one, to_come = expected(how, span), self.repetitions
 
         def tell(step: Step) -> None:
             trial = step.observation.trial
@@ -51,9 +63,12 @@ class HighestRate:
         def once(last: float | None) -> SearchResult:
             nonlocal to_come
             to_come -= 1
+            begin = hint if isinstance(how, SaturationSettings) else last or hint
             return search(
-                runner, span.min, span.max, self.how, tell, hint=last or bench.hint, floor_load=bench.floor_load
-            )
+                runner, span.min, span.max, how, tell,
+                hint=begin, rough=not (last or near or bench.hint), cold=not last and bench.earlier is None,
+                before=bench.made,
+            )  # fmt: skip
 
         return outcome_of(repeat(self.repetitions, once), bench.rate_metric)
 
@@ -76,4 +91,5 @@ def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
         held=bool(found.capacity),
         steps=found.steps,
         upper_bound=found.upper,
+        goal=found.goal,
     )

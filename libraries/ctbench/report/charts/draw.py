@@ -54,12 +54,17 @@ def margin_bar(percent: float, tone: str) -> str:
     return drawing.markup()
 
 
-def samples_strip(base: Sequence[float], candidate: Sequence[float], written: Callable[[float], str]) -> str:
-    """The samples of two sides as dots on one scale, the base above; `written` is how a sample is shown."""
+def samples_strip(
+    base: Sequence[float],
+    candidate: Sequence[float],
+    written: Callable[[float], str],
+    title: str = "samples of the base above those of the candidate",
+) -> str:
+    """Samples of two kinds as dots on one scale, the base above; `written` is how a sample is shown."""
     width, edge = 150.0, 8.0
     low, high = min(*base, *candidate), max(*base, *candidate)
     scale = (width - 2 * edge) / (high - low) if high > low else 0.0
-    drawing = Drawing(width, 32, "samples of the base above those of the candidate", "strip")
+    drawing = Drawing(width, 32, title, "strip")
     for y, style, values in ((8.0, "published-1", base), (24.0, "measured", candidate)):
         drawing.line(edge, y, width - edge, y, "grid")
         for value in values:

@@ -105,8 +105,8 @@ class Axis:
 
     name: str
     scale: Scale = "linear"
-    #: Words for a value: `rate`, `count`, `seconds`, `microseconds`, `loss`; `label` takes those of `labels`.
-    words: Literal["count", "seconds", "microseconds", "loss", "label"] = "count"
+    #: Words for a value: `rate`, `count`, `seconds`, `microseconds`, `loss`, `share`; `label` takes those of `labels`.
+    words: Literal["count", "seconds", "microseconds", "loss", "share", "label"] = "count"
     #: For `label`: text of 0, 1, 2 …
     labels: tuple[str, ...] = ()
 

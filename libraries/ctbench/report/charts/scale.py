@@ -56,10 +56,19 @@ class Placed:
                 return f"{value:g} s"
             case "microseconds":
                 return _time(value)
+            case "share":
+                return f"{value * 100:g} %"
             case "loss":
                 return "none" if value == 0 else f"{value * 100:g} %"
             case _:
                 return short_count(value)
+
+
+def _around(axis: Axis, values: Sequence[float]) -> Placed:
+    """Of shares, a bit below the least and above the most: what matters is how they lie to each other."""
+    low, high = max(0.0, min(*values, _MOST)), min(max(values), _MOST)
+    room = max(high - low, 0.01 * high, _LEAST) * 0.15
+    return Placed(axis, max(0.0, low - room), high + room)
 
 
 def fit(axis: Axis, values: Sequence[float]) -> Placed:
@@ -72,6 +81,8 @@ def fit(axis: Axis, values: Sequence[float]) -> Placed:
     if axis.scale == "log":
         some = [min(value, _MOST) for value in values if value > _LEAST] or [1.0]
         return Placed(axis, min(some) / 1.3, max(some) * 1.3)
+    if axis.words == "share" and values:
+        return _around(axis, values)
     high = min(max(values, default=0.0), _MOST)
     high = high if high > _LEAST else 1.0
     if axis.words == "seconds":

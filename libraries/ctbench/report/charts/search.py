@@ -17,14 +17,16 @@ _MEANS = {
 
 def search_chart(record: Record) -> XyChart | None:
     """Every trial of a record: what was offered, and what was lost of it. None where there were no trials."""
-    trials, counted = record.evidence.trials, RATE_OF[record.profile.kind]
+    counted = RATE_OF[record.profile.kind]
+    numbered = [each for each in enumerate(record.evidence.trials, 1) if each[1].offers_a_load]
+    trials = [made for _, made in numbered]
     if not trials:
         return None
     series, legend = [], []
     for state, mark in _MARKS.items():
         points = tuple(
             Point(made.trial.load, made.trial.loss_ratio, _sentence(number, made))
-            for number, made in enumerate(trials, 1)
+            for number, made in numbered
             if made.state == state
         )
         if points:
@@ -59,7 +61,8 @@ def waiting_chart(record: Record) -> XyChart | None:
     Invalid trials are left out: their times are the generator's."""
     name = "TCP connect time" if record.profile.kind == "connections" else "latency"
     valid = sorted(
-        (made for made in record.evidence.trials if made.state != "invalid"), key=lambda made: made.trial.load
+        (made for made in record.evidence.trials if made.state != "invalid" and made.offers_a_load),
+        key=lambda made: made.trial.load,
     )
     seen = [(made.trial.load, times) for made in valid if (times := _times(made))]
     if len({load for load, _ in seen}) < 2:

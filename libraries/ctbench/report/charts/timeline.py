@@ -15,16 +15,18 @@ _TIME = Axis("time in the sustain phase", words="seconds")
 
 def proof(record: Record) -> tuple[int, TrialRecord] | None:
     """The trial that a result rests on, with its number: the last good one, else the last one; None without trials."""
-    numbered = list(enumerate(record.evidence.trials, 1))
+    numbered = [each for each in enumerate(record.evidence.trials, 1) if each[1].offers_a_load]
     good = [each for each in numbered if each[1].state == "good"]
     return (good or numbered)[-1] if numbered else None
 
 
 def timeline_charts(record: Record) -> list[Chart]:
     """Connections open at the same time with their connect time, and completed per second, over the trial that the
-    result rests on; each where the record has it. Packets have no such points in their records."""
+    result rests on; each where the record has it. Of connections only: packets on their way are not connections."""
     found = proof(record)
-    if found is None or not found[1].trial.timeline_active or not found[1].trial.timeline_step_s:
+    if found is None or found[1].trial.unit == "packets":
+        return []
+    if not found[1].trial.timeline_active or not found[1].trial.timeline_step_s:
         return []
     number, trial = found[0], found[1].trial
     of = f"Trial {number}, {format_rate(trial.load)} offered"

@@ -14,7 +14,11 @@ from ctbench.traffic.generator import TrafficGenerator
 
 
 class Connector(Protocol):
-    """A generator, connected to one DUT at a time."""
+    """A generator, connected to one DUT at a time, or to two where it `pairs`."""
+
+    @property
+    def pairs(self) -> bool:
+        """Whether it can be connected to two DUTs at once."""
 
     @property
     def generator(self) -> TrafficGenerator:
@@ -23,6 +27,11 @@ class Connector(Protocol):
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
         """Connect it to the ports of the DUT on `host`, for frames of up to `frame_bytes`. `MissingResource` where it
         cannot reach them."""
+
+    def connect_pair(self, tested: Ports, other: Ports, placement: Placement, frame_bytes: int) -> None:
+        """Connect it to the ports of two DUTs at once, side by side on this machine: the generator is a
+        `PairedGenerator` then, and its `run_trial` offers to the tested one alone. `MissingResource` where that cannot
+        be."""
 
     def disconnect(self) -> None:
         """Let go of the DUT, which may then go away. May be called twice."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import CtbenchError, MissingResource
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import Cable
 from ctbench.hosts.base import Host
@@ -11,6 +11,7 @@ from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.connectors.connector import Bench, Connector
+from ctbench.traffic.generator import Side
 from ctbench.traffic.software.config import SoftwareGeneratorConfig
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class SoftwareConnectorKind:
 class SoftwareConnector:
     """The software traffic generator, in this process. Implements `Connector`."""
 
+    pairs = True
+
     def __init__(self, generator_cpus: tuple[int, ...], testbed: str) -> None:
         """`testbed`: its name, for messages."""
         # It comes with the compiler numba: half a second that a dry run, or a run with TRex, need not wait.
@@ -47,13 +50,26 @@ class SoftwareConnector:
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
         """See `Connector.connect`; `host` does not matter, the ports come with paths and sockets of this machine."""
+        self._connect(ports, placement, frame_bytes, "tested")
+
+    def connect_pair(self, tested: Ports, other: Ports, placement: Placement, frame_bytes: int) -> None:
+        """See `Connector.connect_pair`."""
+        self._connect(tested, placement, frame_bytes, "tested")
+        try:
+            self._connect(other, placement, frame_bytes, "other")
+        except CtbenchError:
+            self._generator.disconnect()
+            raise
+
+    def _connect(self, ports: Ports, placement: Placement, frame_bytes: int, side: Side) -> None:
         if ports.kind == "cable":
-            self._generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes)
+            self._generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes, side)
             return
         if ports.kind == "memif":
             self._generator.connect(
                 Path(ports.client), Path(ports.server), rx_queues=ports.rx_queues, tx_queues=ports.tx_queues,
                 ring_size=ports.ring_size, frame_bytes=frame_bytes, more=ports.more,
+                side=side,
             )  # fmt: skip
             return
         if ports.kind != "interface" or ports.open_socket is None:
@@ -72,6 +88,7 @@ class SoftwareConnector:
             rx_rings=ports.tx_queues, ring_size=ports.ring_size, frame_bytes=frame_bytes,
             client_mac=ports.client_mac, server_mac=ports.server_mac,
             client_next_hop=ports.client_next_hop, server_next_hop=ports.server_next_hop, cpus=ports.cpus,
+            side=side,
         )  # fmt: skip
 
     def disconnect(self) -> None:

@@ -52,6 +52,8 @@ class TrexConnector:
     """Implements `Connector`. In a sandbox TRex is started next to each DUT, on the veth ends that the DUT made; in a
     lab it has cards of its own, and stays."""
 
+    pairs = False
+
     def __init__(
         self, config: TrexGeneratorConfig, ssh: Mapping[str, SshConfig], hosts: HostPool, log_folder: Path
     ) -> None:
@@ -86,6 +88,13 @@ class TrexConnector:
         self._ports = client, server
         config = self._config.model_copy(update={"client": client, "server_port": server})
         self._generator = self._lab_generator(config)
+
+    def connect_pair(self, tested: Ports, other: Ports, placement: Placement, frame_bytes: int) -> None:
+        """See `Connector.connect_pair`: it offers to one DUT at a time."""
+        raise MissingResource(
+            "Two DUTs side by side need the software traffic generator; TRex offers to one at a time, so the DUT is "
+            "reconfigured between trials."
+        )
 
     def disconnect(self) -> None:
         """See `Connector.disconnect`: in a lab nothing of the DUT is TRex'."""

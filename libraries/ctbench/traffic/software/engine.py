@@ -3,18 +3,41 @@
 import mmap
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ctbench.traffic.generator import ConnectTime, Trial
+from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import connection, histogram, kernel, plan, timeline
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.drive import Counts, Watcher, drive
-from ctbench.traffic.software.pace import Pace, limited_by
+from ctbench.traffic.software.pace import Pace, held_back, limited_by, with_disturbance
 from ctbench.traffic.software.shared_memory import zeroed_memory
 from ctbench.traffic.software.wiring import Wiring
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the kernel function works on: kept by whoever wants to go on with it."""
+
+    p: plan.Parameters
+    intervals: "np.ndarray[tuple[int], np.dtype[np.float64]]"
+    s: Counts
+    counts: Counts
+    marks: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
+    times: Counts
+    points: timeline.Points
+    #: Both ends' Ethernet addresses, which the parameters point to.
+    headers: "np.ndarray[tuple[int], np.dtype[np.uint8]]"
+    tables: "Tables"
+
+    @property
+    def arguments(self) -> tuple[object, ...]:
+        """The kernel function's arguments."""
+        return (self.p, self.intervals, self.s, self.counts, self.marks, self.times, self.points)
 
 
 class Tables:
@@ -32,37 +55,55 @@ class Tables:
             self._bytes = size
 
 
+def prepare(
+    wiring: Wiring, tables: Tables, profile: ConnectionProfile, load: Load, timing: plan.Timing, salt: int
+) -> Run:
+    """Parameters and empty tables for a trial. Arguments: see `run_trial`."""
+    hertz = cycles_per_second()
+    count = plan.records_needed(profile, load)
+    tables.reserve(count * connection.RECORD_BYTES)
+    headers = wiring.headers()
+    p = plan.parameters(
+        profile, timing, hertz=hertz, salt=salt, records=tables.address, count=count,
+        under_way=wiring.bounded(load), population=plan.population_of(profile, load), most_lost=plan.most_lost_of(load),
+    )  # fmt: skip
+    plan.join(p, wiring, int(headers.ctypes.data))
+    s = np.zeros(lay.STATES, np.int64)
+    s[lay.WAITING_FIRST] = s[lay.WAITING_LAST] = connection.NOBODY
+    s[lay.TUPLE] = (salt * 7919) % int(p[lay.TUPLES])
+    return Run(
+        p=p,
+        intervals=plan.schedule(plan.per_second(load), hertz),
+        s=s,
+        counts=np.zeros(lay.COUNTERS, np.int64),
+        marks=np.zeros((2, lay.COUNTERS), np.int64),
+        times=np.zeros(histogram.BINS, np.int64),
+        points=timeline.room(timing),
+        headers=headers,
+        tables=tables,
+    )
+
+
 def run_trial(
     wiring: Wiring,
     tables: Tables,
     profile: ConnectionProfile,
-    load: float,
+    load: Load,
     duration_s: float,
     *,
     cpus: Sequence[int] = (),
     salt: int = 0,
     watcher: Watcher | None = None,
 ) -> Trial:
-    """Offer `load` connections per second for `duration_s` seconds and count; 0: offer nothing.
+    """Offer a load of connections for `duration_s` seconds and count.
 
     `cpus`: where the generator's thread may run; `salt`: tells this trial's frames from an earlier one's (10 bits);
     `watcher(elapsed, state, counters)`: called about ten times a second. Ctrl-C ends the trial.
     """
     started = time.perf_counter()
-    hertz = cycles_per_second()
     timing = plan.timing_of(profile, load, duration_s)
-    count = plan.records_needed(profile, load)
-    tables.reserve(count * connection.RECORD_BYTES)
-    headers = wiring.headers()
-    p = plan.parameters(profile, timing, hertz=hertz, salt=salt, records=tables.address, count=count)
-    plan.join(p, wiring, int(headers.ctypes.data))
-    s = np.zeros(lay.STATES, np.int64)
-    s[lay.WAITING_FIRST] = s[lay.WAITING_LAST] = connection.NOBODY
-    s[lay.TUPLE] = (salt * 7919) % int(p[lay.TUPLES])
-    counts = np.zeros(lay.COUNTERS, np.int64)
-    marks = np.zeros((2, lay.COUNTERS), np.int64)
-    times = np.zeros(histogram.BINS, np.int64)
-    points = timeline.room(timing)
+    run = prepare(wiring, tables, profile, load, timing, salt)
+    s, counts = run.s, run.counts
 
     def stop() -> None:
         s[lay.STOP] = 1
@@ -71,26 +112,32 @@ def run_trial(
         if watcher:
             watcher(elapsed, s, counts)
 
-    arguments = (p, plan.schedule(load, hertz), s, counts, marks, times, points)
-    drive(kernel.run, arguments, wiring, cpus, stop, timing.ramp_up_s + duration_s + timing.linger_s, watch)
+    drive(kernel.run, run.arguments, wiring, cpus, stop, timing.ramp_up_s + duration_s + timing.linger_s, watch)
     dropped = wiring.client.dropped() + wiring.server.dropped()
-    wall_s = time.perf_counter() - started
-    return _trial(wiring, load, timing, hertz, s, counts, marks, times, points, dropped, wall_s)
+    return _trial(wiring, load, timing, run, dropped, time.perf_counter() - started)
 
 
-def _trial(
-    wiring: Wiring, load: float, timing: plan.Timing, hertz: float, s: Counts, counts: Counts,
-    marks: "np.ndarray[tuple[int, int], np.dtype[np.int64]]", times: Counts,
-    points: timeline.Points, dropped: int, wall_s: float,
-) -> Trial:  # fmt: skip
+def _trial(wiring: Wiring, load: Load, timing: plan.Timing, run: Run, dropped: int, wall_s: float) -> Trial:
+    hertz = cycles_per_second()
+    p, s, counts, marks, times, points = run.p, run.s, run.counts, run.marks, run.times, run.points
     sustain = marks[1] - marks[0]
 
     def pair(source: Counts, place: int) -> dict[str, int]:
         return {"client": int(source[place]), "server": int(source[place + 1])}
 
-    intended, attempted = int(s[lay.INTENDED]), int(counts[lay.ATTEMPTED])
-    pace = Pace(intended, attempted, int(s[lay.LATE_COUNT]), 1000 * int(s[lay.LATE_MAX]) / hertz, dropped)
+    intended, attempted, completed = int(s[lay.INTENDED]), int(counts[lay.ATTEMPTED]), int(counts[lay.COMPLETED])
+    failures = counts[lay.FAILED :]
+    if p[lay.UNDER_WAY]:  # those that ended in the sustain phase, well or not
+        failures, completed = sustain[lay.FAILED :], int(sustain[lay.ALL_COMPLETED])
+        intended = attempted = completed + int(failures.sum())
+    elif p[lay.POPULATION]:  # most of those that began in it live on
+        completed = max(0, attempted - int(failures.sum()))
     points = points[: int(s[lay.POINTS])]
+    ended_after_s = int(s[lay.ENDED_AFTER]) / hertz or None
+    counted_s = ended_after_s or timing.sustain_s
+    pace = Pace(
+        intended, attempted, int(s[lay.LATE_COUNT]), 1000 * int(s[lay.LATE_MAX]) / hertz, dropped, timing.sustain_s
+    )
     setup = None
     if counts[lay.TCP_ESTABLISHED]:
         p50, p90, p99 = (histogram.percentile(times, share, hertz) for share in (0.5, 0.9, 0.99))
@@ -98,21 +145,23 @@ def _trial(
         slowest = max([int(counts[lay.SETUP_MAX]), *points[:, timeline.SETUP_MAX].tolist()])
         setup = ConnectTime(p50=p50, p90=p90, p99=p99, max=histogram.microseconds(slowest, hertz))
     course = timeline.read(points, int(marks[0][lay.ALL_COMPLETED]), hertz)
-    limited = limited_by(pace, "connections")
+    limited = limited_by(pace, "connections") or held_back(int(s[lay.LOOKS_HELD]), int(s[lay.LOOKS]))
     if counts[lay.NO_RECORD]:
         limited = (
             f"{counts[lay.NO_RECORD]} connections found no free record: more than {lay.MOST_RECORDS} would be open"
         )
-    return Trial(
-        load=load,
+    trial = Trial(
+        load=attempted / counted_s if isinstance(load, Saturation) else plan.per_second(load),
+        under_way=int(p[lay.UNDER_WAY]),
         duration_s=timing.sustain_s,
+        ended_after_s=ended_after_s,
         ramp_up_s=timing.ramp_up_s,
         wall_s=wall_s,
         intended=intended,
         attempted=attempted,
         established=int(counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]),
-        completed=int(counts[lay.COMPLETED]),
-        failed={cause: int(counts[lay.FAILED + i]) for i, cause in enumerate(lay.CAUSES) if counts[lay.FAILED + i]},
+        completed=completed,
+        failed={cause: int(number) for cause, number in zip(lay.CAUSES, failures, strict=True) if number},
         tx_packets=pair(sustain, lay.TX_PACKETS),
         rx_packets=pair(sustain, lay.RX_PACKETS),
         tx_bytes=pair(sustain, lay.TX_BYTES),
@@ -138,9 +187,10 @@ def _trial(
         timeline_connect_max_us=course.setup_max_us,
         connect_time_us=setup,
         link=wiring.work(
-            int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), timing.sustain_s, hertz
+            int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), counted_s, hertz
         ),
         late_max_ms=pace.late_max_ms,
         late_ratio=pace.late_ratio,
         generator_limited=limited,
     )  # fmt: skip
+    return with_disturbance(trial, pace, wiring.ring_frames)

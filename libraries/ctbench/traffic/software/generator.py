@@ -1,12 +1,12 @@
 """The software traffic generator behind the TrafficGenerator interface."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ctbench.base.errors import GeneratorError
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Idle, Load, Rate, require
+from ctbench.traffic.generator import Side, Slice, Trial
+from ctbench.traffic.loads import Idle, Load, Rate, Saturation, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import engine, stream_engine
 from ctbench.traffic.software.bundle import bundle
@@ -15,22 +15,30 @@ from ctbench.traffic.software.drive import Watcher
 from ctbench.traffic.software.link import LinkThreads
 from ctbench.traffic.software.memif import MemifPort, RingPlan, connect
 from ctbench.traffic.software.packet_port import OpenSocket, PacketPort
+from ctbench.traffic.software.pair import FIRST_SALT, PairedSlices
 from ctbench.traffic.software.wiring import Wiring
 
 #: The rings that the generator receives on hold this many frames: its own pauses of a few milliseconds cost nothing.
-RECEIVE_RING = 8192
+RECEIVE_RING = 16384
+#: And half as many where they would take more memory than this per port, bytes: large frames come less often.
+_MOST_BYTES = 1 << 28
 #: Bytes per buffer: the smallest that hold a profile's frames keep the rings in the processor's caches.
 _BUFFER_SIZES = (128, 256, 512, 1024, 2048, 4096, 9216)
 
 
 class SoftwareTrafficGenerator:
-    """Drives two ports from one thread. Wire it with one of `connect…`, offer with `run_trial`, end with `close`."""
+    """Drives two ports from one thread. Wire it with one of `connect…`, offer with `run_trial`, end with `close`.
+
+    Wired to a second DUT as well (`side="other"`), `run_trial` still offers to the first one alone, and `run_slices`
+    serves both in turn."""
 
     def __init__(self, cpus: Sequence[int] = ()) -> None:
         """`cpus`: where its thread may run; empty: anywhere."""
         self._cpus = tuple(cpus)
-        self._wiring: Wiring | None = None
-        self._wired = "not connected"
+        #: By side: what it is wired to, and that in words. The other side is there in a pair only.
+        self._wirings: dict[Side, Wiring] = {}
+        self._wired: dict[Side, str] = {}
+        self._pair: PairedSlices | None = None
         self._tables = engine.Tables()
         self._trials = 0
         #: Called about ten times a second during a trial, for progress.
@@ -46,13 +54,15 @@ class SoftwareTrafficGenerator:
         ring_size: int = 2048,
         frame_bytes: int = 1514,
         more: Sequence[tuple[str, str]] = (),
+        side: Side = "tested",
     ) -> None:
         """Connect to the DUT's two memif sockets, and to those of further links where either side is a bond.
 
         `rx_queues`: rings towards the DUT per port, its receive queues; `tx_queues`: rings that it transmits on, all
-        of which are polled; `ring_size`: entries of the rings towards the DUT; `frame_bytes`: the largest frame.
+        of which are polled; `ring_size`: entries of the rings towards the DUT; `frame_bytes`: the largest frame;
+        `side`: of a pair, the tested one being connected first.
         """
-        self.disconnect()
+        self._make_way(side)
         plan = _plan(rx_queues, tx_queues, ring_size, frame_bytes)
         ends: tuple[list[MemifPort], list[MemifPort]] = ([], [])
         try:
@@ -63,10 +73,9 @@ class SoftwareTrafficGenerator:
             for port in (*ends[0], *ends[1]):
                 port.close()
             raise
-        self._wiring = Wiring(bundle(ends[0]), bundle(ends[1]))
         links = f"{1 + len(more)} links per side, " if more else ""
         rings = f"{rx_queues} rings of {ring_size} towards the DUT, {tx_queues} of {plan.s2c_size} back"
-        self._wired = f"memif, {links}{rings}"
+        self._wire(side, Wiring(bundle(ends[0]), bundle(ends[1])), f"memif, {links}{rings}")
 
     def connect_interfaces(
         self,
@@ -83,17 +92,19 @@ class SoftwareTrafficGenerator:
         client_next_hop: str = "",
         server_next_hop: str = "",
         cpus: Sequence[int] = (),
+        side: Side = "tested",
     ) -> None:
         """Use two network interfaces, in whose network namespace `open_socket` opens sockets.
 
-        `rx_queues`, `ring_size`, `frame_bytes` as in `connect`; `rx_rings`: rings that take what the DUT sends, told
-        apart by the CPU it sends from; `client_mac`, `server_mac`: where the frames of either end go, empty where the
-        DUT bridges; `client_next_hop`, `server_next_hop`: addresses for which to answer ARP; `cpus`: where frames are
-        handed to the DUT's interfaces, a thread each.
+        `rx_queues`, `ring_size`, `frame_bytes`, `side` as in `connect`; `rx_rings`: rings that take what the DUT sends,
+        told apart by the CPU it sends from; `client_mac`, `server_mac`: where the frames of either end go, empty where
+        the DUT bridges; `client_next_hop`, `server_next_hop`: addresses for which to answer ARP; `cpus`: where frames
+        are handed to the DUT's interfaces, a thread each: in a pair, threads of the side that has its turn.
         """
-        self.disconnect()
+        self._make_way(side)
         plan = _plan(rx_queues, rx_rings, ring_size, frame_bytes)
-        threads, group = max(1, len(cpus)), os.getpid() & 0xFFFE
+        # A fanout group is known by its number in a network namespace: two for each side.
+        threads, group = max(1, len(cpus)), (os.getpid() * 4 + (2 if side == "other" else 0)) & 0xFFFF
         first = PacketPort(client, open_socket, plan, threads=threads, fanout_group=group)
         try:
             second = PacketPort(server, open_socket, plan, threads=threads, fanout_group=group + 1)
@@ -101,57 +112,97 @@ class SoftwareTrafficGenerator:
             first.close()
             raise
         link = LinkThreads([first.link_rings, second.link_rings], cpus)
-        self._wiring = Wiring(first, second, client_mac, server_mac, client_next_hop, server_next_hop, link)
-        self._wired = (
+        wiring = Wiring(first, second, client_mac, server_mac, client_next_hop, server_next_hop, link)
+        self._wire(
+            side,
+            wiring,
             f"{client} and {server}, {rx_queues} rings of {ring_size} towards the DUT, carried by {threads} threads on "
-            f"CPUs {list(cpus) or 'any'} with {first.sends_with}, {rx_rings} rings of {plan.s2c_size} back"
+            f"CPUs {list(cpus) or 'any'} with {first.sends_with}, {rx_rings} rings of {plan.s2c_size} back",
         )
 
-    def connect_cable(self, queues: int = 1, ring_size: int = 2048, frame_bytes: int = 1514) -> None:
+    def connect_cable(
+        self, queues: int = 1, ring_size: int = 2048, frame_bytes: int = 1514, side: Side = "tested"
+    ) -> None:
         """Join the two ports directly, with no DUT between them: for the generator's ceiling."""
-        self.disconnect()
-        self._wiring = Wiring(*cable(RingPlan(queues, queues, ring_size, ring_size, _buffer_bytes(frame_bytes))))
-        self._wired = f"cable, {queues} rings of {ring_size} per direction"
+        self._make_way(side)
+        wiring = Wiring(*cable(RingPlan(queues, queues, ring_size, ring_size, _buffer_bytes(frame_bytes))))
+        self._wire(side, wiring, f"cable, {queues} rings of {ring_size} per direction")
 
     @property
     def offers(self) -> frozenset[type[Load]]:
         """See `TrafficGenerator.offers`."""
-        return frozenset({Rate, Idle})
+        return frozenset({Rate, Saturation, Idle})
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """See `TrafficGenerator.run_trial`. A wire that broke is a `GeneratorError`."""
         require(self.offers, load, "the software traffic generator")
-        if self._wiring is None:
+        if "tested" not in self._wirings:
             raise GeneratorError("The traffic generator is not connected to a DUT.")
+        self.forget()  # a trial takes what waits on the rings for another one's
+        wiring = self._wirings["tested"]
         self._trials += 1
-        salt = 1 + self._trials % 1000
-        per_s = load.per_s if isinstance(load, Rate) else 0.0
+        salt = 1 + self._trials % (FIRST_SALT - 1)
         if isinstance(profile, PacketProfile):
             return stream_engine.run_trial(
-                self._wiring, self._tables, profile, per_s, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
+                wiring, self._tables, profile, load, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
             )
         return engine.run_trial(
-            self._wiring, self._tables, profile, per_s, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
+            wiring, self._tables, profile, load, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
         )
+
+    def run_slices(
+        self,
+        profile: ConnectionProfile | PacketProfile,
+        order: Sequence[Side],
+        slice_s: float,
+        turn: Callable[[Side], None],
+    ) -> list[Slice]:
+        """See `PairedGenerator.run_slices`."""
+        if self._pair is None:
+            if "other" not in self._wirings:
+                raise GeneratorError("The traffic generator is not connected to a pair of DUTs.")
+            self._pair = PairedSlices(self._wirings["tested"], self._wirings["other"], self._cpus)
+        return self._pair.run_slices(profile, order, slice_s, turn)
+
+    def forget(self) -> None:
+        """Forget what is under way on the sides of a pair: for who empties the DUTs' connection tables, which knew it.
+        The next slices begin with new connections."""
+        if self._pair:
+            self._pair.forget()
 
     def snapshot(self) -> dict[str, object]:
         """Kind, thread, CPUs and wiring."""
-        return {"type": "software", "cpus": list(self._cpus), "wiring": self._wired}
+        wired = self._wired.get("tested", "not connected")
+        told: dict[str, object] = {"type": "software", "cpus": list(self._cpus), "wiring": wired}
+        if "other" in self._wired:
+            told["other_wiring"] = self._wired["other"]
+        return told
 
     def disconnect(self) -> None:
-        """Let go of the ports."""
-        if self._wiring:
-            self._wiring.close()
-        self._wiring = None
-        self._wired = "not connected"
+        """Let go of the ports, of both sides."""
+        self._pair = None
+        self._wired.clear()
+        while self._wirings:
+            self._wirings.popitem()[1].close()
 
     def close(self) -> None:
         """Let go of the ports. May be called twice."""
         self.disconnect()
 
+    def _make_way(self, side: Side) -> None:
+        if side == "tested":
+            self.disconnect()
+        elif set(self._wirings) != {"tested"}:
+            raise GeneratorError("The other side of a pair is connected once, and after the tested one.")
+
+    def _wire(self, side: Side, wiring: Wiring, description: str) -> None:
+        self._wirings[side], self._wired[side] = wiring, description
+
 
 def _plan(rx_queues: int, tx_queues: int, ring_size: int, frame_bytes: int) -> RingPlan:
-    return RingPlan(rx_queues, tx_queues, ring_size, max(RECEIVE_RING, ring_size), _buffer_bytes(frame_bytes))
+    buffer_bytes = _buffer_bytes(frame_bytes)
+    receive = RECEIVE_RING if RECEIVE_RING * buffer_bytes * tx_queues <= _MOST_BYTES else RECEIVE_RING // 2
+    return RingPlan(rx_queues, tx_queues, ring_size, max(receive, ring_size), buffer_bytes)
 
 
 def _buffer_bytes(frame_bytes: int) -> int:

@@ -1,15 +1,21 @@
 """The kernel function of the software traffic generator: one thread drives both ports until the trial is over.
 
-An open loop: connections begin on a schedule that does not yield to a slow DUT. A frame that meets a full ring of the
+An open loop: connections begin on a schedule that does not yield to a slow DUT. Or a closed one: so many are open at
+once, and each that ends begins the next. A frame that meets a full ring of the
 DUT is lost there and counted as the DUT's miss (what a NIC calls imissed). Nothing is sent twice: a connection that
 loses a packet fails, which is stricter than TCP and what a loss ratio is about.
+
+The function may be left and entered again with the state that it left: what is under way waits meanwhile, and no timer
+sees the time in between. All times in it are of that clock.
 
 Compiled by numba without Python objects and without the GIL. All state is in int64 arrays and raw memory, see `layout`.
 """
 
+import math
+
 from numba import njit
 
-from ctbench.traffic.software import arp, timeline
+from ctbench.traffic.software import arp, early_end, pacing, timeline
 from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
@@ -26,6 +32,8 @@ _BURST = 32
 _BEGIN_BURST = 16
 #: Connection records are fetched this many frames ahead.
 _AHEAD = 3
+#: Coprime to all that it is used with but its own multiples: a jump of 0.618 of 2**20, the golden section.
+_STRIDE = 648_059
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -85,9 +93,71 @@ def _poll(rx, rings, tx, port, now, p, s, counts, histogram):  # type: ignore[no
     return seen
 
 
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def mixed(number, count, messages):  # type: ignore[no-untyped-def]
+    """Messages that number `number` of `count` connections has left, of connections that are in the middle of their
+    life: 1 to `messages`, evenly, in an order that jumps."""
+    place = number * _STRIDE % count
+    return 1 + place * messages // count
+
+
+@njit(nogil=True, error_model="numpy")
+def _open_population(now, start, interval, tx, p, s, counts):  # type: ignore[no-untyped-def]
+    """Open some of the connections that a warm start finds open, most of them at first: those that are open take a
+    growing share of the load. Each was begun, as it were, at some time before `start`, and has the rest of its life
+    before it; where that is over by now, there is nothing to open. `interval`: cycles from one to the next."""
+    left = 1.0 - min(1.0, (now - start) / p[lay.OPENING])
+    wanted = int(p[lay.POPULATION] * (1.0 - left * left))
+    begun = 0
+    while s[lay.OPENED] < wanted and begun < _BEGIN_BURST:
+        ends_in = (s[lay.OPENED] * _STRIDE % p[lay.POPULATION] + 0.5) * interval  # after the start
+        s[lay.OPENED] += 1
+        messages = math.ceil((ends_in - (now - start)) / p[lay.SERVER_WAIT])
+        if messages > 0:
+            begin(tx, now, False, min(messages, p[lay.MESSAGES]), p, s, counts)
+            begun += 1
+
+
+@njit(nogil=True, error_model="numpy")
+def _look_at_own_rings(p, s):  # type: ignore[no-untyped-def]
+    """Whether what is under way waits for this function, and not for the DUT."""
+    held = 0
+    for queue in range(p[lay.CLIENT_RX_RINGS]):
+        held += r.backlog(p[lay.CLIENT_RX] + queue * r.ROW_BYTES)
+    for queue in range(p[lay.SERVER_RX_RINGS]):
+        held += r.backlog(p[lay.SERVER_RX] + queue * r.ROW_BYTES)
+    s[lay.LOOKS] += 1
+    if 2 * held > s[lay.ACTIVE]:
+        s[lay.LOOKS_HELD] += 1
+
+
+@njit(nogil=True, forceinline=True)
+def _lost(counts):  # type: ignore[no-untyped-def]
+    """Connections that count and are lost for certain. A packet that met a full ring dooms its connection, which fails
+    only when its time is up: the larger number, so that none is counted twice."""
+    failed = 0
+    for cause in range(len(lay.CAUSES)):
+        failed += counts[lay.FAILED + cause]
+    return max(failed, counts[lay.COUNTED_MISSED])
+
+
+@njit(nogil=True, error_model="numpy")
+def _discard(rx, rings, port, counts):  # type: ignore[no-untyped-def]
+    """Take the frames off a port's rings, count them and answer none."""
+    for queue in range(rings):
+        ring = rx + queue * r.ROW_BYTES
+        waiting = r.frames_waiting(ring)
+        for ahead in range(waiting):
+            _, length = r.frame_at(ring, ahead)
+            counts[lay.RX_PACKETS + port] += 1
+            counts[lay.RX_BYTES + port] += length
+        r.give_back(ring, waiting)
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-untyped-def]
-    """Run a trial: ramp up, sustain, ramp down. Arguments: see `layout`. Returns when it is over or `STOP` is set.
+    """Run a trial: ramp up, sustain, ramp down. Arguments: see `layout`. Returns when it is over or `STOP` is set; with
+    the same state it goes on later with what was under way.
 
     p: parameters · intervals: `plan.schedule` · s: state · counts: counters, and
     marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histogram: connect times ·
@@ -95,29 +165,46 @@ def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-u
     """
     interval = intervals[0]
     client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
-    s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
-    start = cycles()
+    if s[lay.LEFT_AT]:
+        s[lay.AWAY] += cycles() - s[lay.LEFT_AT]
+    else:
+        s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
+    away = s[lay.AWAY]
+    start = cycles() - away
     ramp_end = start + p[lay.RAMP]
     sustain = start + p[lay.RAMP] + p[lay.SETTLE]
     end = sustain + p[lay.SUSTAIN]
     give_up = end + p[lay.LINGER]
     due = float(start) + intervals[1]
-    # After a pause it catches up at one and a half times its rate at most: a burst would be its own fault.
     not_before = float(start)
-    slack = interval * _BEGIN_BURST
-    next_tick = start
+    slack = max(interval * _BEGIN_BURST, float(p[lay.SLACK]))
+    latest = end + p[lay.LATEST]
+    next_tick = next_sweep = start
     next_point = sustain + p[lay.TIMELINE_STEP]
     tick = 1 << p[lay.TICK_SHIFT]
     phase = 0
+    if p[lay.UNDER_WAY]:  # counted all along: what was lost in the sustain phase is the difference of two marks
+        s[lay.FAILURES_FROM] = ((start >> p[lay.TICK_SHIFT]) - 0x40000000) & 0xFFFFFFFF
+        s[lay.FAILURES_FOR] = 0x80000000
+    elif p[lay.FAILURES_COUNT]:
+        s[lay.FAILURES_FROM] = (sustain >> p[lay.TICK_SHIFT]) & 0xFFFFFFFF
+        s[lay.FAILURES_FOR] = p[lay.SUSTAIN] >> p[lay.TICK_SHIFT]
     previous = start
     while True:
-        now = cycles()
+        now = cycles() - away
         if now - previous > s[lay.LONGEST_PAUSE]:
             s[lay.LONGEST_PAUSE] = now - previous
+        if p[lay.UNDER_WAY] and now - previous > p[lay.LATE_LIMIT]:
+            # What waited for this function and not for the DUT has the same time to make progress.
+            next_sweep = max(next_sweep, now + (now - previous))
         previous = now
         if phase == 0 and now >= sustain:
             phase = 1
             marks[0, :] = counts
+            s[lay.COUNTED_FROM] = now
+            if p[lay.UNDER_WAY]:  # however late it is: a slice has its whole length
+                end, give_up = now + p[lay.SUSTAIN], now + p[lay.SUSTAIN] + p[lay.LINGER]
+                next_point = now + p[lay.TIMELINE_STEP]
             s[lay.LONGEST_PAUSE] = 0
             s[lay.LINK_BUSY] = -total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
             s[lay.LINK_FRAMES] = -total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
@@ -125,12 +212,25 @@ def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-u
         if phase == 1 and now >= end:
             phase = 2
             marks[1, :] = counts
+            s[lay.COUNTED_UNTIL] = now
             next_point = timeline.note(points, end, next_point, p[lay.TIMELINE_STEP], s, counts)
             s[lay.SUSTAIN_PAUSE] = s[lay.LONGEST_PAUSE]
             s[lay.LINK_BUSY] += total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
             s[lay.LINK_FRAMES] += total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
             s[lay.LINK_REFUSED] += total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
-        if due < end and now < end + p[lay.LATE_LIMIT]:
+        if p[lay.UNDER_WAY] and now < end:
+            begun = 0
+            while s[lay.ACTIVE] < p[lay.UNDER_WAY] and begun < _BEGIN_BURST:
+                # The first of them end as in the middle of a loop: not all at once.
+                number = s[lay.BEGUN]
+                messages = p[lay.MESSAGES]
+                if number < p[lay.UNDER_WAY] and messages:
+                    messages = mixed(number, p[lay.UNDER_WAY], messages)
+                begin(client_tx, now, phase == 1, messages, p, s, counts)
+                begun += 1
+        if s[lay.OPENED] < p[lay.POPULATION]:
+            _open_population(now, start, interval, client_tx, p, s, counts)
+        if due < end and now < latest:
             begun = 0
             while due <= now and begun < _BEGIN_BURST and not_before <= now and due < end:
                 counted = due >= sustain
@@ -141,37 +241,53 @@ def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-u
                     if late > p[lay.LATE_LIMIT]:
                         s[lay.LATE_COUNT] += 1
                     s[lay.INTENDED] += 1
-                begin(client_tx, now, counted, p, s, counts)
+                begin(client_tx, now, counted, p[lay.MESSAGES], p, s, counts)
                 step = interval
                 if due < ramp_end:
                     step = interval / max(0.02, (due - start) / (ramp_end - start))
                 due += step
-                not_before = max(not_before, now - slack) + interval * 0.6667
+                not_before = pacing.next_allowed(not_before, now, slack, interval)
                 begun += 1
         send_due_replies(now, server_tx, p, s, counts)
         _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, now, p, s, counts, histogram)
         for queue in range(p[lay.QUEUES]):
             r.publish(server_tx + queue * r.ROW_BYTES)
-        _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles(), p, s, counts, histogram)
+        _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles() - away, p, s, counts, histogram)
         for queue in range(p[lay.QUEUES]):
             r.publish(client_tx + queue * r.ROW_BYTES)
         if now >= next_tick:
             next_tick = now + tick
-            sweep(now, p, s, counts)
+            if now >= next_sweep:
+                sweep(now, p, s, counts)
             if phase == 1:
                 s[lay.ACTIVE_SUM] += s[lay.ACTIVE]
                 s[lay.ACTIVE_SAMPLES] += 1
                 if s[lay.ACTIVE] > s[lay.ACTIVE_MAX]:
                     s[lay.ACTIVE_MAX] = s[lay.ACTIVE]
                 next_point = timeline.note(points, now, next_point, p[lay.TIMELINE_STEP], s, counts)
+                if p[lay.UNDER_WAY]:
+                    _look_at_own_rings(p, s)
+                if early_end.is_due(
+                    _lost(counts), p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
+                ):
+                    end = latest = now
+                    give_up = now + p[lay.SHORT_LINGER]
+                    s[lay.ENDED_AFTER] = now - sustain
             if s[lay.STOP]:
                 break
-        begun_all = due >= end or now >= end + p[lay.LATE_LIMIT]
+        begun_all = due >= end or now >= latest
         if phase == 2 and ((s[lay.ACTIVE] == 0 and begun_all) or now >= give_up):
             break
     if phase < 2:
         marks[1, :] = counts
         if phase < 1:
             marks[0, :] = counts
-    if due < end:  # what was due and never begun was intended all the same
+    if s[lay.ACTIVE] > 0:
+        quiet = cycles() + p[lay.HUSH]
+        while cycles() < quiet:
+            _discard(client_rx, p[lay.CLIENT_RX_RINGS], lay.CLIENT, counts)
+            _discard(server_rx, p[lay.SERVER_RX_RINGS], lay.SERVER, counts)
+    s[lay.LEFT_AT] = cycles()
+    # What was due and never begun was intended all the same; but not what an early end left no time for.
+    if due < end and s[lay.ENDED_AFTER] == 0:
         s[lay.INTENDED] += int((end - max(due, float(sustain))) / interval) + 1

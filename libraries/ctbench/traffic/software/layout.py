@@ -31,6 +31,19 @@ CLIENT_IPS, CLIENT_NEXT_HOP, SERVER_NEXT_HOP = (_next() for _ in range(3))
 LINK, LINK_THREADS = (_next() for _ in range(2))
 #: Lengths in cycles: ramp, full load before counting, sustain phase, at most after it.
 RAMP, SETTLE, SUSTAIN, LINGER, TIMELINE_STEP, LATE_LIMIT = (_next() for _ in range(6))
+#: See `pacing`: what may go out at once, and how long after its time. In cycles.
+SLACK, LATEST = (_next() for _ in range(2))
+#: See `early_end`: connections (packets) that may be lost for certain, 0: any number; in cycles, the earliest end, how
+#: much it has to save, and how long is lingered then.
+MOST_LOST, EARLIEST, LEAST_SAVED, SHORT_LINGER = (_next() for _ in range(4))
+#: Connections open at once in a closed loop; 0: they begin on a schedule.
+UNDER_WAY = _next()
+#: A warm start: connections that live when the trial begins, and the cycles in which they are opened; 0: none do.
+POPULATION, OPENING = (_next() for _ in range(2))
+#: How long frames are still taken, and nothing is sent, at the end of a trial that leaves connections open, cycles.
+HUSH = _next()
+#: Whether failures count by when they happen, not by when their connection began.
+FAILURES_COUNT = _next()
 #: A tick is 2**TICK_SHIFT cycles, about a millisecond; a connection fails after TIMEOUT_TICKS without progress.
 TICK_SHIFT, TIMEOUT_TICKS = (_next() for _ in range(2))
 PARAMETERS = _next()
@@ -42,7 +55,19 @@ STOP, FREE_HEAD, HIGHEST, WAITING_FIRST, WAITING_LAST, SWEEP = (_next() for _ in
 ACTIVE, COUNTED_ACTIVE, BEGUN, UDP_DEBT, TUPLE = (_next() for _ in range(5))
 #: Connections due in the sustain phase and begun; how late at worst (cycles), how many were later than the limit.
 INTENDED, LATE_MAX, LATE_COUNT, LONGEST_PAUSE, SUSTAIN_PAUSE = (_next() for _ in range(5))
+#: Cycles of the sustain phase after which it was ended early; 0: it was not.
+ENDED_AFTER = _next()
 ACTIVE_SUM, ACTIVE_SAMPLES, ACTIVE_MAX, POINTS = (_next() for _ in range(4))
+#: Cycles at the begin and the end of what was counted.
+COUNTED_FROM, COUNTED_UNTIL = (_next() for _ in range(2))
+#: The tick from which failures count, and for how many (see FAILURES_COUNT).
+FAILURES_FROM, FAILURES_FOR = (_next() for _ in range(2))
+#: Connections of the population that were opened, or whose time was over before that.
+OPENED = _next()
+#: Looks in the sustain phase at the generator's own receive rings, and how often they held most of what was open.
+LOOKS, LOOKS_HELD = (_next() for _ in range(2))
+#: When the kernel function was left last (0: never entered), and cycles between leaving and entering it again.
+LEFT_AT, AWAY = (_next() for _ in range(2))
 #: What the link threads did in the sustain phase: cycles, frames, frames refused.
 LINK_BUSY, LINK_FRAMES, LINK_REFUSED = (_next() for _ in range(3))
 STATES = _next()
@@ -51,6 +76,8 @@ _names = iter(range(1000))
 #: Counters. Pairs are indexed by port.
 TX_PACKETS, _, TX_BYTES, _, RX_PACKETS, _, RX_BYTES, _ = (_next() for _ in range(8))
 DUT_MISSED, NO_RECORD, ALL_COMPLETED, ALL_FAILED = (_next() for _ in range(4))
+#: Packets of connections that count that met a full ring of the DUT.
+COUNTED_MISSED = _next()
 #: Connections that count.
 ATTEMPTED, TCP_ESTABLISHED, UDP_ESTABLISHED, COMPLETED = (_next() for _ in range(4))
 #: TCP connect time of those over TCP, in units of `histogram`: of all, and the longest since the timeline's last point.

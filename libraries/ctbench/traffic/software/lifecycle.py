@@ -31,10 +31,16 @@ def complete(record, slot, s, counts):  # type: ignore[no-untyped-def]
     release(record, slot, s)
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def fail(record, slot, cause, s, counts):  # type: ignore[no-untyped-def]
+    """A connection has failed. It counts when it began in the sustain phase, or where failures count by their time:
+    when it made its last progress in it."""
     counts[lay.ALL_FAILED] += 1
-    if load8(record + c.FLAGS) & c.COUNTED:
+    if s[lay.FAILURES_FOR]:
+        counted = (load32(record + c.PROGRESS) - s[lay.FAILURES_FROM]) & 0xFFFFFFFF < s[lay.FAILURES_FOR]
+    else:
+        counted = load8(record + c.FLAGS) & c.COUNTED != 0
+    if counted:
         counts[lay.FAILED + cause] += 1
     if load8(record + c.FLAGS) & c.REPLY_WAITS:
         store8(record + c.CLIENT_STATE, c.DEAD)  # still a link of the queue of replies
@@ -68,9 +74,9 @@ def _next_tuple(p, s):  # type: ignore[no-untyped-def]
             return number
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
-def begin(tx, now, counted, p, s, counts):  # type: ignore[no-untyped-def]
-    """Begin one connection: its first packet goes out, or is lost at the DUT's full ring."""
+@njit(nogil=True, error_model="numpy")
+def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-def]
+    """Begin one connection of so many messages: its first packet goes out, or is lost at the DUT's full ring."""
     slot = s[lay.FREE_HEAD]
     if slot == c.NOBODY:
         counts[lay.NO_RECORD] += 1
@@ -103,8 +109,8 @@ def begin(tx, now, counted, p, s, counts):  # type: ignore[no-untyped-def]
     store32(record + c.CLIENT_PORTS, swap16(port) | (swap16(p[lay.UDP_PORT] if is_udp else p[lay.TCP_PORT]) << 16))
     store32(record + c.CLIENT_SEQ, number * 2654435761)
     store32(record + c.CLIENT_ACK, 0)
-    store16(record + c.CLIENT_LEFT, p[lay.MESSAGES])
-    store16(record + c.SERVER_LEFT, p[lay.MESSAGES])
+    store16(record + c.CLIENT_LEFT, messages)
+    store16(record + c.SERVER_LEFT, messages)
     store8(record + c.CLIENT_STATE, c.AWAITS_REPLY if is_udp else c.SYN_SENT)
     store8(record + c.SERVER_STATE, c.LISTENING)
     store8(record + c.FLAGS, flags)

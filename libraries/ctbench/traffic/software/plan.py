@@ -1,12 +1,15 @@
 """From a profile and an offered load to the parameters of the kernel function."""
 
 import ipaddress
+import math
 import struct
 from dataclasses import dataclass
 
 import numpy as np
 
+from ctbench.traffic.loads import Idle, Load, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.software import early_end, pacing
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.frames import REPLY_PATTERN, REQUEST_PATTERN
 from ctbench.traffic.software.order import mask_and_shift
@@ -22,6 +25,24 @@ SETTLE_S = 0.3
 REPLY_TIMEOUT_S = 0.5
 #: A connection that begins later than this after its time began late.
 LATE_LIMIT_S = 0.001
+#: A closed loop counts after this long: as many connections were served several times by then, or many messages.
+LOOP_SETTLE_S = 0.3
+#: A closed loop takes a connection for lost when it makes no progress for this long. What is under way fits the rings,
+#: so nothing waits longer than they take to empty, some ten milliseconds; a DUT that the machine kept off its CPU does.
+LOOP_TIMEOUT_S = 0.1
+#: When a closed loop has ended, what is under way gets this long to come back: it is no frame of the next trial then.
+LOOP_LINGER_S = 0.05
+#: After that, and at the end of a warm start's trial, connections are open that would go on for ever: nothing more is
+#: sent for this long, and what was under way comes back and is counted.
+HUSH_S = 0.05
+#: Connections that live longer than this start warm: the population of the steady state is opened at once instead of
+#: waiting for one lifetime until it has come together.
+WARM_ABOVE_S = 1.0
+#: The time in which that population is opened, but for no more than so many per second: as the DUT must set them up.
+OPENING_S = 0.3
+OPENED_PER_S = 100_000.0
+#: After it, before counting.
+WARM_SETTLE_S = 0.2
 
 Parameters = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -47,10 +68,23 @@ class Timing:
         return self.ramp_s + self.settle_s
 
 
-def timing_of(profile: ConnectionProfile, load: float, duration_s: float) -> Timing:
-    """A connection that lives long needs a ramp-up of one lifetime before the load is the one asked for."""
-    if not load:
+def timing_of(profile: ConnectionProfile, load: Load, duration_s: float) -> Timing:
+    """What lives long needs a ramp-up of one lifetime before the load is the one asked for, or a warm start; and a
+    drain of one lifetime where connections are followed to their end, which neither a warm start nor a closed loop
+    does."""
+    if isinstance(load, Idle):
         return Timing.idle(duration_s)
+    if isinstance(load, Saturation):
+        return Timing(0.0, LOOP_SETTLE_S, duration_s, LOOP_LINGER_S, timeline_step_s(duration_s))
+    if population := population_of(profile, load):
+        return Timing(
+            ramp_s=0.0,
+            settle_s=opening_s(population) + WARM_SETTLE_S,
+            sustain_s=duration_s,
+            # What made its last progress at the end of the sustain phase fails by then, and is looked at.
+            linger_s=REPLY_TIMEOUT_S + profile.server_wait_ms / 1000 + LOOP_LINGER_S,
+            timeline_step_s=timeline_step_s(duration_s),
+        )
     return Timing(
         ramp_s=RAMP_S,
         settle_s=SETTLE_S + profile.lifetime_s,
@@ -58,6 +92,16 @@ def timing_of(profile: ConnectionProfile, load: float, duration_s: float) -> Tim
         linger_s=profile.lifetime_s * 1.1 + 3 * REPLY_TIMEOUT_S,
         timeline_step_s=timeline_step_s(duration_s),
     )
+
+
+def population_of(profile: ConnectionProfile, load: Load) -> int:
+    """Connections that are open in the steady state, where a trial starts in it (see `WARM_ABOVE_S`); else 0."""
+    return round(per_second(load) * profile.lifetime_s) if profile.lifetime_s > WARM_ABOVE_S else 0
+
+
+def opening_s(population: int) -> float:
+    """Seconds in which so many connections are opened."""
+    return max(OPENING_S, population / OPENED_PER_S)
 
 
 def timeline_step_s(duration_s: float) -> float:
@@ -72,13 +116,26 @@ def pattern_sum(pattern: int, length: int) -> int:
     return sum(struct.unpack(f"<{len(data) // 4}I", data))
 
 
-def records_needed(profile: ConnectionProfile, load_cps: float) -> int:
+def records_needed(profile: ConnectionProfile, load: Load) -> int:
     """Connection records for the trial: those that live, and those of a DUT that answers none until the timeout.
 
     At most four million; a trial that needs more is limited by the generator, and says so.
     """
-    open_at_once = load_cps * (profile.lifetime_s + 3 * REPLY_TIMEOUT_S)
+    if isinstance(load, Saturation):
+        return max(4096, min(lay.MOST_RECORDS, 2 * load.under_way))
+    open_at_once = per_second(load) * (profile.lifetime_s + 3 * REPLY_TIMEOUT_S)
     return max(4096, min(lay.MOST_RECORDS, int(open_at_once * 1.1)))
+
+
+def per_second(load: Load) -> float:
+    """What a load offers on a schedule; 0 where there is none."""
+    return load.per_s if isinstance(load, Rate) else 0.0
+
+
+def most_lost_of(load: Load) -> int:
+    """What may be lost for certain before the trial ends; 0: any number."""
+    most = load.most_lost if isinstance(load, Rate) else math.inf
+    return max(1, int(most)) if most < math.inf else 0
 
 
 def schedule(per_s: float, hertz: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
@@ -110,8 +167,13 @@ def parameters(
     salt: int,
     records: int,
     count: int,
+    under_way: int = 0,
+    population: int = 0,
+    most_lost: int = 0,
 ) -> Parameters:
-    """The kernel function's parameters but for the wiring (`join`). `hertz`: of the cycle counter."""
+    """The kernel function's parameters but for the wiring (`join`). `hertz`: of the cycle counter;
+    `under_way`: connections open at once in a closed loop, whose servers do not wait: what is measured is the DUT;
+    `population`: those that a warm start finds open; `most_lost`: as `most_lost_of` says."""
     p = np.zeros(lay.PARAMETERS, dtype=np.int64)
 
     def cycles(seconds: float) -> int:
@@ -134,8 +196,9 @@ def parameters(
         lay.UDP_REPLY_BYTES: udp_reply,
         lay.UDP_REPLY_SUM: pattern_sum(REPLY_PATTERN, udp_reply - 4),
         lay.MESSAGES: profile.messages,
-        lay.SERVER_WAIT: cycles(profile.server_wait_ms / 1000),
-        lay.ACK_BEFORE_REPLY: int(profile.ack_before_reply),
+        lay.SERVER_WAIT: 0 if under_way else cycles(profile.server_wait_ms / 1000),
+        # A server that never waits has nothing to acknowledge before; in a closed loop the packets stay the same.
+        lay.ACK_BEFORE_REPLY: int(profile.ack_before_reply and profile.server_wait_ms > 0),
         lay.UDP_PER_MILLION: round(profile.udp_percent * 10_000),
         lay.CLIENT_IP: int(ipaddress.IPv4Address(profile.client_ip)),
         lay.CLIENT_IPS: profile.client_ips,
@@ -156,9 +219,21 @@ def parameters(
         lay.LINGER: cycles(timing.linger_s),
         lay.TIMELINE_STEP: cycles(timing.timeline_step_s),
         lay.LATE_LIMIT: cycles(LATE_LIMIT_S),
+        lay.SLACK: cycles(pacing.SLACK_S),
+        lay.LATEST: cycles(pacing.LATEST_S),
+        lay.MOST_LOST: most_lost,
+        lay.EARLIEST: cycles(early_end.EARLIEST_S),
+        lay.LEAST_SAVED: cycles(early_end.LEAST_SAVED_S),
+        lay.SHORT_LINGER: cycles(min(timing.linger_s, profile.lifetime_s * 1.1 + early_end.LINGER_S)),
+        lay.UNDER_WAY: under_way,
+        lay.POPULATION: population,
+        lay.OPENING: cycles(opening_s(population)),
+        lay.HUSH: cycles(HUSH_S if timing.linger_s else 0.0),
+        lay.FAILURES_COUNT: int(population > 0),
         lay.TICK_SHIFT: int(hertz / 1000).bit_length() - 1,
     }.items():
         p[place] = value
     tick_s = (1 << int(p[lay.TICK_SHIFT])) / hertz
-    p[lay.TIMEOUT_TICKS] = int((REPLY_TIMEOUT_S + profile.server_wait_ms / 1000) / tick_s)
+    timeout_s = LOOP_TIMEOUT_S if under_way else REPLY_TIMEOUT_S + profile.server_wait_ms / 1000
+    p[lay.TIMEOUT_TICKS] = int(timeout_s / tick_s)
     return p

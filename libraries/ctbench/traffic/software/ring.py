@@ -93,6 +93,19 @@ def frames_waiting(ring):  # type: ignore[no-untyped-def]
     return (load16_acquire(_get(ring, PRODUCED)) - _get(ring, INDEX)) & 0xFFFF
 
 
+@njit(nogil=True)
+def backlog(ring):  # type: ignore[no-untyped-def]
+    """Frames that wait on a receive ring; of a packet socket's to the next lower power of two. Not for every frame."""
+    if not _get(ring, PACKET_BYTES):
+        return (load16_acquire(_get(ring, PRODUCED)) - _get(ring, INDEX)) & 0xFFFF
+    count = 0
+    ahead = 1
+    while ahead <= _get(ring, MASK) and load32_acquire(_packet(ring, ahead - 1) + _STATUS) & _STATUS_USER:
+        count = ahead
+        ahead *= 2
+    return count
+
+
 @njit(nogil=True, forceinline=True)
 def frame_at(ring, ahead):  # type: ignore[no-untyped-def]
     """Address and length of the frame that is `ahead` places behind the next one to take."""

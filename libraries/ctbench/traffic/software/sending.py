@@ -10,11 +10,13 @@ from ctbench.traffic.software.machine_code import load8, load32, store32
 
 
 @njit(nogil=True, forceinline=True)
-def has_room(ring, counts):  # type: ignore[no-untyped-def]
-    """Whether there is room for a frame; where not, the DUT has missed one."""
+def has_room(ring, record, counts):  # type: ignore[no-untyped-def]
+    """Whether there is room for a frame of a connection; where not, the DUT has missed one."""
     if r.room(ring):
         return True
     counts[lay.DUT_MISSED] += 1
+    if load8(record + c.FLAGS) & c.COUNTED:
+        counts[lay.COUNTED_MISSED] += 1
     return False
 
 
@@ -29,7 +31,7 @@ def _sent(ring, length, counts, port):  # type: ignore[no-untyped-def]
 def client_tcp(ring, record, tag, flags, payload, p, counts):  # type: ignore[no-untyped-def]
     """Send a TCP segment from the client end; advances its sequence number."""
     seq = load32(record + c.CLIENT_SEQ)
-    if has_room(ring, counts):
+    if has_room(ring, record, counts):
         length = f.write_tcp(
             r.next_buffer(ring), p[lay.CLIENT_MACS], load32(record + c.CLIENT_IP), load32(record + c.CLIENT_PEER_IP),
             load32(record + c.CLIENT_PORTS), seq, load32(record + c.CLIENT_ACK), flags, tag,
@@ -43,7 +45,7 @@ def client_tcp(ring, record, tag, flags, payload, p, counts):  # type: ignore[no
 def server_tcp(ring, record, tag, flags, payload, p, counts):  # type: ignore[no-untyped-def]
     """Send a TCP segment from the server end; advances its sequence number."""
     seq = load32(record + c.SERVER_SEQ)
-    if has_room(ring, counts):
+    if has_room(ring, record, counts):
         length = f.write_tcp(
             r.next_buffer(ring), p[lay.SERVER_MACS], load32(record + c.SERVER_IP), load32(record + c.SERVER_PEER_IP),
             load32(record + c.SERVER_PORTS), seq, load32(record + c.SERVER_ACK), flags, tag,
@@ -55,7 +57,7 @@ def server_tcp(ring, record, tag, flags, payload, p, counts):  # type: ignore[no
 
 @njit(nogil=True, forceinline=True)
 def client_udp(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
-    if has_room(ring, counts):
+    if has_room(ring, record, counts):
         length = f.write_udp(
             r.next_buffer(ring), p[lay.CLIENT_MACS], load32(record + c.CLIENT_IP), load32(record + c.CLIENT_PEER_IP),
             load32(record + c.CLIENT_PORTS), tag, p[lay.UDP_REQUEST_BYTES], f.REQUEST_PATTERN, p[lay.UDP_REQUEST_SUM],
@@ -65,7 +67,7 @@ def client_udp(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, forceinline=True)
 def server_udp(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
-    if has_room(ring, counts):
+    if has_room(ring, record, counts):
         length = f.write_udp(
             r.next_buffer(ring), p[lay.SERVER_MACS], load32(record + c.SERVER_IP), load32(record + c.SERVER_PEER_IP),
             load32(record + c.SERVER_PORTS), tag, p[lay.UDP_REPLY_BYTES], f.REPLY_PATTERN, p[lay.UDP_REPLY_SUM],

@@ -19,11 +19,11 @@ def _request(ring, record, slot, tag, now, p, s, counts):  # type: ignore[no-unt
     """The server end has a request: it answers now, or waits first."""
     left = load16(record + c.SERVER_LEFT) - 1
     store16(record + c.SERVER_LEFT, left)
+    if p[lay.ACK_BEFORE_REPLY] and not load8(record + c.FLAGS) & c.UDP:
+        server_tcp(ring, record, tag, f.ACK, 0, p, counts)
     if p[lay.SERVER_WAIT] == 0:
         reply(ring, record, tag, p, counts)
         return
-    if p[lay.ACK_BEFORE_REPLY] and not load8(record + c.FLAGS) & c.UDP:
-        server_tcp(ring, record, tag, f.ACK, 0, p, counts)
     # Every reply waits equally long, so the one that was queued first is due first: a queue does for a timer wheel.
     c.set_flag(record, c.REPLY_WAITS)
     store32(record + c.REPLY_DUE, (now + p[lay.SERVER_WAIT]) >> 6)

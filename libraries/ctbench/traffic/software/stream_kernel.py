@@ -1,14 +1,15 @@
 """The kernel function for packet profiles: one thread offers both directions and takes what comes out.
 
-An open loop on a schedule, like that for connections (`kernel`), on the same rings. The server end sends to whom it
-has seen, from the address that it was reached at: what was translated on the way needs no configuration here, and
-nothing is ever sent to a DUT that would have to refuse it.
+An open loop on a schedule, or a closed one, like that for connections (`kernel`), on the same rings, and like that one
+it may be left and entered again: all times are of a clock that stands meanwhile. The server end
+sends to whom it has seen, from the address that it was reached at: what was translated on the way needs no
+configuration here, and nothing is ever sent to a DUT that would have to refuse it.
 """
 
 import numpy as np
 from numba import njit
 
-from ctbench.traffic.software import arp, histogram
+from ctbench.traffic.software import arp, early_end, histogram, pacing
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software import stream_frames as sf
@@ -17,6 +18,8 @@ from ctbench.traffic.software.link import BUSY, FRAMES, REFUSED, total
 from ctbench.traffic.software.machine_code import cycles, load32, load64, store32, swap16, swap32
 from ctbench.traffic.software.order import next_state, scrambled
 
+#: Columns of a point of the timeline: packets received so far, packets on their way now.
+RECEIVED, UNDER_WAY = range(2)
 #: Frames taken from one ring, and sent in one direction, before the others have their turn.
 _BURST = 32
 
@@ -45,6 +48,7 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
         destination = swap32(p[lay.SERVER_IP] + flow % p[lay.SERVER_IPS])
         ports = swap16(p[lay.PORT_MIN] + flow // p[lay.CLIENT_IPS]) | (swap16(p[lay.UDP_PORT]) << 16)
     elif load32(record + lay.SEEN) == 0:
+        s[lay.LOST] += counted
         return  # what the DUT never delivered has no answer: lost, and counted so
     else:
         source = load32(record + lay.SERVER_ADDRESS)
@@ -57,7 +61,9 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
     ring = p[lay.TX + port] + flow % p[lay.QUEUES] * r.ROW_BYTES
     if not r.room(ring):
         counts[lay.DUT_MISSED] += 1
+        s[lay.LOST] += counted
         return
+    s[lay.SENT] += 1
     length = sf.write(
         r.next_buffer(ring), p[lay.MACS + port], p[lay.VLAN], source, destination, ports, flow | p[lay.SALT],
         sequence | lay.COUNTED if counted else sequence, now, sizes[size, 0], sizes[size, 1],
@@ -68,7 +74,7 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _count(frame, port, now, p, counts, latencies):  # type: ignore[no-untyped-def]
+def _count(frame, port, now, p, s, counts, latencies):  # type: ignore[no-untyped-def]
     """Count a frame that came out at `port`; it belongs to the direction of the other one."""
     start = frame + f.UDP_PAYLOAD
     flow = load32(start + sf.TAG) & lay.FLOW_MASK
@@ -82,6 +88,12 @@ def _count(frame, port, now, p, counts, latencies):  # type: ignore[no-untyped-d
         store32(record + lay.FLOW_PORTS, f.swap_ports(load32(frame + f.L4)))
         store32(record + lay.SEEN, 1)
     counts[lay.ALL_RECEIVED] += 1
+    if p[lay.UNDER_WAY]:
+        sent = load64(start + sf.TIME)
+        if sent < s[lay.STRETCH_BEFORE]:  # late, but not lost
+            counts[lay.WRITTEN_OFF] -= 1
+        elif sent < s[lay.STRETCH]:
+            s[lay.NOT_COME] -= 1
     sequence = load32(start + sf.SEQUENCE)
     if not sequence & lay.COUNTED:
         return
@@ -101,7 +113,7 @@ def _count(frame, port, now, p, counts, latencies):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _poll(port, p, counts, latencies):  # type: ignore[no-untyped-def]
+def _poll(port, away, p, s, counts, latencies):  # type: ignore[no-untyped-def]
     """Take a burst of frames from each ring of a port."""
     for queue in range(p[lay.RX_RINGS + port]):
         ring = p[lay.RX + port] + queue * r.ROW_BYTES
@@ -112,7 +124,7 @@ def _poll(port, p, counts, latencies):  # type: ignore[no-untyped-def]
             waiting = _BURST
         for ahead in range(waiting):
             r.prefetch_frame(ring, ahead)
-        now = cycles()
+        now = cycles() - away
         for ahead in range(waiting):
             frame, length = r.frame_at(ring, ahead)
             counts[lay.RX_PACKETS + port] += 1
@@ -120,7 +132,7 @@ def _poll(port, p, counts, latencies):  # type: ignore[no-untyped-def]
             vlan, tag_bytes = r.vlan_at(ring, ahead, frame)
             kind = f.classify(frame + tag_bytes, length - tag_bytes, tag_bytes > 0)
             if kind == f.IS_UDP and vlan == p[lay.VLAN] and sf.is_probe(frame + tag_bytes):
-                _count(frame + tag_bytes, port, now, p, counts, latencies)
+                _count(frame + tag_bytes, port, now, p, s, counts, latencies)
             elif kind == f.IS_BAD_CHECKSUM:
                 counts[lay.BAD_CHECKSUM] += 1
             else:
@@ -139,6 +151,58 @@ def _poll(port, p, counts, latencies):  # type: ignore[no-untyped-def]
         r.give_back(ring, waiting)
 
 
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _under_way(s, counts):  # type: ignore[no-untyped-def]
+    return s[lay.SENT] - counts[lay.ALL_RECEIVED] - counts[lay.WRITTEN_OFF]
+
+
+@njit(nogil=True, error_model="numpy")
+def _write_off(now, p, s, counts):  # type: ignore[no-untyped-def]
+    """What was sent a whole stretch of time ago and has not come by now is lost: a loop would run out of packets. But
+    a DUT that delivers nothing at all stands still, and has them all: it gets longer."""
+    if now - s[lay.STRETCH] < p[lay.LOST_AFTER]:
+        return
+    if counts[lay.ALL_RECEIVED] == s[lay.COME_BEFORE] and now - s[lay.STRETCH] < p[lay.SILENCE]:
+        return
+    counts[lay.WRITTEN_OFF] += max(0, s[lay.NOT_COME])
+    s[lay.STRETCH_BEFORE] = s[lay.STRETCH]
+    s[lay.STRETCH] = now
+    s[lay.NOT_COME] = _under_way(s, counts)
+    s[lay.COME_BEFORE] = counts[lay.ALL_RECEIVED]
+
+
+@njit(nogil=True, error_model="numpy")
+def _fill(now, counted, p, s, sizes, counts):  # type: ignore[no-untyped-def]
+    """Send what a closed loop has room for, half of it in each direction."""
+    ways = p[lay.DIRECTIONS]
+    free = p[lay.UNDER_WAY] - _under_way(s, counts)
+    odd = s[lay.SENT] & 1  # whose turn it is where the halves are not equal
+    for port in range(ways):
+        share = free if ways == 1 else (free + (odd ^ port)) // 2
+        for _ in range(min(_BURST, share)):
+            before = s[lay.SENT]
+            _send(port, counted, now, p, s, sizes, counts)
+            if s[lay.SENT] == before:  # a full ring, or a flow that the server has not seen
+                break
+            if counted:
+                counts[lay.INTENDED + port] += 1
+                counts[lay.ATTEMPTED + port] += 1
+        for queue in range(p[lay.QUEUES]):
+            r.publish(p[lay.TX + port] + queue * r.ROW_BYTES)
+
+
+@njit(nogil=True, error_model="numpy")
+def _look_at_own_rings(p, s, counts):  # type: ignore[no-untyped-def]
+    """Whether what is under way waits for this function, and not for the DUT."""
+    held = 0
+    for port in range(2):
+        for queue in range(p[lay.RX_RINGS + port]):
+            held += r.backlog(p[lay.RX + port] + queue * r.ROW_BYTES)
+    s[lay.LOOKS] += 1
+    if 2 * held > _under_way(s, counts):
+        s[lay.LOOKS_HELD] += 1
+
+
 @njit(nogil=True, forceinline=True)
 def _link_work(sign, p, s):  # type: ignore[no-untyped-def]
     s[lay.LINK_BUSY] += sign * total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
@@ -152,10 +216,13 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
 
     p: parameters · intervals: `plan.schedule` of one direction · s: state · sizes: payload bytes
     and pattern sum of each frame in turn · counts: counters, and marks[0], marks[1]: copies of them at the begin and
-    the end of the sustain phase · latencies: a histogram per direction · timeline[i]: packets received by point i.
+    the end of the sustain phase · latencies: a histogram per direction · timeline[i]: see `RECEIVED`.
     """
     interval = intervals[0]
-    start = cycles()
+    if s[lay.LEFT_AT]:
+        s[lay.AWAY] += cycles() - s[lay.LEFT_AT]
+    away = s[lay.AWAY]
+    start = cycles() - away
     ramp_end = start + p[lay.RAMP]
     sustain = ramp_end + p[lay.SETTLE]
     end = sustain + p[lay.SUSTAIN]
@@ -166,30 +233,57 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
     due[0] = not_before[0] = float(start) + intervals[1]
     # Half an interval apart, so that two directions are not a burst of two.
     due[1] = not_before[1] = due[0] + interval / 2
-    slack = interval * _BURST
+    slack = max(interval * _BURST, float(p[lay.SLACK]))
+    latest = end + p[lay.LATEST]
     next_point = sustain + p[lay.TIMELINE_STEP]
     point = 0
     phase = 0
+    next_look = start
+    previous = start
     while True:
-        now = cycles()
+        now = cycles() - away
+        if now - previous > s[lay.LONGEST_PAUSE]:
+            s[lay.LONGEST_PAUSE] = now - previous
+        previous = now
         if phase == 0 and now >= sustain:
             phase = 1
             marks[0, :] = counts
+            s[lay.COUNTED_FROM] = now
+            if p[lay.UNDER_WAY]:  # however late it is: a slice has its whole length
+                end, give_up = now + p[lay.SUSTAIN], now + p[lay.SUSTAIN] + p[lay.LINGER]
+                next_point = now + p[lay.TIMELINE_STEP]
+            s[lay.LONGEST_PAUSE] = 0
             _link_work(-1, p, s)
         if phase == 1:
             while next_point <= min(now, end) and point < timeline.shape[0]:
-                timeline[point] = counts[lay.ALL_RECEIVED]
+                timeline[point, RECEIVED] = counts[lay.ALL_RECEIVED]
+                timeline[point, UNDER_WAY] = max(0, _under_way(s, counts))
                 point += 1
                 next_point += p[lay.TIMELINE_STEP]
+            if early_end.is_due(
+                s[lay.LOST], p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
+            ):
+                end = latest = now
+                give_up = now + p[lay.LINGER]
+                s[lay.ENDED_AFTER] = now - sustain
         if phase == 1 and now >= end:
             phase = 2
             marks[1, :] = counts
+            s[lay.COUNTED_UNTIL] = now
+            s[lay.SUSTAIN_PAUSE] = s[lay.LONGEST_PAUSE]
             _link_work(1, p, s)
+        if p[lay.UNDER_WAY]:
+            _write_off(now, p, s, counts)
+            if now < end:
+                _fill(now, phase == 1, p, s, sizes, counts)
+            if phase == 1 and now >= next_look:
+                next_look = now + p[lay.LATE_LIMIT]
+                _look_at_own_rings(p, s, counts)
         for port in range(2 if both else 1):
             sent = 0
             while (
                 due[port] <= now and sent < _BURST and not_before[port] <= now and due[port] < end
-                and now < end + p[lay.LATE_LIMIT]
+                and now < latest
             ):  # fmt: skip
                 counted = due[port] >= sustain
                 if counted:
@@ -205,13 +299,13 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
                 if due[port] < ramp_end:
                     step = interval / max(0.02, (due[port] - start) / (ramp_end - start))
                 due[port] += step
-                not_before[port] = max(not_before[port], now - slack) + interval * 0.6667
+                not_before[port] = pacing.next_allowed(not_before[port], now, slack, interval)
                 sent += 1
             if sent:
                 for queue in range(p[lay.QUEUES]):
                     r.publish(p[lay.TX + port] + queue * r.ROW_BYTES)
-        _poll(lay.SERVER, p, counts, latencies)
-        _poll(lay.CLIENT, p, counts, latencies)
+        _poll(lay.SERVER, away, p, s, counts, latencies)
+        _poll(lay.CLIENT, away, p, s, counts, latencies)
         if s[lay.STOP]:
             break
         if phase == 2:
@@ -223,7 +317,9 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
         marks[1, :] = counts
         if phase < 1:
             marks[0, :] = counts
+    s[lay.LEFT_AT] = cycles()
     for port in range(2 if both else 1):
-        if due[port] < end:  # what was due and never sent was intended all the same
+        # What was due and never sent was intended all the same; but not what an early end left no time for.
+        if due[port] < end and s[lay.ENDED_AFTER] == 0:
             counts[lay.INTENDED + port] += int((end - max(due[port], float(sustain))) / interval) + 1
     s[lay.POINTS] = point

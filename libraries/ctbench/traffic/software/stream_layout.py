@@ -26,7 +26,11 @@ SIZE_COUNT, VLAN = (_next() for _ in range(2))
 DIRECTIONS, SALT = (_next() for _ in range(2))
 #: Lengths in cycles, as in `layout`.
 RAMP, SETTLE, SUSTAIN, LINGER, TIMELINE_STEP, LATE_LIMIT = (_next() for _ in range(6))
+SLACK, LATEST, MOST_LOST, EARLIEST, LEAST_SAVED = (_next() for _ in range(5))
 LINK, LINK_THREADS = (_next() for _ in range(2))
+#: Packets under way at once in a closed loop (0: they are sent on a schedule); the length of a stretch (see STRETCH),
+#: and how long none may come before all are taken for lost, cycles.
+UNDER_WAY, LOST_AFTER, SILENCE = (_next() for _ in range(3))
 PARAMETERS = _next()
 
 _names = iter(range(1000))
@@ -35,12 +39,24 @@ STOP, FLOW, _, ORDER, _, SIZE, _, SEQUENCE, _ = (_next() for _ in range(9))
 #: How late at worst (cycles), how many were later than the limit.
 LATE_MAX, LATE_COUNT, POINTS = (_next() for _ in range(3))
 LINK_BUSY, LINK_FRAMES, LINK_REFUSED = (_next() for _ in range(3))
+#: Packets that were put on a ring, counted or not.
+SENT = _next()
+#: A closed loop writes off what is lost: cycles at which the present stretch of time began and the one before it, what
+#: was sent in the latter and has not come yet, and what had come in all when the present one began.
+STRETCH, STRETCH_BEFORE, NOT_COME, COME_BEFORE = (_next() for _ in range(4))
+#: As in `layout`.
+COUNTED_FROM, COUNTED_UNTIL, LONGEST_PAUSE, SUSTAIN_PAUSE = (_next() for _ in range(4))
+LOOKS, LOOKS_HELD, LEFT_AT, AWAY = (_next() for _ in range(4))
+#: Packets that count and were lost for certain when they were due; cycles after which the trial was ended early.
+LOST, ENDED_AFTER = (_next() for _ in range(2))
 STATES = _next()
 
 _names = iter(range(1000))
 #: Counters.
 TX_PACKETS, _, TX_BYTES, _, RX_PACKETS, _, RX_BYTES, _ = (_next() for _ in range(8))
 DUT_MISSED, ALL_RECEIVED = (_next() for _ in range(2))
+#: Packets that a closed loop took for lost.
+WRITTEN_OFF = _next()
 #: Packets that count: due, written (or lost at the DUT's full ring), come out.
 INTENDED, _, ATTEMPTED, _, RECEIVED, _, REORDERED, _ = (_next() for _ in range(8))
 #: Latency of those: the longest, the last, and the sum of differences between successive ones, in `histogram` units.

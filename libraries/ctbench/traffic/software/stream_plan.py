@@ -5,11 +5,13 @@ import ipaddress
 import numpy as np
 
 from ctbench.base.ethernet import FCS_BYTES
+from ctbench.traffic.loads import Idle, Load, Saturation
 from ctbench.traffic.profiles import IMIX, PacketProfile
+from ctbench.traffic.software import early_end, pacing
 from ctbench.traffic.software import stream_frames as sf
 from ctbench.traffic.software import stream_layout as lay
 from ctbench.traffic.software.order import mask_and_shift
-from ctbench.traffic.software.plan import LATE_LIMIT_S, Parameters, Timing, pattern_sum, timeline_step_s
+from ctbench.traffic.software.plan import LATE_LIMIT_S, Parameters, Timing, pattern_sum, per_second, timeline_step_s
 from ctbench.traffic.software.wiring import Wiring
 
 #: The rate climbs to the offered load in this time.
@@ -17,17 +19,30 @@ RAMP_S = 0.1
 #: At the full rate, before counting; and long enough for every flow to have been sent once.
 SETTLE_S = 0.1
 _FLOW_PASS = 1.1
+#: A closed loop counts after this long, and longer where the flows take longer at a speed that is usual: how fast it
+#: will go is not known before. But for no more than so long: the first packets of the last of a million flows count.
+LOOP_SETTLE_S = 0.2
+LOOP_PPS = 500_000.0
+LONGEST_LOOP_SETTLE_S = 1.0
+#: A closed loop takes packets for lost that do not come within one to two times this; where none comes at all, after
+#: the longer time. What is under way fits the rings, which take some ten milliseconds to empty.
+LOST_AFTER_S = 0.02
+SILENCE_S = 0.2
 #: After the last packet was sent, at most. The DUT's queues hold some ten milliseconds.
 LINGER_S = 0.2
 #: Ethernet, IPv4 and UDP headers.
 _HEADERS = 42
 
 
-def timing_of(profile: PacketProfile, load: float, duration_s: float) -> Timing:
+def timing_of(profile: PacketProfile, load: Load, duration_s: float) -> Timing:
     """Every flow is known to the DUT before anything counts: creating its state is another measurement."""
-    if not load:
+    if isinstance(load, Idle):
         return Timing.idle(duration_s)
-    first_pass = profile.flows * directions(profile) / load
+    flows = profile.flows * directions(profile)
+    if isinstance(load, Saturation):
+        settle_s = min(LONGEST_LOOP_SETTLE_S, max(LOOP_SETTLE_S, _FLOW_PASS * flows / LOOP_PPS))
+        return Timing(0.0, settle_s, duration_s, LINGER_S, timeline_step_s(duration_s))
+    first_pass = flows / per_second(load)
     return Timing(
         ramp_s=RAMP_S,
         settle_s=max(SETTLE_S, _FLOW_PASS * first_pass),
@@ -60,10 +75,12 @@ def payloads(profile: PacketProfile) -> "np.ndarray[tuple[int, int], np.dtype[np
 
 
 def parameters(
-    profile: PacketProfile, timing: Timing, wiring: Wiring, *, hertz: float, salt: int, records: int, headers: int
-) -> Parameters:
+    profile: PacketProfile, timing: Timing, wiring: Wiring, *, hertz: float, salt: int, records: int, headers: int,
+    under_way: int = 0, most_lost: int = 0,
+) -> Parameters:  # fmt: skip
     """The kernel function's parameters. `hertz`: of the cycle counter; `records`: address of zeroed memory for the
-    flows; `headers`: address of both ends' Ethernet addresses."""
+    flows; `headers`: address of both ends' Ethernet addresses; `under_way`: packets at once in a closed loop;
+    `most_lost`: as `plan.most_lost_of` says."""
     p = np.zeros(lay.PARAMETERS, dtype=np.int64)
     mask, shift = mask_and_shift(profile.flows)
     for place, value in {
@@ -95,8 +112,16 @@ def parameters(
         lay.SETTLE: timing.settle_s * hertz,
         lay.SUSTAIN: timing.sustain_s * hertz,
         lay.LINGER: timing.linger_s * hertz,
+        lay.UNDER_WAY: under_way,
+        lay.LOST_AFTER: LOST_AFTER_S * hertz,
+        lay.SILENCE: SILENCE_S * hertz,
         lay.TIMELINE_STEP: timing.timeline_step_s * hertz,
         lay.LATE_LIMIT: LATE_LIMIT_S * hertz,
+        lay.SLACK: pacing.SLACK_S * hertz,
+        lay.LATEST: pacing.LATEST_S * hertz,
+        lay.MOST_LOST: most_lost,
+        lay.EARLIEST: early_end.EARLIEST_S * hertz,
+        lay.LEAST_SAVED: early_end.LEAST_SAVED_S * hertz,
     }.items():
         p[place] = value
     p[lay.NEXT_HOP], p[lay.NEXT_HOP + 1] = wiring.next_hops()

@@ -8,8 +8,10 @@ import numpy as np
 
 from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
 from ctbench.traffic.generator import LinkWork
+from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.software.link import LinkThreads
 from ctbench.traffic.software.memif import Rings
+from ctbench.traffic.software.ring import MASK
 
 
 class Port(Protocol):
@@ -42,6 +44,13 @@ class Wiring:
     server_next_hop: str = ""
     link: LinkThreads | None = None
 
+    def bounded(self, load: Load) -> int:
+        """What a closed loop may have under way, 0 for another load: as many as asked for, and never more than half of
+        what a port's rings towards the DUT hold, so that none of them overflows."""
+        if not isinstance(load, Saturation):
+            return 0
+        return max(1, min(load.under_way, self.ring_frames // 2))
+
     def headers(self) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
         """Ethernet destination and source of the client's frames, and 16 bytes on those of the server's."""
         client = _mac(self.client_gateway_mac or SERVER_MAC) + _mac(CLIENT_MAC)
@@ -52,6 +61,11 @@ class Wiring:
         """The next hops as numbers; 0: none."""
         client, server = (int(ipaddress.IPv4Address(hop or 0)) for hop in (self.client_next_hop, self.server_next_hop))
         return client, server
+
+    @property
+    def ring_frames(self) -> int:
+        """Frames that the rings towards the DUT hold at one port."""
+        return min(int((port.tx[:, MASK] + 1).sum()) for port in (self.client, self.server))
 
     def start(self) -> None:
         """Begin to carry frames; what was dropped before does not count."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import Any, Protocol
 
 from ctbench.traffic.generator import Trial
@@ -32,14 +33,12 @@ STANDSTILL = 1e-7
 ABANDONED_S = 60.0
 #: Seconds between two samples of the timeline, and at most so many of them.
 STEP_S, MOST_SAMPLES = 0.5, 100
-#: Seconds that the data plane thread may be late at either end of the sustain phase and still keep its schedule: what
-#: it owes, it sends in the next moment.
-PAUSE_S = 0.01
 #: A smaller difference between connections asked for and begun is no more than when exactly the counters were read.
 FEW = 10
-#: Begun less than this share of what was asked for: the generator did not keep the pace. Wider than
-#: `ctbench.traffic.generator.ATTEMPTED_LIMIT`, because what TRex counted is only known at the moments when it is asked.
-ATTEMPTED_LIMIT = 0.99
+#: Begun slower than asked for by more than this share: the generator did not keep the pace. Wider than
+#: `ctbench.traffic.generator.ATTEMPTED_LIMIT` allows, because what TRex counted is only known at the moments when it is
+#: asked.
+SHORTFALL = 0.001
 
 #: Seconds that TRex gets to answer; to start, which prepares its tables; to stop.
 ANSWER_S, START_S, STOP_S = 5.0, 30.0, 15.0
@@ -113,7 +112,7 @@ def trial_of(
     sustain = Span(readings.begin, readings.end)
     whole = Span(readings.zero, readings.drained)
     attempted = sustain.begun
-    intended = intended_of(sustain, load)
+    intended = intended_of([readings.begin, *readings.samples, readings.end], load)
     losses = Losses.of(Span(readings.begin, readings.drained), whole)
     failed = losses.among(attempted)
     samples = [readings.begin, *readings.samples, readings.end]
@@ -147,17 +146,29 @@ def trial_of(
     )
 
 
-def intended_of(sustain: Span, load: float) -> int:
-    """Connections that the load asked for between the two readings. Where that is as many as were begun, give or take
-    what can be told at all, it is those: TRex' schedule is as even as a clock, our look at it is not."""
-    asked, begun = load * sustain.seconds, sustain.begun
-    tolerance = max(FEW, load * (sustain.within_s + PAUSE_S))
-    return begun if abs(asked - begun) <= tolerance else round(asked)
+def intended_of(samples: Sequence[Reading], load: float) -> int:
+    """Connections that the load asked for between the first and the last of some readings. Where TRex began them at the
+    rate asked for, it is as many as were begun: its schedule is as even as a clock, our look at it is not.
+
+    The rate is the median of those between two readings, or that of the whole, whichever is higher: a pause of TRex'
+    thread at either end of the sustain phase moves the latter (what it owes, it sends in the next moment), and what
+    makes single readings late the former.
+    """
+    whole = Span(samples[0], samples[-1])
+    rate = max(median(_rate(Span(*each)) for each in pairwise(samples)), _rate(whole))
+    asked = load * whole.seconds
+    tolerance = max(SHORTFALL * asked, FEW, load * whole.within_s)
+    return round(asked) if (load - rate) * whole.seconds > tolerance else whole.begun
+
+
+def _rate(span: Span) -> float:
+    """Connections begun per second."""
+    return span.begun / span.seconds if span.seconds > 0 else 0.0
 
 
 def limited_by(sustain: Span, whole: Span, intended: int, ports: Sequence[int]) -> str:
     """Why the generator limited the trial, in words; empty when it did not."""
     fault = generator_fault(whole, ports)
-    if sustain.begun < intended * ATTEMPTED_LIMIT:
+    if sustain.begun < intended:
         return f"TRex began only {sustain.begun} of {intended} connections{f': {fault}' if fault else ''}"
     return f"TRex: {fault}" if fault else ""

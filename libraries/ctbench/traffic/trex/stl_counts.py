@@ -87,6 +87,7 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
         total_rx_packets={side: _grown(readings, side, "rx_good_packets") for side in SIDES},
         unexpected={"unrecognised": strangers} if strangers else {},
         timeline_step_s=readings.step_s,
+        timeline_active=[max(0, sample.sent(spec) - sample.received(spec)) for sample in readings.samples],
         timeline_completed=[after - before for before, after in pairwise(received)],
         directions=directions,
         generator_limited=limited_by(spec, readings, load, intended, attempted, strangers),

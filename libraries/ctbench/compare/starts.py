@@ -1,6 +1,7 @@
-"""Two installations of Open vSwitch measured in turn on one testbed: the order of the runs, and their testbed files.
+"""Two installations measured side by side, start by start: which starts there are, and their testbed files.
 
-A B B A: what drifts slowly (a machine that grows warm, a neighbour that wakes up) falls on both sides alike.
+A start is one run of the suites in which each test sets both builds up anew and serves them in turn. The builds change
+roles from start to start: what favours the one that is set up first favours each as often.
 """
 
 from collections.abc import Iterator
@@ -19,35 +20,48 @@ from ctbench.hosts.ssh_password import password_of
 from ctbench.testbed.config import TestbedConfig
 
 Role = Literal["base", "candidate"]
-_ROUND: tuple[Role, ...] = ("base", "candidate", "candidate", "base")
-#: In the folder of a run that came to its end: the exit status of ./run sla.
-STATUS_FILE = "exit-status"
+#: Folders of the base against itself, and of the candidate against the base.
+SAME, PAIRS = "base-against-itself", "starts"
+#: What an earlier version of this command left in its folder: runs of either side.
+_EARLIER = ("base", "candidate")
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One run of the suites."""
+class Start:
+    """One start of both builds."""
 
     number: int
-    role: Role
+    #: Which is set up first, and whose rate is divided by the other's; and which is the other.
+    first: Role
+    second: Role
     folder: Path
 
     @property
-    def done(self) -> bool:
-        """Whether this run came to its end before."""
-        return (self.folder / STATUS_FILE).exists()
-
-    def make_way(self) -> None:
-        """Set aside what a run left that was broken off. Its records go on counting."""
-        if self.folder.exists():
-            aside = len(list(self.folder.parent.glob(f"{self.folder.name}-broken-off*"))) + 1
-            self.folder.rename(self.folder.with_name(f"{self.folder.name}-broken-off-{aside}"))
+    def exponent(self) -> int:
+        """What turns `first / second` into `candidate / base`; of the base against itself, by turns as well."""
+        return 1 if self.number % 2 else -1
 
 
-def turns(output: Path, rounds: int) -> Iterator[Turn]:
-    """All runs in their order: `<output>/base/01`, `<output>/candidate/02` and so on."""
-    for number, role in enumerate(_ROUND * rounds, 1):
-        yield Turn(number, role, output / role / f"{number:02d}")
+def same_starts(output: Path, starts: int) -> Iterator[Start]:
+    """The base against itself: `<output>/base-against-itself/01` and so on."""
+    for number in range(1, starts + 1):
+        yield Start(number, "base", "base", output / SAME / f"{number:02d}")
+
+
+def pair_starts(output: Path, starts: int) -> Iterator[Start]:
+    """The candidate against the base: `<output>/starts/01` and so on."""
+    for number in range(1, starts + 1):
+        roles: tuple[Role, Role] = ("candidate", "base") if number % 2 else ("base", "candidate")
+        yield Start(number, *roles, output / PAIRS / f"{number:02d}")
+
+
+def refuse_earlier(output: Path) -> None:
+    """Raise `ConfigError` where an earlier version of this command measured into the folder."""
+    if found := [role for role in _EARLIER if (output / role).is_dir()]:
+        raise ConfigError(
+            f"{output / found[0]}: has runs of an earlier version, which measured one build after the other.\n"
+            "  Expected another --outputdir; ./run compare BASE CANDIDATE compares those runs."
+        )
 
 
 def installation(text: str) -> tuple[Role, str]:
@@ -69,7 +83,7 @@ def comparable() -> list[str]:
 def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
     """Write the file of `testbed` once more, with another Open vSwitch in it.
 
-    A file that is there already has to say the same: it belongs to the runs that are in its folder.
+    A file that is there already has to say the same: it belongs to the starts that are in its folder.
     """
     if not any(KINDS[dut.type].builds for dut in testbed.duts):
         types = " or ".join(comparable())

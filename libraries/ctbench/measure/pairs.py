@@ -1,0 +1,113 @@
+"""The statistic of pairs: the order in which two sides have their turns, one log ratio per round, and an interval that
+may be looked at several times.
+
+A machine that others use hops between speeds for tenths of a second, and drifts. Both fall on both sides where these
+take turns every few hundredths of a second (Duet benchmarking: Bulej et al., ICPE 2020).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+
+import numpy as np
+
+from ctbench.traffic.generator import Side, Slice
+
+#: Slices of a round: one of each side. A drift is in all of them, with the sign that the order gives it: as often up as
+#: down. Longer ones would let one slice that something disturbed spoil more of its neighbours.
+ROUND = 2
+#: Rounds after which the interval is looked at.
+LOOKS = (16, 32, 80, 192)
+#: The interval is a 99 % one however often it is looked at: each look has its part of the errors (Bonferroni).
+ERROR = 0.01
+#: Share of a slice beyond which the generator's own standstill spoils it.
+MOST_PAUSED = 1 / 3
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A ratio, tested to other, and the interval that it lies in."""
+
+    value: float
+    low: float
+    high: float
+    #: Rounds (blocks) that it stands on.
+    rounds: int
+
+    @property
+    def half_width(self) -> float:
+        """The larger of the distances from the value to the ends."""
+        return max(self.value - self.low, self.high - self.value)
+
+
+def turns(first: int, rounds: int) -> list[Side]:
+    """The order of the slices of some rounds, of which `first` have gone before: the sequence of Thue and Morse (AB BA
+    BA AB ...), in which no drift that a polynomial describes favours a side for long."""
+    order: list[Side] = []
+    for number in range(first, first + rounds):
+        order += ("tested", "other") if number.bit_count() % 2 == 0 else ("other", "tested")
+    return order
+
+
+def spoilt(part: Slice) -> bool:
+    """Whether a slice says nothing: the generator stood still for much of it, or nothing came through."""
+    return part.pause_ms / 1000 > MOST_PAUSED * part.seconds or part.completed == 0
+
+
+def log_ratio(parts: Sequence[Slice]) -> float | None:
+    """The logarithm of the ratio of a round's rates, tested to other; None where one of its slices is spoilt."""
+    if any(spoilt(part) for part in parts):
+        return None
+    rates = {part.side: part.rate for part in parts}
+    return math.log(rates["tested"] / rates["other"])
+
+
+def rounds_of(slices: Sequence[Slice]) -> list[Sequence[Slice]]:
+    """The slices of `turns`, a round at a time."""
+    return [slices[at : at + ROUND] for at in range(0, len(slices), ROUND)]
+
+
+def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> Estimate | None:
+    """The ratio by log ratios that lie symmetrically around its own: the median of their means two by two (Hodges and
+    Lehmann), and the exact interval of Wilcoxon's signed-rank test (Hollander and Wolfe, Nonparametric Statistical
+    Methods, section 3.2 and 3.3), which errs with at most this probability. None for too few of them."""
+    means = sorted((one + other) / 2 for at, one in enumerate(logs) for other in logs[at:])
+    out = _outside(len(logs), error)
+    if out is None:
+        return None
+    return Estimate(math.exp(median(means)), math.exp(means[out]), math.exp(means[-1 - out]), len(logs))
+
+
+@cache
+def _outside(count: int, error: float) -> int | None:
+    """How many of the ordered means lie outside the interval, on either side; None where even the whole range errs more
+    often. Under the null hypothesis each set of ranks is as probable as any other: the chance of each sum of ranks (its
+    index, up to the middle one) follows from a rank at a time, which is in the set or not."""
+    chances = np.zeros(count * (count + 1) // 4 + 1)
+    chances[0] = 1
+    for rank in range(1, count + 1):
+        chances[rank:] += chances[:-rank]
+        chances /= 2
+    out = int(np.searchsorted(np.cumsum(chances), error / 2, side="right")) - 1
+    return out if out >= 0 else None
+
+
+#: Quantiles of Student's t at 1 - ERROR / 4, by degrees of freedom: both tails, two looks.
+_STUDENT = {2: 14.089, 3: 7.453, 4: 5.598, 5: 4.773}
+#: Blocks, of a DUT that is set up anew in between, after which the interval is looked at.
+BLOCK_LOOKS = (3, 6)
+
+
+def estimate_of_blocks(logs: Sequence[float]) -> Estimate | None:
+    """The ratio by so few log ratios that only their scatter tells how far to trust them: mean, and interval by
+    Student's t. None for fewer than three."""
+    degrees = min(len(logs) - 1, max(_STUDENT))
+    if degrees not in _STUDENT:
+        return None
+    mean = math.fsum(logs) / len(logs)
+    variance = math.fsum((each - mean) ** 2 for each in logs) / (len(logs) - 1)
+    # Farther than this no interval says anything, and a rate that is lost in scatter stays a number.
+    reach = min(_STUDENT[degrees] * math.sqrt(variance / len(logs)), 30.0)
+    return Estimate(math.exp(mean), math.exp(mean - reach), math.exp(mean + reach), len(logs))

@@ -1,0 +1,243 @@
+"""Whether a DUT holds a load, by evidence that counts the same in both directions: Wald's sequential test of trials.
+
+Good and bad trials are counted, nothing is made again because of how it ended, and nothing is deleted. Invalid trials
+say nothing about the DUT and do not count.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import mean, stdev
+from typing import Literal
+
+from ctbench.base.errors import TestbedError
+from ctbench.base.units import format_rate, format_ratio
+from ctbench.measure.observation import Observation
+from ctbench.measure.procedure import Decision
+from ctbench.measure.trial import OnTrial, Step, TrialFn, broken_trial, nobody
+
+#: Chance that a trial is good of a DUT that keeps the promise, and of one that does not: between the two nothing is
+#: decided. The chances of a wrong decision, for either, are at most `ERROR`.
+GOOD_IF_KEPT, GOOD_IF_NOT, ERROR = 0.8, 0.3, 0.02
+#: Trials that count at most; what they do not decide is too close to call.
+MOST_TRIALS = 9
+#: So many invalid trials in a row end it: something else than the DUT decides here.
+MOST_INVALID = 3
+#: Farther than so many standard deviations from what is known of the DUT, one trial is enough.
+FAR_SDS = 3
+#: Standard deviation of the rate from trial to trial (relative): at least what a machine at rest was seen to have, and
+#: at most what says something of a machine. Connections that end in bursts scatter more, whatever the machine does.
+LEAST_SCATTER, MOST_SCATTER = 0.05, 0.2
+#: Of the generator's ceiling, the load that it certainly offers.
+NEAR_CEILING = 0.9
+
+_STEP_UP, _STEP_DOWN = math.log(GOOD_IF_KEPT / GOOD_IF_NOT), math.log((1 - GOOD_IF_KEPT) / (1 - GOOD_IF_NOT))
+_BOUND = math.log((1 - ERROR) / ERROR)
+
+
+def decided(good: int, bad: int) -> bool | None:
+    """What so many good and bad trials decide: kept, not kept, or nothing yet."""
+    evidence = good * _STEP_UP + bad * _STEP_DOWN
+    return True if evidence >= _BOUND else False if evidence <= -_BOUND else None
+
+
+def trials_left(good: int, bad: int) -> int:
+    """Trials until a decision, if all of them end as most have."""
+    evidence = good * _STEP_UP + bad * _STEP_DOWN
+    needed = (_BOUND - evidence) / _STEP_UP if good >= bad else (_BOUND + evidence) / -_STEP_DOWN
+    return max(0, min(math.ceil(needed), MOST_TRIALS - good - bad))
+
+
+def scatter(seen: Sequence[Observation]) -> float:
+    """By how much this machine's rate scatters (standard deviation, relative): that of the parts of the closed-loop
+    trials among `seen`, in which only the DUT's speed decides."""
+    found = LEAST_SCATTER
+    for trial in (each.trial for each in seen if each.trial.under_way):
+        parts = trial.timeline_completed
+        if len(parts) > 1 and mean(parts) > 0:
+            found = max(found, stdev(parts) / mean(parts))
+    return min(found, MOST_SCATTER)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a DUT before a load is tried."""
+
+    #: Rates at which it served or held, each its own limit; and rates that it does at least.
+    rates: tuple[float, ...] = ()
+    at_least: tuple[float, ...] = ()
+    scatter: float = LEAST_SCATTER
+    #: Trials of an open loop under the same conditions.
+    trials: tuple[Observation, ...] = ()
+
+    def nearest(self, load: float) -> float | None:
+        """The rate that is nearest to a load; None where nothing is known."""
+        some = self.rates + tuple(rate for rate in self.at_least if rate > load)
+        return min(some, key=lambda rate: abs(math.log(rate / load)), default=None)
+
+    def far(self, load: float) -> bool | None:
+        """Whether all that is known is far above a load (True), or far below it (False); else None."""
+        rate = self.nearest(load)
+        if rate is None or len({known > load for known in self.rates}) > 1:
+            return None
+        return rate > load if abs(math.log(rate / load)) > FAR_SDS * self.scatter else None
+
+    def proof(self, load: float, duration_s: float, *, kept: bool) -> Observation | None:
+        """A trial that confirms a decision: as long and no easier, and good; or no harder, and bad."""
+        for seen in self.trials:
+            as_long = seen.trial.duration_s >= duration_s * 0.999
+            if kept and seen.state == "good" and seen.load >= load * 0.999 and as_long:
+                return seen
+            if not kept and seen.state == "bad" and seen.load <= load * 1.001:
+                return seen
+        return None
+
+    def contradiction(self, load: float, *, kept: bool) -> str:
+        """What was seen that a decision seems to contradict, for its reason; empty where nothing was."""
+        if kept:
+            low = min((seen.load for seen in self.trials if seen.state == "bad" and seen.load < load), default=None)
+            return f", although a trial at {format_rate(low)} had not" if low else ""
+        high = max((seen.load for seen in self.trials if seen.good and seen.load >= load), default=None)
+        return f", although a trial at {format_rate(high)} had held" if high else ""
+
+
+@dataclass(frozen=True)
+class SequentialResult:
+    """What the trials at a load decided."""
+
+    #: Offered load, in the profile's unit per second: the floor and the campaign's headroom.
+    load: float
+    decision: Decision
+    #: `floor`: the trials decided, or are too close to call; `generator`: it spoilt too many; `fault`: something broke.
+    limited_by: Literal["floor", "generator", "fault"]
+    #: The trial that stands for the decision: the one that completed least of those that agree with it.
+    proof: Observation | None
+    #: All trials in their order; none where what is known was enough.
+    steps: tuple[Step, ...]
+
+
+class SequentialTest:
+    """One decision in progress."""
+
+    def __init__(
+        self,
+        trial_fn: TrialFn,
+        load: float,
+        duration_s: float,
+        known: Known,
+        on_trial: OnTrial = nobody,
+        before: int = 0,
+    ) -> None:
+        """`before`: trials that the test made already, for messages."""
+        self.before = before
+        self.trial_fn, self.duration_s, self.known, self.on_trial = trial_fn, duration_s, known, on_trial
+        #: What is promised, what is offered, and on which side of that all that is known is, where it is far.
+        self.floor, self.load, self.side = load, load, known.far(load)
+        self.steps: list[Step] = []
+        self.good: list[Observation] = []
+        self.bad: list[Observation] = []
+
+    def run(self, ceiling: float | None = None) -> SequentialResult:
+        """Decide whether the DUT holds the load. `ceiling`: what the generator reaches; where that is less, only a DUT
+        that is far below can be found out, by a load that the generator does reach.
+
+        A fatal problem of the DUT or a `TestbedError` of a trial ends it.
+        """
+        reached = ceiling is None or ceiling >= self.load
+        if ceiling is not None and not reached:
+            self.load = NEAR_CEILING * ceiling
+            self.side = self.known.far(self.load) if self.load else None
+            if self.side is not False:
+                return self._result(None, "generator", self._out_of_reach(ceiling))
+        if self.side is not None and (proof := self.known.proof(self.load, self.duration_s, kept=self.side)):
+            (self.good if self.side else self.bad).append(proof)
+            return self._result(self.side, "floor", self._confirmed(proof))
+        try:
+            kept, limited_by, reason = self._trials()
+        except _Ended as end:
+            return self._result(None, end.limited_by, end.reason)
+        if kept is not False and not reached:
+            assert ceiling is not None
+            return self._result(None, "generator", self._out_of_reach(ceiling))
+        return self._result(kept, limited_by, reason)
+
+    def _trials(self) -> tuple[bool | None, Literal["floor"], str]:
+        while len(self.good) + len(self.bad) < MOST_TRIALS:
+            seen = self._trial()
+            if len(self.good) + len(self.bad) == 1 and seen.good is self.side:
+                return self.side, "floor", self._confirmed(seen)
+            kept = decided(len(self.good), len(self.bad))
+            if kept is not None:
+                return kept, "floor", self._counted(kept=kept)
+        return None, "floor", self._too_close()
+
+    def _trial(self) -> Observation:
+        """Make a trial that counts, as far as the machine lets it be made."""
+        spoilt = 0
+        while True:
+            try:
+                seen = self.trial_fn(self.load, self.duration_s)
+            except TestbedError as error:
+                raise _Ended("fault", broken_trial(self.before + len(self.steps) + 1, self.load, str(error))) from error
+            spoilt = spoilt + 1 if seen.state == "invalid" else 0
+            if not spoilt:
+                (self.good if seen.good else self.bad).append(seen)
+            step = Step(len(self.steps) + 1, "gate", seen, 0.0)
+            self.steps.append(step)
+            self.on_trial(replace(step, left_s=0.0 if seen.fault else self._left_s(seen)))
+            if seen.fault:
+                raise _Ended("fault", broken_trial(self.before + step.number, self.load, seen.fault))
+            if not spoilt:
+                return seen
+            if spoilt == MOST_INVALID:
+                at = f"{MOST_INVALID} trials in a row at {format_rate(self.load)} say nothing about the DUT"
+                raise _Ended("generator", f"{at}: {seen.reason}")
+
+    def _left_s(self, seen: Observation) -> float:
+        one = self.side is not None and len(self.good) + len(self.bad) == 1 and bool(self.good) is self.side
+        return 0.0 if one else trials_left(len(self.good), len(self.bad)) * seen.trial.wall_s
+
+    def _result(
+        self, kept: bool | None, limited_by: Literal["floor", "generator", "fault"], reason: str
+    ) -> SequentialResult:
+        agreeing = self.bad or self.good if kept is None else self.good if kept else self.bad
+        proof = min(agreeing, key=lambda seen: seen.trial.completed, default=None)
+        return SequentialResult(self.load, Decision(kept, reason), limited_by, proof, tuple(self.steps))
+
+    # Reasons.
+
+    def _counted(self, *, kept: bool) -> str:
+        held, made = len(self.good), len(self.good) + len(self.bad)
+        seen = self.known.contradiction(self.load, kept=kept)
+        count = f"{held} of {made} trials at {format_rate(self.load)} held{seen}"
+        return count if kept else f"{count}: {self.bad[-1].reason}"
+
+    def _confirmed(self, proof: Observation) -> str:
+        rate = self.known.nearest(self.load)
+        assert rate is not None
+        how = "held" if proof.good else "did not hold"
+        off = f"the DUT serves {format_rate(rate)}, far {'above' if self.side else 'below'} the floor"
+        if self.load < self.floor:
+            off += f" of {format_rate(self.floor)}"
+        because = "" if proof.good else f": {proof.reason}"
+        sure = f"this machine scatters by {format_ratio(self.known.scatter)}"
+        return f"{off} ({sure}), and a trial at {format_rate(proof.load)} {how}{because}"
+
+    def _too_close(self) -> str:
+        rate, made = self.known.nearest(self.load), len(self.good) + len(self.bad)
+        count = f"{len(self.good)} of {made} trials at {format_rate(self.load)} held"
+        near = f"within {format_ratio(abs(rate / self.load - 1))} of the floor, " if rate else ""
+        return f"too close to call: {near}this machine scatters by {format_ratio(self.known.scatter)} ({count})"
+
+    def _out_of_reach(self, ceiling: float) -> str:
+        return (
+            f"the traffic generator reaches only {format_rate(ceiling)}, the floor asks for {format_rate(self.floor)}"
+        )
+
+
+class _Ended(Exception):
+    """Something else than the DUT ended the trials."""
+
+    def __init__(self, limited_by: Literal["generator", "fault"], reason: str) -> None:
+        super().__init__(reason)
+        self.limited_by, self.reason = limited_by, reason

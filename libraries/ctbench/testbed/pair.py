@@ -1,0 +1,132 @@
+"""Two set-ups of a DUT that are compared: side by side with turns of milliseconds, or one after the other."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ctbench.base.errors import TestbedError
+from ctbench.dut.base import Dut, Problem
+from ctbench.dut.registry import describe
+from ctbench.dut.topology import Topology
+from ctbench.results.record import SideRecord
+from ctbench.traffic.generator import PairedGenerator, Side, Slice, TrafficGenerator
+from ctbench.traffic.profiles import Profile
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a side of a pair is."""
+
+    topology: Topology
+    #: Prefix of the installation; empty: the testbed's own.
+    build: str = ""
+
+    def as_record(self, facts: Mapping[str, Any]) -> SideRecord:
+        """For the record; `facts`: what the DUT said of itself, nothing where it was not asked yet."""
+        return SideRecord(key=self.topology.key, build=self.build, product=describe(self.topology.datapath, facts))
+
+
+class SideBySide:
+    """Two DUTs on the same CPUs, and a generator that is wired to both: a `ctbench.measure.procedure.PairBench`. Who
+    does not have the turn is paused; outside of slices the tested one has it."""
+
+    def __init__(
+        self, duts: Mapping[Side, Dut], sides: Mapping[Side, SideRecord], generator: PairedGenerator, profile: Profile
+    ) -> None:
+        """Both run."""
+        self._duts = duts
+        self._sides = sides
+        self._generator = generator
+        self._profile = profile
+        self._turn("tested")
+
+    def sides(self) -> Mapping[Side, SideRecord]:
+        """See `PairBench.sides`."""
+        return self._sides
+
+    def flush(self) -> None:
+        """See `PairBench.flush`."""
+        self._named(self._flush)
+
+    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
+        """See `PairBench.run_slices`. `TestbedError` names the DUT that died, and not what noticed it."""
+        return self._named(lambda: self._generator.run_slices(self._profile, order, slice_s, self._turn))
+
+    def health(self) -> list[Problem]:
+        """See `PairBench.health`: each problem says which of the two it is about."""
+        return [
+            Problem(found.severity, f"{self._sides[side].key} ({side}): {found.text}")
+            for side, dut in self._duts.items()
+            for found in dut.health()
+        ]
+
+    def _turn(self, side: Side) -> None:
+        # In this order, for two that poll on one CPU would take it from each other.
+        for each, dut in self._duts.items():
+            if each != side:
+                dut.pause()
+        self._duts[side].resume()
+
+    def _flush(self) -> None:
+        for dut in self._duts.values():
+            dut.flush_state()
+            dut.begin_trial()
+        self._generator.forget()
+
+    def _named(self, ask: Callable[[], Answer]) -> Answer:
+        try:
+            found = ask()
+            self._turn("tested")
+        except TestbedError as error:
+            if trouble := trouble_of(self._duts.values()):
+                raise TestbedError(trouble) from error
+            raise
+        return found
+
+
+class InTurn:
+    """One DUT that becomes the one or the other: a `ctbench.measure.procedure.Turns`."""
+
+    def __init__(
+        self,
+        setups: Mapping[Side, Setup],
+        why: str,
+        become: Callable[[Setup], tuple[Dut, TrafficGenerator]],
+    ) -> None:
+        """`why`: why they do not stand side by side. `become` sets the DUT up."""
+        self.why = why
+        self._setups = setups
+        self._become = become
+        self._sides = {side: setup.as_record({}) for side, setup in setups.items()}
+        self._now: tuple[Side, Dut, TrafficGenerator] | None = None
+
+    def sides(self) -> Mapping[Side, SideRecord]:
+        """See `Turns.sides`."""
+        return self._sides
+
+    def turn(self, side: Side) -> tuple[Dut, TrafficGenerator]:
+        """See `Turns.turn`."""
+        if self._now is None or self._now[0] != side:
+            self._now = None
+            dut, generator = self._become(self._setups[side])
+            self._sides[side] = self._setups[side].as_record(dut.snapshot())
+            self._now = side, dut, generator
+        return self._now[1], self._now[2]
+
+
+def trouble_of(duts: Iterable[Dut]) -> str:
+    """What any of them needs and is gone; empty where nothing is."""
+    return " ".join(dict.fromkeys(filter(None, (dut.trouble() for dut in duts))))
+
+
+def unlike(facts: Mapping[Side, Mapping[str, Any]]) -> str:
+    """Why two that were set up cannot be compared, by what they said of themselves; empty where they can."""
+    kinds = {side: known.get("memory", {}).get("kind") for side, known in facts.items()}
+    if kinds["tested"] == kinds["other"]:
+        return ""
+    return (
+        f"Of the two side by side, one has {kinds['tested']} and the other {kinds['other']} as its memory: reserve "
+        "hugepages for both, or say hugepages: never in the testbed file."
+    )

@@ -1,0 +1,127 @@
+"""Two DUTs served in turn: a closed loop in slices, each side with a state and a clock of its own.
+
+While one side has its turn, nothing of the other happens: the kernel function is not in its loop, no link thread hands
+it frames, and its clock stands, so no connection of it grows old. What is under way there waits.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ctbench.base.errors import ConfigError
+from ctbench.traffic.generator import Side, Slice
+from ctbench.traffic.loads import saturating
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.software import engine, kernel, plan, stream_engine, stream_kernel, stream_plan
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software import stream_layout as stream_lay
+from ctbench.traffic.software.clock import cycles_per_second
+from ctbench.traffic.software.drive import drive
+from ctbench.traffic.software.wiring import Wiring
+
+#: What of a slice is not counted: a DUT that was stopped wakes within some milliseconds, what waited in its rings comes
+#: out in a burst, and the caches are the other's.
+SETTLE_S = 0.0125
+#: Each side is served for this long, not counted, before the first slice with a profile: connections are spread over
+#: their lives then, and every flow is known.
+WARM_UP_S = 0.2
+
+#: What tells frames of one profile from another's (10 bits): none that a trial has (see `generator`).
+FIRST_SALT, SALTS = 1001, 20
+
+
+class PairedSlices:
+    """A generator that is wired to two DUTs. Implements `PairedGenerator`."""
+
+    def __init__(self, tested: Wiring, other: Wiring, cpus: Sequence[int] = ()) -> None:
+        """`cpus`: where the generator's thread may run; empty: anywhere. The wirings stay whose they are."""
+        self._wirings: Mapping[Side, Wiring] = {"tested": tested, "other": other}
+        self._cpus = tuple(cpus)
+        self._profile: ConnectionProfile | PacketProfile | None = None
+        self._loops: dict[Side, _Loop] = {}
+        self._salt = FIRST_SALT
+
+    def run_slices(
+        self,
+        profile: ConnectionProfile | PacketProfile,
+        order: Sequence[Side],
+        slice_s: float,
+        turn: Callable[[Side], None],
+    ) -> list[Slice]:
+        """See `PairedGenerator.run_slices`. A new profile has a warm-up first, for which `turn` is called too."""
+        if slice_s < 2 * SETTLE_S:
+            raise ConfigError(
+                f"A slice of {1000 * slice_s:g} ms is not possible: the first {1000 * SETTLE_S:g} ms of each are not"
+                f" counted. Expected {2000 * SETTLE_S:g} ms or more."
+            )
+        try:
+            if profile != self._profile:
+                self._begin(profile, turn)
+            slices = []
+            for side in order:
+                turn(side)
+                slices.append(self._loops[side].serve(side, slice_s, self._cpus))
+        except BaseException:  # broken off in the middle of something
+            self.forget()
+            raise
+        return slices
+
+    def _begin(self, profile: ConnectionProfile | PacketProfile, turn: Callable[[Side], None]) -> None:
+        self._salt = FIRST_SALT + (self._salt + 1 - FIRST_SALT) % SALTS
+        self._loops = {side: _loop(wiring, profile, self._salt) for side, wiring in self._wirings.items()}
+        for side, loop in self._loops.items():
+            turn(side)
+            loop.serve(side, max(WARM_UP_S, loop.warm_up_s), self._cpus)
+        self._profile = profile
+
+    def forget(self) -> None:
+        """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""
+        self._profile = None
+        self._loops = {}
+
+
+@dataclass
+class _Loop:
+    """A side's closed loop: one of the two kernel functions, and what it works on."""
+
+    wiring: Wiring
+    function: Any
+    run: engine.Run | stream_engine.Run
+    #: The layout of the arrays of `run`, and the counters of what came through and what was written off.
+    at: Any
+    completed: int
+    lost: int
+    #: How long the profile has to be served before anything counts, seconds.
+    warm_up_s: float
+
+    def serve(self, side: Side, seconds: float, cpus: Sequence[int]) -> Slice:
+        """Go on with what is under way for so long."""
+        at, run, hertz = self.at, self.run, cycles_per_second()
+        run.p[at.SETTLE] = int(SETTLE_S * hertz)
+        run.p[at.SUSTAIN] = int((seconds - SETTLE_S) * hertz)
+        run.s[at.STOP] = 0
+
+        def stop() -> None:
+            run.s[at.STOP] = 1
+
+        drive(self.function, run.arguments, self.wiring, cpus, stop, seconds, lambda _elapsed: None)
+        counted = run.marks[1] - run.marks[0]
+        return Slice(
+            side=side,
+            seconds=int(run.s[at.COUNTED_UNTIL] - run.s[at.COUNTED_FROM]) / hertz,
+            completed=int(counted[self.completed]),
+            lost=max(0, int(counted[self.lost])),  # less than none where some came that were given up
+            pause_ms=1000 * int(run.s[at.SUSTAIN_PAUSE]) / hertz,
+        )
+
+
+def _loop(wiring: Wiring, profile: ConnectionProfile | PacketProfile, salt: int) -> _Loop:
+    load, tables = saturating(profile), engine.Tables()
+    if isinstance(profile, PacketProfile):
+        timing = replace(stream_plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
+        packets = stream_engine.prepare(wiring, tables, profile, load, timing, salt)
+        places = stream_lay.ALL_RECEIVED, stream_lay.WRITTEN_OFF
+        return _Loop(wiring, stream_kernel.run, packets, stream_lay, *places, timing.settle_s)
+    timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
+    connections = engine.prepare(wiring, tables, profile, load, timing, salt)
+    return _Loop(wiring, kernel.run, connections, lay, lay.ALL_COMPLETED, lay.ALL_FAILED, timing.settle_s)

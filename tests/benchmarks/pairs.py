@@ -1,0 +1,190 @@
+"""How much a pair can show, on simulated DUTs: the tables of docs/evidence/verdicts.md about ratios and comparisons.
+
+Run by hand: PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/pairs.py [--runs 200]
+Nothing is measured, everything is seeded: the same tables come out each time.
+"""
+
+import argparse
+import math
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from unit.simulated import LIMITS, made_up_floor
+from unit.simulated_machine import Machine, quiet
+from unit.simulated_pair import SimulatedPair
+
+from ctbench.base.yaml_files import load
+from ctbench.compare.limits import ALPHA, LEAST_OF_PAIRS, LEAST_OF_RUNS, STARTS
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.pairs import LOOKS, ROUND, log_ratio, rounds_of, turns
+from ctbench.measure.procedure import Bench
+from ctbench.measure.procedures.pair import SLICE_S, Pair
+from ctbench.measure.side_by_side import SideBySide
+from ctbench.results.sign_flip import hodges_lehmann, needed_signs, sign_flip_interval, sign_flip_p
+from ctbench.results.statistics import p_smaller
+
+#: In the campaign `builds`.
+ROUNDS_OF_A_START = 48
+#: How much slower a build is.
+SLOWER = (0.02, 0.03, 0.05, 0.1)
+#: How far the true ratio is from what was promised.
+APART = (-0.05, -0.03, -0.02, -0.01, 0.0, 0.01, 0.02, 0.03, 0.05)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How a pair's slices scatter."""
+
+    name: str
+    #: Of a slice: its own scatter, and how often something disturbs it.
+    scatter: float
+    disturbed: float = 0.0125
+    hopping: bool = False
+
+    def pair(self, ratio: float, seed: object) -> SimulatedPair:
+        """A pair with this ratio."""
+        machine = Machine(seed=f"{seed}") if self.hopping else quiet()
+        return SimulatedPair(ratio, scatter=self.scatter, disturbed=self.disturbed, machine=machine, seed=f"{seed}")
+
+
+NOISES = (
+    Noise("slices scatter by 1.2 %", 0.012),
+    Noise("2 %", 0.02),
+    Noise("3 %", 0.03),
+    Noise("a machine that hops between speeds", 0.046, hopping=True),
+)
+
+
+def bench(pair: SimulatedPair, promised: float | None) -> Bench:
+    """Where the pair is measured."""
+    profile = made_up_floor().profile
+    return Bench(None, None, profile, LIMITS, campaign(), pair=pair, promised_ratio=promised)  # type: ignore[arg-type]
+
+
+@cache
+def campaign() -> Campaign:
+    """Any: pairs are the same with all."""
+    return load("campaigns", "quick", Campaign)
+
+
+def precision(runs: int) -> None:
+    """Print how wide the interval is, and how often it is wrong."""
+    after = " | ".join(f"{rounds} rounds ({rounds * ROUND * SLICE_S:.1f} s)" for rounds in LOOKS)
+    print(f"| | sd of a round | {after} | wrong at any look |\n|{'---|' * (len(LOOKS) + 3)}")
+    for noise in NOISES:
+        made = [bench(noise.pair(1.0, seed), None) for seed in range(runs)]
+        found = [SideBySide(each, each.pair, SLICE_S, LOOKS).measure().looks for each in made if each.pair]
+        halves = [statistics.median(each[at].half_width for each in found) for at in range(len(LOOKS))]
+        wrong = sum(any(not look.low <= 1 <= look.high for look in each) for each in found) / runs
+        cells = " | ".join(f"± {half:.1%}" for half in halves)
+        print(f"| {noise.name} | {deviation(noise):.1%} | {cells} | {wrong:.1%} |")
+
+
+def deviation(noise: Noise) -> float:
+    """Standard deviation of a round's log ratio, disturbances included."""
+    slices = noise.pair(1.0, "deviation").run_slices(turns(0, 4000), SLICE_S)
+    return statistics.stdev(log for parts in rounds_of(slices) if (log := log_ratio(parts)) is not None)
+
+
+def verdicts(runs: int) -> None:
+    """Print what is said of a promise, by how far the truth is from it."""
+    print(
+        f"| truth against the promise | {' | '.join(noise.name for noise in NOISES)} |\n|{'---|' * (len(NOISES) + 1)}"
+    )
+    for apart in APART:
+        print(f"| {apart:+.0%} | {' | '.join(told(noise, apart, runs) for noise in NOISES)} |")
+
+
+def told(noise: Noise, apart: float, runs: int, starts: float = 0.0) -> str:
+    """Met, missed and too close, percent, and the seconds of slices needed. `starts`: by how much (sd) the ratio
+    differs from one start of the DUTs to the next."""
+    words, seconds = [], []
+    for seed in range(runs):
+        start = math.exp(random.Random(f"start {seed}").gauss(0, starts))
+        pair = noise.pair((1 + apart) * start, f"{noise.name} {apart} {seed}")
+        words.append(Pair().run(bench(pair, 1.0)).decisions["ratio"].kept)
+        seconds.append(len(pair.order) * SLICE_S)
+    shares = " / ".join(f"{words.count(word) / runs:.0%}" for word in (True, False, None))
+    return f"{shares}, {statistics.mean(seconds):.0f} s"
+
+
+def starts(runs: int) -> None:
+    """Print what one start of both DUTs can be trusted with: the interval knows nothing of other starts."""
+    columns = (0.0, 0.01, 0.02, 0.03)
+    print(f"| truth against the promise | {' | '.join(f'starts differ by {sd:.0%}' for sd in columns)} |")
+    print("|---|---|---|---|---|")
+    for apart in (-0.05, -0.03, -0.02, 0.0, 0.02, 0.03, 0.05, 0.1):
+        print(f"| {apart:+.0%} | {' | '.join(told(NOISES[1], apart, runs, sd) for sd in columns)} |")
+
+
+def comparison(runs: int) -> None:
+    """Print how often ./run compare finds a slower build, and how often it is wrong about the same one."""
+    heads = ["the same build: wrong", *(f"{each:.0%} slower: found" for each in SLOWER)]
+    print(f"| tests | starts | they differ by | half width | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 4)}")
+    for tests, count in ((1, STARTS), (1, 10), (6, needed_signs(ALPHA / 6)), (35, needed_signs(ALPHA / 35))):
+        for sd in (0.01, 0.02, 0.03):
+            dice = random.Random(f"{count} {sd}")
+            intervals = [sign_flip_interval(_logs(dice, count, sd, 0.0), 1 - ALPHA) for _ in range(runs // 4)]
+            width = statistics.median(high - low for low, high in filter(None, intervals))
+            wrong = sum(any(_told(dice, count, sd, 0.0, tests) for _ in range(tests)) for _ in range(runs)) / runs
+            shares = [sum(_told(dice, count, sd, each, tests) < 0 for _ in range(runs)) / runs for each in SLOWER]
+            cells = " | ".join(f"{each:.1%}" for each in (wrong, *shares))
+            print(f"| {tests} | {count} | {sd:.0%} | ± {width / 2:.1%} | {cells} |")
+
+
+def _logs(dice: random.Random, count: int, sd: float, slower: float) -> Sequence[float]:
+    """One log ratio for each start, of as many rounds as the campaign `builds` has, whose slices scatter by 2 %."""
+    own = 0.02 * math.sqrt(ROUND / ROUNDS_OF_A_START)
+    return [math.log(1 - slower) + dice.gauss(0, math.hypot(sd, own)) for _ in range(count)]
+
+
+def _told(dice: random.Random, count: int, sd: float, slower: float, tests: int) -> int:
+    """What is said of one test among several: -1 regressed, 1 improved, else 0. The least p has to be so small that
+    Holm's correction leaves it; so this is exact where no more than one test differs."""
+    logs = _logs(dice, count, sd, slower)
+    if sign_flip_p(logs) * tests >= ALPHA or abs(math.expm1(middle := hodges_lehmann(logs))) <= LEAST_OF_PAIRS:
+        return 0
+    return -1 if middle < 0 else 1
+
+
+def finished_runs(runs: int) -> None:
+    """Print the same for ./run compare of finished runs, which lie minutes apart; one test."""
+    heads = ["the same build: wrong", *(f"{each:.0%} slower: found" for each in (*SLOWER[2:], 0.2))]
+    print(f"| runs a side | they scatter by | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 2)}")
+    for count in (5, 6, 10):
+        for sd in (0.03, 0.08, 0.15):
+            dice = random.Random(f"runs {count} {sd}")
+            shares = [sum(_fell(dice, count, sd, each) for _ in range(runs)) / runs for each in (0.0, *SLOWER[2:], 0.2)]
+            print(f"| {count} | {sd:.0%} | {' | '.join(f'{each:.1%}' for each in shares)} |")
+
+
+def _fell(dice: random.Random, count: int, sd: float, slower: float) -> bool:
+    """Whether runs of a build are said to have got worse."""
+    base = [dice.gauss(1, sd) for _ in range(count)]
+    other = [(1 - slower) * dice.gauss(1, sd) for _ in range(count)]
+    fell = 1 - statistics.median(other) / statistics.median(base)
+    return fell > LEAST_OF_RUNS and p_smaller(base, other) < ALPHA
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200, help="pairs for each cell (default: %(default)s)")
+    runs = parser.parse_args().runs
+    print("\nThe interval of a pair:\n")
+    precision(2 * runs)
+    print("\nA promised ratio, met / missed / too close to call, and seconds of slices:\n")
+    verdicts(runs)
+    print("\nThe same where the ratio differs from start to start (slices scatter by 2 %):\n")
+    starts(runs)
+    print("\n./run compare --installations, whose samples are starts of both builds:\n")
+    comparison(2 * runs)
+    print("\n./run compare of finished runs:\n")
+    finished_runs(2 * runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Two DUTs side by side on the real OVS-DPDK and the real kernel: who has the CPU when, and what is left where one of
+them dies. How much a ratio scatters is in docs/methodology.md; here it only has to come."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.test_faults import process_of
+
+from ctbench.base.errors import TestbedError
+from ctbench.base.yaml_files import load
+from ctbench.dut.topology import Topology
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.pair import Setup, SideBySide
+from ctbench.testbed.testbed import Testbed
+from ctbench.traffic.generator import Side
+from ctbench.traffic.profiles import load_profile
+
+SHORT, PACKETS = load_profile("short-lived"), load_profile("udp-64-10k")
+CONNTRACK, FORWARD = Topology(), Topology(ruleset="forward")
+STATEFUL = Topology(datapath="linux-router", ruleset="iptables-stateful")
+ROUTER = Topology(datapath="linux-router", ruleset="forward")
+#: Long enough for some milliseconds that count, whatever the machine does besides.
+ORDER: list[Side] = ["tested", "other", "other", "tested"]
+SLICE_S = 0.1
+
+
+@pytest.fixture(scope="module")
+def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
+    """The local testbed, used by one test after the other: each needs what the one before left, or its recovery."""
+    made = Testbed(load("testbeds", "local", TestbedConfig), tmp_path_factory.mktemp("pairs"))
+    yield made
+    made.close()
+
+
+def ovs_pair(testbed: Testbed) -> SideBySide:
+    testbed.apply_pair(Setup(CONNTRACK), Setup(FORWARD), SHORT)
+    assert testbed.turns is None and testbed.pair is not None
+    return testbed.pair
+
+
+def sandboxes(testbed: Testbed) -> list[Sandbox]:
+    """Of the tested one, and of the other."""
+    found = {place.beside: host for place, (_, host) in testbed._duts.items() if place.datapath == "ovs-dpdk"}
+    assert isinstance(found[False], Sandbox) and isinstance(found[True], Sandbox)
+    return [found[False], found[True]]
+
+
+def stopped(sandbox: Sandbox) -> bool:
+    pid = process_of(sandbox, "ovs-vswitchd")
+    deadline = time.monotonic() + 1
+    while (is_stopped := Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T") is False:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    return is_stopped
+
+
+def test_of_two_open_vswitches_one_is_stopped_and_both_forward_in_their_turns(testbed: Testbed) -> None:
+    pair = ovs_pair(testbed)
+    tested, other = sandboxes(testbed)
+    assert (stopped(tested), stopped(other)) == (False, True)
+    pids = [process_of(each, "ovs-vswitchd") for each in (tested, other)]
+    pair.flush()
+    slices = pair.run_slices(ORDER, SLICE_S)
+    assert [part.side for part in slices] == ORDER and all(part.completed for part in slices)
+    assert not [each for each in pair.health() if each.severity in ("fatal", "stalled")]
+    assert (stopped(tested), stopped(other)) == (False, True)
+    assert testbed.dut.connections() >= 0
+    # The next topology, and the next pair, have the same daemons.
+    testbed.apply(CONNTRACK)
+    assert stopped(other)
+    assert ovs_pair(testbed).run_slices(ORDER, SLICE_S)
+    assert pids == [process_of(each, "ovs-vswitchd") for each in (tested, other)]
+
+
+@pytest.mark.parametrize("dead", [0, 1], ids=["tested", "other"])
+def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(testbed: Testbed, dead: int) -> None:
+    pair = ovs_pair(testbed)
+    before = sandboxes(testbed)
+    os.kill(process_of(before[dead], "ovs-vswitchd"), signal.SIGKILL)
+    with pytest.raises(TestbedError, match=r"^ovs-vswitchd \(process \d+\) was killed by SIGKILL\.$"):
+        for _ in range(10):
+            pair.run_slices(ORDER, SLICE_S)
+            pair.flush()
+    assert testbed.discard() == []
+    assert all(each._outermost.poll() is not None for each in before)
+    assert all(part.completed for part in ovs_pair(testbed).run_slices(ORDER, SLICE_S))
+
+
+def test_two_rulesets_of_the_kernel_are_served_in_turn(testbed: Testbed) -> None:
+    testbed.apply_pair(Setup(STATEFUL), Setup(ROUTER), PACKETS)
+    assert testbed.pair is not None
+    testbed.pair.flush()
+    assert all(part.completed for part in testbed.pair.run_slices(ORDER, SLICE_S))
+    assert not [each for each in testbed.pair.health() if each.severity == "fatal"]
+    assert not [place for place in testbed._standing if place.datapath == "ovs-dpdk"]
+
+
+#: Has a pair set up, with one side stopped, and waits.
+RUN = """
+import sys, time
+from pathlib import Path
+sys.path[:0] = sys.argv[2:]
+from integration.test_pairs import ovs_pair, sandboxes
+from ctbench.base.yaml_files import load
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import Testbed
+testbed = Testbed(load("testbeds", "local", TestbedConfig), Path(sys.argv[1]))
+pair = ovs_pair(testbed)
+print(*[each.init_pid for each in sandboxes(testbed)], flush=True)
+while True:
+    pair.run_slices(["tested", "other"], 0.05)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_whatever_ends_the_run_nothing_of_a_pair_stays(
+    able_machine: None, tmp_path: Path, number: signal.Signals
+) -> None:
+    argv = [sys.executable, "-c", RUN, str(tmp_path), *sys.path]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as running:
+        assert running.stdout is not None
+        inits = [int(pid) for pid in running.stdout.readline().split()]
+        assert len(inits) == 2
+        running.send_signal(number)
+        running.wait(60)
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}").exists() for pid in inits) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in inits)

@@ -1,0 +1,64 @@
+"""Two simulated DUTs side by side on one simulated machine. Nothing here measures anything."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ctbench.dut.base import Problem
+from ctbench.results.record import SideRecord
+from ctbench.traffic.generator import Side, Slice
+
+from .simulated_machine import Machine, quiet
+
+#: At the beginning of each turn, not counted, seconds: as much of a slice of 50 ms as is settling.
+SETTLING_S = 0.0125
+
+
+@dataclass
+class SimulatedPair:
+    """A `PairBench`: both sides run on the same machine, whose speed goes on hopping through slices and flushes."""
+
+    #: What the tested side serves, relative to the other one; and the other one's rate, per second.
+    ratio: float = 1.0
+    rate: float = 400_000.0
+    #: Standard deviation of a slice's own rate, relative.
+    scatter: float = 0.0
+    #: Share of the slices that something disturbed, and by how much (standard deviation, relative).
+    disturbed: float = 0.0
+    disturbance: float = 0.2
+    machine: Machine = field(default_factory=quiet)
+    seed: int | str = 0
+    #: What it was asked for.
+    order: list[Side] = field(default_factory=list)
+    flushes: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(f"pair {self.seed}")
+
+    def sides(self) -> Mapping[Side, SideRecord]:
+        """See `PairBench`."""
+        return {"tested": SideRecord(key="linux-router/forward/1cpu-1rxq"), "other": SideRecord(key="the same")}
+
+    def flush(self) -> None:
+        """See `PairBench`. Takes 20 ms."""
+        self.flushes += 1
+        self.machine.run(0.02)
+
+    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
+        """See `PairBench`."""
+        self.order += order
+        return [self._slice(side, slice_s) for side in order]
+
+    def health(self) -> list[Problem]:
+        """See `PairBench`."""
+        return []
+
+    def _slice(self, side: Side, slice_s: float) -> Slice:
+        self.machine.run(SETTLING_S)
+        seconds = slice_s - SETTLING_S
+        rate = self.rate * self.machine.run(seconds) * self.random.gauss(1, self.scatter)
+        if self.random.random() < self.disturbed:
+            rate *= self.random.gauss(1, self.disturbance)
+        if side == "tested":
+            rate *= self.ratio
+        return Slice(side=side, seconds=seconds, completed=max(0, round(rate * seconds)))

@@ -1,0 +1,269 @@
+"""`./run compare --installations`: starts of both builds, made by a made-up ./run sla, from the options to the page."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ctbench.cli import child_runs, compare, compare_installations
+from ctbench.compare.starts import pair_starts, same_starts
+from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.results import store
+from ctbench.results.comparison import Comparison
+from ctbench.testbed import checks
+
+from .paired import start_record
+
+pytestmark = pytest.mark.unit
+
+CANDIDATE = "/opt/ovs-3.3"
+
+
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.argv", ["compare.py", *arguments])
+    status = compare.main()
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+class MadeUpSla:
+    """Stands in for ./run sla: notes how it was called and leaves the record of a start for each test. The candidate is
+    as fast as `factor` says, and every start has a luck of its own."""
+
+    def __init__(self, factor: float = 1.0, *, breaks_at: int = 0, tests: int = 1, luck: float = 0.005) -> None:
+        self.calls: list[list[str]] = []
+        self.factor, self.breaks_at, self.tests, self.luck = factor, breaks_at, tests, luck
+        self.dice = random.Random(4)
+
+    def __call__(self, argv: Sequence[str]) -> int:
+        self.calls.append(list(argv[2:]))
+        if len(self.calls) == self.breaks_at:
+            return 130
+        folder = Path(argv[argv.index("--outputdir") + 1])
+        variables = dict(each.split(":", 1) for each in argv if each.startswith(("TESTBED:", "BASE:", "CAMPAIGN:")))
+        first = yaml.safe_load(Path(variables["TESTBED"]).read_text())["duts"][0]["ovs"]["prefix"]
+        speed = {"distribution": 1.0, CANDIDATE: self.factor}
+        for test in range(self.tests):
+            ratio = speed[first] / speed[variables["BASE"]] * self.dice.gauss(1, self.luck)
+            store.write(start_record(ratio, f"run-{folder}", test, first), folder)
+        return 0
+
+    @property
+    def folders(self) -> list[str]:
+        return ["/".join(call[call.index("--outputdir") + 1].split("/")[-2:]) for call in self.calls]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[MadeUpSla], MadeUpSla]:
+    """A machine on which every installation can be measured, by this stand-in."""
+    monkeypatch.setattr(compare_installations, "check_side", lambda *_: None)
+
+    def by(sla: MadeUpSla) -> MadeUpSla:
+        monkeypatch.setattr(child_runs, "run_child", sla)
+        return sla
+
+    return by
+
+
+By = Callable[[MadeUpSla], MadeUpSla]
+COMMAND = ["--installations", "base=distribution", f"candidate={CANDIDATE}"]
+
+
+def test_the_base_is_measured_against_itself_and_then_both_by_turns(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sla, out = made(MadeUpSla(0.95)), tmp_path / "out"
+    status, shown, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out), "--include", "1cpu")
+    assert sla.folders == [
+        *(f"base-against-itself/{number:02d}" for number in range(1, 6)),
+        *(f"starts/{number:02d}" for number in range(1, 9)),
+    ]
+    first = [call[call.index("-v") + 1].rsplit("/", 1)[1] for call in sla.calls]
+    assert first == ["base.yaml"] * 5 + ["candidate.yaml", "base.yaml"] * 4
+    assert [f"BASE:{CANDIDATE}" in call for call in sla.calls] == [False] * 5 + [False, True] * 4
+    assert sla.calls[0][-4:] == ["-v", "CAMPAIGN:builds", "--include", "1cpu"]
+    assert status == 7
+    assert "REGRESSED" in shown
+    lines = shown.splitlines()
+    assert lines[0] == "compare: base against itself, start 1 of 5; the time left is known after the first"
+    assert lines[1].startswith("compare: base against itself, start 2 of 5; about ")
+    assert lines[5].startswith(
+        "compare: 5 starts of the base against itself: this machine can show 2.0 % with 8 starts"
+    )
+    assert lines[6].startswith("compare: candidate against base, start 1 of 8, candidate first; about ")
+    assert lines[7].startswith("compare: candidate against base, start 2 of 8, base first; about ")
+    written = Comparison.model_validate_json((out / "compare.json").read_text())
+    assert (written.schema_version, written.kind, written.judgement) == (3, "pairs", "regressed")
+    assert "99 % interval" in (out / "compare.html").read_text()
+    assert "99 % interval" in (out / "compare.md").read_text()
+    assert max(map(len, shown.partition("\n\n")[2].splitlines()[:-1])) <= 120
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.05, 0), (0.985, 0), (0.95, 7)])
+def test_the_exit_status_says_what_came_of_it(
+    factor: float, status: int, made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    made(MadeUpSla(factor))
+    assert run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))[0] == status
+
+
+def test_many_tests_get_as_many_starts_as_they_need(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sla = made(MadeUpSla(tests=3))
+    status, shown, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
+    assert (status, len(sla.calls)) == (0, 5 + 10)
+    assert "in the median of 3 tests" in shown
+
+
+def test_fewer_starts_than_the_tests_need_are_said_before_they_are_made(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sla = made(MadeUpSla(0.5))
+    status, shown, _ = run(capsys, monkeypatch, *COMMAND, "--starts", "7", "--outputdir", str(tmp_path / "out"))
+    assert (status, len(sla.calls)) == (8, 5 + 7)
+    said = "compare: one test needs 8 starts, and --starts is 7: nothing will be judged."
+    assert shown.index(said) < shown.index("candidate against base")
+    assert "7 starts cannot show p < 0.01 among 1 test: 8 are needed." in shown
+
+
+def test_without_tags_and_suites_only_open_vswitch_is_measured(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sla = made(MadeUpSla())
+    run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
+    assert sla.calls[0][-2:] == ["--include", "ovs-dpdk"]
+
+
+@pytest.mark.parametrize(("breaks_at", "judged"), [(3, False), (6, False), (9, True)])
+def test_what_was_stopped_goes_on_where_it_was_and_loses_nothing(
+    breaks_at: int, judged: bool, made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    out = tmp_path / "out"
+    stopped = made(MadeUpSla(0.9, breaks_at=breaks_at))
+    status, shown, said = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    assert (status, len(stopped.calls)) == (130, breaks_at)
+    assert f"ended with status 130. {(breaks_at - 1) % 5} of {5 if breaks_at < 6 else 8} starts" in said
+    assert f"--outputdir {out}" in said
+    assert ("NOT MEASURABLE" in shown) == judged  # what there is of both builds is shown
+    again = made(MadeUpSla(0.9))
+    status, _, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    assert (status, again.folders[0], len(again.calls)) == (7, stopped.folders[-1], 13 - breaks_at + 1)
+    broken_off = stopped.folders[-1] + "-broken-off-1"
+    assert (out / broken_off).is_dir()
+    made_of = json.loads((out / "compare.json").read_text())["tests"][0]["starts"]
+    assert (len(made_of["ratios"]), len(made_of["same"])) == (8, 5)
+    assert not any("broken-off" in path for path in made_of["records"])
+
+
+def test_what_is_complete_is_judged_again_and_nothing_is_measured(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = ["--outputdir", str(tmp_path / "out")]
+    made(MadeUpSla(0.97))
+    assert run(capsys, monkeypatch, *COMMAND, *out)[0] == 7
+    nothing = made(MadeUpSla())
+    assert run(capsys, monkeypatch, *COMMAND, *out, "--least-difference", "5%")[0] == 0
+    assert nothing.calls == []
+
+
+def test_starts_of_other_installations_are_not_mixed(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(MadeUpSla(breaks_at=3))
+    run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
+    other = ["--installations", "base=distribution", "candidate=/opt/ovs-3.4", "--outputdir", str(tmp_path / "out")]
+    status, _, said = run(capsys, monkeypatch, *other)
+    assert status == 4
+    assert "is of a comparison of something else" in said
+
+
+def test_the_folder_of_an_earlier_version_is_refused_with_what_can_be_done(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "base" / "01").mkdir(parents=True)
+    sla = made(MadeUpSla())
+    status, _, said = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path))
+    assert (status, sla.calls) == (4, [])
+    assert "runs of an earlier version" in said and "./run compare BASE CANDIDATE" in said
+
+
+def test_starts_on_another_machine_are_named_and_not_mixed(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(MadeUpSla())
+    out = tmp_path / "out"
+    run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    path = next((out / "starts" / "01" / "records").glob("*.json"))
+    path.write_text(path.read_text().replace("Xeon", "EPYC"))
+    status, _, said = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    assert status == 4
+    assert "cpu_model" in said and "--different" in said
+
+
+def test_each_build_is_set_up_first_as_often_as_the_other(tmp_path: Path) -> None:
+    starts = list(pair_starts(tmp_path, 8))
+    assert [start.first for start in starts].count("base") == 4
+    assert all((start.exponent == 1) == (start.first == "candidate") for start in starts)
+    assert {start.exponent for start in same_starts(tmp_path, 4)} == {1, -1}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--starts", "4"], '--starts: "4" is not a number for this.\n  Expected a whole number from 5 to 20.'),
+        (["--starts", "21"], "Expected a whole number from 5 to 20."),
+        (["--starts", "9" * 5000], "Expected a whole number from 5 to 20."),
+        (["--starts", "two"], "Expected a whole number from 5 to 20."),
+        (["--least-difference", "100%"], "--least-difference: of 100% nothing ever regressed."),
+        (["--least-difference", "1e-999%"], "is too small for a percentage"),
+        (["--least-difference", "nan"], '--least-difference: "nan" is not a percentage.'),
+    ],
+)
+def test_an_option_out_of_its_range_is_said_before_anything_is_measured(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: list[str],
+    said: str,
+) -> None:  # fmt: skip
+    sla = made(MadeUpSla())
+    status, _, error = run(capsys, monkeypatch, *COMMAND, *options, "--outputdir", str(tmp_path / "out"))
+    assert (status, sla.calls) == (4, [])
+    assert said in error
+    assert len(error) < 400
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"sbin/ovsdb-server": None}, "sbin/ovsdb-server not found"),
+        ({"sbin/ovs-vswitchd": (0o644, "")}, "sbin/ovs-vswitchd cannot be executed"),
+        ({"sbin/ovsdb-server": (0o755, "#!/bin/sh\necho library missing >&2; exit 127\n")}, "(library missing)"),
+        ({"sbin/ovs-vswitchd": (0o755, "#!/nowhere\n")}, "sbin/ovs-vswitchd --version does not work"),
+        ({"sbin/ovs-vswitchd": (0o755, "#!/bin/sh\necho Open vSwitch 3.3.0\n")}, "was built without DPDK"),
+    ],
+)
+def test_an_installation_that_cannot_be_measured_is_said_before_the_other_one_is(
+    broken: dict[str, tuple[int, str] | None], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    prefix, sla = tmp_path / "ovs", MadeUpSla()
+    works = (0o755, "#!/bin/sh\necho 'ovs-vswitchd (Open vSwitch) 3.3.0'\necho DPDK 23.11\n")
+    files = dict.fromkeys(OvsInstallation(prefix="").files, works) | {f"/{name}": made for name, made in broken.items()}
+    for name, made in files.items():
+        if made:
+            path = prefix / name.lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(made[1])
+            path.chmod(made[0])
+    monkeypatch.setattr(checks, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(child_runs, "run_child", sla)
+    both = ["--installations", f"base={prefix}", f"candidate={prefix}", "--outputdir", str(tmp_path / "out")]
+    status, _, error = run(capsys, monkeypatch, *both)
+    assert (status, sla.calls) == (6, [])
+    assert error.startswith(f"compare: --installations base={prefix}: ")
+    assert said in error
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,262 @@
+"""A closed loop: bounded, lossless by itself, never stuck, and from its first moment in the middle of things."""
+
+import ctypes
+import struct
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packets import ACK, FIN, PSH, SYN, parse
+from wire import Handler, Wire
+
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Rate, Saturation, saturating
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
+from ctbench.traffic.software import connection, kernel, lifecycle, plan, stream_kernel, stream_plan
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software import stream_layout as stream_lay
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software.pace import held_back
+from ctbench.traffic.software.shared_memory import zeroed_memory
+
+pytestmark = pytest.mark.usefixtures("compiled_generator")
+
+SHORT = ConnectionProfile(name="short", client_ips=100, server_ips=10)
+LONG = SHORT.model_copy(update={"messages": 8, "server_wait_ms": 10_000.0, "ack_before_reply": True})
+PACKETS = PacketProfile(name="packets", kind="packets", client_ips=10, server_ips=5)
+BOTH = PACKETS.model_copy(update={"directions": "both", "flows": 7})
+FEW = 24
+SECONDS = 0.4
+
+
+@pytest.fixture(autouse=True)
+def unhurried() -> Iterator[None]:
+    """A wire in Python may be kept off the CPU: what is tested is whether things happen, not when."""
+    with (
+        patch.multiple(plan, LOOP_TIMEOUT_S=10.0, LOOP_SETTLE_S=0.1, LOOP_LINGER_S=0.1, HUSH_S=0.5),
+        patch.multiple(stream_plan, SILENCE_S=10.0, LOOP_SETTLE_S=0.1, LINGER_S=5.0, LOST_AFTER_S=5.0),
+    ):
+        yield
+
+
+def run(handler: Handler, profile: ConnectionProfile | PacketProfile, under_way: int = FEW) -> Trial:
+    with Wire(handler) as wire:
+        return wire.generator.run_trial(profile, Saturation(under_way), SECONDS)
+
+
+def over_a_cable(profile: ConnectionProfile | PacketProfile, under_way: int = FEW, ring_size: int = 2048) -> Trial:
+    generator = SoftwareTrafficGenerator()
+    generator.connect_cable(ring_size=ring_size)
+    try:
+        return generator.run_trial(profile, Saturation(under_way), 0.1)
+    finally:
+        generator.close()
+
+
+def test_no_more_connections_are_open_at_once_than_asked_for_and_each_that_ends_begins_the_next() -> None:
+    opened: set[int] = set()
+    most, ended = 0, 0
+
+    def watch(frame: bytes, side: str) -> list[bytes]:
+        nonlocal most, ended
+        packet = parse(frame)
+        if side == "client" and packet.flags == SYN:
+            opened.add(packet.source_port)
+        elif side == "client" and packet.flags == ACK and packet.source_port in opened:
+            opened.remove(packet.source_port)
+            ended += 1
+        most = max(most, len(opened))
+        return [frame]
+
+    trial = run(watch, SHORT)
+    assert most <= FEW
+    assert trial.under_way == FEW
+    assert trial.active_max <= FEW
+    assert ended > FEW
+    assert trial.intended == trial.attempted == trial.completed > 0
+    assert trial.completed == sum(trial.timeline_completed)
+    assert not trial.failed
+    assert not trial.unexpected
+
+
+def test_what_is_lost_is_written_off_and_the_loop_goes_on() -> None:
+    with patch.object(plan, "LOOP_TIMEOUT_S", 0.05):
+        trial = run(lambda frame, _: [] if parse(frame).flags == SYN else [frame], SHORT)
+    assert trial.completed == 0
+    assert trial.failed["no_syn_ack"] == trial.intended
+    assert trial.total_tx_packets["client"] >= 2 * FEW
+    assert trial.active_max <= FEW
+
+
+def test_a_dut_that_stands_still_is_given_no_more_than_the_loop_holds() -> None:
+    trial = run(lambda _frame, _side: [], SHORT)
+    assert trial.total_tx_packets["client"] == FEW
+    assert (trial.intended, trial.completed, trial.load) == (0, 0, 0)
+
+
+def test_the_servers_of_a_loop_do_not_wait_and_its_first_connections_are_in_the_middle_of_their_lives() -> None:
+    asked: dict[tuple[str, int], int] = {}
+    acknowledged = answered = 0
+    ended: list[int] = []
+
+    def watch(frame: bytes, side: str) -> list[bytes]:
+        nonlocal acknowledged, answered
+        packet = parse(frame)
+        client = packet.source, packet.source_port
+        if side == "client" and packet.flags == SYN:
+            asked[client] = 0
+        elif side == "client" and packet.flags == PSH | ACK:
+            asked[client] += 1
+        elif side == "client" and packet.flags == FIN | ACK:
+            ended.append(asked[client])
+        elif side == "server" and packet.flags == PSH | ACK:
+            answered += 1
+        elif side == "server" and packet.flags == ACK:
+            acknowledged += 1
+        return [frame]
+
+    trial = run(watch, LONG)
+    assert trial.completed > 0
+    assert acknowledged == pytest.approx(answered, abs=FEW)
+    assert len(set(ended)) > 2
+    assert trial.packets_lost == 0  # although connections are open in the end
+    assert max(ended) <= LONG.messages
+
+
+@given(st.integers(1, 500), st.integers(1, 600))
+def test_messages_left_are_spread_evenly(messages: int, connections: int) -> None:
+    left = sorted(kernel.mixed.py_func(number, connections, messages) for number in range(connections))
+    assert left == [1 + place * messages // connections for place in range(connections)]
+
+
+@pytest.mark.parametrize("profile", [load_profile("long-lived"), load_profile("udp-64-1m")], ids=lambda p: p.name)
+def test_a_loop_takes_no_longer_for_long_lives_or_many_flows(profile: ConnectionProfile | PacketProfile) -> None:
+    of = plan.timing_of if isinstance(profile, ConnectionProfile) else stream_plan.timing_of
+    with patch.object(stream_plan, "LINGER_S", 0.2):
+        timing = of(profile, Saturation(2048), 0.5)  # type: ignore[arg-type]
+    assert timing.ramp_up_s <= 1
+    assert timing.linger_s <= 0.2
+
+
+def test_how_many_are_under_way_depends_on_the_kind_of_profile() -> None:
+    assert saturating(SHORT) == Saturation(512)
+    assert saturating(LONG) == saturating(PACKETS) == Saturation(2048)
+
+
+@pytest.mark.parametrize("profile", [SHORT, PACKETS], ids=["connections", "packets"])
+def test_a_loop_never_overflows_the_rings(profile: ConnectionProfile | PacketProfile) -> None:
+    trial = over_a_cable(profile, under_way=2048, ring_size=64)
+    assert trial.under_way == 32
+    assert trial.total_dut_missed == 0
+    assert trial.loss_ratio == 0
+
+
+@pytest.mark.parametrize("profile", [SHORT, PACKETS], ids=["connections", "packets"])
+def test_a_generator_that_is_the_slowest_part_says_so(profile: ConnectionProfile | PacketProfile) -> None:
+    assert "waited for the generator itself" in over_a_cable(profile).generator_limited
+
+
+def test_a_generator_whose_rings_are_empty_is_not_the_limit() -> None:
+    assert held_back(50, 100) == held_back(0, 0) == ""
+    assert held_back(51, 100).startswith("in 51 % of the time")
+
+
+def test_packets_are_conserved_and_both_directions_get_theirs() -> None:
+    trial = run(lambda frame, _: [frame], BOTH)
+    assert trial.intended == trial.attempted == trial.completed > FEW
+    assert all(seen.received == seen.intended > 0 for seen in trial.directions.values())
+    assert max(trial.timeline_active) <= FEW
+
+
+def test_packets_stop_at_a_dut_that_stands_still() -> None:
+    with patch.object(stream_plan, "LINGER_S", 0.2):
+        assert run(lambda _frame, _side: [], PACKETS).total_tx_packets == {"client": FEW, "server": 0}
+
+
+def test_packets_go_on_when_silence_lasts_and_when_some_are_lost() -> None:
+    seen: list[bytes] = []
+
+    def every_second(frame: bytes, _side: str) -> list[bytes]:
+        seen.append(frame)
+        return [frame] if len(seen) % 2 else []
+
+    with patch.multiple(stream_plan, SILENCE_S=0.05, LOST_AFTER_S=0.02, LINGER_S=0.2):
+        silent = run(lambda _frame, _side: [], PACKETS)
+        lossy = run(every_second, PACKETS)
+    assert silent.total_tx_packets["client"] >= 2 * FEW
+    assert silent.loss_ratio == 1
+    assert lossy.total_tx_packets["client"] >= lossy.total_rx_packets["server"] + 2 * FEW
+    assert 0 < lossy.loss_ratio < 1
+
+
+def stretches(now: int, sent: int, came: int, **state: int) -> tuple[int, int]:
+    """What is written off in all, and begun anew, at a time; a stretch is 10 cycles, silence 100."""
+    p, s, counts = (
+        np.zeros(size, np.int64) for size in (stream_lay.PARAMETERS, stream_lay.STATES, stream_lay.COUNTERS)
+    )
+    p[stream_lay.LOST_AFTER], p[stream_lay.SILENCE] = 10, 100
+    s[stream_lay.SENT], counts[stream_lay.ALL_RECEIVED] = sent, came
+    for name, value in state.items():
+        s[getattr(stream_lay, name)] = value
+    stream_kernel._write_off(now, p, s, counts)
+    return int(counts[stream_lay.WRITTEN_OFF]), int(s[stream_lay.STRETCH])
+
+
+def test_packets_are_lost_that_were_sent_a_whole_stretch_ago() -> None:
+    before = {"STRETCH": 20, "NOT_COME": 3, "COME_BEFORE": 50}
+    assert stretches(now=29, sent=100, came=80, **before) == (0, 20)
+    assert stretches(now=30, sent=100, came=80, **before) == (3, 30)
+    assert stretches(now=30, sent=100, came=50, **before) == (0, 20)  # it stands still
+    assert stretches(now=120, sent=100, came=50, **before) == (3, 120)
+
+
+def test_a_long_lived_trial_starts_with_the_population_of_its_steady_state() -> None:
+    profile = SHORT.model_copy(update={"messages": 24, "server_wait_ms": 50.0})
+    timing = plan.timing_of(profile, Rate(100), 1.0)
+    assert plan.population_of(profile, Rate(100)) == 120
+    assert timing.ramp_up_s + timing.linger_s < profile.lifetime_s * 1.1
+    generator = SoftwareTrafficGenerator()
+    generator.connect_cable()
+    try:
+        trial = generator.run_trial(profile, Rate(100), 0.2)
+    finally:
+        generator.close()
+    assert trial.completed == trial.intended == trial.attempted
+    assert min(trial.timeline_active) > 60
+    assert trial.packets_lost == 0
+
+
+def test_a_million_connections_are_opened_no_faster_than_a_dut_sets_them_up() -> None:
+    profile = load_profile("long-lived")
+    assert isinstance(profile, ConnectionProfile)
+    assert plan.timing_of(profile, Rate(40_000), 1.0).ramp_up_s >= 1_000_000 / plan.OPENED_PER_S
+
+
+def test_failures_of_a_warm_trial_are_taken_from_what_was_intended() -> None:
+    profile = SHORT.model_copy(update={"messages": 24, "server_wait_ms": 50.0})
+
+    def lossy(frame: bytes, side: str) -> list[bytes]:
+        packet = parse(frame)
+        return [] if side == "server" and packet.payload and packet.destination_port % 16 == 0 else [frame]
+
+    with patch.object(plan, "REPLY_TIMEOUT_S", 0.3), Wire(lossy) as wire:
+        trial = wire.generator.run_trial(profile, Rate(200), 0.5)
+    assert 0 < sum(trial.failed.values()) < trial.intended
+    assert trial.completed == trial.attempted - sum(trial.failed.values())
+
+
+@pytest.mark.parametrize(("progress", "counts_it"), [(99, False), (100, True), (149, True), (150, False)])
+def test_failures_count_by_when_they_happened_however_the_clock_wraps(progress: int, counts_it: bool) -> None:
+    _memory, address = zeroed_memory(connection.RECORD_BYTES)
+    s, counts = np.zeros(lay.STATES, np.int64), np.zeros(lay.COUNTERS, np.int64)
+    for offset in (0, 0xFFFFFFFF - 120):
+        counts[:] = 0
+        s[lay.FAILURES_FROM], s[lay.FAILURES_FOR] = (100 + offset) & 0xFFFFFFFF, 50
+        progressed = struct.pack("<I", (progress + offset) & 0xFFFFFFFF)
+        ctypes.memmove(address + connection.PROGRESS, progressed, len(progressed))
+        lifecycle.fail(address, 0, lay.CAUSE_NO_REPLY, s, counts)
+        assert counts[lay.ALL_FAILED] == 1
+        assert bool(counts[lay.FAILED + lay.CAUSE_NO_REPLY]) is counts_it

@@ -1,0 +1,260 @@
+"""The decision at a floor: evidence counts the same in both directions, and its errors are as small as stated."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctbench.base.errors import TestbedError
+from ctbench.dut.base import Problem
+from ctbench.measure.observation import Observation
+from ctbench.measure.sequential import (
+    ERROR,
+    GOOD_IF_KEPT,
+    GOOD_IF_NOT,
+    LEAST_SCATTER,
+    MOST_SCATTER,
+    MOST_TRIALS,
+    Known,
+    SequentialResult,
+    SequentialTest,
+    decided,
+    scatter,
+    trials_left,
+)
+from ctbench.measure.trial import Step
+
+from .simulated import SimulatedDut, outcome_of, seen
+
+LOAD = 10_000.0
+
+
+def chances(good: float) -> dict[bool | None, float]:
+    """Exactly how probable each decision is, where a trial is good with this chance: every course that the test can
+    take, by the good and bad trials that it has seen."""
+    found: dict[bool | None, float] = {True: 0.0, False: 0.0, None: 0.0}
+    open_courses = {(0, 0): 1.0}
+    for _ in range(MOST_TRIALS):
+        following: dict[tuple[int, int], float] = {}
+        for (held, lost), chance in open_courses.items():
+            for course, by in (((held + 1, lost), good), ((held, lost + 1), 1 - good)):
+                kept = decided(*course)
+                if kept is None:
+                    following[course] = following.get(course, 0.0) + chance * by
+                else:
+                    found[kept] += chance * by
+        open_courses = following
+    found[None] = sum(open_courses.values())
+    return found
+
+
+def test_the_chance_of_a_wrong_decision_is_at_most_what_is_stated_in_either_direction() -> None:
+    assert chances(GOOD_IF_NOT)[True] <= ERROR
+    assert chances(GOOD_IF_KEPT)[False] <= ERROR
+    assert sum(chances(0.5).values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("good", [0.0, 0.1, 0.2, GOOD_IF_NOT])
+def test_what_is_worse_than_what_does_not_keep_it_is_seldomer_called_kept(good: float) -> None:
+    assert chances(good)[True] <= chances(GOOD_IF_NOT)[True]
+    assert chances(1 - good)[False] <= chances(0.7)[False]
+
+
+def test_most_of_what_is_plain_is_decided() -> None:
+    assert chances(0.95)[True] > 0.99
+    assert chances(0.05)[False] > 0.99
+    assert chances(GOOD_IF_KEPT)[True] > 0.75
+    assert chances(GOOD_IF_NOT)[False] > 0.75
+
+
+@given(st.integers(0, MOST_TRIALS), st.integers(0, MOST_TRIALS))
+def test_a_good_trial_never_speaks_against_it_and_a_bad_one_never_for_it(good: int, bad: int) -> None:
+    worth = {False: -1, None: 0, True: 1}
+    assert worth[decided(good + 1, bad)] >= worth[decided(good, bad)] >= worth[decided(good, bad + 1)]
+
+
+def play(
+    outcomes: str, told: list[Step] | None = None, known: Known | None = None, ceiling: float | None = None
+) -> SequentialResult:
+    """Run the test over a script: g(ood), b(ad), i(nvalid), f(atal), e(rror). All of it has to be used."""
+    script = iter(outcomes)
+
+    def trial(load: float, duration: float) -> Observation:
+        outcome = next(script)
+        if outcome == "e":
+            raise TestbedError("the table stays full")
+        problems = (Problem("fatal", "restarted"),) if outcome == "f" else ()
+        limited = "late" if outcome == "i" else ""
+        return seen(problems, load=load, duration=duration, loss=0.05 * (outcome == "b"), generator_limited=limited)
+
+    on_trial = told.append if told is not None else lambda _step: None
+    result = SequentialTest(trial, LOAD, 5.0, known or Known(), on_trial).run(ceiling)
+    assert next(script, None) is None, "the test stopped too early"
+    return result
+
+
+@pytest.mark.parametrize("outcomes", ["gggg", "gbggggg", "bgggggg", "ggbggbggg", "igigigig", "iiggiigg"])
+def test_good_trials_that_outweigh_the_bad_ones_keep_it(outcomes: str) -> None:
+    result = play(outcomes)
+    assert (result.decision.kept, result.limited_by) == (True, "floor")
+    outcome = outcome_of(result)
+    assert (outcome.result is not None and outcome.result.value, outcome.decisions["cps"].kept) == (LOAD, True)
+    assert f"of {outcomes.count('g') + outcomes.count('b')} trials at 10.0 k/s held" in result.decision.reason
+
+
+@pytest.mark.parametrize("outcomes", ["bbbb", "gbbbb", "ibibibib"])
+def test_bad_trials_that_outweigh_the_good_ones_do_not_and_what_was_completed_is_the_figure(outcomes: str) -> None:
+    result = play(outcomes)
+    assert result.decision.kept is False
+    outcome = outcome_of(result)
+    assert outcome.result is not None
+    assert outcome.result.value == pytest.approx(9_500)
+    assert "5.00 % of the connections were lost" in result.decision.reason
+
+
+def test_no_failed_trial_is_forgotten_or_made_again() -> None:
+    # Where two of three decided, "gbg" was enough.
+    assert play("gbgbgbgbg").decision.kept is None
+
+
+def test_what_nine_trials_do_not_decide_is_too_close_to_call() -> None:
+    near = Known(rates=(LOAD * 1.02,), scatter=0.07)
+    result = play("gbggbbggb", known=near)
+    assert (result.decision.kept, result.limited_by) == (None, "floor")
+    assert result.decision.reason == (
+        "too close to call: within 2.00 % of the floor, this machine scatters by 7.00 % "
+        "(5 of 9 trials at 10.0 k/s held)"
+    )
+
+
+@pytest.mark.parametrize("outcomes", ["iii", "giii", "gibiii"])
+def test_three_trials_in_a_row_that_say_nothing_end_it_with_the_cause(outcomes: str) -> None:
+    result = play(outcomes)
+    assert (result.decision.kept, result.limited_by) == (None, "generator")
+    assert result.decision.reason == "3 trials in a row at 10.0 k/s say nothing about the DUT: late"
+
+
+def test_a_fault_ends_it() -> None:
+    assert play("gf").limited_by == play("ge").limited_by == "fault"
+    assert "restarted, in trial 2" in play("gf").decision.reason
+    assert "the table stays full, in trial 2" in play("ge").decision.reason
+
+
+@pytest.mark.parametrize(("rate", "outcomes", "kept"), [(2 * LOAD, "g", True), (LOAD / 2, "b", False)])
+def test_far_from_the_floor_one_trial_that_confirms_it_is_enough(rate: float, outcomes: str, kept: bool) -> None:
+    result = play(outcomes, known=Known(rates=(rate,)))
+    assert (result.decision.kept, len(result.steps)) == (kept, 1)
+    assert "far" in result.decision.reason and "scatters by 5.00 %" in result.decision.reason
+
+
+@pytest.mark.parametrize(("rate", "outcomes", "kept"), [(2 * LOAD, "bbbb", False), (LOAD / 2, "gggg", True)])
+def test_a_trial_that_contradicts_what_is_known_is_only_the_first_of_several(
+    rate: float, outcomes: str, kept: bool
+) -> None:
+    assert play(outcomes, known=Known(rates=(rate,))).decision.kept is kept
+
+
+def test_within_three_standard_deviations_one_trial_is_not_enough() -> None:
+    near = Known(rates=(LOAD * 1.15,), scatter=0.05)
+    assert near.far(LOAD) is None
+    assert Known(rates=(LOAD * 1.17,), scatter=0.05).far(LOAD) is True
+    assert Known(rates=(LOAD / 1.17,), scatter=0.05).far(LOAD) is False
+    assert Known(rates=(LOAD * 1.17,), scatter=0.1).far(LOAD) is None
+    assert play("gggg", known=near).decision.kept is True
+
+
+def test_rates_on_both_sides_of_the_floor_say_nothing_about_it() -> None:
+    assert Known(rates=(LOAD * 3, LOAD / 3)).far(LOAD) is None
+
+
+def test_a_rate_that_the_dut_does_at_least_is_no_reason_to_call_it_slow() -> None:
+    assert Known(at_least=(LOAD / 3,)).far(LOAD) is None
+    assert Known(at_least=(LOAD * 3,)).far(LOAD) is True
+
+
+def held(load: float, duration: float, loss: float = 0.0) -> Observation:
+    return seen(load=load, duration=duration, loss=loss)
+
+
+@pytest.mark.parametrize(
+    ("rate", "made", "outcomes", "kept"),
+    [
+        (2 * LOAD, held(1.9 * LOAD, 5), "", True),  # as long and harder
+        (2 * LOAD, held(1.9 * LOAD, 2), "g", True),  # too short
+        (LOAD / 2, held(LOAD * 0.6, 2, loss=0.1), "", False),  # easier, and lost
+        (LOAD / 2, held(LOAD * 0.4, 5), "b", False),  # an easy one that held says nothing
+    ],
+)
+def test_a_trial_that_was_made_already_confirms_as_well(
+    rate: float, made: Observation, outcomes: str, kept: bool
+) -> None:
+    assert play(outcomes, known=Known(rates=(rate,), trials=(made,))).decision.kept is kept
+
+
+def test_near_the_floor_trials_of_the_search_do_not_count() -> None:
+    near = Known(rates=(LOAD * 1.02,), trials=(held(LOAD * 1.02, 5),))
+    result = play("bbbb", known=near)
+    assert result.decision.kept is False
+    assert "0 of 4 trials at 10.0 k/s held, although a trial at 10.2 k/s had held" in result.decision.reason
+
+
+def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_far_below_either() -> None:
+    slow = Known(rates=(1_600.0,))
+    result = play("b", known=slow, ceiling=6_000.0)
+    assert (result.decision.kept, result.load) == (False, 5_400.0)
+    assert "far below the floor of 10.0 k/s" in result.decision.reason
+
+
+@pytest.mark.parametrize(("known", "outcomes"), [(Known(), ""), (Known(rates=(5_800.0,)), "")])
+def test_a_floor_beyond_the_generator_says_nothing_where_the_dut_was_not_seen_to_end(
+    known: Known, outcomes: str
+) -> None:
+    result = play(outcomes, known=known, ceiling=6_000.0)
+    assert (result.decision.kept, result.limited_by) == (None, "generator")
+    assert "reaches only 6.0 k/s, the floor asks for 10.0 k/s" in result.decision.reason
+
+
+def test_a_floor_beyond_the_generator_is_never_met() -> None:
+    assert play("gggg", known=Known(rates=(1_600.0,)), ceiling=6_000.0).decision.kept is None
+
+
+def test_trials_that_do_decide_are_told_with_what_is_left() -> None:
+    told: list[Step] = []
+    play("gggg", told)
+    assert [step.left_s for step in told] == pytest.approx([16.5, 11.0, 5.5, 0.0])
+    told.clear()
+    play("g", told, Known(rates=(2 * LOAD,)))
+    assert [step.left_s for step in told] == [0.0]
+    assert trials_left(4, 5) == 0
+
+
+def looped(parts: Sequence[int]) -> Observation:
+    one = seen(load=1_000, duration=1.0)
+    changes = {"under_way": 512, "timeline_step_s": 0.05, "timeline_completed": list(parts)}
+    return Observation(one.trial.model_copy(update=changes), one.conditions)
+
+
+def test_the_scatter_is_that_of_a_closed_loops_parts_between_two_ends() -> None:
+    assert scatter([]) == scatter([looped([50] * 20)]) == LEAST_SCATTER
+    assert scatter([looped([45, 55] * 10)]) == pytest.approx(0.1026, abs=1e-4)
+    assert scatter([looped([0, 100] * 10)]) == MOST_SCATTER
+    assert scatter([seen(load=1_000)]) == LEAST_SCATTER
+
+
+def verdicts(gap: float, noise: float, tests: int = 400) -> dict[bool | None, int]:
+    """How often a DUT whose capacity is off the floor by `gap` is called what; the closed loop scatters as well."""
+    found: dict[bool | None, int] = {True: 0, False: 0, None: 0}
+    for seed in range(tests):
+        dut = SimulatedDut(LOAD * (1 + gap), noise=noise, seed=seed)
+        known = Known(rates=(LOAD * (1 + gap) * dut.random.gauss(1, noise),), scatter=noise)
+        found[SequentialTest(dut, LOAD, 1.0, known).run().decision.kept] += 1
+    return found
+
+
+def test_a_machine_that_scatters_makes_few_wrong_decisions() -> None:
+    slow, fast = verdicts(-0.10, 0.07), verdicts(0.10, 0.07)
+    assert slow[True] <= 4 and fast[False] <= 4
+    assert slow[False] > 350 and fast[True] > 350
+    exact = verdicts(0.0, 0.07)
+    assert abs(exact[True] - exact[False]) < 150  # neither side is preferred by much

@@ -1,0 +1,77 @@
+"""The stock SLA and the table that says where its ratios are from and what they notice: one cannot change alone."""
+
+import re
+
+import pytest
+
+from ctbench.base.paths import ROOT
+from ctbench.base.yaml_files import load
+from ctbench.dut.topology import Topology
+from ctbench.sla.floors import Floors
+
+pytestmark = pytest.mark.unit
+
+STOCK = load("sla", "local", Floors)
+PUBLISHED = load("sla", "published-2022", Floors)
+#: A promise that this much of a regression passes unnoticed is a smoke test.
+SMOKE = 0.30
+#: A ratio, or the least and the most of several.
+_PERCENT = re.compile(r"([0-9]+)(?: %| to)")
+
+
+def table() -> list[list[str]]:
+    text = (ROOT / "docs" / "evidence" / "floors.md").read_text().partition("## Ratios")[2].partition("\n## ")[0]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")][1:]
+
+
+def ratios() -> dict[tuple[str, str], tuple[str, float, bool]]:
+    return {
+        (key, profile): (
+            entry.ratio.to + (" per CPU" if entry.ratio.per else ""),
+            entry.ratio.rate.limit,
+            entry.ratio.smoke,
+        )
+        for key, entries in STOCK.floors.items()
+        for profile, entry in entries.items()
+        if entry.ratio
+    }
+
+
+def test_the_table_has_every_ratio_of_the_stock_sla_with_its_floor_and_its_kind() -> None:
+    told = {
+        (key, profile): (to, float(floor.strip(">= %")) / 100, kind == "smoke test")
+        for key, profile, to, _a, _b, _p, floor, _catches, kind in table()
+    }
+    assert told == ratios()
+
+
+def test_what_a_ratio_notices_follows_from_the_largest_that_is_known() -> None:
+    for key, profile, _to, a, b, published, floor, catches, kind in table():
+        known = [float(found) for cell in (a, b, published) for found in _PERCENT.findall(cell)]
+        assert known, f"{key} {profile}: no ratio is known, so nothing says what it notices"
+        least = float(floor.strip(">= %"))
+        assert least < min(known), f"{key} {profile}: the floor is above a ratio that was measured"
+        noticed = 1 - least / max(known)
+        assert float(catches.strip(" %")) / 100 == pytest.approx(noticed, abs=0.006), f"{key} {profile}"
+        assert (kind == "smoke test") == (noticed > SMOKE), f"{key} {profile}: {noticed:.0%} pass unnoticed"
+
+
+def test_every_row_but_the_generators_has_a_ratio_and_every_rate_is_a_smoke_test() -> None:
+    for key, entries in STOCK.floors.items():
+        for profile, entry in entries.items():
+            assert entry.ratio or key.startswith("cable/"), f"{key} {profile}"
+            assert entry.smoke == bool(entry.rates), f"{key} {profile}"
+            if entry.rates and not key.startswith("cable/"):
+                assert profile == "short-lived" and key.startswith("ovs-dpdk/conntrack/")
+
+
+def test_what_is_compared_with_can_be_set_up_with_the_same_ports() -> None:
+    for (key, _profile), (to, _limit, _smoke) in ratios().items():
+        tested, other = Topology.parse(key), Topology.parse(to.removesuffix(" per CPU"))
+        assert tested.cpus >= other.cpus and tested.mtu == other.mtu
+
+
+def test_the_stock_sla_is_bound_to_no_machine_and_the_published_one_to_that_of_the_article() -> None:
+    assert STOCK.machine is None and STOCK.of_build is not None and STOCK.of_build.base == "distribution"
+    assert PUBLISHED.machine is not None and PUBLISHED.machine.cpu_model == "Gold 5118"
+    assert not any(entry.ratio or entry.smoke for entries in PUBLISHED.floors.values() for entry in entries.values())

@@ -144,7 +144,10 @@ def test_a_ceiling_that_broke_is_measured_once_more_and_not_remembered(
     record = started.measure(FORWARD)
     assert (record.verdict, record.evidence.ceiling) == ("met", pytest.approx(2_500_000, rel=0.05))
     assert simulated.applied == [CABLE_KEY, CABLE_KEY, FORWARDING]
-    assert "once more, over a fresh cable: The ends of the cable did not meet, in trial 1, at " in record.notes[0]
+    assert (
+        "once more, over a fresh cable: The ends of the cable did not meet, in trial 1, a closed loop"
+        in record.notes[0]
+    )
 
 
 def test_a_ceiling_that_breaks_twice_spoils_one_test_and_not_the_run(

@@ -13,11 +13,11 @@ from functools import cache, partial
 from math import log
 from statistics import NormalDist
 
+from unit.healthy import HealthyDut
 from unit.simulated import SimulatedDut, made_up_floor
 from unit.simulated_machine import Machine
 
 from ctbench.base.yaml_files import load
-from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Outcome
@@ -105,28 +105,13 @@ def whole(campaign: Campaign, setting: Setting, apart: float, seed: int) -> Told
     outcome: Outcome | None = None
     for procedure in choose(RATE, campaign, Topology(), floor.profile).alone(floor, {Rate, Saturation}):
         bench = Bench(
-            Healthy(), dut, floor.profile, floor.conditions(campaign.loss_limit), campaign,
+            HealthyDut(), dut, floor.profile, floor.conditions(campaign.loss_limit), campaign,
             floor_load=floor.load(procedure.headroom), ceiling=CEILING, earlier=outcome,
         )  # fmt: skip
         found = procedure.run(bench)
         outcome = outcome.merged(found) if outcome else found
     assert outcome is not None
     return Told(judge(outcome, floor, CEILING).word, len(dut.loads), sum(dut.durations))
-
-
-class Healthy:
-    """A `TrialDut` that has nothing to say."""
-
-    def flush_state(self) -> None: ...
-    def begin_trial(self) -> None: ...
-    def health(self) -> list[Problem]:
-        return []
-
-    def trouble(self) -> str:
-        return ""
-
-    def cpu_use(self) -> CpuUse | None:
-        return None
 
 
 def two_of_three(setting: Setting, apart: float, seed: int) -> Told:

@@ -45,9 +45,9 @@ class Contestant:
 
     name: str
     settings: SearchSettings
-    #: Below the rate of a closed loop of so many seconds; 0: there is none.
+    #: Below the rate of a closed loop of so many seconds; 0: no closed loop.
     closed_loop_s: float = 0.0
-    #: At a hint that is so far from the truth at most; None: there is none.
+    #: At a hint that is so far from the truth at most; None: no hint.
     hint: float | None = None
 
     def begin(self, dut: SimulatedDut, truth: float, dice: random.Random) -> float | None:

@@ -90,7 +90,7 @@ def test_a_floor_that_is_held_is_met_and_the_record_says_all_about_it(run: Accep
 
 
 def test_a_dut_that_loses_connections_misses_its_floor(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_contention, "MOST_WAITING", 1.0)  # whoever else wants its CPU, the table is too small
+    monkeypatch.setattr(cpu_contention, "MOST_WAITING", 1.0)  # a rival for its CPU does not excuse a small table
     begin_trial = OvsDpdkDut.begin_trial
 
     def with_a_small_table(dut: OvsDpdkDut) -> None:

@@ -193,7 +193,7 @@ def test_packets_go_on_when_silence_lasts_and_when_some_are_lost() -> None:
 
 
 def stretches(now: int, sent: int, came: int, **state: int) -> tuple[int, int]:
-    """What is written off in all, and begun anew, at a time; a stretch is 10 cycles, silence 100."""
+    """What is written off in all, and begun again, at a time; a stretch is 10 cycles, silence 100."""
     p, s, counts = (
         np.zeros(size, np.int64) for size in (stream_lay.PARAMETERS, stream_lay.STATES, stream_lay.COUNTERS)
     )

@@ -169,7 +169,7 @@ def test_a_look_is_a_line_of_the_console(ratio: float) -> None:
 
 
 class SimulatedLab:
-    """One DUT that is set up anew for each turn."""
+    """One DUT that is set up again for each turn."""
 
     why = "The links end at network cards."
 

@@ -6,7 +6,6 @@ from time import sleep
 import pytest
 
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
-from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.campaign import Campaign, GateSettings
 from ctbench.measure.probe import TableEntries, after_sample
 from ctbench.measure.procedure import Bench, Decision, Outcome, require
@@ -19,6 +18,7 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
+from .healthy import HealthyDut
 from .simulated import LIMITS, made_up_trial
 
 SHORT = ConnectionProfile(name="short", udp_percent=1)
@@ -38,7 +38,7 @@ def campaign(**keys: object) -> Campaign:
 
 
 @dataclass
-class SharpDut:
+class SharpDut(HealthyDut):
     """A DUT with a sharp capacity, and its generator; a trial takes until its table was asked for so many entries."""
 
     capacity: float
@@ -46,19 +46,6 @@ class SharpDut:
     error: Exception | None = None
     entries: int = 0
     offered: list[Load] = field(default_factory=list)
-
-    def flush_state(self) -> None: ...
-
-    def begin_trial(self) -> None: ...
-
-    def health(self) -> list[Problem]:
-        return []
-
-    def trouble(self) -> str:
-        return ""
-
-    def cpu_use(self) -> CpuUse | None:
-        return None
 
     def connections(self) -> int:
         self.entries += 10

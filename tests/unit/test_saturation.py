@@ -6,7 +6,7 @@ import pytest
 
 from ctbench.base.errors import GeneratorError
 from ctbench.base.yaml_files import load
-from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Campaign, SaturationSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench
@@ -19,6 +19,7 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
+from .healthy import HealthyDut
 from .simulated import LIMITS, SimulatedDut, made_up_trial, seen
 
 SHORT = ConnectionProfile(name="short-lived", udp_percent=1)
@@ -96,7 +97,7 @@ def test_what_is_left_is_told() -> None:
 
 
 @dataclass
-class LoopingDut:
+class LoopingDut(HealthyDut):
     """Serves what it can, and its generator, which has a closed loop; what it says of itself, trial by trial."""
 
     served: float = TRUTH
@@ -114,19 +115,6 @@ class LoopingDut:
         parts = {"timeline_step_s": 0.05, "timeline_completed": [round(rate * 0.05)] * 10}
         closed = {"under_way": load.under_way} | parts if isinstance(load, Saturation) else {}
         return made.model_copy(update=closed)
-
-    def flush_state(self) -> None: ...
-
-    def begin_trial(self) -> None: ...
-
-    def health(self) -> list[Problem]:
-        return []
-
-    def trouble(self) -> str:
-        return ""
-
-    def cpu_use(self) -> CpuUse | None:
-        return None
 
 
 def bench(dut: LoopingDut) -> Bench:

@@ -1,4 +1,4 @@
-"""The sign-flip test and its interval, held against going through every choice of signs, and against each other."""
+"""The sign-flip test and its interval, compared with going through every choice of signs, and with each other."""
 
 import itertools
 import math

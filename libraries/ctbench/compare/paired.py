@@ -138,7 +138,7 @@ def judge_starts(
 
 @dataclass(frozen=True)
 class _How:
-    """What a test is held against."""
+    """What a test is compared with."""
 
     family: int
     least_difference: float

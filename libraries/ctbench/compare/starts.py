@@ -1,6 +1,6 @@
 """Two installations measured side by side, start by start: which starts there are, and their testbed files.
 
-A start is one run of the suites in which each test sets both builds up anew and serves them in turn. The builds change
+A start is one run of the suites in which each test sets both builds up again and serves them in turn. The builds change
 roles from start to start: what favours the one that is set up first favours each as often.
 """
 

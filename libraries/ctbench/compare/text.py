@@ -88,7 +88,7 @@ def method(comparison: Comparison) -> str:
 
 
 def interval(starts: Starts) -> str:
-    """The 99 % interval of the difference: `-6.1 % to -3.8 %`; a dash where there is none."""
+    """The 99 % interval of the difference: `-6.1 % to -3.8 %`; a dash without one."""
     if starts.low is None or starts.high is None:
         return "-"
     return " to ".join(format_margin((end - 1) * 100) for end in (starts.low, starts.high))

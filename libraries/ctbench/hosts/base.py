@@ -78,7 +78,7 @@ class Host(Protocol):
 
     def open_process(self, pid: int) -> int | None:
         """A file descriptor of a process of the host, pidfd_open(2), for signals that take no time; None where it is on
-        another machine. `TestbedError` where there is none with this ID."""
+        another machine. `TestbedError` where no process has this ID."""
 
     def local_path(self, remote: str) -> Path | None:
         """Where this machine finds the host's file or socket `remote`, None where it cannot (SSH)."""

@@ -1,4 +1,4 @@
-"""Two set-ups of one DUT that is set up anew for each turn, which is a search: A B B A, a block after the other.
+"""Two set-ups of one DUT that is set up again for each turn, which is a search: A B B A, a block after the other.
 
 This is for a lab, where two DUTs cannot stand side by side. Minutes lie between the turns, so a block's ratio scatters
 as searches do, and the interval says so.

@@ -110,7 +110,7 @@ class Observation:
 
     @property
     def fault(self) -> str:
-        """The first fatal problem of the DUT, empty when there is none. The search stops at it."""
+        """The first fatal problem of the DUT, empty without one. The search stops at it."""
         return next((problem.text for problem in self.problems if problem.severity == "fatal"), "")
 
     @property
@@ -208,7 +208,7 @@ class Observation:
 
     @property
     def _failed(self) -> bool:
-        """Whether something is wrong with what the DUT did, whoever is to blame."""
+        """Whether something is wrong with what the DUT did, whatever the cause."""
         return bool(self._broken or self.falls_behind)
 
 

@@ -96,7 +96,7 @@ def _outside(count: int, error: float) -> int | None:
 
 #: Quantiles of Student's t at 1 - ERROR / 4, by degrees of freedom: both tails, two looks.
 _STUDENT = {2: 14.089, 3: 7.453, 4: 5.598, 5: 4.773}
-#: Blocks, of a DUT that is set up anew in between, after which the interval is looked at.
+#: Blocks, of a DUT that is set up again in between, after which the interval is looked at.
 BLOCK_LOOKS = (3, 6)
 
 

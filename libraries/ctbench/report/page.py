@@ -65,7 +65,7 @@ class Row:
     #: `± 5.0 %` and `one search`, or `3.1 %` and `over 5 searches`.
     spread: str
     spread_of: str
-    #: Difference from the figure that it is compared with, and what that is; empty where there is none.
+    #: Difference from the figure that it is compared with, and what that is; empty without such a figure.
     against: str
     against_what: str
     reason: str
@@ -146,7 +146,7 @@ class Search:
     """How one result came about."""
 
     row: Row
-    #: What a search of RFC 9971 has to report; empty where it is none.
+    #: What a search of RFC 9971 has to report; empty for other searches.
     goal: str
     charts: tuple[Chart, ...]
     #: `connect p99` or `latency p99`.

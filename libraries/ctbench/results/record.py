@@ -205,7 +205,7 @@ class PairRecord(Part):
 
     tested: SideRecord
     other: SideRecord
-    #: Both stood there and had turns of `slice_s` seconds; or the DUT was set up anew for each turn, a search.
+    #: Both stood there and had turns of `slice_s` seconds; or the DUT was set up again for each turn, a search.
     how: Literal["side by side", "reconfigured"]
     slice_s: Amount = 0.0
     #: Ratio of each round (block of four searches) that counts, and how many others were dropped: the

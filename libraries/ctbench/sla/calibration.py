@@ -164,7 +164,7 @@ def _topology(key: str, tests: Sequence[Calibrated], stock: Stock) -> list[str]:
 
 
 def _left(entry: Mapping[str, Any], made: Mapping[str, Calibrated]) -> dict[str, Any]:
-    """What an entry says besides what was made anew: all where nothing was."""
+    """What an entry says besides what was calibrated: all where nothing was."""
     if not made:
         return dict(entry)
     rates = {name for name in RATES if kind_of(name) == "absolute"} if set(made) & set(RATES) else set()
@@ -182,7 +182,7 @@ def _conditions(tests: Sequence[Calibrated], rest: Mapping[str, Any], stock: Sto
 
 
 def _said(test: Calibrated) -> str:
-    """What a reader has to know of a floor, or of why there is none."""
+    """What a reader has to know of a floor, or of why it is missing."""
     found, bound = test.figures, test.bound
     if test.refused or bound is None:
         return f"{found.metric.title}: no floor of this machine: {test.refused}."

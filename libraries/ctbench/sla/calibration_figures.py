@@ -17,7 +17,7 @@ class Figures:
 
     key: str
     profile: str
-    #: The profile of which this one is the substitute; empty where it is none.
+    #: The profile of which this one is the substitute; empty for others.
     derived_from: str
     #: What was looked for, and its value of each run.
     metric: Metric
@@ -46,7 +46,7 @@ def gather(records: Sequence[Record]) -> list[Figures]:
 def _figures(group: Sequence[Record]) -> Figures:
     first = group[0]
     judged = [record for record in group if record.verdict != "not measured"]
-    # A rate that is too close to its floor to call, or held against a floor of another machine, is a rate all the same.
+    # A rate that is too close to its floor to call, or is below a floor of another machine, is a rate all the same.
     # Floors that are beyond the generator leave nothing but what it reached, which holds as well.
     known = [record for record in group if record in judged or (record.limited_by == "dut" and _is_found(record))]
     held = [record for record in known or filter(_is_found, group) if _held(record)]

@@ -32,9 +32,9 @@ class Floor:
     #: promised.
     metric: Metric
     thresholds: Mapping[str, Threshold]
-    #: Key of the topology that a promised `ratio` is relative to; empty where there is none.
+    #: Key of the topology that a promised `ratio` is relative to; empty without such a promise.
     relative_to: str = ""
-    #: The build that a promised `of_build` is relative to: `distribution`, or a folder; empty where there is none.
+    #: The build that a promised `of_build` is relative to: `distribution`, or a folder; empty without.
     base_build: str = ""
     #: The machine that absolute rates were made on; None: they are promised on any.
     machine: BoundMachine | None = None

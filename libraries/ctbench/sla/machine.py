@@ -19,7 +19,7 @@ class BoundMachine(YamlModel):
     cpu_model: _Text
     #: CPUs that may be used there.
     cpus: int | None = Field(None, ge=1)
-    #: Release of the kernel, and the hypervisor (`none` where there is none), as records have them.
+    #: Release of the kernel, and the hypervisor (`none` on bare metal), as records have them.
     kernel: _Text | None = None
     hypervisor: _Text | None = None
 

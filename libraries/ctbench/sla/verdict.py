@@ -53,7 +53,7 @@ def judge(
     """Judge an outcome by its floor.
 
     `ceiling` is the generator's capacity over the cable with the same profile, in its unit per second; None
-    when there is none to compare with. `machine` is the DUT's, which a floor may be bound to. On an oversubscribed
+    when nothing is known to compare with. `machine` is the DUT's, which a floor may be bound to. On an oversubscribed
     testbed nothing counts as measured, nor do repetitions whose results are farther apart than `max_spread`.
     """
     thresholds = compare(outcome.figures, floor, held=outcome.held)

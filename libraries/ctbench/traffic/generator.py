@@ -196,8 +196,8 @@ class Trial(BaseModel):
 
     @property
     def forwarded_rate(self) -> float:
-        """Connections that ended well (packets that came out) per second of the sustain phase: what came later is no
-        rate of it, and what failed is none at all."""
+        """Connections that ended well (packets that came out) per second of the sustain phase: what came later does
+        not count, nor what failed."""
         if self.under_way:
             return self.service_rate
         in_time = self.pps if self.unit == "packets" else self.service_rate if self.timeline_completed else self.rate

@@ -27,7 +27,7 @@ def find_trouble(
     paused: Collection[str] = (),
 ) -> str:
     """One sentence on the first that is found: the host cannot be asked, a process (by its program's name) is dead, it
-    is stopped, is none of those that are `paused`, and does not go on, files of these are gone. Empty where all is
+    is stopped and does not go on although it is not `paused`, files of these are gone. Empty where all is
     well."""
     deadline = time.monotonic() + GO_ON_TIMEOUT_S
     while True:

@@ -128,7 +128,7 @@ def records_needed(profile: ConnectionProfile, load: Load) -> int:
 
 
 def per_second(load: Load) -> float:
-    """What a load offers on a schedule; 0 where there is none."""
+    """What a load offers on a schedule; 0 without a schedule."""
     return load.per_s if isinstance(load, Rate) else 0.0
 
 

@@ -23,7 +23,7 @@ _SIDES = ("client", "server")
 
 @dataclass(frozen=True)
 class Run:
-    """What the kernel function works on: kept by whoever wants to go on with it."""
+    """What the kernel function works on: kept by a caller that goes on with it."""
 
     p: plan.Parameters
     intervals: "np.ndarray[tuple[int], np.dtype[np.float64]]"

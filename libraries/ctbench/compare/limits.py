@@ -6,7 +6,7 @@ ALPHA = 0.01
 #: started with another layout of its memory, differs by one or two percent. Of runs, 3 %: drift adds to that.
 LEAST_OF_PAIRS, LEAST_OF_RUNS = 0.02, 0.03
 #: Starts of both builds, where the tests do not need more; and of the base against itself.
-STARTS, SAME_STARTS = 8, 5
+STARTS, SAME_STARTS = 10, 5
 LEAST_STARTS, MOST_STARTS = 5, 20
 #: What a comparison of finished runs says of itself: simulated, docs/evidence/comparing.md.
 WEAKER = (

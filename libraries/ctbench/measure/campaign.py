@@ -1,7 +1,7 @@
 """The campaign: how long and how often. Read from variables/campaigns/*.yaml."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self, TypeVar
+from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,9 @@ from ctbench.traffic.profiles import PacketProfile, Profile
 _LEAST_RANGE = 2
 #: Every flow is sent once before a trial counts: a load that needs longer for that is a mistake in the file.
 _LONGEST_FIRST_PASS_S = 1800
+
+#: Share of the saturation rate.
+FirstShare = Annotated[Ratio, Field(ge=0.5, lt=1)]
 
 
 class Bisection(YamlModel):
@@ -69,7 +72,7 @@ class SaturationSettings(YamlModel):
     #: Length of the trials with an open loop that the capacity stands on.
     final_duration: TrialDuration = 1.0
     #: Share of the saturation rate that is offered first. Each step down is twice as far as the one before.
-    first: Ratio = Field(0.92, ge=0.5, lt=1)
+    first: FirstShare = 0.92
     #: Trials with an open loop at most.
     max_trials: int = Field(5, ge=1, le=9)
 
@@ -108,6 +111,8 @@ class LoadRange(YamlModel):
     final_duration: TrialDuration | None = None
     relative_width: Width | None = None
     max_iterations: int | None = Field(None, ge=1, le=64)
+    #: Of a search that begins with a closed loop: see `SaturationSettings.first`.
+    first: FirstShare | None = None
 
     gone: ClassVar[Mapping[str, str]] = {
         "confirm": "Expected a final_duration of the same length as trial_duration: then no trial confirms the result.",

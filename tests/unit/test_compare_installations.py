@@ -79,11 +79,11 @@ def test_the_base_is_measured_against_itself_and_then_both_by_turns(
     status, shown, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out), "--include", "1cpu")
     assert sla.folders == [
         *(f"base-against-itself/{number:02d}" for number in range(1, 6)),
-        *(f"starts/{number:02d}" for number in range(1, 9)),
+        *(f"starts/{number:02d}" for number in range(1, 11)),
     ]
     first = [call[call.index("-v") + 1].rsplit("/", 1)[1] for call in sla.calls]
-    assert first == ["base.yaml"] * 5 + ["candidate.yaml", "base.yaml"] * 4
-    assert [f"BASE:{CANDIDATE}" in call for call in sla.calls] == [False] * 5 + [False, True] * 4
+    assert first == ["base.yaml"] * 5 + ["candidate.yaml", "base.yaml"] * 5
+    assert [f"BASE:{CANDIDATE}" in call for call in sla.calls] == [False] * 5 + [False, True] * 5
     assert sla.calls[0][-4:] == ["-v", "CAMPAIGN:builds", "--include", "1cpu"]
     assert status == 7
     assert "REGRESSED" in shown
@@ -91,10 +91,10 @@ def test_the_base_is_measured_against_itself_and_then_both_by_turns(
     assert lines[0] == "compare: base against itself, start 1 of 5; the time left is known after the first"
     assert lines[1].startswith("compare: base against itself, start 2 of 5; about ")
     assert lines[5].startswith(
-        "compare: 5 starts of the base against itself: this machine can show 2.0 % with 8 starts"
+        "compare: 5 starts of the base against itself: this machine can show 2.0 % with 10 starts"
     )
-    assert lines[6].startswith("compare: candidate against base, start 1 of 8, candidate first; about ")
-    assert lines[7].startswith("compare: candidate against base, start 2 of 8, base first; about ")
+    assert lines[6].startswith("compare: candidate against base, start 1 of 10, candidate first; about ")
+    assert lines[7].startswith("compare: candidate against base, start 2 of 10, base first; about ")
     written = Comparison.model_validate_json((out / "compare.json").read_text())
     assert (written.schema_version, written.kind, written.judgement) == (3, "pairs", "regressed")
     assert "99 % interval" in (out / "compare.html").read_text()
@@ -148,16 +148,16 @@ def test_what_was_stopped_goes_on_where_it_was_and_loses_nothing(
     stopped = made(MadeUpSla(0.9, breaks_at=breaks_at))
     status, shown, said = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
     assert (status, len(stopped.calls)) == (130, breaks_at)
-    assert f"ended with status 130. {(breaks_at - 1) % 5} of {5 if breaks_at < 6 else 8} starts" in said
+    assert f"ended with status 130. {(breaks_at - 1) % 5} of {5 if breaks_at < 6 else 10} starts" in said
     assert f"--outputdir {out}" in said
     assert ("NOT MEASURABLE" in shown) == judged  # what there is of both builds is shown
     again = made(MadeUpSla(0.9))
     status, _, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
-    assert (status, again.folders[0], len(again.calls)) == (7, stopped.folders[-1], 13 - breaks_at + 1)
+    assert (status, again.folders[0], len(again.calls)) == (7, stopped.folders[-1], 15 - breaks_at + 1)
     broken_off = stopped.folders[-1] + "-broken-off-1"
     assert (out / broken_off).is_dir()
     made_of = json.loads((out / "compare.json").read_text())["tests"][0]["starts"]
-    assert (len(made_of["ratios"]), len(made_of["same"])) == (8, 5)
+    assert (len(made_of["ratios"]), len(made_of["same"])) == (10, 5)
     assert not any("broken-off" in path for path in made_of["records"])
 
 

@@ -11,6 +11,6 @@ LEAST_STARTS, MOST_STARTS = 5, 20
 #: What a comparison of finished runs says of itself: simulated, docs/evidence/comparing.md.
 WEAKER = (
     "These runs were made one after another, so what drifts falls on one side: where runs of a build scatter by 8 %, "
-    "six of each find a regression of 5 % in 6 of 100 cases. ./run compare --installations finds it in 97, where its "
-    "eight starts scatter by 2 %."
+    "six of each find a regression of 5 % in 6 of 100 cases. ./run compare --installations finds it in all of them, "
+    "where its ten starts scatter by 2 %."
 )

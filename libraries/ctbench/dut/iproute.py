@@ -21,9 +21,9 @@ class IpRoute:
         """Run commands of `ip` in their order, in one of the host's named network namespaces where one is given."""
         self.host.run(["ip", *_within(namespace), "-batch", "-"], stdin="".join(f"{line}\n" for line in lines))
 
-    def show(self, *arguments: str, namespace: str = "") -> Any:
-        """What a `show` command says."""
-        text = self.host.run(["ip", *_within(namespace), "-json", *arguments]).stdout
+    def show(self, *arguments: str, namespace: str = "", where_known: bool = False) -> Any:
+        """What a `show` command says; `where_known`: nothing, where there is no such namespace."""
+        text = self.host.run(["ip", *_within(namespace), "-json", *arguments], check=not where_known).stdout
         return json.loads(text) if text.strip() else []
 
     def has(self, interface: str) -> bool:

@@ -14,7 +14,7 @@ from ctbench.results.record import SideRecord
 from ctbench.traffic.generator import Side, Slice
 
 #: Rounds after each flush that do not count: connection tables fill.
-WARM_UP = 2
+WARM_UP = 1
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
 _MOST_MADE = 1.5
 

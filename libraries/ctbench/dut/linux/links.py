@@ -55,8 +55,7 @@ class Links(Protocol):
 def read_counters(ip: IpRoute, links: Links) -> dict[str, InterfaceCounters]:
     """Counters of those interfaces of the links that are there."""
     here = ip.show("-s", "link", "show")
-    known = any(namespace["name"] == GENERATOR for namespace in ip.show("netns"))
-    there = ip.show("-s", "link", "show", namespace=GENERATOR) if known and any(links.peers) else []
+    there = ip.show("-s", "link", "show", namespace=GENERATOR, where_known=True) if any(links.peers) else []
     wanted = {*links.interfaces, *links.peers}
     return {link["ifname"]: parse_counters(link) for link in [*here, *there] if link["ifname"] in wanted}
 

@@ -24,7 +24,7 @@ from ctbench.traffic.software.wiring import Wiring
 SETTLE_S = 0.0125
 #: Each side is served for this long, not counted, before the first slice with a profile: connections are spread over
 #: their lives then, and every flow is known.
-WARM_UP_S = 0.2
+WARM_UP_S = 0.1
 
 #: What tells frames of one profile from another's (10 bits): none that a trial has (see `generator`).
 FIRST_SALT, SALTS = 1001, 20

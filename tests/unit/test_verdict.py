@@ -172,10 +172,27 @@ def test_a_gate_that_completes_the_floor_but_loses_too_many_is_missed() -> None:
 
     verdict = judged(gate(leaks, 48_700), FLOOR)
     assert verdict.word == "missed"
-    assert verdict.reason.startswith(
-        "new connections: 48.2 k/s not held: 0 of 4 trials at 48.7 k/s held: 0.100 % of the"
+    assert verdict.reason == (
+        "lost connections: 0.100 % instead of at most 0.020 % (-80.0 %); 0 of 4 trials at 48.7 k/s held"
     )
-    assert verdict.reason.endswith("lost connections: 0.100 % instead of at most 0.020 % (-80.0 %)")
+
+
+def test_a_gate_that_completes_the_floor_but_is_late_names_the_lateness_once() -> None:
+    floor, limits = made_up_floor(p99="<= 5ms"), {"loss_ratio": 0.0002, "connect_time_p99": 0.005}
+
+    def late(load: float, duration: float) -> object:
+        return seen(load=load, duration=duration, p99_us=10_000, conditions=limits)
+
+    verdict = judged(gate(late, 48_700), floor)
+    assert message(verdict) == (
+        "Missed: TCP connect time (p99): 10.0 ms instead of at most 5.0 ms (-50.0 %); 0 of 4 trials at 48.7 k/s held"
+    )
+
+
+def test_a_gate_that_is_too_slow_says_why_once_and_how_many_trials_held() -> None:
+    (rate, loss) = judged(gated(40_000), made_up_floor(pps=None)).reason.split("; ")
+    assert rate == "new connections: 40.0 k/s instead of at least 48.2 k/s (-17.0 %): 0 of 4 trials at 48.7 k/s held"
+    assert loss.startswith("lost connections: 17.9 % instead of at most 0.020 %")
 
 
 def test_a_gate_that_the_generator_spoilt_or_that_broke_is_not_measured() -> None:
@@ -227,7 +244,9 @@ def test_lost_packets_over_their_limit_are_missed() -> None:
         return seen_packets(load=load, duration=duration, loss=0.001)
 
     verdict = judged(gate(leaks, 303_000), made_up_packet_floor())
-    assert verdict.reason.endswith("lost packets: 0.100 % instead of at most 0.020 % (-80.0 %)")
+    assert (
+        verdict.reason == "lost packets: 0.100 % instead of at most 0.020 % (-80.0 %); 0 of 4 trials at 303.0 k/s held"
+    )
 
 
 def compared(value: float, low: float, high: float, decision: Decision | None = None, metric: str = "ratio") -> Outcome:

@@ -81,6 +81,13 @@ class Decision:
     kept: bool | None
     #: One sentence: the trials or the interval that decided, or why nothing did.
     reason: str
+    #: What was wrong with the last trial that failed, if one did.
+    because: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The reason with what was wrong."""
+        return f"{self.reason}: {self.because}" if self.because else self.reason
 
 
 @dataclass(frozen=True)

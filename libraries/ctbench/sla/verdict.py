@@ -133,7 +133,7 @@ def _decided(case: Case, each: ThresholdRecord) -> ThresholdRecord:
     decision = _evidence(case, each)
     if decision is None:
         return each
-    found = _undecided(each, decision.reason) if decision.kept is None else _by(each, decision.kept, decision.reason)
+    found = _undecided(each, decision.reason) if decision.kept is None else _by(each, decision.kept, decision.whole)
     if not found.met and not found.undecided and (why := elsewhere(case, found)):
         return _undecided(found, why)
     return found

@@ -66,7 +66,7 @@ class Run:
     popen: "subprocess.Popen[bytes]" = field(init=False)
 
     def __post_init__(self) -> None:
-        self.temporary.mkdir()
+        self.temporary.mkdir(parents=True)
         with self.console.open("wb") as console, self.complaints.open("wb") as complaints:
             self.popen = subprocess.Popen(
                 self.command,
@@ -88,7 +88,8 @@ class Run:
 
     @property
     def temporary(self) -> Path:
-        return self.folder / "temporary"
+        """Its name is longer than the address of a socket may be (unix(7): 107 bytes)."""
+        return self.folder / "temporary" / ("long-" * 24)
 
     @property
     def output(self) -> Path:

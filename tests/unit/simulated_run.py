@@ -14,7 +14,8 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
-from ctbench.results.record import Record, SideRecord
+from ctbench.results.evidence import SideRecord
+from ctbench.results.record import Record
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName

@@ -11,8 +11,9 @@ import yaml
 from ctbench.base.errors import CtbenchError
 from ctbench.base.yaml_files import load
 from ctbench.results.environment import CampaignFacts, MachineFacts, TestbedFacts
+from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, SECONDS, Metric
-from ctbench.results.record import Figure, Record
+from ctbench.results.record import Record
 from ctbench.results.tolerance import tolerance_factor
 from ctbench.sla import threshold
 from ctbench.sla.calibration import Stock, sla_file

@@ -12,9 +12,10 @@ from ctbench.measure.expected import Expected
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe
 from ctbench.measure.trial import OnTrial, Step, TrialDut, TrialGenerator, TrialRunner, nobody
+from ctbench.results.evidence import GoalRecord, LookRecord, PairRecord, SideRecord
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, RATE_OF, Metric
-from ctbench.results.record import GoalRecord, LimitedBy, LookRecord, PairRecord, SideRecord
+from ctbench.results.record import LimitedBy
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.loads import Load, in_words
 from ctbench.traffic.profiles import Profile

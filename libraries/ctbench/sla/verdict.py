@@ -13,7 +13,8 @@ from ctbench.measure.procedure import Decision, Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import RATE_OF, kind_of
-from ctbench.results.record import ThresholdRecord, Word
+from ctbench.results.promised import ThresholdRecord
+from ctbench.results.record import Word
 from ctbench.sla.case import Case, as_part, beyond, elsewhere, excuse_of, near_ceiling
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import Threshold

@@ -2,7 +2,7 @@
 
 from ctbench.base.units import format_margin
 from ctbench.results.metrics import METRICS
-from ctbench.results.record import ThresholdRecord
+from ctbench.results.promised import ThresholdRecord
 from ctbench.sla.case import Case, as_part
 
 

@@ -8,7 +8,7 @@ from ctbench.base.errors import TestbedError
 from ctbench.dut.base import Dut, Problem
 from ctbench.dut.registry import describe
 from ctbench.dut.topology import Topology
-from ctbench.results.record import SideRecord
+from ctbench.results.evidence import SideRecord
 from ctbench.traffic.generator import PairedGenerator, Side, Slice, TrafficGenerator
 from ctbench.traffic.profiles import Profile
 

@@ -9,7 +9,11 @@ from pathlib import Path
 from documents import Command, Shown
 
 FILES = Path(__file__).parent / "integration"
-CAMPAIGN, FLOORS = FILES / "search.yaml", FILES / "floors.yaml"
+CAMPAIGN, BUILDS, FLOORS = FILES / "search.yaml", FILES / "builds.yaml", FILES / "floors.yaml"
+#: A comparison that was stopped before the last start of the base against itself, and of both builds.
+COMPARED = "results/compared"
+STARTS = 5
+COMPARE = "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --include conntrack"
 
 #: What is not run, and why. Of `./run sla` every file and tag is tried nevertheless, in a dry run.
 EXCEPTIONS = {
@@ -33,7 +37,7 @@ STATUSES = {
     "./run doctor [TESTBED]": {0, 6},
     "./run sla --testbeds local,local": {0} if len(os.sched_getaffinity(0)) >= 4 else {6},
     "robot --help": {251},
-    "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --include conntrack": {0, 7, 8},
+    COMPARE: {0, 7, 8},
     "./run compare results/last-release results/this-one": {0, 7, 8},
     # What the machine had the time for in the run that it goes on with.
     "./run sla --resume latest": {0, 1, 3},
@@ -95,7 +99,8 @@ def way(command: Command) -> Way | None:
     if text in EXCEPTIONS:
         return None
     if re.match(r"\./run (calibrate|compare --installations) ", text):
-        few = f"--starts 5 {_ONE_TEST}"
+        # The starts that are there were made up, on another machine.
+        few = f"--outputdir {COMPARED} --different --starts {STARTS} --campaign {BUILDS} {_ONE_TEST}"
         if " calibrate " in text:
             few = f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} {_ONLY}"
         return Way("", statuses, text, f"{typed} {few}")

@@ -5,6 +5,7 @@ without one. Slow (some ten thousand frames per second) and meant to be.
 """
 
 import ctypes
+import socket
 import struct
 import tempfile
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.memif import MemifPort
-from ctbench.traffic.software.memif_server import MemifServer
+from ctbench.traffic.software.memif_server import serve
 
 #: Gets a frame and where it came from (`client` or `server`); says what comes out at the other end.
 Handler = Callable[[bytes, str], list[bytes]]
@@ -56,6 +57,20 @@ def put(row: "object", frame: bytes) -> bool:
     return True
 
 
+def _listen(path: Path) -> socket.socket:
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind(str(path))
+    listening.listen(1)
+    listening.settimeout(5)
+    return listening
+
+
+def _accept(listening: socket.socket) -> MemifPort:
+    control, _ = listening.accept()
+    control.settimeout(5)
+    return serve(control, "wire")
+
+
 class Wire:
     """`with Wire(handler) as wire:` - `wire.generator` is connected and ready for `run_trial`."""
 
@@ -68,9 +83,9 @@ class Wire:
 
     def __enter__(self) -> "Wire":
         with tempfile.TemporaryDirectory() as folder:
-            servers = [MemifServer(Path(folder) / name) for name in ("client", "server")]
+            servers = [_listen(Path(folder) / name) for name in ("client", "server")]
             ports: list[MemifPort] = []
-            acceptor = threading.Thread(target=lambda: ports.extend(server.accept() for server in servers))
+            acceptor = threading.Thread(target=lambda: ports.extend(map(_accept, servers)))
             acceptor.start()
             self.generator.connect(
                 Path(folder) / "client", Path(folder) / "server", rx_queues=self._queues, tx_queues=self._queues

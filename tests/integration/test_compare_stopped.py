@@ -10,6 +10,7 @@ import commands
 import pytest
 from integration.test_suites_runs import (
     HEADING,
+    HERE,
     LONG_LIVED_TEST,
     ROOT,
     SUITE,
@@ -27,6 +28,7 @@ def comparison(able_machine: None, tmp_path: Path) -> Iterator[Run]:
     shutil.copy(ROOT / "variables" / "testbeds" / "local.yaml", testbed)
     where = ["--outputdir", str(tmp_path / "output"), "--testbed", str(testbed)]
     what = ["--installations", "base=distribution", "candidate=distribution", "--starts", "5"]
+    what += ["--campaign", str(HERE / "builds.yaml")]
     tests = ["--test", TEST, "--test", LONG_LIVED_TEST, str(SUITE)]
     run = Run(commands.command("compare", *where, *what, *tests), tmp_path)
     yield run

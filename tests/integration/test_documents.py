@@ -16,14 +16,21 @@ import document_commands
 import documents
 import numba
 import pytest
+import yaml
 from document_outputs import FORMS
 from documents import Command
 from numba.core.caching import UserProvidedCacheLocator
+from unit.paired import start_record
 
 import ctbench.traffic.software  # noqa: F401 - says where numba keeps what it compiles
 from ctbench.base.paths import RESULTS_VARIABLE
+from ctbench.base.statuses import ExitStatus
 from ctbench.cli.checks.ordinary_user import DROP, NOBODY
+from ctbench.cli.child_runs import ChildRun
+from ctbench.compare.starts import pair_starts, same_starts
+from ctbench.dut.topology import Topology
 from ctbench.results import store
+from ctbench.results.comparison import Comparison
 
 COMMANDS, SHOWN = documents.everything()
 #: Every command once, in the order in which a reader meets them: what one leaves, a later one may need.
@@ -144,6 +151,10 @@ def _prepare(clone: Clone) -> None:
     for name in RUNS:
         (results / name / "records").mkdir(parents=True)
         shutil.copy(RECORD, results / name / "records")
+    compared, made = clone.folder / document_commands.COMPARED, document_commands.STARTS - 1
+    for start in [*same_starts(compared, made), *pair_starts(compared, made)]:
+        store.write(start_record(0.99**start.exponent, str(start.folder), topology=Topology()), start.folder)
+        ChildRun(start.folder).mark_done(ExitStatus.MET)
     local = documents.ROOT / "variables" / "testbeds" / "local.yaml"
     clone.copy("testbeds", local, "mylab")
     for lab in ("lab-a", "lab-b"):  # on this machine, which may have CPUs for one of them only
@@ -216,10 +227,24 @@ def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(c
     said = clone.measured["./run calibrate mine"]
     assert "calibrate: run 1 of about 5, at most 5; the time left is known after the first" in said
     assert "calibrate: run 2 of about 5, at most 5; about " in said
+    mine = yaml.safe_load((clone.folder / "variables" / "sla" / "mine.yaml").read_text())
     (folder,) = [line for line in clone.measured["./run sla -v SLA:mine"].splitlines() if line.startswith("Results: ")]
     (record,), _ = store.read_all(Path(folder.removeprefix("Results: ")))
-    assert record.floor.source.startswith("median of 2 runs on ")
-    assert (record.verdict, [each.written for each in record.thresholds if each.metric == "cps"]) != (
-        "not measured",
-        [">= 1k"],
-    )
+    assert mine["source"].startswith("5 runs on ")
+    assert record.floor.source == mine["source"]
+    promised = mine[record.topology.key][record.profile.name]["cps"]
+    assert [each.written for each in record.thresholds if each.metric == "cps"] == [promised]
+    assert (promised != ">= 1k") == ("calibrate: 1 floors are of this machine" in said)
+
+
+def test_the_comparison_that_was_stopped_made_the_starts_that_were_left(clone: Clone) -> None:
+    said = clone.measured.get(document_commands.COMPARE)
+    if said is None:
+        pytest.skip("./run compare --installations was not measured here.")
+    assert re.findall(r"^compare: (.*), start (\d) of 5", said, re.MULTILINE) == [
+        ("base against itself", "5"),
+        ("candidate against base", "5"),
+    ]
+    found = Comparison.model_validate_json((clone.folder / document_commands.COMPARED / "compare.json").read_text())
+    (test,) = found.tests
+    assert test.starts and len(test.starts.ratios) == len(test.starts.same) == 5

@@ -15,8 +15,9 @@ from ctbench.results.environment import (
     MachineFacts,
     TestbedFacts,
 )
+from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS
-from ctbench.results.record import Figure, Record
+from ctbench.results.record import Record
 from ctbench.results.store import Broken, Stored
 
 from .simulated import found, made_up_record

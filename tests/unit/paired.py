@@ -8,7 +8,8 @@ from typing import Any
 from ctbench.compare.paired import Measured
 from ctbench.compare.starts import pair_starts, same_starts
 from ctbench.results.environment import CampaignFacts
-from ctbench.results.record import Figure, Record
+from ctbench.results.figure import Figure
+from ctbench.results.record import Record
 from ctbench.results.store import Stored
 
 from .compared import TRUTH, environment, record

@@ -15,9 +15,10 @@ from ctbench.measure.result import SearchResult
 from ctbench.measure.sequential import SequentialResult
 from ctbench.measure.trial import Step
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
+from ctbench.results.evidence import Baseline, Evidence
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, RATE_OF
-from ctbench.results.record import Baseline, Evidence, Record
+from ctbench.results.record import Record
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import parse
 from ctbench.sla.verdict import Verdict, judge

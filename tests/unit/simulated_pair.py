@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ctbench.dut.base import Problem
-from ctbench.results.record import SideRecord
+from ctbench.results.evidence import SideRecord
 from ctbench.traffic.generator import Side, Slice
 
 from .simulated_machine import Machine, quiet

@@ -1,270 +1,34 @@
 """The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin."""
 
-import random
-import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.cable import CABLE
 from ctbench.dut.kind import Ability
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.expected import Expected
 from ctbench.measure.procedure import Bench, Outcome, figures_of
 from ctbench.measure.trial import Step
 from ctbench.results.metrics import METRICS, Metric
-from ctbench.results.record import Record, SideRecord
 from ctbench.run import acceptance, choice
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.choice import Plan
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
-from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup
-from ctbench.traffic.generator import Side, Slice, Trial
-from ctbench.traffic.loads import Load, Rate, Saturation
+from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
 
-from .simulated import FORWARDING, made_up_packets, made_up_trial
+from .simulated import FORWARDING
+from .simulated_run import CEILING, FORWARD, SNAT, SNAT_KEY, SimulatedTestbed, Started, campaign, floors, simulated
 
-FORWARD = Topology(datapath="linux-router", ruleset="forward")
-SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
-SNAT_KEY = SNAT.key
-CEILING = 2_500_000.0
-TRIAL = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
-
-
-def campaign(**keys: Any) -> Campaign:
-    base = {
-        "name": "mine",
-        "description": "",
-        "search": "bisection",
-        "loss_ratio": "0.02%",
-        "bisection": TRIAL,
-        "loads": {"packets": {"min": "10k", "max": "3M"}, "connections": {"min": "1k", "max": "3M"}},
-    }
-    return Campaign.model_validate(base | keys)
-
-
-GATING = campaign(search="gate", bisection=None, gate={"trial_duration": "500ms", "headroom": "1%"})
-
-
-def floors(share: str | None = ">= 60%", **keys: Any) -> Floors:
-    relative = {"ratio": {"to": FORWARDING, "rate": share}} if share else {}
-    promise = {"udp-64-10k": {"pps": ">= 100k"} | relative, "short-lived": {"cps": ">= 10k"}}
-    plain = {"udp-64-10k": {"pps": ">= 100k"}, "short-lived": {"cps": ">= 10k"}}
-    cable = {CABLE.key: {"short-lived": {"cps": ">= 1k"}}}
-    head = {"name": "mine", "description": "", "source": "tests"} | cable
-    return Floors.model_validate(head | {FORWARDING: plain, SNAT_KEY: promise} | keys)
-
-
-@dataclass
-class FakePair:
-    """Two sides that are as fast as they are, for a `ctbench.measure.procedure.PairBench`."""
-
-    records: dict[Side, SideRecord]
-    rates: dict[Side, float]
-
-    def sides(self) -> dict[Side, SideRecord]:
-        return self.records
-
-    def flush(self) -> None: ...
-
-    def health(self) -> list[Problem]:
-        return []
-
-    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
-        return [Slice(side=side, seconds=slice_s, completed=round(self.rates[side] * slice_s)) for side in order]
-
-
-@dataclass
-class SimulatedTestbed:
-    """Every topology has a sharp capacity, and so has the generator; it remembers what was applied and offered."""
-
-    capacities: dict[str, float]
-    applied: list[str] = field(default_factory=list)
-    loads: list[float] = field(default_factory=list)
-    #: Raised when this topology is applied.
-    errors: dict[str, Exception] = field(default_factory=dict)
-    #: Load from which the generator is the limit.
-    generator_limit: float = CEILING
-    #: Raised instead of a trial, by its number in the run; and what is broken from then on until it is discarded.
-    faults: dict[int, Exception] = field(default_factory=dict)
-    broken: str = ""
-    #: Topologies that stood when everything was discarded.
-    discarded: list[str] = field(default_factory=list)
-    #: Standard deviation of a capacity from trial to trial, relative.
-    noise: float = 0.0
-    offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
-    #: Not the testbed's: turns of two made-up sides.
-    pair: "FakePair | None" = None
-    turns: None = None
-    dice: random.Random = field(default_factory=lambda: random.Random(1))
-
-    @property
-    def dut(self) -> "SimulatedTestbed":
-        return self
-
-    generator = dut
-
-    def placement(self, topology: Topology) -> Placement:
-        return Placement((0,), (1,), (0,))
-
-    def apply(self, topology: Topology, profile: Profile | None = None) -> None:
-        self.pair = None
-        self._stands(topology.key, topology.key)
-
-    def apply_pair(self, tested: Setup, other: Setup, profile: Profile) -> None:
-        self.pair = None
-        self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
-        self.pair = FakePair(
-            {"tested": SideRecord(key=tested.topology.key), "other": SideRecord(key=other.topology.key)},
-            {"tested": self.capacities[tested.topology.key], "other": self.capacities[other.topology.key]},
-        )
-
-    def _stands(self, named: str, key: str) -> None:
-        self.applied.append(named)
-        if named in self.errors:
-            raise self.errors[named]
-        self.standing = key
-
-    def run_trial(self, profile: Profile, offered: Load, duration_s: float) -> Trial:
-        capacity = self.capacities.get(self.standing, CEILING) * self.dice.gauss(1, self.noise)
-        assert isinstance(offered, Rate | Saturation) and type(offered) in self.offers
-        load = offered.per_s if isinstance(offered, Rate) else min(capacity, self.generator_limit)
-        self.loads.append(load)
-        if len(self.loads) in self.faults:
-            raise self.faults[len(self.loads)]
-        if isinstance(offered, Saturation):
-            made = made_up_packets if profile.kind == "packets" else made_up_trial
-            parts = {"timeline_step_s": 0.05, "timeline_completed": [round(load * 0.05)] * 10}
-            limited = "it was too slow" if capacity >= self.generator_limit else ""
-            found = made(load, duration_s, generator_limited=limited)
-            return found.model_copy(update={"under_way": offered.under_way} | parts)
-        loss = 0.0 if load <= capacity else 1 - capacity / load
-        limited = "it was too slow" if load > self.generator_limit else ""
-        made = made_up_packets if profile.kind == "packets" else made_up_trial
-        return made(load, duration_s, loss=loss, generator_limited=limited)
-
-    def cpu_use(self) -> CpuUse | None:
-        return CpuUse(0.9, 1_000.0, "PMD cycles")
-
-    def health(self) -> list[Problem]:
-        return []
-
-    def trouble(self) -> str:
-        return self.broken
-
-    def replace_broken(self, topology: Topology) -> str:
-        broken, self.broken = self.broken, ""
-        return broken
-
-    def discard(self) -> list[str]:
-        self.discarded.append(self.applied[-1])
-        return ["The host does not answer."] if self.broken else []
-
-    def flush_state(self) -> None: ...
-
-    def begin_trial(self) -> None: ...
-
-    def snapshot(self) -> dict[str, Any]:
-        return {"version": "6.1"}
-
-    def facts(self) -> dict[str, Any]:
-        return {"testbed": {}, "dut": {}, "generator": {}, "machine": {}}
-
-    def close(self) -> None: ...
-
-
-class Started:
-    """A run on a simulated testbed, with what it said."""
-
-    def __init__(self, output: Path, testbed: SimulatedTestbed, **settings: Any) -> None:
-        self.said: list[str] = []
-        self.testbed = testbed
-        local = load("testbeds", "local", TestbedConfig)
-        chosen = {"testbed": local, "campaign": campaign(), "floors": floors()} | settings
-        self.run = AcceptanceRun(RunSettings(**chosen), output, self.said.append)
-
-    def measure(self, topology: Topology, profile: str = "udp-64-10k") -> Record:
-        return self.run.measure(TestName("Suite", "Test"), topology, profile)
-
-
-@pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
-    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0})
-    monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
-    return testbed
-
-
-def test_a_ratio_is_measured_as_a_pair_and_the_rates_beside_the_side_that_is_tested(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    started = Started(tmp_path, simulated)
-    record = started.measure(SNAT)
-    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}"]
-    assert record.verdict == "met"
-    assert record.figures["ratio"].value == pytest.approx(0.7, rel=0.01)
-    assert record.result and record.result.value == pytest.approx(280_000, rel=0.1)
-    (pair,) = record.evidence.pairs
-    assert (pair.tested.key, pair.other.key) == (SNAT_KEY, FORWARDING)
-    assert (record.procedure, record.metric) == ("highest-rate", "pps")
-    # Its slices showed the saturation rate, so no trial was made for that.
-    assert record.figures["saturation_pps"].value == pytest.approx(280_000, rel=0.01)
-    assert "saturation" not in {made.phase for made in record.evidence.trials}
-    assert any("ratio 70.0 %" in line for line in started.said)
-
-
-def test_a_ratio_that_is_not_reached_is_missed_whatever_the_rate(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    record = Started(tmp_path, simulated, floors=floors(">= 90%")).measure(SNAT)
-    assert record.verdict == "missed"
-    assert "at least 90 % promised" in record.verdict_reason
-
-
-def test_what_a_ratio_compares_with_and_the_testbed_lacks_leaves_the_rates_measured(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = MissingResource("There are no bonds here.")
-    record = Started(tmp_path, simulated).measure(SNAT)
-    assert record.verdict == "not measured"
-    assert "There are no bonds here" in record.verdict_reason
-    assert record.result and record.result.value == pytest.approx(280_000, rel=0.1)
-    assert simulated.applied[-1] == SNAT_KEY
-
-
-def test_what_a_ratio_compares_with_and_cannot_be_set_up_is_named(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = TestbedError("The link broke.")
-    record = Started(tmp_path, simulated).measure(SNAT)
-    assert record.verdict == "not measured"
-    assert record.verdict_reason == f"{SNAT_KEY} could not be set up beside {FORWARDING}: The link broke."
-
-
-def test_a_gate_decides_a_ratio_by_the_pair_and_the_rate_by_trials_at_it(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    record = Started(tmp_path, simulated, campaign=GATING).measure(SNAT)
-    assert record.verdict == "met"
-    # 100k are far below what the pair shows, so one trial confirms it.
-    assert [made.trial.load for made in record.evidence.trials] == pytest.approx([101_000])
-    assert (record.procedure, record.limited_by) == ("at-floor", "floor")
-    assert Started(tmp_path, simulated, campaign=GATING, floors=floors(">= 90%")).measure(SNAT).verdict == "missed"
-
-
-def test_a_gate_on_nothing_but_a_ratio_makes_no_trial(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    only = {SNAT_KEY: {"udp-64-10k": {"ratio": {"to": FORWARDING, "rate": ">= 60%"}}}}
-    record = Started(tmp_path, simulated, campaign=GATING, floors=floors(**only)).measure(SNAT)
-    assert (record.verdict, record.procedure, record.metric) == ("met", "pair", "ratio")
-    assert record.evidence.trials == []
-    assert len(record.evidence.pairs) == 1
+__all__ = ["simulated"]
 
 
 def test_a_test_begins_with_a_closed_loop_and_searches_below_it(simulated: SimulatedTestbed, tmp_path: Path) -> None:
@@ -436,52 +200,6 @@ def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
     record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k")
     assert max(simulated.loads) <= 300_000
     assert record.campaign.extra["most"] == {"connections": 80_000, "packets": 300_000}
-
-
-def left(line: str) -> float:
-    """Seconds that a line of a trial says are left."""
-    found = re.search(r"~(\d+) s$", line.splitlines()[0])
-    return float(found[1]) if found else 0.0
-
-
-def lines_of_trials(said: list[str]) -> list[str]:
-    return [line for line in said if re.match(r" +\d+   ", line)]
-
-
-def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_nothing(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    started = Started(tmp_path, simulated)
-    record = started.measure(SNAT)
-
-    lines = lines_of_trials(started.said)
-    own, trial_s = len(record.evidence.trials), record.evidence.trials[0].trial.wall_s
-    ceiling = lines[: len(lines) - own]
-    # A pair, a search of five trials and more and the trials at the floor follow.
-    assert [left(line) > 7 * trial_s for line in ceiling] == [True]
-    assert left(lines[0]) > left(lines[1]) > 0
-    (looked,) = (line for line in started.said if line.startswith("  look"))
-    assert left(looked) > 5 * trial_s  # the search is still to come
-    assert left(lines[-1]) <= 1  # of the trials at the floor, none was needed
-
-
-def test_the_time_left_counts_the_repetitions_to_come(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    started = Started(tmp_path, simulated, campaign=campaign(repetitions=4))
-    started.measure(FORWARD)
-    once = Started(tmp_path / "once", simulated)
-    once.measure(FORWARD)
-    lines, of_one = ([left(line) for line in lines_of_trials(each.said)] for each in (started, once))
-    assert lines[1] > 3 * of_one[1] > 0
-    assert lines[1] > 3 * lines[-1]
-
-
-def test_the_summary_counts_the_trials_of_ceilings_and_comparisons(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    started = Started(tmp_path, simulated)
-    record = started.measure(SNAT)
-    made = len(simulated.loads)
-    others = made - len(record.evidence.trials)
-    assert others == 1
-    assert f"{made} trials ({others} for ceilings and comparisons): " in started.run.summary()
 
 
 @dataclass(frozen=True)

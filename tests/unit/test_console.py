@@ -10,7 +10,7 @@ from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.observation import Observation
 from ctbench.measure.trial import Step
 from ctbench.report import console, figures
-from ctbench.results.record import Baseline
+from ctbench.results.evidence import Baseline
 from ctbench.sla.machine import BoundMachine
 from ctbench.sla.verdict import compare
 

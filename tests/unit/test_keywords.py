@@ -13,7 +13,8 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.results import without_record
-from ctbench.results.record import Baseline, Record
+from ctbench.results.evidence import Baseline
+from ctbench.results.record import Record
 from ctbench.run.exit_status import MISTAKES_FILE
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import load_profile

@@ -162,7 +162,9 @@ def sharing(before: ThreadTimes, now: ThreadTimes, with_generator: bool = True) 
 
 def test_a_pmd_thread_that_waited_for_its_cpu_is_a_disturbance_with_its_share() -> None:
     before, now = ThreadTimes({7: 1_000, 8: 5_000}), ThreadTimes({7: 1_000, 8: 40_005_000, 9: 10**12})
-    assert sharing(before, now) == [Problem("disturbed", "Other processes took 2.0 % of a PMD CPU of the DUT.")]
+    assert sharing(before, now) == [
+        Problem("disturbed", "Other processes took 2.0 % of a PMD CPU of the DUT.", cpu_taken=0.02)
+    ]
 
 
 def test_a_pmd_thread_that_hardly_waited_is_fine_and_so_is_a_kernel_that_does_not_say() -> None:

@@ -160,7 +160,7 @@ def test_a_pause_is_no_stall_in_the_log() -> None:
 def test_the_time_of_a_pause_is_no_standstill_and_a_rival_took_its_share_of_the_rest() -> None:
     before, after = times((0.0, 0.0, 0)), times((4.9, 0.1, 1))
     assert sharing_problems(before, after, 5.0, with_generator=False) == [
-        Problem("disturbed", "Other processes took 2.0 % of a PMD CPU of the DUT.")
+        Problem("disturbed", "Other processes took 2.0 % of a PMD CPU of the DUT.", cpu_taken=0.02)
     ]
     assert sharing_problems(before, after, 10.0, with_generator=False)[0].severity == "stalled"
     assert sharing_problems(ThreadTimes(), ThreadTimes(), 1.0, with_generator=True) == []

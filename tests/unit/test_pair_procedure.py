@@ -12,7 +12,7 @@ from ctbench.measure import pairs
 from ctbench.measure.procedure import Bench, Look, Outcome
 from ctbench.measure.procedures.pair import Pair
 from ctbench.report import console
-from ctbench.results.record import SideRecord
+from ctbench.results.evidence import SideRecord
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import Profile
 

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from ctbench.results.environment import DutFacts, GeneratorFacts, TestbedFacts
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS
-from ctbench.results.record import SCHEMA_FILE, Record, RecordError, ThresholdRecord, from_json, schema_text
+from ctbench.results.promised import ThresholdRecord
+from ctbench.results.record import SCHEMA_FILE, Record, RecordError, from_json, schema_text
 
 from .odd_records import CONTENTS
 from .records import changed, document, record

@@ -14,8 +14,9 @@ from ctbench.report.charts.scaling import scaling_charts
 from ctbench.report.charts.search import search_chart, waiting_chart
 from ctbench.report.charts.timeline import series_charts, timeline_charts
 from ctbench.report.reference import NONE, Elsewhere, References
-from ctbench.results.record import Baseline, Record, TrialRecord
-from ctbench.results.record import Series as Sampled
+from ctbench.results.evidence import Baseline, TrialRecord
+from ctbench.results.evidence import Series as Sampled
+from ctbench.results.record import Record
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .simulated import FORWARDING, found, found_packets, made_up_packet_floor, made_up_packet_record, made_up_record

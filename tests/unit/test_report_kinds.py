@@ -20,8 +20,9 @@ from ctbench.report.kinds import Kinds
 from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts
+from ctbench.results.evidence import Evidence, GoalRecord, LookRecord, PairRecord, SideRecord
 from ctbench.results.figure import Figure
-from ctbench.results.record import Evidence, GoalRecord, LookRecord, PairRecord, Record, SideRecord
+from ctbench.results.record import Record
 from ctbench.sla.machine import BoundMachine
 from ctbench.sla.verdict import judge
 

@@ -24,9 +24,11 @@ from ctbench.report.compose import compose
 from ctbench.report.reference import NONE, Elsewhere, References, against, read_references
 from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
+from ctbench.results.evidence import Evidence
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, SECONDS, Metric
-from ctbench.results.record import Evidence, Record, ThresholdRecord
+from ctbench.results.promised import ThresholdRecord
+from ctbench.results.record import Record
 from ctbench.results.store import write
 
 from .simulated import found, made_up_record

@@ -14,8 +14,8 @@ from ctbench.report.published import published_tables
 from ctbench.report.reference import NONE, against, read_references
 from ctbench.report.runs import read_runs
 from ctbench.results.environment import MachineFacts
+from ctbench.results.promised import Reference
 from ctbench.results.published import read_published
-from ctbench.results.record import Reference
 from ctbench.results.store import Stored, write
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import ConnectionProfile

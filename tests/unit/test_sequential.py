@@ -110,7 +110,7 @@ def test_bad_trials_that_outweigh_the_good_ones_do_not_and_what_was_completed_is
     outcome = outcome_of(result)
     assert outcome.result is not None
     assert outcome.result.value == pytest.approx(9_500)
-    assert "5.00 % of the connections were lost" in result.decision.reason
+    assert "5.00 % of the connections were lost" in result.decision.whole
 
 
 def test_no_failed_trial_is_forgotten_or_made_again() -> None:

@@ -174,3 +174,15 @@ def test_it_ends_with_a_parent_that_was_killed_even_while_it_hangs(tmp_path: Pat
         assert workers_of(tmp_path)
         parent.kill()
     until(lambda: not workers_of(tmp_path), "it has outlived its parent")
+
+
+def test_the_folder_for_temporary_files_may_have_a_name_that_is_too_long_for_a_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    worker = TrexWorker(LocalHost(), str(tmp_path))
+    worker.start()
+    assert worker.is_running and list(long.iterdir()) == []
+    worker.close()

@@ -85,6 +85,47 @@ def test_what_ovs_lost_at_the_generators_full_ring_is_not_the_duts_loss() -> Non
     assert seen(made_up_trial(), problems=(full,)).state == "good"
 
 
+def rival(share: float) -> Problem:
+    return Problem("disturbed", f"Other processes took {share:.1%} of a PMD CPU of the DUT.", cpu_taken=share)
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.011, 0.043), (0.02, 0.07), (0.25, 0.76)])
+def test_others_on_the_duts_cpu_explain_three_times_the_loss_of_their_share_and_no_more(
+    share: float, most: float
+) -> None:
+    explained = seen(made_up_packets(loss=most - 0.001), problems=(rival(share),))
+    assert (explained.state, explained.reason) == ("invalid", rival(share).text)
+    beyond = seen(made_up_packets(loss=most + 0.001), problems=(rival(share),))
+    assert beyond.state == "bad" and beyond.reason.endswith("of the packets were lost (limit 0.020 %)")
+    # What is counted is packets, of whatever profile: of a connection, seven in a row can be lost at once.
+    sent = {"client": 300_000, "server": 400_000}
+    one_each = {
+        "total_tx_packets": sent,
+        "total_rx_packets": {"client": 400_000, "server": round(300_000 * (1 - most))},
+    }
+    assert seen(made_up_trial(loss=0.9), problems=(rival(share),), **one_each).state == "invalid"
+
+
+def test_others_on_the_duts_cpu_explain_no_more_of_a_backlog_either() -> None:
+    growing = {"timeline_step_s": 0.05, "timeline_active": [900 * place for place in range(10)]}
+    behind = seen(made_up_packets(), **growing).falls_behind
+    assert 0.04 < behind < 0.05
+    assert seen(made_up_packets(), problems=(rival(0.012),), **growing).state == "invalid"
+    assert seen(made_up_packets(), problems=(rival(0.011),), **growing | {"load": 350_000}).state == "bad"
+
+
+def test_the_threads_of_links_explain_no_more_than_their_share_either() -> None:
+    link = {"busy_cpus": 0.9, "packets": 1000, "refused": 0, "ns_per_packet": 900.0, "waiting": 0.1}
+    assert seen(made_up_packets(loss=0.3), link=link).state == "invalid"
+    assert seen(made_up_packets(loss=0.32), link=link).state == "bad"
+
+
+def test_what_has_no_share_explains_any_loss_and_a_rival_beside_it_takes_nothing_away() -> None:
+    (full,) = drop_problems({"client.ovs_tx_failure_drops": 12_265}, "memif")
+    both = seen(made_up_packets(loss=0.5), problems=(rival(0.02), full))
+    assert (both.state, both.reason) == ("invalid", full.text)
+
+
 def test_at_a_network_card_a_full_ring_is_its_links() -> None:
     (full,) = drop_problems({"client.ovs_tx_failure_drops": 7}, "pci")
     assert (full.severity, full.text) == ("warning", "OVS lost 7 packets: client.ovs_tx_failure_drops.")

@@ -6,15 +6,13 @@ They were made one after another, so what drifts falls on one of them: see `ctbe
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from statistics import median
 
-from ctbench import __version__
 from ctbench.base.units import format_margin, format_ratio
-from ctbench.compare.comparability import differences, notes
+from ctbench.compare.comparability import notes
 from ctbench.compare.limits import ALPHA, LEAST_OF_RUNS, WEAKER
 from ctbench.compare.side import Runs, samples, without
-from ctbench.compare.verdicts import overall, sentence
+from ctbench.compare.verdicts import whole
 from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples
 from ctbench.results.metrics import METRICS, RATE_OF, Metric
 from ctbench.results.record import Record
@@ -94,22 +92,10 @@ def compare(
     tests = [
         _judge(pair, p, family=family, least_difference=least_difference) for pair, p in zip(pairs, ps, strict=True)
     ]
-    judgement = overall(tests)
-    return Comparison(
-        kind="runs",
-        tool_version=__version__,
-        made=datetime.now(UTC),
-        base=base.as_side(),
-        candidate=candidate.as_side(),
-        least_difference=least_difference,
-        alpha=ALPHA,
-        family=family,
-        tests=tests,
-        differences=differences(base, candidate),
-        notes=[WEAKER, *notes(base, candidate)],
-        judgement=judgement,
-        sentence=sentence(judgement, tests),
-    )
+    return whole(
+        "runs", base, candidate, tests,
+        family=family, least_difference=least_difference, notes=[WEAKER, *notes(base, candidate)],
+    )  # fmt: skip
 
 
 def _pairs(base: Runs, candidate: Runs, only: Sequence[str]) -> list[_Pair]:

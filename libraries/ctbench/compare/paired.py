@@ -7,16 +7,14 @@ cache), so however many there are, their interval is that of one start.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from statistics import stdev
 
-from ctbench import __version__
 from ctbench.base.units import format_margin, format_ratio
-from ctbench.compare.comparability import differences, versions_note
+from ctbench.compare.comparability import versions_note
 from ctbench.compare.limits import ALPHA, LEAST_OF_PAIRS
 from ctbench.compare.side import Runs
 from ctbench.compare.starts import Role, Start
-from ctbench.compare.verdicts import overall, sentence
+from ctbench.compare.verdicts import whole
 from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Starts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
@@ -118,22 +116,10 @@ def judge_starts(
     how = _How(family, least_difference)
     tests = [how.judge(test, next(ps) if test.logs else None) for test in chosen]
     base, candidate = (_side(role, names[role], [*same, *pairs]) for role in ("base", "candidate"))
-    judgement = overall(tests)
-    return Comparison(
-        kind="pairs",
-        tool_version=__version__,
-        made=datetime.now(UTC),
-        base=base.as_side(),
-        candidate=candidate.as_side(),
-        least_difference=least_difference,
-        alpha=ALPHA,
-        family=family,
-        tests=tests,
-        differences=differences(base, candidate),
-        notes=_notes(base, candidate, same),
-        judgement=judgement,
-        sentence=sentence(judgement, tests),
-    )
+    return whole(
+        "pairs", base, candidate, tests,
+        family=family, least_difference=least_difference, notes=_notes(base, candidate, same),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

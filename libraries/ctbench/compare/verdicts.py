@@ -1,8 +1,42 @@
-"""The judgement of a whole comparison, from those of its tests."""
+"""A whole comparison, and its judgement, from those of its tests."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Judgement
+from ctbench import __version__
+from ctbench.compare.comparability import differences
+from ctbench.compare.limits import ALPHA
+from ctbench.compare.side import Runs
+from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Kind
+
+
+def whole(
+    kind: Kind,
+    base: Runs,
+    candidate: Runs,
+    tests: Sequence[ComparedTest],
+    *,
+    family: int,
+    least_difference: float,
+    notes: Sequence[str],
+) -> Comparison:
+    """The comparison of two sides whose tests were judged, made now; see `Comparison` for `family` and the others."""
+    judgement = overall(tests)
+    return Comparison(
+        kind=kind,
+        tool_version=__version__,
+        made=datetime.now(UTC),
+        base=base.as_side(),
+        candidate=candidate.as_side(),
+        least_difference=least_difference,
+        alpha=ALPHA,
+        family=family,
+        tests=list(tests),
+        differences=differences(base, candidate),
+        notes=list(notes),
+        judgement=judgement,
+        sentence=sentence(judgement, tests),
+    )
 
 
 def overall(tests: Sequence[ComparedTest]) -> Judgement:

@@ -29,6 +29,8 @@ class Problem:
     severity: Literal["fatal", "stalled", "invalid", "disturbed", "warning"]
     #: One sentence.
     text: str
+    #: Where others had a CPU of the DUT meanwhile: for which share of the trial (the most of any CPU).
+    cpu_taken: float | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ctbench.measure.expected import LONG_TRIALS, planned_halvings
 from ctbench.measure.observation import Observation
 from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
 from ctbench.measure.trial import OnTrial, Phase, Step, TrialFn, broken_trial
-from ctbench.results.record import GoalRecord
+from ctbench.results.evidence import GoalRecord
 
 #: Packets that the library believes a trial to have had: it needs only their ratio.
 _INTENDED: Final = 10**9

@@ -25,6 +25,9 @@ Conditions = Mapping[str, float]
 #: Share of a trial that a link thread may wait for its CPU. ksoftirqd does work of the DUT there as well, and they were
 #: seen to wait 0.6 % (median of 286 trials), 1.5 % (95 of 100), 3.7 % (99 of 100). A rival takes half.
 MOST_WAITING_OF_LINKS = 0.05
+#: What had a CPU of the DUT for a share of a trial explains a loss of so many times that share, and a little more: the
+#: DUT loses what its rings cannot hold meanwhile, and works off what they held afterwards.
+EXPLAINED_TIMES, EXPLAINED_MORE = 3, 0.01
 #: Share of the load by which what is under way may grow per second, where the limit on losses allows less.
 LEAST_BEHIND = 0.005
 
@@ -142,13 +145,22 @@ class Observation:
 
     @property
     def _disturbance(self) -> str:
-        """What took the DUT's CPUs away, or what of the generator may have cost the losses: it makes a good trial bad
-        and never a bad one good."""
-        disturbed = next((problem.text for problem in self.problems if problem.severity == "disturbed"), "")
+        """What took the DUT's CPUs away for long enough, or what of the generator may have cost the losses: it makes a
+        good trial bad and never a bad one good."""
+        for problem in self.problems:
+            if problem.severity == "disturbed" and self._is_explained_by(problem.cpu_taken):
+                return problem.text
         waiting = self.trial.link.waiting if self.trial.link else 0.0
-        if not disturbed and waiting > MOST_WAITING_OF_LINKS:
+        if waiting > MOST_WAITING_OF_LINKS and self._is_explained_by(waiting):
             return f"other processes took {waiting * 100:.1f} % of a CPU of the DUT"
-        return disturbed or self.trial.generator_disturbed
+        return self.trial.generator_disturbed
+
+    def _is_explained_by(self, cpu_taken: float | None) -> bool:
+        """Whether what was lost, or piled up, can be because others had a CPU of the DUT for this share of the time;
+        None: it was something else, of which nothing is known."""
+        lost, sent = self._lost["packet_loss_ratio"]
+        most = max(lost / sent if sent else 0.0, self.falls_behind)
+        return cpu_taken is None or most <= EXPLAINED_TIMES * cpu_taken + EXPLAINED_MORE
 
     @property
     def state(self) -> State:

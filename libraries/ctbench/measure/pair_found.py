@@ -9,9 +9,9 @@ from ctbench.measure.loss import limits_in
 from ctbench.measure.pairs import Estimate
 from ctbench.measure.procedure import Bench, Decision, Look, Outcome
 from ctbench.measure.trial import Step
+from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
-from ctbench.results.record import LookRecord, PairRecord, SideRecord
 from ctbench.traffic.generator import Side
 
 

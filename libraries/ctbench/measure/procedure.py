@@ -12,9 +12,10 @@ from ctbench.measure.expected import Expected
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe
 from ctbench.measure.trial import OnTrial, Step, TrialDut, TrialGenerator, TrialRunner, nobody
+from ctbench.results.evidence import GoalRecord, LookRecord, PairRecord, SideRecord
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, RATE_OF, Metric
-from ctbench.results.record import GoalRecord, LimitedBy, LookRecord, PairRecord, SideRecord
+from ctbench.results.record import LimitedBy
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.loads import Load, in_words
 from ctbench.traffic.profiles import Profile
@@ -81,6 +82,13 @@ class Decision:
     kept: bool | None
     #: One sentence: the trials or the interval that decided, or why nothing did.
     reason: str
+    #: What was wrong with the last trial that failed, if one did.
+    because: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The reason with what was wrong."""
+        return f"{self.reason}: {self.because}" if self.because else self.reason
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Literal
 from ctbench.base.units import format_rate
 from ctbench.measure.observation import Observation
 from ctbench.measure.trial import Step
-from ctbench.results.record import GoalRecord
+from ctbench.results.evidence import GoalRecord
 
 
 class SearchFault(Exception):

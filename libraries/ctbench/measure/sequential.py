@@ -202,15 +202,15 @@ class SequentialTest:
     ) -> SequentialResult:
         agreeing = self.bad or self.good if kept is None else self.good if kept else self.bad
         proof = min(agreeing, key=lambda seen: seen.trial.completed, default=None)
-        return SequentialResult(self.load, Decision(kept, reason), limited_by, proof, tuple(self.steps))
+        because = self.bad[-1].reason if kept is False else ""
+        return SequentialResult(self.load, Decision(kept, reason, because), limited_by, proof, tuple(self.steps))
 
     # Reasons.
 
     def _counted(self, *, kept: bool) -> str:
         held, made = len(self.good), len(self.good) + len(self.bad)
         seen = self.known.contradiction(self.load, kept=kept)
-        count = f"{held} of {made} trials at {format_rate(self.load)} held{seen}"
-        return count if kept else f"{count}: {self.bad[-1].reason}"
+        return f"{held} of {made} trials at {format_rate(self.load)} held{seen}"
 
     def _confirmed(self, proof: Observation) -> str:
         rate = self.known.nearest(self.load)
@@ -219,9 +219,8 @@ class SequentialTest:
         off = f"the DUT serves {format_rate(rate)}, far {'above' if self.side else 'below'} the floor"
         if self.load < self.floor:
             off += f" of {format_rate(self.floor)}"
-        because = "" if proof.good else f": {proof.reason}"
         sure = f"this machine scatters by {format_ratio(self.known.scatter)}"
-        return f"{off} ({sure}), and a trial at {format_rate(proof.load)} {how}{because}"
+        return f"{off} ({sure}), and a trial at {format_rate(proof.load)} {how}"
 
     def _too_close(self) -> str:
         rate, made = self.known.nearest(self.load), len(self.good) + len(self.bad)

@@ -10,7 +10,7 @@ from ctbench.measure import pairs
 from ctbench.measure.pair_found import Found, tell
 from ctbench.measure.pairs import Estimate
 from ctbench.measure.procedure import Bench, PairBench
-from ctbench.results.record import SideRecord
+from ctbench.results.evidence import SideRecord
 from ctbench.traffic.generator import Side, Slice
 
 #: Rounds after each flush that do not count: connection tables fill.

@@ -14,7 +14,7 @@ from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.loss import hopeless
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe, Sampling
-from ctbench.results.record import Series, TrialRecord
+from ctbench.results.evidence import Series, TrialRecord
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile

@@ -9,8 +9,9 @@ from ctbench.base.plain_text import one_line, printable
 from ctbench.base.units import format_bits, format_count, format_duration, format_rate, format_ratio
 from ctbench.measure.procedure import Look
 from ctbench.report import figures
+from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS
-from ctbench.results.record import Record, TrialRecord, Word
+from ctbench.results.record import Record, Word
 from ctbench.traffic.generator import LoadUnit
 
 WIDTH = 120

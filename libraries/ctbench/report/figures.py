@@ -5,9 +5,11 @@ where there is nothing to say; console and page have their own signs for that.
 """
 
 from ctbench.base.units import format_duration, format_margin, format_ratio, format_share
+from ctbench.results.evidence import SideRecord
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, RATE_OF, SATURATION_OF, Metric
-from ctbench.results.record import Record, SideRecord, ThresholdRecord
+from ctbench.results.promised import ThresholdRecord
+from ctbench.results.record import Record
 
 
 def metric_of(record: Record) -> Metric:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctbench.report import labels
-from ctbench.results.record import Record, ThresholdRecord
+from ctbench.results.promised import ThresholdRecord
+from ctbench.results.record import Record
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from ctbench.report.charts.search import search_chart, waiting_chart
 from ctbench.report.charts.timeline import series_charts, timeline_charts
 from ctbench.report.page import Group, Link, Row, Saturation, Search, Tone, TrialRow
 from ctbench.report.reference import References, against
-from ctbench.results.record import Record, RecordError, TrialRecord
+from ctbench.results.evidence import TrialRecord
+from ctbench.results.record import Record, RecordError
 from ctbench.results.store import SUFFIX, Stored, read_whole
 
 _TONES: dict[str, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ctbench.results.metrics import METRICS
-from ctbench.results.record import Part, Utc
+from ctbench.results.part import Part, Utc
 
 #: `pairs`: two installations side by side, start by start; `runs`: finished runs, one after another.
 Kind = Literal["pairs", "runs"]

@@ -14,7 +14,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.plain_text import printable
 from ctbench.base.regular_file import UnreadableFile, named_folder, read_regular
 from ctbench.results.figure import MetricName
-from ctbench.results.record import Part
+from ctbench.results.part import Part
 
 
 class PublishedSource(Part):

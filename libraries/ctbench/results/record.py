@@ -6,26 +6,24 @@ name.
 """
 
 import json
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from ctbench.base.bounds import MOST, Amount, Count, Real
+from ctbench.base.bounds import Amount, Count, Real
 from ctbench.base.errors import CtbenchError
 from ctbench.base.plain_text import printable
-from ctbench.base.units import format_share
-from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.topology import Topology
 from ctbench.results.environment import CampaignFacts, Environment, Reading
-from ctbench.results.figure import Figure, Figures, MetricName, Values
+from ctbench.results.evidence import Evidence
+from ctbench.results.figure import Figure, Figures, MetricName
 from ctbench.results.json_text import UNKNOWN_VERSION, to_text, why_no_record
-from ctbench.results.metrics import METRICS, Kind, Operator, kind_of
+from ctbench.results.part import Part, Utc
+from ctbench.results.promised import FloorRecord, ThresholdRecord
 from ctbench.results.version_1 import begins_as_version_1, place_in_version_1, upgrade
-from ctbench.traffic.generator import Latency, Trial
 from ctbench.traffic.profiles import Profile
 
 if TYPE_CHECKING:
@@ -37,235 +35,11 @@ Word = Literal["met", "missed", "not measured"]
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
 
 
-def _in_utc(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("is beyond the years 1 to 9999 in UTC") from None
-
-
-Utc = Annotated[AwareDatetime, AfterValidator(_in_utc)]
-
-
 class RecordError(CtbenchError):
     """A file is no record, or one of another version: names the file and what is wrong with it."""
 
 
 _MAPPING = TypeAdapter(dict[str, Any])
-
-
-class Part(BaseModel):
-    """Base of the record's models: frozen, unknown keys forbidden, no infinities (JSON has none)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class TrialRecord(Part):
-    """One trial: its counts, and what was thought of it."""
-
-    #: Why it was made: `saturation`, `warm-up`, `search`, `recheck`, `final` or `gate`.
-    phase: str
-    state: Literal["good", "bad", "invalid"]
-    #: One sentence; empty for a good trial.
-    reason: str
-    problems: list[Problem]
-    #: Of the direction where it is the worse one.
-    latency_us: Latency | None = None
-    cpu: CpuUse | None = None
-    trial: Trial
-
-    @property
-    def offers_a_load(self) -> bool:
-        """Whether it held a load that was asked for: a closed loop offers what the DUT takes."""
-        return not self.trial.under_way
-
-
-class ThresholdRecord(Part):
-    """A promise of the SLA, compared with what was measured."""
-
-    metric: MetricName
-    #: `ratio`: to another topology; `of_build`: to another build of the same one; `absolute`: a figure of its own.
-    kind: Kind = Field(default_factory=lambda known: kind_of(known.get("metric", "")))
-    operator: Operator
-    #: In the metric's unit: per second, a ratio, or seconds.
-    limit: Real
-    #: As the SLA file has it: `>= 48.2k`.
-    written: str
-    #: Of a `ratio`: key of the topology that it is relative to; of an `of_build`: the other build.
-    to: str | None = None
-    #: The machine that it was made on, where that is the only one that it is a promise for; empty: it is one anywhere.
-    bound_to: str = ""
-    #: Whether the DUT's machine is another one than that.
-    elsewhere: bool = False
-    #: Whether it is so far from what is usual that a build 30 % slower would pass.
-    smoke: bool = False
-    #: In the same unit; None where it was not measured.
-    measured: Real | None = None
-    #: Of what is relative to something: the 99 % interval of `measured`.
-    low: Real | None = None
-    high: Real | None = None
-    #: How much better than the limit, in percent of it; None without a measurement or with a limit of 0.
-    margin_pct: Real | None = None
-    met: bool = False
-    #: Whether nothing decided it: it is neither met nor missed then.
-    undecided: bool = False
-    #: One sentence: what decided it besides its figure, or why nothing did; empty where the figure says it.
-    reason: str = ""
-
-    @property
-    def is_promise(self) -> bool:
-        """Whether it is a promise, and no condition of every trial."""
-        return METRICS[self.metric].role == "promise"
-
-    @property
-    def other(self) -> str:
-        """What a rate is compared with, in words."""
-        if self.kind == "of_build":
-            return "the packaged build" if self.to == "distribution" else f"the build in {self.to}"
-        return self.to or "another topology"
-
-    @property
-    def relation(self) -> str:
-        """How a rate compares: `64.2 % ± 1.1 % of linux-router/forward/1cpu-1rxq, at least 60 % promised`; empty where
-        nothing was compared."""
-        if self.measured is None or self.kind == "absolute":
-            return ""
-        width = f" ± {format_share(self.half_width)}" if self.half_width is not None else ""
-        return f"{format_share(self.measured)}{width} of {self.other}, at least {self.limit * 100:g} % promised"
-
-    @property
-    def half_width(self) -> float | None:
-        """How far the farther end of the interval is from what was measured, in the same unit."""
-        if self.measured is None or self.low is None or self.high is None:
-            return None
-        return max(self.high - self.measured, self.measured - self.low)
-
-
-class Reference(Part):
-    """Figures published elsewhere, shown next to the floor. They are no promise."""
-
-    #: By metric.
-    figures: Values
-    source: str
-
-
-class FloorRecord(Part):
-    """Where the thresholds of a test are from."""
-
-    #: Of the floor in the SLA file: topology, for example `ovs-dpdk/conntrack/1cpu-1rxq`, and profile.
-    key: str
-    profile: str
-    #: Where the promise comes from: the SLA file's own words.
-    source: str
-    #: How the floor follows from another one; empty when the SLA file has it.
-    derivation: str = ""
-    reference: Reference | None = None
-
-
-class Baseline(Part):
-    """What a relative floor compared with before there were pairs: the capacity of another topology with the same
-    profile, found by a search of its own."""
-
-    #: For example `linux-router/forward/1cpu-1rxq`.
-    key: str
-    #: In the profile's unit per second; None where it could not be measured.
-    rate: Amount | None
-    #: Why it is not known, or only known to be at least this; empty when it is.
-    doubt: str = ""
-
-
-class LookRecord(Part):
-    """What a pair's interval was when it was looked at."""
-
-    #: Rounds (a slice of each side), or blocks of searches, that it stands on.
-    rounds: Count
-    #: The ratio, and the 99 % interval that it lies in: 1.02 is 2 % better than the other side.
-    value: Amount
-    low: Amount
-    high: Amount
-
-
-class SideRecord(Part):
-    """One side of a pair."""
-
-    #: Key of its topology: `linux-router/forward/1cpu-1rxq`.
-    key: str
-    #: The installation it came from; empty for the testbed's own.
-    build: str = ""
-    #: What it was: `Open vSwitch 3.1.0`; empty where that is not known.
-    product: str = ""
-    #: Of its slices (searches), the median rate in the profile's unit per second; None where none counts.
-    rate: Amount | None = None
-    #: Share that was lost of what was begun in its slices.
-    lost: Amount = 0.0
-
-
-class PairRecord(Part):
-    """Two set-ups that were measured in turn, and the ratio of the first to the second."""
-
-    tested: SideRecord
-    other: SideRecord
-    #: Both stood there and had turns of `slice_s` seconds; or the DUT was set up again for each turn, a search.
-    how: Literal["side by side", "reconfigured"]
-    slice_s: Amount = 0.0
-    #: Ratio of each round (block of four searches) that counts, and how many others were dropped: the
-    #: generator stood still, or nothing came through.
-    ratios: list[Amount]
-    dropped: Count = 0
-    looks: list[LookRecord]
-    #: What was noticed of either DUT, one sentence each, and why they did not stand side by side where they did not.
-    notes: list[str] = Field(default_factory=list)
-
-    @property
-    def result(self) -> LookRecord | None:
-        """The last look; None where there were too few rounds for any."""
-        return self.looks[-1] if self.looks else None
-
-
-class Series(Part):
-    """What a probe saw: a value each `every_s` from the beginning of a trial on; None where it could not tell."""
-
-    #: What was sampled, for example `table_entries`, and its unit.
-    name: str
-    unit: str
-    #: Number of the trial, from 1 on.
-    trial: Annotated[int, Field(ge=1, le=MOST)]
-    every_s: Annotated[float, Field(gt=0, le=MOST)]
-    values: list[Real | None]
-
-
-class GoalRecord(Part):
-    """What a search with MLRsearch was to find, and what it reports: RFC 9971, sections 4.6 and 4.8."""
-
-    #: The goal: the largest loss ratio of a low-loss trial; the length of a full-length trial, and of the full-length
-    #: trials that classify a load, seconds; the share of those that may be high-loss; how near the bounds have to be.
-    loss_ratio: Amount
-    final_duration_s: Amount
-    duration_sum_s: Amount
-    exceed_ratio: Amount
-    relative_width: Amount
-    #: Over all trials of the search, in the profile's unit per second; None where there is no such load.
-    relevant_lower_bound: Amount | None
-    relevant_upper_bound: Amount | None
-    #: What was forwarded of the relevant lower bound in full-length trials, in the same unit.
-    conditional_throughput: Amount | None
-
-
-class Evidence(Part):
-    """What the figures stand on."""
-
-    trials: list[TrialRecord]
-    series: list[Series] = Field(default_factory=list)
-    #: The lowest load that did not hold, where one was found.
-    upper_bound: Amount | None = None
-    #: The generator's capacity over the cable with the same profile; None when it is unknown.
-    ceiling: Amount | None = None
-    #: Of records from before there were `pairs`.
-    baseline: Baseline | None = None
-    #: What ratios stand on.
-    pairs: list[PairRecord] = Field(default_factory=list)
-    #: None where the search is not one of RFC 9971.
-    goal: GoalRecord | None = None
 
 
 class PoolMember(Part):

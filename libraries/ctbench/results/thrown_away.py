@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ctbench.results.record import TrialRecord
+from ctbench.results.evidence import TrialRecord
 
 
 def thrown_away(trials: Sequence[TrialRecord]) -> int:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ctbench.base.bounds import MOST_RECORD_BYTES
 from ctbench.base.plain_text import printable
 from ctbench.base.regular_file import UnreadableFile, read_regular
-from ctbench.results.record import Part
+from ctbench.results.part import Part
 from ctbench.results.store import Broken
 
 #: In the output folder of a run, next to `records/`.

@@ -19,8 +19,9 @@ from ctbench.measure.trial import Step
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.environment import CampaignFacts, Environment, MachineFacts
+from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import RATE_OF
-from ctbench.results.record import Record, TrialRecord
+from ctbench.results.record import Record
 from ctbench.run import feasibility
 from ctbench.run.ceilings import Ceilings
 from ctbench.run.choice import RATE, choose, others

@@ -10,8 +10,9 @@ from ctbench.measure.procedure import Outcome, Procedure
 from ctbench.measure.trial import Step, series_of
 from ctbench.results import thrown_away
 from ctbench.results.environment import CampaignFacts, Environment
+from ctbench.results.evidence import Evidence, TrialRecord
 from ctbench.results.metrics import Metric
-from ctbench.results.record import Evidence, LimitedBy, PoolMember, Record, TrialRecord
+from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
 from ctbench.run.choice import Plan
 from ctbench.sla.floor import Floor

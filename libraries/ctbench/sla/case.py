@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ctbench.measure.procedure import Decision, Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS, SATURATION_OF
-from ctbench.results.record import ThresholdRecord
+from ctbench.results.promised import ThresholdRecord
 from ctbench.sla.floor import Floor
 
 #: A result below the floor that reaches this share of the generator's ceiling says nothing about the DUT.

@@ -12,7 +12,7 @@ from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.results.metrics import METRICS, RELATIVE, RENAMED, Metric, promised_metrics
-from ctbench.results.record import Reference
+from ctbench.results.promised import Reference
 from ctbench.sla.threshold import Threshold, parse
 
 _AS_WRITTEN = PlainSerializer(str, return_type=str)

@@ -8,7 +8,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.ethernet import FCS_BYTES
 from ctbench.base.units import quoted
 from ctbench.results.metrics import LOSS_OF, METRICS, RATE_OF, Metric, kind_of
-from ctbench.results.record import FloorRecord, Reference
+from ctbench.results.promised import FloorRecord, Reference
 from ctbench.sla.machine import BoundMachine
 from ctbench.sla.threshold import Threshold, promise
 from ctbench.traffic.generator import LoadUnit

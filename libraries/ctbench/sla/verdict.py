@@ -13,7 +13,8 @@ from ctbench.measure.procedure import Decision, Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import RATE_OF, kind_of
-from ctbench.results.record import ThresholdRecord, Word
+from ctbench.results.promised import ThresholdRecord
+from ctbench.results.record import Word
 from ctbench.sla.case import Case, as_part, beyond, elsewhere, excuse_of, near_ceiling
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import Threshold
@@ -133,7 +134,7 @@ def _decided(case: Case, each: ThresholdRecord) -> ThresholdRecord:
     decision = _evidence(case, each)
     if decision is None:
         return each
-    found = _undecided(each, decision.reason) if decision.kept is None else _by(each, decision.kept, decision.reason)
+    found = _undecided(each, decision.reason) if decision.kept is None else _by(each, decision.kept, decision.whole)
     if not found.met and not found.undecided and (why := elsewhere(case, found)):
         return _undecided(found, why)
     return found

@@ -2,7 +2,7 @@
 
 from ctbench.base.units import format_margin
 from ctbench.results.metrics import METRICS
-from ctbench.results.record import ThresholdRecord
+from ctbench.results.promised import ThresholdRecord
 from ctbench.sla.case import Case, as_part
 
 
@@ -34,10 +34,32 @@ def blame(case: Case, failing: list[ThresholdRecord]) -> str:
     if not case.outcome.held and not case.result and not relative and not case.outcome.decisions:
         floor = f", the floor is {case.promise}" if case.promise else ""
         return f"not even the lowest load held{floor}: {as_part(case.outcome.reason)}"
-    parts = [_shortfall(case, each) for each in failing if not _repeats(each, failing)]
+    failing, trials = _each_cause_once(case, failing)
+    parts = [_shortfall(case, each) for each in failing if not _repeats(each, failing)] + trials
     if case.outcome.limited_by == "floor" and not case.outcome.decisions:
         parts.append(as_part(case.outcome.reason))
     return "; ".join(parts) or "what was promised was not measured"
+
+
+def _each_cause_once(case: Case, failing: list[ThresholdRecord]) -> tuple[list[ThresholdRecord], list[str]]:
+    """Where a condition tells what was wrong with the trials at the floor, the rates do not: those that fell short say
+    how many trials held, and in the place of those that did not, this is said once at the end."""
+    trials = case.outcome.decisions.get(case.floor.metric.name)
+    if trials is None or all(each.is_promise or each.measured is None for each in failing):
+        return failing, []
+    by_trials = [each for each in failing if each.reason == as_part(trials.whole)]
+    held = [each for each in by_trials if _keeps(each)]
+    said = [
+        each.model_copy(update={"reason": as_part(trials.reason)}) if each in by_trials else each
+        for each in failing
+        if each not in held
+    ]
+    return said, [as_part(trials.reason)] if held and len(held) == len(by_trials) else []
+
+
+def _keeps(each: ThresholdRecord) -> bool:
+    """Whether its own figure would have kept a threshold."""
+    return each.measured is not None and METRICS[each.metric].keeps(each.measured, each.limit)
 
 
 def _repeats(each: ThresholdRecord, failing: list[ThresholdRecord]) -> bool:
@@ -46,8 +68,7 @@ def _repeats(each: ThresholdRecord, failing: list[ThresholdRecord]) -> bool:
     if each.measured is None:
         return not each.reason
     before = failing[: failing.index(each)]
-    keeps = METRICS[each.metric].keeps(each.measured, each.limit)
-    return bool(each.reason) and keeps and any(one.reason == each.reason for one in before)
+    return bool(each.reason) and _keeps(each) and any(one.reason == each.reason for one in before)
 
 
 def doubts(undecided: list[ThresholdRecord]) -> str:
@@ -67,7 +88,7 @@ def _shortfall(case: Case, threshold: ThresholdRecord) -> str:
         return f"{case.floor.metric.title}: {threshold.relation}{margin}"
     title = f"lost {case.floor.profile.kind}" if threshold.metric == "loss_ratio" else metric.title
     found, limit = metric.format(threshold.measured), metric.format(threshold.limit)
-    if threshold.reason and metric.keeps(threshold.measured, threshold.limit):
+    if threshold.reason and _keeps(threshold):
         return f"{title}: {limit} not held: {threshold.reason}"  # the evidence says so, and not the figure
     why = f": {threshold.reason}" if threshold.reason else ""
     return f"{title}: {found} instead of {metric.bound} {limit}{margin}{why}"

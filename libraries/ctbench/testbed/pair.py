@@ -1,14 +1,14 @@
 """Two set-ups of a DUT that are compared: side by side with turns of milliseconds, or one after the other."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.base import Dut, Problem
 from ctbench.dut.registry import describe
 from ctbench.dut.topology import Topology
-from ctbench.results.record import SideRecord
+from ctbench.results.evidence import SideRecord
 from ctbench.traffic.generator import PairedGenerator, Side, Slice, TrafficGenerator
 from ctbench.traffic.profiles import Profile
 
@@ -57,7 +57,7 @@ class SideBySide:
     def health(self) -> list[Problem]:
         """See `PairBench.health`: each problem says which of the two it is about."""
         return [
-            Problem(found.severity, f"{self._sides[side].key} ({side}): {found.text}")
+            replace(found, text=f"{self._sides[side].key} ({side}): {found.text}")
             for side, dut in self._duts.items()
             for found in dut.health()
         ]

@@ -16,7 +16,7 @@ from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.results.record import SideRecord
+from ctbench.results.evidence import SideRecord
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Bench, Connector
 from ctbench.testbed.connectors.registry import CONNECTORS

@@ -100,7 +100,8 @@ def sharing_problems(before: ThreadTimes, now: ThreadTimes, seconds: float, *, w
         problems.append(Problem("stalled", text))
     waited = max(_passed(before.waited, now.waited), default=0) / 1e9 / seconds
     if waited > MOST_WAITING:
-        problems.append(Problem("disturbed", f"Other processes took {waited * 100:.1f} % of a PMD CPU of the DUT."))
+        text = f"Other processes took {waited * 100:.1f} % of a PMD CPU of the DUT."
+        problems.append(Problem("disturbed", text, cpu_taken=waited))
     ran = sum(_passed(before.others_ran, now.others_ran)) / 1e9
     if with_generator and ran > max(_ANSWERING_S, MOST_SHARED * seconds):
         text = (

@@ -1,7 +1,7 @@
 """OVS-DPDK as device under test: one ovs-vswitchd that is brought from topology to topology and read back."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -10,23 +10,23 @@ from typing import Any
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
 from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem
+from ctbench.dut.ovs.bonds import await_bonds
 from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.counters import counters_since, new_drops
 from ctbench.dut.ovs.cpu import cpu_use
 from ctbench.dut.ovs.cpu_contention import read_thread_times, sharing_problems
 from ctbench.dut.ovs.daemons import OvsDaemons
+from ctbench.dut.ovs.facts import running_facts
 from ctbench.dut.ovs.health import TrialStart, drop_problems, log_problems, process_problem
 from ctbench.dut.ovs.installation import read_versions, require_installation
 from ctbench.dut.ovs.instance import POLL_S, Instance, ProcessIdentity, VswitchdLog
-from ctbench.dut.ovs.memory import Memory, choose_memory, require_room
+from ctbench.dut.ovs.memory import Memory, dpdk_options, memory_on
 from ctbench.dut.ovs.parse import (
     PortCounters,
-    parse_bond_members,
     parse_cycle_rate,
     parse_pmd_statistics,
     parse_ports,
-    parse_rxq_map,
 )
 from ctbench.dut.ovs.pause import awake
 from ctbench.dut.ovs.ports import Devices, MemifDevices
@@ -38,7 +38,7 @@ from ctbench.dut.ovs.threads import keep_off_pmd_cpus
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
+from ctbench.hosts.machine import Machine, Placement, pretended_numa
 
 #: Folder on the host of an instance of our own, and of what we have besides the system's.
 FOLDER, BESIDE_SYSTEM = "/run/ctbench/ovs", "/run/ctbench/ovs-system"
@@ -165,7 +165,8 @@ class OvsDpdkDut:
     def begin_trial(self) -> None:
         """See `Dut.begin_trial`; clears the PMD threads' statistics. Waits until all links of bonds are in use: OVS
         sees with a delay that the generator has come, and until then drops what comes."""
-        self._await_bonds()
+        if self._applied:
+            await_bonds(self.control, self._applied[1].bonds, SETTLE_TIMEOUT_S)
         self._trial = self._start_of_trial()
 
     @awake
@@ -225,7 +226,7 @@ class OvsDpdkDut:
         if trouble := self.trouble():
             return facts | {"trouble": trouble}
         try:
-            return facts | {"pid": self._running().pid, **self._running_facts()}
+            return facts | {"pid": self._running().pid, **running_facts(self.control)}
         except TestbedError as error:
             return facts | {"trouble": str(error)}
 
@@ -276,13 +277,8 @@ class OvsDpdkDut:
         self._memory = None
         if self._instance.keeps_dpdk():
             return {}
-        self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
-        require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
-        cards = self._devices.kind == "pci"
-        if cards and not self._memory.hugepages:
-            raise MissingResource(f"A network card needs hugepages for DPDK: {self._memory.advice}")
-        extra = self._memory.eal_options if cards else f"--no-pci {self._memory.eal_options}"
-        return {"dpdk-init": "true", "dpdk-extra": extra, **self._memory.other_config}
+        self._memory = memory_on(self._host, self._memory_mb, hugepages=self._hugepages)
+        return dpdk_options(self._memory, cards=self._devices.kind == "pci")
 
     def _can_open(self, device: str) -> bool:
         # Permission bits do not tell: a sandbox's root is nobody to the host's devices. Copying nothing opens it.
@@ -321,18 +317,6 @@ class OvsDpdkDut:
         except TestbedError:
             return [found]
 
-    def _await_bonds(self) -> None:
-        bonds = self._applied[1].bonds if self._applied else ()
-        deadline = time.monotonic() + SETTLE_TIMEOUT_S
-        while bonds and (idle := self._idle_members(bonds)):
-            if time.monotonic() > deadline:
-                raise TestbedError(f"Links of bonds are down: {', '.join(idle)}. Is the generator at their other end?")
-            time.sleep(POLL_S)
-
-    def _idle_members(self, bonds: Sequence[str]) -> list[str]:
-        members = [parse_bond_members(self.control.appctl("bond/show", bond)) for bond in bonds]
-        return sorted(name for bond in members for name, used in bond.items() if not used)
-
     def _start_of_trial(self) -> TrialStart:
         running = self._running()
         times = read_thread_times(self._host, running.pid)
@@ -359,15 +343,6 @@ class OvsDpdkDut:
 
     def _read_ports(self) -> dict[int, PortCounters]:
         return parse_ports(self.control.ofctl("-O", "OpenFlow14", "dump-ports", self.control.bridge))
-
-    def _running_facts(self) -> dict[str, Any]:
-        queues = parse_rxq_map(self.control.appctl("dpif-netdev/pmd-rxq-show"))
-        statistics = parse_pmd_statistics(self.control.appctl("dpif-netdev/pmd-stats-show"))
-        return {
-            "other_config": self.control.columns("Open_vSwitch", ".", "other_config")["other_config"],
-            "rxq_map": {str(cpu): [f"{port}/{queue}" for port, queue in polled] for cpu, polled in queues.items()},
-            "pmd": {str(cpu): pmd.as_record() for cpu, pmd in statistics.items()},
-        }
 
     def _save_log(self) -> None:
         if self._log_folder:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctbench.base.errors import MissingResource
-from ctbench.hosts.machine import Hugepages, reserve_command
+from ctbench.hosts.base import Host
+from ctbench.hosts.machine import Hugepages, read_hugepages, reserve_command
 
 
 @dataclass(frozen=True)
@@ -56,3 +57,19 @@ def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bo
         if pages.free * pages.size_kb >= megabytes * 1024:
             return Memory(megabytes, hugepages=True)
     return Memory(megabytes, hugepages=False, advice=reserve_command(hugepages, megabytes))
+
+
+def memory_on(host: Host, megabytes: int, *, hugepages: bool) -> Memory:
+    """The memory for DPDK on a host, as it is now; `MissingResource` where there is no room for it. `hugepages`:
+    whether they may be taken."""
+    memory = choose_memory(read_hugepages(host), megabytes, allowed=hugepages)
+    require_room(host.name, host.read("/proc/meminfo"), memory)
+    return memory
+
+
+def dpdk_options(memory: Memory, *, cards: bool) -> dict[str, str]:
+    """Options of the Open_vSwitch table with which DPDK comes up; `MissingResource` where network cards need more."""
+    if cards and not memory.hugepages:
+        raise MissingResource(f"A network card needs hugepages for DPDK: {memory.advice}")
+    extra = memory.eal_options if cards else f"--no-pci {memory.eal_options}"
+    return {"dpdk-init": "true", "dpdk-extra": extra, **memory.other_config}

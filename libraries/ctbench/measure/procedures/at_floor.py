@@ -72,7 +72,7 @@ def outcome_of(found: SequentialResult, metric: Metric) -> Outcome:
         metric=metric,
         figures=figures_of(found.proof, metric, result),
         limited_by=found.limited_by,
-        reason=found.decision.reason,
+        reason=found.decision.whole,
         held=kept is True,
         steps=found.steps,
         decisions={metric.name: found.decision},

@@ -3,8 +3,10 @@
 from ctbench.base.units import format_share
 from ctbench.report import figures, labels
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Point, Series, XyChart
+from ctbench.results.evidence import PairRecord
 from ctbench.results.metrics import RATE_OF
-from ctbench.results.record import PairRecord, Record, ThresholdRecord
+from ctbench.results.promised import ThresholdRecord
+from ctbench.results.record import Record
 
 
 def pair_charts(record: Record) -> list[XyChart]:

@@ -4,8 +4,9 @@ from ctbench.base.units import format_duration, format_ratio
 from ctbench.report import enough, figures, labels
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
 from ctbench.report.charts.scale import loss_words
+from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import RATE_OF
-from ctbench.results.record import Record, TrialRecord
+from ctbench.results.record import Record
 
 _MARKS: dict[str, Mark] = {"good": "dot", "bad": "cross", "invalid": "ring"}
 _MEANS = {

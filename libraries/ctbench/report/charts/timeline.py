@@ -7,7 +7,8 @@ from ctbench.report import enough, labels
 from ctbench.report.charts.model import Axis, Chart, Guide, LegendItem, Panels, Point, XyChart
 from ctbench.report.charts.model import Series as Line
 from ctbench.report.charts.scale import short_count
-from ctbench.results.record import Record, Series, TrialRecord
+from ctbench.results.evidence import Series, TrialRecord
+from ctbench.results.record import Record
 from ctbench.traffic.generator import Trial
 
 _TIME = Axis("time in the sustain phase", words="seconds")

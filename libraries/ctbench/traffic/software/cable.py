@@ -1,27 +1,28 @@
 """A cable: both ends of a memif in this process, no DUT between them. Shows what the generator can do by itself."""
 
-import tempfile
+import socket
 import threading
-from pathlib import Path
 
 from ctbench.base.errors import GeneratorError
-from ctbench.traffic.software.memif import MemifPort, RingPlan, connect
-from ctbench.traffic.software.memif_server import MemifServer
+from ctbench.traffic.software.memif import MemifPort, RingPlan, check_processor, join
+from ctbench.traffic.software.memif_server import serve
+
+TIMEOUT_S = 5.0
 
 
 def cable(plan: RingPlan) -> tuple[MemifPort, MemifPort]:
-    """The client's and the server's end of a memif with the rings of `plan`, joined directly. Leaves no file behind."""
-    with tempfile.TemporaryDirectory(prefix="ctbench-") as folder:
-        server = MemifServer(Path(folder) / "cable.sock")
-        accepted: list[MemifPort] = []
-        thread = threading.Thread(target=lambda: accepted.append(server.accept()), daemon=True)
-        thread.start()
-        try:
-            client = connect(Path(folder) / "cable.sock", plan)
-            thread.join(5)
-        finally:
-            server.close()
-    if not accepted:
+    """The client's and the server's end of a memif with the rings of `plan`, joined directly: no file is made."""
+    check_processor()
+    plan.check()
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    near.settimeout(TIMEOUT_S)
+    far.settimeout(TIMEOUT_S)
+    served: list[MemifPort] = []
+    thread = threading.Thread(target=lambda: served.append(serve(far, "cable")), daemon=True)
+    thread.start()
+    client = join(near, plan, "cable")
+    thread.join(TIMEOUT_S)
+    if not served:
         client.close()
         raise GeneratorError("The two ends of the cable did not meet.")
-    return client, accepted[0]
+    return client, served[0]

@@ -176,6 +176,19 @@ def _connect(path: Path, plan: RingPlan, timeout: float) -> MemifPort:
     control.settimeout(timeout)
     try:
         control.connect(str(path))
+    except ConnectionResetError:
+        control.close()
+        raise
+    except OSError as error:
+        control.close()
+        raise GeneratorError(f"The DUT's memif port {path} does not answer: {error}") from error
+    return join(control, plan, str(path))
+
+
+def join(control: socket.socket, plan: RingPlan, path: str) -> MemifPort:
+    """Become the client at one end of a socket that is connected; `path` is what to call it. Raises as `connect` does,
+    and `ConnectionResetError` where the server hangs up; then the socket is closed."""
+    try:
         body, _ = receive_message(control, HELLO)
     except ConnectionResetError:
         control.close()
@@ -234,4 +247,4 @@ def _connect(path: Path, plan: RingPlan, timeout: float) -> MemifPort:
         row[r.BUFFER_BYTES] = plan.buffer_bytes - _FRAME_OFFSET
         # The server sets both indices to 0 when it connects: only now may the buffers be offered.
         region.write16(offset + HEAD_OFFSET, plan.s2c_size)
-    return MemifPort(control, region, tx, rx, str(path))
+    return MemifPort(control, region, tx, rx, path)

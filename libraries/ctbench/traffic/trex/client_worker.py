@@ -278,7 +278,10 @@ def main() -> None:
     parser.add_argument("--also", default="")
     options = parser.parse_args()
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(options.socket)
+    path = Path(options.socket)
+    folder = os.open(path.parent, os.O_RDONLY)  # whose name may be too long for the address of a socket
+    connection.connect(f"/proc/self/fd/{folder}/{path.name}")
+    os.close(folder)
     session = Session(options.client, options.also)
     requests: queue.Queue[bytes | None] = queue.Queue()
     threading.Thread(target=_read, args=(connection, requests), daemon=True).start()

@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import json
+import os
 import socket
 import sys
 import tempfile
@@ -74,7 +75,7 @@ class TrexWorker:
             socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening,
         ):
             path, log = Path(folder, "socket"), self._log or Path(folder, "log")
-            listening.bind(str(path))
+            _bind(listening, path)
             listening.listen(1)
             listening.settimeout(POLL_S)
             log.touch()
@@ -159,6 +160,15 @@ class TrexWorker:
         if self._process is not None:
             self._process.stop(timeout=1.0)
         self.close()
+
+
+def _bind(listening: socket.socket, path: Path) -> None:
+    """However long the name of its folder is: the address of a socket has room for 107 bytes."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        listening.bind(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)
 
 
 def _where_cgi_is() -> str:

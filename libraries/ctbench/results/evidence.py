@@ -1,0 +1,136 @@
+"""What the figures of a record stand on: trials, pairs, what probes saw, and the search's own report."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ctbench.base.bounds import MOST, Amount, Count, Real
+from ctbench.dut.base import CpuUse, Problem
+from ctbench.results.part import Part
+from ctbench.traffic.generator import Latency, Trial
+
+
+class TrialRecord(Part):
+    """One trial: its counts, and what was thought of it."""
+
+    #: Why it was made: `saturation`, `warm-up`, `search`, `recheck`, `final` or `gate`.
+    phase: str
+    state: Literal["good", "bad", "invalid"]
+    #: One sentence; empty for a good trial.
+    reason: str
+    problems: list[Problem]
+    #: Of the direction where it is the worse one.
+    latency_us: Latency | None = None
+    cpu: CpuUse | None = None
+    trial: Trial
+
+    @property
+    def offers_a_load(self) -> bool:
+        """Whether it held a load that was asked for: a closed loop offers what the DUT takes."""
+        return not self.trial.under_way
+
+
+class Baseline(Part):
+    """What a relative floor compared with before there were pairs: the capacity of another topology with the same
+    profile, found by a search of its own."""
+
+    #: For example `linux-router/forward/1cpu-1rxq`.
+    key: str
+    #: In the profile's unit per second; None where it could not be measured.
+    rate: Amount | None
+    #: Why it is not known, or only known to be at least this; empty when it is.
+    doubt: str = ""
+
+
+class LookRecord(Part):
+    """What a pair's interval was when it was looked at."""
+
+    #: Rounds (a slice of each side), or blocks of searches, that it stands on.
+    rounds: Count
+    #: The ratio, and the 99 % interval that it lies in: 1.02 is 2 % better than the other side.
+    value: Amount
+    low: Amount
+    high: Amount
+
+
+class SideRecord(Part):
+    """One side of a pair."""
+
+    #: Key of its topology: `linux-router/forward/1cpu-1rxq`.
+    key: str
+    #: The installation it came from; empty for the testbed's own.
+    build: str = ""
+    #: What it was: `Open vSwitch 3.1.0`; empty where that is not known.
+    product: str = ""
+    #: Of its slices (searches), the median rate in the profile's unit per second; None where none counts.
+    rate: Amount | None = None
+    #: Share that was lost of what was begun in its slices.
+    lost: Amount = 0.0
+
+
+class PairRecord(Part):
+    """Two set-ups that were measured in turn, and the ratio of the first to the second."""
+
+    tested: SideRecord
+    other: SideRecord
+    #: Both stood there and had turns of `slice_s` seconds; or the DUT was set up again for each turn, a search.
+    how: Literal["side by side", "reconfigured"]
+    slice_s: Amount = 0.0
+    #: Ratio of each round (block of four searches) that counts, and how many others were dropped: the
+    #: generator stood still, or nothing came through.
+    ratios: list[Amount]
+    dropped: Count = 0
+    looks: list[LookRecord]
+    #: What was noticed of either DUT, one sentence each, and why they did not stand side by side where they did not.
+    notes: list[str] = Field(default_factory=list)
+
+    @property
+    def result(self) -> LookRecord | None:
+        """The last look; None where there were too few rounds for any."""
+        return self.looks[-1] if self.looks else None
+
+
+class Series(Part):
+    """What a probe saw: a value each `every_s` from the beginning of a trial on; None where it could not tell."""
+
+    #: What was sampled, for example `table_entries`, and its unit.
+    name: str
+    unit: str
+    #: Number of the trial, from 1 on.
+    trial: Annotated[int, Field(ge=1, le=MOST)]
+    every_s: Annotated[float, Field(gt=0, le=MOST)]
+    values: list[Real | None]
+
+
+class GoalRecord(Part):
+    """What a search with MLRsearch was to find, and what it reports: RFC 9971, sections 4.6 and 4.8."""
+
+    #: The goal: the largest loss ratio of a low-loss trial; the length of a full-length trial, and of the full-length
+    #: trials that classify a load, seconds; the share of those that may be high-loss; how near the bounds have to be.
+    loss_ratio: Amount
+    final_duration_s: Amount
+    duration_sum_s: Amount
+    exceed_ratio: Amount
+    relative_width: Amount
+    #: Over all trials of the search, in the profile's unit per second; None where there is no such load.
+    relevant_lower_bound: Amount | None
+    relevant_upper_bound: Amount | None
+    #: What was forwarded of the relevant lower bound in full-length trials, in the same unit.
+    conditional_throughput: Amount | None
+
+
+class Evidence(Part):
+    """What the figures stand on."""
+
+    trials: list[TrialRecord]
+    series: list[Series] = Field(default_factory=list)
+    #: The lowest load that did not hold, where one was found.
+    upper_bound: Amount | None = None
+    #: The generator's capacity over the cable with the same profile; None when it is unknown.
+    ceiling: Amount | None = None
+    #: Of records from before there were `pairs`.
+    baseline: Baseline | None = None
+    #: What ratios stand on.
+    pairs: list[PairRecord] = Field(default_factory=list)
+    #: None where the search is not one of RFC 9971.
+    goal: GoalRecord | None = None

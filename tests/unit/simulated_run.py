@@ -1,0 +1,199 @@
+"""An acceptance run on a simulated testbed, for the unit tests."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.base.yaml_files import load
+from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.cable import CABLE
+from ctbench.dut.topology import Topology
+from ctbench.hosts.machine import Placement
+from ctbench.measure.campaign import Campaign
+from ctbench.results.evidence import SideRecord
+from ctbench.results.record import Record
+from ctbench.run import acceptance
+from ctbench.run.acceptance import AcceptanceRun
+from ctbench.run.measurement import TestName
+from ctbench.run.settings import RunSettings
+from ctbench.sla.floors import Floors
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.pair import Setup
+from ctbench.traffic.generator import Side, Slice, Trial
+from ctbench.traffic.loads import Load, Rate, Saturation
+from ctbench.traffic.profiles import Profile
+
+from .simulated import FORWARDING, made_up_packets, made_up_trial
+
+FORWARD = Topology(datapath="linux-router", ruleset="forward")
+SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
+SNAT_KEY = SNAT.key
+CEILING = 2_500_000.0
+TRIAL = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
+
+
+def campaign(**keys: Any) -> Campaign:
+    base = {
+        "name": "mine",
+        "description": "",
+        "search": "bisection",
+        "loss_ratio": "0.02%",
+        "bisection": TRIAL,
+        "loads": {"packets": {"min": "10k", "max": "3M"}, "connections": {"min": "1k", "max": "3M"}},
+    }
+    return Campaign.model_validate(base | keys)
+
+
+GATING = campaign(search="gate", bisection=None, gate={"trial_duration": "500ms", "headroom": "1%"})
+
+
+def floors(share: str | None = ">= 60%", **keys: Any) -> Floors:
+    relative = {"ratio": {"to": FORWARDING, "rate": share}} if share else {}
+    promise = {"udp-64-10k": {"pps": ">= 100k"} | relative, "short-lived": {"cps": ">= 10k"}}
+    plain = {"udp-64-10k": {"pps": ">= 100k"}, "short-lived": {"cps": ">= 10k"}}
+    cable = {CABLE.key: {"short-lived": {"cps": ">= 1k"}}}
+    head = {"name": "mine", "description": "", "source": "tests"} | cable
+    return Floors.model_validate(head | {FORWARDING: plain, SNAT_KEY: promise} | keys)
+
+
+@dataclass
+class FakePair:
+    """Two sides that are as fast as they are, for a `ctbench.measure.procedure.PairBench`."""
+
+    records: dict[Side, SideRecord]
+    rates: dict[Side, float]
+
+    def sides(self) -> dict[Side, SideRecord]:
+        return self.records
+
+    def flush(self) -> None: ...
+
+    def health(self) -> list[Problem]:
+        return []
+
+    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
+        return [Slice(side=side, seconds=slice_s, completed=round(self.rates[side] * slice_s)) for side in order]
+
+
+@dataclass
+class SimulatedTestbed:
+    """Every topology has a sharp capacity, and so has the generator; it remembers what was applied and offered."""
+
+    capacities: dict[str, float]
+    applied: list[str] = field(default_factory=list)
+    loads: list[float] = field(default_factory=list)
+    #: Raised when this topology is applied.
+    errors: dict[str, Exception] = field(default_factory=dict)
+    #: Load from which the generator is the limit.
+    generator_limit: float = CEILING
+    #: Raised instead of a trial, by its number in the run; and what is broken from then on until it is discarded.
+    faults: dict[int, Exception] = field(default_factory=dict)
+    broken: str = ""
+    #: Topologies that stood when everything was discarded.
+    discarded: list[str] = field(default_factory=list)
+    #: Standard deviation of a capacity from trial to trial, relative.
+    noise: float = 0.0
+    offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
+    #: Not the testbed's: turns of two made-up sides.
+    pair: "FakePair | None" = None
+    turns: None = None
+    dice: random.Random = field(default_factory=lambda: random.Random(1))
+
+    @property
+    def dut(self) -> "SimulatedTestbed":
+        return self
+
+    generator = dut
+
+    def placement(self, topology: Topology) -> Placement:
+        return Placement((0,), (1,), (0,))
+
+    def apply(self, topology: Topology, profile: Profile | None = None) -> None:
+        self.pair = None
+        self._stands(topology.key, topology.key)
+
+    def apply_pair(self, tested: Setup, other: Setup, profile: Profile) -> None:
+        self.pair = None
+        self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
+        self.pair = FakePair(
+            {"tested": SideRecord(key=tested.topology.key), "other": SideRecord(key=other.topology.key)},
+            {"tested": self.capacities[tested.topology.key], "other": self.capacities[other.topology.key]},
+        )
+
+    def _stands(self, named: str, key: str) -> None:
+        self.applied.append(named)
+        if named in self.errors:
+            raise self.errors[named]
+        self.standing = key
+
+    def run_trial(self, profile: Profile, offered: Load, duration_s: float) -> Trial:
+        capacity = self.capacities.get(self.standing, CEILING) * self.dice.gauss(1, self.noise)
+        assert isinstance(offered, Rate | Saturation) and type(offered) in self.offers
+        load = offered.per_s if isinstance(offered, Rate) else min(capacity, self.generator_limit)
+        self.loads.append(load)
+        if len(self.loads) in self.faults:
+            raise self.faults[len(self.loads)]
+        if isinstance(offered, Saturation):
+            made = made_up_packets if profile.kind == "packets" else made_up_trial
+            parts = {"timeline_step_s": 0.05, "timeline_completed": [round(load * 0.05)] * 10}
+            limited = "it was too slow" if capacity >= self.generator_limit else ""
+            found = made(load, duration_s, generator_limited=limited)
+            return found.model_copy(update={"under_way": offered.under_way} | parts)
+        loss = 0.0 if load <= capacity else 1 - capacity / load
+        limited = "it was too slow" if load > self.generator_limit else ""
+        made = made_up_packets if profile.kind == "packets" else made_up_trial
+        return made(load, duration_s, loss=loss, generator_limited=limited)
+
+    def cpu_use(self) -> CpuUse | None:
+        return CpuUse(0.9, 1_000.0, "PMD cycles")
+
+    def health(self) -> list[Problem]:
+        return []
+
+    def trouble(self) -> str:
+        return self.broken
+
+    def replace_broken(self, topology: Topology) -> str:
+        broken, self.broken = self.broken, ""
+        return broken
+
+    def discard(self) -> list[str]:
+        self.discarded.append(self.applied[-1])
+        return ["The host does not answer."] if self.broken else []
+
+    def flush_state(self) -> None: ...
+
+    def begin_trial(self) -> None: ...
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"version": "6.1"}
+
+    def facts(self) -> dict[str, Any]:
+        return {"testbed": {}, "dut": {}, "generator": {}, "machine": {}}
+
+    def close(self) -> None: ...
+
+
+class Started:
+    """A run on a simulated testbed, with what it said."""
+
+    def __init__(self, output: Path, testbed: SimulatedTestbed, **settings: Any) -> None:
+        self.said: list[str] = []
+        self.testbed = testbed
+        local = load("testbeds", "local", TestbedConfig)
+        chosen = {"testbed": local, "campaign": campaign(), "floors": floors()} | settings
+        self.run = AcceptanceRun(RunSettings(**chosen), output, self.said.append)
+
+    def measure(self, topology: Topology, profile: str = "udp-64-10k") -> Record:
+        return self.run.measure(TestName("Suite", "Test"), topology, profile)
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
+    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0})
+    monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
+    return testbed

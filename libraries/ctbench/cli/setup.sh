@@ -64,9 +64,7 @@ relayed() { "$@" </dev/null 2>&1 | { cat >&3 || cat >/dev/null; } 3>&2 2>/dev/nu
 awaited() {
     local status=0
     "$@" </dev/null >&2 &
-    child=$!
-    wait "$child" || status=$?
-    child=
+    wait "$!" || status=$?
     return $status
 }
 

@@ -64,9 +64,7 @@ relayed() { "$@" </dev/null 2>&1 | { cat >&3 || cat >/dev/null; } 3>&2 2>/dev/nu
 awaited() {
     local status=0
     "$@" </dev/null >&2 &
-    child=$!
-    wait "$child" || status=$?
-    child=
+    wait "$!" || status=$?
     return $status
 }
 
@@ -195,8 +193,10 @@ build_venv() {
         awaited "$system_python" -m venv --clear "$venv" || die $EXIT_MISSING "$venv could not be made, see above."
     fi
     say "installing Python packages from $1.txt (about a minute)"
-    awaited "$python" -m pip install -qq --disable-pip-version-check --no-input -r "$root/$1.txt" ||
+    awaited "$python" -m pip install -qq --disable-pip-version-check --no-input --no-compile -r "$root/$1.txt" ||
         die $EXIT_MISSING "pip could not install $1.txt, see above."
+    # On all CPUs, which pip does not: users who may not write here have nowhere to keep what they compile.
+    awaited "$python" -m compileall -qq -j 0 "$venv/lib" || true  # files of templates are no Python
 }
 
 # numba keeps what it compiled per user: nobody should have to trust code that another user compiled.

@@ -1,8 +1,9 @@
 *** Settings ***
 Documentation    A learning bridge of Open vSwitch with DPDK, for comparison with that of the Linux kernel.
 ...
-...              Compared with plain forwarding, and with a VLAN or bonds with the bridge without. With bonds, each
-...              side has two links.
+...              Compared with plain forwarding (one flow: with conntrack), and with a VLAN or bonds with the bridge
+...              without. Frames of 1518 bytes and more have a rate as their promise, which the generator bounds. With
+...              bonds, each side has two links.
 
 Resource         ../../resources/promises.resource
 

@@ -15,6 +15,7 @@ from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.comparison import ComparedTest, Comparison
 from ctbench.results.environment import CampaignFacts
+from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, SECONDS, Metric
 
 from .compared import TRUTH, around, environment, record, runs, side
@@ -244,6 +245,28 @@ def test_two_metrics_of_one_topology_and_profile_are_two_tests(wait: str) -> Non
     judged = compare(both("old", 1.0), both("new", 1.2))
     assert [(test.metric, test.judgement) for test in judged.tests] == [("cps", "no evidence"), (wait, "regressed")]
     assert [test.metric for test in compare(both("old", 1.0), both("new", 1.2), only=[wait]).tests] == [wait]
+
+
+def closed_loop(run: str, rates: list[float], search: str) -> Runs:
+    """Runs that all found the same capacity, below rates of a closed loop that differ."""
+    campaign = CampaignFacts(name=search, search=search)
+    alike = [record([TRUTH / 2], f"{run}-{number}", campaign=campaign) for number in range(len(rates))]
+    served = [{"saturation_cps": Figure(value=rate, unit="connections/s")} for rate in rates]
+    return side(
+        run,
+        [each.model_copy(update={"figures": each.figures | its}) for each, its in zip(alike, served, strict=True)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("search", "told"), [("saturation", ("saturation_cps", "regressed")), ("mlr", ("cps", "no evidence"))]
+)
+def test_where_the_capacity_is_a_share_of_the_saturation_rate_that_rate_is_compared(
+    search: str, told: tuple[str, str]
+) -> None:
+    old, new = closed_loop("old", around(TRUTH, 5), search), closed_loop("new", around(TRUTH * 0.8, 5, 1), search)
+    test = only_test(compare(old, new))
+    assert (test.metric, test.judgement) == told
 
 
 def test_from_nothing_there_is_no_percentage() -> None:

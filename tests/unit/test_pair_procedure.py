@@ -39,6 +39,8 @@ class SimulatedPair:
     problems: list[Problem] = field(default_factory=list)
     #: Raised in the slice of this number.
     breaks_at: int | None = None
+    #: Share of each side's time in which it waited for the generator.
+    held: Mapping[Side, float] = field(default_factory=dict)
     served: list[Side] = field(default_factory=list)
     flushed: int = 0
 
@@ -64,7 +66,12 @@ class SimulatedPair:
             pause = 1000 * slice_s if self.spoilt(len(self.served)) else 0.0
             completed = round(rate * slice_s)
             lost = self.lost if side == "tested" else 0
-            made.append(Slice(side=side, seconds=slice_s, completed=completed, lost=lost, pause_ms=pause))
+            made.append(
+                Slice(
+                    side=side, seconds=slice_s, completed=completed, lost=lost, pause_ms=pause,
+                    held=self.held.get(side, 0.0),
+                )
+            )  # fmt: skip
             self.served.append(side)
         return made
 
@@ -133,6 +140,35 @@ def test_losses_above_the_limit_are_told() -> None:
     assert "% of the connections of linux-router/iptables-stateful/1cpu-1rxq were lost in its turns" in told.reason
     assert told.pairs[0].tested.lost > 0 and told.pairs[0].other.lost == 0
     assert "lost" not in measure(SimulatedPair(0.8), 0.6).reason
+
+
+@pytest.mark.parametrize(
+    ("held", "promised", "kept"),
+    [
+        ({}, 0.6, True), ({}, 0.9, False),
+        ({"tested": 0.9}, 0.6, True), ({"tested": 0.9}, 0.9, None),  # the tested one may be faster
+        ({"other": 0.9}, 0.6, None), ({"other": 0.9}, 0.9, False),  # the other one may be
+        ({"tested": 0.9, "other": 0.9}, 0.6, None), ({"tested": 0.9, "other": 0.9}, 0.9, None),
+        ({"tested": 0.4, "other": 0.4}, 0.9, False),
+    ],
+)  # fmt: skip
+def test_a_side_that_waited_for_the_generator_may_be_faster_than_was_seen(
+    held: dict[Side, float], promised: float, kept: bool | None
+) -> None:
+    looks: list[Look] = []
+    found = measure(SimulatedPair(0.8, held=held), promised, looks)
+    assert found.decisions["ratio"].kept is kept
+    assert [look.decided for look in looks] == [True]  # more rounds would tell no more
+    assert found.reason.startswith("the traffic generator was the limit of ") == (kept is None)
+    record = found.pairs[0]
+    assert (record.tested.held, record.other.held) == pytest.approx((held.get("tested", 0), held.get("other", 0)))
+    assert ("saturation_cps" in found.figures) == (held.get("tested", 0) < 0.5)
+
+
+def test_where_only_the_ratio_is_wanted_there_is_none_of_the_generator_to_itself() -> None:
+    found = measure(SimulatedPair(1.0, held={"other": 0.9}))
+    assert (found.limited_by, found.figures) == ("generator", {})
+    assert found.reason.startswith("the traffic generator was the limit of linux-router/")
 
 
 @pytest.mark.parametrize("promised", [0.6, None])

@@ -85,7 +85,7 @@ def test_a_row_is_tagged_where_a_ratio_is_promised_of_it(tmp_path: Path) -> None
         suite.visit(tags(sla))
         return {test.name for test in suite.all_tests if "ratio" in test.tags}
 
-    assert len(tagged("local")) == 82
+    assert len(tagged("local")) == 80
     assert "Generator Ceiling, Short-Lived Connections" not in tagged("local")
     assert tagged("published-2022") == set()
     assert tagged(str(tmp_path / "nowhere.yaml")) == set()  # the run says it

@@ -16,6 +16,7 @@ from ctbench.report.charts.timeline import series_charts, timeline_charts
 from ctbench.report.reference import NONE, Elsewhere, References
 from ctbench.results.evidence import Baseline, TrialRecord
 from ctbench.results.evidence import Series as Sampled
+from ctbench.results.figure import Figure
 from ctbench.results.record import Record
 from ctbench.traffic.profiles import ConnectionProfile
 
@@ -214,6 +215,16 @@ def test_history_has_a_chart_for_each_test_of_several_runs() -> None:
     assert [point.y for point in chart.series[0].points] == [400_000, 40_000]
     assert [item.text for item in chart.legend] == ["met", "missed"]
     assert chart.caption == "2 runs; the newest has 40.0 k/s, \u221290.0 % against the first."
+
+
+def test_history_draws_what_a_closed_loop_showed_apart_from_the_capacity_and_only_where_it_did() -> None:
+    runs = [made_up_record(found(rate), run_id=str(rate)) for rate in (400_000.0, 380_000.0, 390_000.0)]
+    served = {"saturation_cps": Figure(value=450_000.0, unit="connections/s")}
+    runs[1] = runs[1].model_copy(update={"figures": runs[1].figures | served})
+    (chart,) = history_charts([runs])
+    assert [(point.x, point.y) for point in chart.series[1].points] == [(1.0, 450_000.0)]
+    assert chart.series[1].style == "run-served"
+    assert chart.legend[-1].text == "saturation rate: served in a closed loop, no SLA figure"
 
 
 def test_small_numbers_keep_the_digits_that_tell_ticks_apart() -> None:

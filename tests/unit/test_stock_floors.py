@@ -56,12 +56,13 @@ def test_what_a_ratio_notices_follows_from_the_largest_that_is_known() -> None:
         assert (kind == "smoke test") == (noticed > SMOKE), f"{key} {profile}: {noticed:.0%} pass unnoticed"
 
 
-def test_every_row_but_the_generators_has_a_ratio_and_every_rate_is_a_smoke_test() -> None:
+def test_every_row_has_a_ratio_but_where_the_generator_is_the_limit_and_every_rate_is_a_smoke_test() -> None:
     for key, entries in STOCK.floors.items():
         for profile, entry in entries.items():
-            assert entry.ratio or key.startswith("cable/"), f"{key} {profile}"
+            large = profile in ("udp-1518-10k", "udp-9018") and key.startswith("ovs-dpdk/")
+            assert entry.ratio or key.startswith("cable/") or large, f"{key} {profile}"
             assert entry.smoke == bool(entry.rates), f"{key} {profile}"
-            if entry.rates and not key.startswith("cable/"):
+            if entry.rates and not key.startswith("cable/") and not large:
                 assert profile == "short-lived" and key.startswith("ovs-dpdk/conntrack/")
 
 

@@ -11,10 +11,10 @@ from statistics import median
 from ctbench.base.units import format_margin, format_ratio
 from ctbench.compare.comparability import notes
 from ctbench.compare.limits import ALPHA, LEAST_OF_RUNS, WEAKER
-from ctbench.compare.side import Runs, samples, without
+from ctbench.compare.side import Runs, compared_metric, samples, without
 from ctbench.compare.verdicts import whole
 from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples
-from ctbench.results.metrics import METRICS, RATE_OF, Metric
+from ctbench.results.metrics import RATE_OF, Metric
 from ctbench.results.record import Record
 from ctbench.results.statistics import holm, least_p, needed_samples, p_smaller
 from ctbench.results.store import Stored
@@ -44,8 +44,8 @@ class _Pair:
 
     @property
     def metric(self) -> Metric:
-        """What was looked for."""
-        return METRICS[self.any.metric]
+        """What is compared."""
+        return compared_metric(self.any)
 
     @property
     def resolution(self) -> float:
@@ -105,7 +105,7 @@ def _pairs(base: Runs, candidate: Runs, only: Sequence[str]) -> list[_Pair]:
         first, second = ours.get(key, []), theirs.get(key, [])
         pair = _Pair(first, second, samples(first), samples(second))
         one = pair.any
-        words = f"{one.suite} {one.test} {one.topology.key} {one.profile.name} {one.metric}".lower()
+        words = f"{one.suite} {one.test} {one.topology.key} {one.profile.name} {pair.metric.name}".lower()
         if not only or any(text.lower() in words for text in only):
             found.append(pair)
     return found

@@ -13,13 +13,13 @@ from ctbench.base.regular_file import named_folder
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.results.comparison import Samples, Side
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
 from ctbench.results.record import Record
 from ctbench.results.statistics import spread
 from ctbench.results.store import Broken, Stored, read_stored
 
 #: A test is the same on either side when these are: the topology, the name of the profile that was offered, and the
-#: metric that was looked for.
+#: metric that is compared.
 TestKey = tuple[Topology, str, str]
 
 
@@ -45,7 +45,7 @@ class Runs:
         found: dict[TestKey, list[Stored]] = defaultdict(list)
         for each in self.stored:
             if each.record.topology.datapath != CABLE.datapath:
-                found[each.record.topology, each.record.profile.name, each.record.metric].append(each)
+                found[each.record.topology, each.record.profile.name, compared_metric(each.record).name].append(each)
         return found
 
     def runs(self) -> dict[str, list[Stored]]:
@@ -145,8 +145,18 @@ def without(stored: Sequence[Stored]) -> str:
     return f"its record has no figure of {METRICS[last.metric].title}"
 
 
+def compared_metric(record: Record) -> Metric:
+    """What of a record is compared: what was looked for. Where the capacity is one of a few shares of the rate that a
+    closed loop showed (campaign `quick`), that rate, which is the finer figure."""
+    rate = SATURATION_OF[record.profile.kind]
+    return rate if record.campaign.search == "saturation" and rate.name in record.figures else METRICS[record.metric]
+
+
 def _compared_values(record: Record) -> list[float]:
     """What a record has to compare with: nothing where something else than the DUT decided."""
+    metric = compared_metric(record)
+    if metric.name != record.metric:
+        return [record.figures[metric.name].value]
     usable = record.verdict != "not measured" and record.limited_by in ("dut", "range")
     return list(record.result.repetitions) if usable and record.result else []
 

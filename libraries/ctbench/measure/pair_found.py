@@ -1,6 +1,6 @@
 """What pairs found: whether that decides a promise, and in which words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,9 @@ from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
 from ctbench.traffic.generator import Side
+
+#: Share of its slices beyond which a side is said to have waited for the generator.
+MOST_HELD = 0.5
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class Found:
         """The last look."""
         return self.looks[-1] if self.looks else None
 
+    @property
+    def held(self) -> tuple[Side, ...]:
+        """The sides that the generator could not keep busy."""
+        return held_sides({side: known.held for side, known in self.sides.items()})
+
     def as_record(self) -> PairRecord:
         """For the record."""
         return PairRecord(
@@ -53,35 +61,57 @@ class Found:
         )
 
 
-def decide(found: Estimate, promised: float | None) -> bool | None:
-    """Whether a promise is kept: all of the interval keeps it, or none of it does. None: go on."""
+def held_sides(held: Mapping[Side, float]) -> tuple[Side, ...]:
+    """The sides that waited for the generator for most of their time, by the share in which they did."""
+    return tuple(side for side, share in held.items() if share > MOST_HELD)
+
+
+def decide(found: Estimate, promised: float | None, held: Collection[Side] = ()) -> bool | None:
+    """Whether a promise is kept: all of the interval keeps it, or none of it does. None: go on.
+
+    `held`: sides that the generator could not keep busy. These may be faster than was seen, so with the other one held
+    the ratio is the most that it can be, and with the tested one the least.
+    """
     if promised is None:
         return None
-    return True if found.low >= promised else False if found.high < promised else None
+    if found.low >= promised:
+        return None if "other" in held else True
+    if found.high < promised:
+        return None if "tested" in held else False
+    return None
 
 
-def tell(bench: Bench, number: int, found: Estimate | None, left_s: float) -> bool:
-    """Say where a pair stands. Returns whether that decides what is promised."""
-    decided = found is not None and decide(found, bench.promised_ratio) is not None
+def hopeless(found: Estimate, promised: float | None, held: Collection[Side]) -> bool:
+    """Whether a promise stays undecided, however long it is looked at, because of the generator."""
+    if promised is None or not held:
+        return False
+    return len(held) == 2 or (found.low >= promised if "other" in held else found.high < promised)
+
+
+def tell(bench: Bench, number: int, found: Estimate | None, left_s: float, held: Collection[Side] = ()) -> bool:
+    """Say where a pair stands. Returns whether that is the end: it decides what is promised, or nothing will."""
+    promised = bench.promised_ratio
+    ends = found is not None and (decide(found, promised, held) is not None or hopeless(found, promised, held))
     record = as_record(found) if found else None
-    bench.on_look(Look(number, record, bench.promised_ratio, decided, 0.0 if decided else left_s))
-    return decided
+    bench.on_look(Look(number, record, promised, ends, 0.0 if ends else left_s))
+    return ends
 
 
 def outcome_of(found: Found, bench: Bench, metric: Metric) -> Outcome:
     """The outcome of a pair, which decides the promise of a metric: `ratio`, or one like it."""
     figures = {}
-    if found.last and not found.fault:
-        last = found.last
+    # Without a promise the ratio is all that is wanted, and one of the generator to itself is none.
+    last = None if found.fault or (found.held and bench.promised_ratio is None) else found.last
+    if last:
         figures[metric.name] = Figure(value=last.value, unit=metric.unit.name, low=last.low, high=last.high)
         saturation = SATURATION_OF[bench.profile.kind]
-        if found.how == "side by side" and (rate := found.sides["tested"].rate):
+        if found.how == "side by side" and "tested" not in found.held and (rate := found.sides["tested"].rate):
             figures[saturation.name] = Figure(value=rate, unit=saturation.unit.name)
     decision = _decision(found, bench)
     return Outcome(
         metric=metric,
         figures=figures,
-        limited_by="fault" if found.fault else "dut",
+        limited_by="fault" if found.fault else "generator" if found.held and decision.kept is None else "dut",
         reason=found.fault or decision.reason,
         held=decision.kept is True,
         steps=found.steps,
@@ -106,9 +136,13 @@ def in_words(found: Estimate, other: SideRecord, promised: float | None) -> str:
 def _decision(found: Found, bench: Bench) -> Decision:
     if found.fault or not found.last:
         return Decision(None, found.fault or found.nothing or _too_few(found))
-    kept = decide(found.last, bench.promised_ratio)
+    held = found.held
+    kept = decide(found.last, bench.promised_ratio, held)
     said = in_words(found.last, found.sides["other"], bench.promised_ratio)
-    if kept is None and bench.promised_ratio is not None:
+    if held and (bench.promised_ratio is None or hopeless(found.last, bench.promised_ratio, held)):
+        keys = " and of ".join(dict.fromkeys(found.sides[side].key for side in held))
+        said = f"the traffic generator was the limit of {keys}, which may be faster ({said})"
+    elif kept is None and bench.promised_ratio is not None:
         said = f"too close to call on this machine ({said})"
     return Decision(kept, "; ".join([said, *_losses(found, bench)]))
 

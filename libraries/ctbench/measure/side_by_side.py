@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import exp
-from statistics import median
+from statistics import fmean, median
 
 from ctbench.base.errors import TestbedError
 from ctbench.measure import pairs
-from ctbench.measure.pair_found import Found, tell
+from ctbench.measure.pair_found import Found, held_sides, tell
 from ctbench.measure.pairs import Estimate
 from ctbench.measure.procedure import Bench, PairBench
 from ctbench.results.evidence import SideRecord
@@ -66,7 +66,7 @@ class SideBySide:
                 return fatal
             if found := pairs.estimate(self.logs, pairs.ERROR / len(self.looks)):
                 self._found.append(found)
-            if tell(self.bench, number, found, self._left_s(number)):
+            if tell(self.bench, number, found, self._left_s(number), self._held_sides()):
                 break
         return ""
 
@@ -101,4 +101,12 @@ class SideBySide:
         own = [part for part in self._slices if part.side == side]
         lost, ended = sum(part.lost for part in own), sum(part.lost + part.completed for part in own)
         rate = median(part.rate for part in own) if own else None
-        return known.model_copy(update={"rate": rate, "lost": lost / ended if ended else 0.0})
+        return known.model_copy(update={"rate": rate, "lost": lost / ended if ended else 0.0, "held": self._held(side)})
+
+    def _held(self, side: Side) -> float:
+        """Share of a side's time in which it waited for the generator."""
+        own = [part.held for part in self._slices if part.side == side]
+        return fmean(own) if own else 0.0
+
+    def _held_sides(self) -> tuple[Side, ...]:
+        return held_sides({side: self._held(side) for side in self.pair.sides()})

@@ -66,6 +66,8 @@ class SideRecord(Part):
     rate: Amount | None = None
     #: Share that was lost of what was begun in its slices.
     lost: Amount = 0.0
+    #: Share of its slices in which most of what was under way waited for the generator, and not for the DUT.
+    held: Amount = 0.0
 
 
 class PairRecord(Part):

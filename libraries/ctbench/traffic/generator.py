@@ -236,6 +236,8 @@ class Slice(BaseModel):
     lost: Count = 0
     #: How long the generator itself stood still at worst, ms.
     pause_ms: Real = 0
+    #: Share of the time in which most of what was under way waited for the generator, and not for the DUT.
+    held: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @property
     def rate(self) -> float:

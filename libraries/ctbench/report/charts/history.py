@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ctbench.report import enough, figures, labels
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
-from ctbench.results.metrics import Metric
+from ctbench.results.metrics import RATE_OF, SATURATION_OF, Metric
 from ctbench.results.record import Record, Word
 
 _MARKS: dict[Word, Mark] = {"met": "dot", "missed": "cross", "not measured": "ring"}
@@ -34,6 +34,7 @@ def _chart(test: Sequence[tuple[Record, float]]) -> XyChart:
             marked.append(Series(some, _STYLES[word], mark=mark))
             legend.append(LegendItem(mark, _STYLES[word], word))
     legend = [LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
+    served, at_most = _served(records, metric)
     promised = newest.threshold(metric.name)
     guides = [Guide("y", promised.limit, f"floor {figures.limit(metric, promised.limit)}", "floor")] if promised else []
     return XyChart(
@@ -42,10 +43,27 @@ def _chart(test: Sequence[tuple[Record, float]]) -> XyChart:
         f"{_change(metric, values[-1], values[0])}.",
         x=Axis("start of the test, UTC", words="label", labels=tuple(_label(record, many) for record in records)),
         y=Axis(figures.name(metric)),
-        legend=tuple(legend),
-        series=(Series(tuple(points), "run-line", joined=True), *marked),
+        legend=(*legend, *at_most),
+        series=(Series(tuple(points), "run-line", joined=True), *served, *marked),
         guides=tuple(guides),
     )
+
+
+def _served(records: Sequence[Record], metric: Metric) -> tuple[list[Series], list[LegendItem]]:
+    """The saturation rate of each run that has one, where the chart is of a rate of the same kind."""
+    rate = SATURATION_OF[records[-1].profile.kind]
+    if metric is not RATE_OF[records[-1].profile.kind]:
+        return [], []
+    points = tuple(
+        Point(float(place), value, f"{labels.moment(record.started)}: {rate.format(value)} in a closed loop")
+        for place, record in enumerate(records)
+        if (value := figures.value_of(record, rate.name)) is not None
+    )
+    if not points:
+        return [], []
+    return [Series(points, "run-served", joined=True)], [
+        LegendItem("line", "run-served", "saturation rate: served in a closed loop, no SLA figure")
+    ]
 
 
 def _change(metric: Metric, newest: float, first: float) -> str:

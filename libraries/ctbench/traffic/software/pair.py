@@ -100,18 +100,21 @@ class _Loop:
         run.p[at.SETTLE] = int(SETTLE_S * hertz)
         run.p[at.SUSTAIN] = int((seconds - SETTLE_S) * hertz)
         run.s[at.STOP] = 0
+        looks, held = int(run.s[at.LOOKS]), int(run.s[at.LOOKS_HELD])
 
         def stop() -> None:
             run.s[at.STOP] = 1
 
         drive(self.function, run.arguments, self.wiring, cpus, stop, seconds, lambda _elapsed: None)
         counted = run.marks[1] - run.marks[0]
+        looks, held = int(run.s[at.LOOKS]) - looks, int(run.s[at.LOOKS_HELD]) - held
         return Slice(
             side=side,
             seconds=int(run.s[at.COUNTED_UNTIL] - run.s[at.COUNTED_FROM]) / hertz,
             completed=int(counted[self.completed]),
             lost=max(0, int(counted[self.lost])),  # less than none where some came that were given up
             pause_ms=1000 * int(run.s[at.SUSTAIN_PAUSE]) / hertz,
+            held=held / looks if looks else 0.0,
         )
 
 

@@ -19,6 +19,7 @@ from ctbench.base.errors import CtbenchError
 from ctbench.base.plain_text import printable
 from ctbench.base.units import format_share
 from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.counting import Counted
 from ctbench.dut.topology import Topology
 from ctbench.results.environment import CampaignFacts, Environment, Reading
 from ctbench.results.figure import Figure, Figures, MetricName, Values
@@ -131,7 +132,8 @@ class ThresholdRecord(Part):
         if self.measured is None or self.kind == "absolute":
             return ""
         width = f" ± {format_share(self.half_width)}" if self.half_width is not None else ""
-        return f"{format_share(self.measured)}{width} of {self.other}, at least {self.limit * 100:g} % promised"
+        bound = METRICS[self.metric].bound
+        return f"{format_share(self.measured)}{width} of {self.other}, {bound} {self.limit * 100:g} % promised"
 
     @property
     def half_width(self) -> float | None:
@@ -264,6 +266,9 @@ class Evidence(Part):
     baseline: Baseline | None = None
     #: What ratios stand on.
     pairs: list[PairRecord] = Field(default_factory=list)
+    #: What boots of an emulated machine counted: of the topology, of the baseline that its figure is net of, and of
+    #: what it is compared with.
+    counts: list[Counted] = Field(default_factory=list)
     #: None where the search is not one of RFC 9971.
     goal: GoalRecord | None = None
 

@@ -158,7 +158,8 @@ class AcceptanceRun:
         if not now.shown:
             now.shown = True
             self._say(console.heading(now.name.test, now.topology.key, self._version()))
-            self._say(console.trial_heading(now.profile.kind))
+            if now.plan.makes_trials:
+                self._say(console.trial_heading(now.profile.kind))
 
     def summary(self) -> str:
         """The table of what was measured so far."""
@@ -208,6 +209,9 @@ class AcceptanceRun:
             ceiling=None if cable else now.ceiling, earlier=now.outcome,
             probes=self._probes(now.topology), pair=self.testbed.pair, turns=self.testbed.turns, on_look=self._look,
             promised_ratio=now.floor.limit(procedure.promise) if isinstance(procedure, Pair) else None,
+            topology=now.topology, compared_with=Topology.parse(to) if (to := now.floor.relative_to) else None,
+            limits={name: each.limit for name, each in now.floor.thresholds.items()},
+            on_counted=lambda *counted: self._say(console.counted_line(*counted)),
         )  # fmt: skip
 
     def _probes(self, topology: Topology) -> list[Probe]:

@@ -52,9 +52,9 @@ class Floors(YamlModel):
         for key, entries in self.floors.items():
             Topology.parse(key)
             for profile, entry in entries.items():
-                if entry.ratio and entry.ratio.to == key:
+                if (name := entry.compares_with(key)) is not None:
                     raise ValueError(
-                        f"{key}.{profile}.ratio.to: is this very topology.\n  Expected another one to compare with."
+                        f"{key}.{profile}.{name}.to: is this very topology.\n  Expected another one to compare with."
                     )
         return self
 
@@ -109,6 +109,8 @@ class Floors(YamlModel):
         thresholds = dict(entry.thresholds)
         if entry.ratio:
             thresholds["ratio"] = entry.ratio.threshold(key)
+        if entry.cost:
+            thresholds["relative_cost"] = entry.cost.instructions
         if self.of_build and self.of_build.holds_for(topology, test.build):
             thresholds["of_build"] = self.of_build.rate
         test.check(f"{self._source}: {key}.{profile.name}", thresholds, profile, self._spare(topology))
@@ -122,7 +124,7 @@ class Floors(YamlModel):
             metric=test.metric,
             # As the registry has them, the rate first: nothing depends on the order of the file.
             thresholds={name: thresholds[name] for name in METRICS if name in thresholds and test.has(name)},
-            relative_to=entry.ratio.to if entry.ratio and test.has("ratio") else "",
+            relative_to=_relative_to(entry, test),
             base_build=self.of_build.base
             if self.of_build and "of_build" in thresholds and test.has("of_build")
             else "",
@@ -170,8 +172,9 @@ class _Test:
         return name == self.metric.name or name in self.found_out or METRICS[name].role == "condition"
 
     def check(self, where: str, thresholds: Mapping[str, Threshold], profile: Profile, spare: str) -> None:
-        """Refuse what this kind of profile does not have, then an entry without what the test looks for. For a rate, a
-        promise relative to something is enough; with `spare`, its text, none is needed, and there is nothing to test.
+        """Refuse what this kind of profile does not have, then an entry without what the test looks for. A
+        promise relative to something is enough; of a rate, with `spare`, its text, none is needed, and there is nothing
+        to test.
         """
         for name, threshold in thresholds.items():
             if profile.kind not in threshold.metric.profiles:
@@ -180,11 +183,19 @@ class _Test:
                     f"  Expected {self.example}, without {name}."
                 )
         is_rate = self.metric is RATE_OF[profile.kind]
-        if self.metric.name in thresholds or (is_rate and any(kind_of(name) != "absolute" for name in thresholds)):
+        relative = {name for name in thresholds if kind_of(name) != "absolute" and self.has(name)}
+        if self.metric.name in thresholds or relative:
             return
         if is_rate and spare and not any(METRICS[name].role == "promise" for name in thresholds):
             raise MissingResource(spare)
         raise ConfigError(f"{where}.{self.metric.name}: is missing.\n  Expected a promise, for example {self.example}.")
+
+
+def _relative_to(entry: FloorEntry, test: _Test) -> str:
+    """The topology that a promise of the test compares with; empty where none does."""
+    if entry.ratio and test.has("ratio"):
+        return entry.ratio.to
+    return entry.cost.to if entry.cost and test.has("relative_cost") else ""
 
 
 def _load_profile(name: str) -> ConnectionProfile:

@@ -163,7 +163,7 @@ emulated_kernel() {
     [[ -n $version ]] || return 1
     [[ ! -e $target/version || $(<"$target/version") != "$package $version" ]] || return 0
     say "unpacking $package $version (27 MB), which is not installed"
-    new=$(mktemp -d "$venv/kernel-XXXXXX")
+    new=$(mktemp -d "$venv/kernel-XXXXXX") || return 1
     if (cd "$new" && apt-get download --quiet "$package" && dpkg-deb --extract "$package"_*.deb files) </dev/null >&2; then
         printf '%s\n' "$package $version" >"$new/files/version"
         chmod -R a+rX "$new/files"

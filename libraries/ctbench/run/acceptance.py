@@ -104,7 +104,7 @@ class AcceptanceRun:
         compared = others(now.floor, topology) if now.plan.compares and not shared else {}
         pairs = [now.plan.pair(metric) for metric in compared]
         self._to_come = [each.expected(profile, self.settings.campaign) for each in (*pairs, *alone)]
-        if topology.datapath != CABLE.datapath:
+        if topology.datapath != CABLE.datapath and now.plan.makes_trials:
             case = feasibility.Case(self.settings.testbed, self.settings.campaign, topology, profile, now.floor)
             now.bounds = feasibility.check(case, self.testbed.placement(topology))
             # Of what is no rate, a generator over a cable says nothing.
@@ -117,9 +117,10 @@ class AcceptanceRun:
             return judge_builds(now.outcome, now.floor)
         assert now.outcome is not None
         self._remember(now)
+        around = self._environment(topology)
         return judge(
-            now.outcome, now.floor, now.ceiling, machine=self._environment(topology).dut_machine, oversubscribed=shared,
-            max_spread=self.settings.campaign.max_spread,
+            now.outcome, now.floor, now.ceiling, machine=around.dut_machine, image=str(around.dut.image),
+            oversubscribed=shared, max_spread=self.settings.campaign.max_spread,
         )  # fmt: skip
 
     def _compare(self, now: Measurement, pair: Pair, other: Setup) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import PlainSerializer, PlainValidator, create_model, model_validator
 
@@ -78,7 +78,8 @@ class RatioEntry(YamlModel):
 
     @model_validator(mode="after")
     def _is_a_topology(self) -> Self:
-        return _to_a_topology(self)
+        _require_topology(self.to)
+        return self
 
 
 class CostEntry(YamlModel):
@@ -91,18 +92,15 @@ class CostEntry(YamlModel):
 
     @model_validator(mode="after")
     def _is_a_topology(self) -> Self:
-        return _to_a_topology(self)
+        _require_topology(self.to)
+        return self
 
 
-_Relative = TypeVar("_Relative", RatioEntry, CostEntry)
-
-
-def _to_a_topology(entry: _Relative) -> _Relative:
+def _require_topology(to: str) -> None:
     try:
-        Topology.parse(entry.to)
+        Topology.parse(to)
     except ValueError as error:
         raise ValueError(f"to: {error}") from None
-    return entry
 
 
 def _published(value: object, metric: Metric) -> float:

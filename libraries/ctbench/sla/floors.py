@@ -10,7 +10,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.spelling import did_you_mean
 from ctbench.base.yaml_files import Name, YamlModel, load
 from ctbench.dut.topology import Topology
-from ctbench.results.metrics import METRICS, RATE_OF, RATES, Metric, kind_of
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, Metric, kind_of
 from ctbench.sla.entry import ConnectThreshold, FloorEntry, LossThreshold, OfBuild, RatioThreshold
 from ctbench.sla.floor import Floor, derive, with_packets
 from ctbench.sla.machine import BoundMachine
@@ -31,6 +31,9 @@ class Floors(YamlModel):
     connect_time_p99: ConnectThreshold | None = None
     #: The machine that the rates of this file were made on: elsewhere they are shown, and a miss is not measured.
     machine: BoundMachine | None = None
+    #: The emulated machine that instructions of this file were counted in, as records name it (`image`): another one is
+    #: not judged by them.
+    image: str = ""
     #: Share of another build's rate, promised by every floor of what comes in several builds.
     of_build: OfBuild | None = None
     #: Share of what a reference run measured (`-v REFERENCE:`), promised by every floor besides its own figure.
@@ -55,6 +58,17 @@ class Floors(YamlModel):
                 if (name := entry.compares_with(key)) is not None:
                     raise ValueError(
                         f"{key}.{profile}.{name}.to: is this very topology.\n  Expected another one to compare with."
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _counts_are_of_an_image(self) -> Self:
+        for key, entries in self.floors.items():
+            for profile, entry in entries.items():
+                if not self.image and (counts := COSTS & entry.thresholds.keys()):
+                    raise ValueError(
+                        f"{key}.{profile}.{min(counts)}: holds for one emulated machine only.\n  Expected image: at "
+                        "the top of the file, as a record of that machine names it (environment.dut.image)."
                     )
         return self
 
@@ -129,6 +143,7 @@ class Floors(YamlModel):
             if self.of_build and "of_build" in thresholds and test.has("of_build")
             else "",
             machine=self.machine,
+            image=self.image,
             smoke=smoke | ({"ratio"} if entry.ratio and entry.ratio.smoke else frozenset()),
             reference=entry.published,
             notes=self.of_build.notes(topology, test.build) if self.of_build else (),

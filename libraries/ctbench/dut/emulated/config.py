@@ -13,8 +13,8 @@ from ctbench.dut.port_config import InnerPorts
 def _check_kernel(kernel: str) -> str:
     if kernel != "distribution" and not Path(kernel).is_absolute():
         raise ValueError(
-            f'{quoted(kernel)} is no kernel.\n  Expected "distribution" or the absolute path of a folder with '
-            'boot/vmlinuz-RELEASE and lib/modules/RELEASE, for example "/opt/kernel-6.12".'
+            f'{quoted(kernel)} is no kernel.\n  Expected "distribution", or the absolute path of a package (.deb) or '
+            "of a folder with boot/vmlinuz-RELEASE and lib/modules/RELEASE."
         )
     return kernel
 
@@ -24,7 +24,7 @@ class EmulatedConfig(YamlModel):
 
     type: Literal["emulated"]
     host: Literal["sandbox"] = "sandbox"
-    #: `distribution`: the package that `./run setup` unpacked; or a folder as a package has it.
+    #: `distribution`: the package that `./run setup` unpacked; or another one (.deb), or a folder as a package has it.
     kernel: Annotated[str, AfterValidator(_check_kernel)]
     #: Boots of each topology, each with its own seed of the kernel's hash functions: their range is the uncertainty.
     seeds: int = Field(ge=2, le=100)

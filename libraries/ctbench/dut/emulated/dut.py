@@ -1,6 +1,7 @@
 """An emulated machine as a DUT: a topology is a boot of it, and its answer is what packets cost in it."""
 
 import hashlib
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.archive import file, pack
 from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.image import PROGRAMS, Image
-from ctbench.dut.emulated.kernel import UNPACKED, find_kernel
+from ctbench.dut.emulated.kernel import UNPACKED, find_kernel, unpack
 from ctbench.dut.emulated.log import Log, read_log
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import PortSetup, Topology
@@ -41,6 +42,8 @@ class EmulatedDut:
         self._longest_s = longest_s
         self._image: Image | None = None
         self._qemu = ""
+        #: Of a kernel's package.
+        self._unpacked: tempfile.TemporaryDirectory[str] | None = None
         #: What was counted, by topology and seed.
         self._known: dict[tuple[str, int], tuple[Log, float]] = {}
 
@@ -50,11 +53,19 @@ class EmulatedDut:
         self._script(topology)
         if self._image is None:
             self._qemu = machine.version(self._host)
-            folder = UNPACKED if self._config.kernel == "distribution" else Path(self._config.kernel)
-            image = Image(find_kernel(folder))
+            image = Image(find_kernel(self._kernel_folder()))
             _ = image.identity
             self._image = image
         return Ports("inner", "", "", 1, 1)
+
+    def _kernel_folder(self) -> Path:
+        kernel = Path(self._config.kernel)
+        if self._config.kernel == "distribution":
+            return UNPACKED
+        if kernel.suffix != ".deb":
+            return kernel
+        self._unpacked = tempfile.TemporaryDirectory(prefix="ctbench-kernel-")
+        return unpack(kernel, Path(self._unpacked.name))
 
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
         """See `CountingDut.count`."""

@@ -1,6 +1,7 @@
 """The kernel that an emulated machine boots: a package's files, unpacked and not installed."""
 
 import re
+import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.paths import ROOT
+from ctbench.base.plain_text import one_line
 
 #: Where `./run setup` unpacks the distribution's.
 UNPACKED = ROOT / ".venv" / "emulated-kernel"
@@ -53,6 +55,15 @@ class Kernel:
         """What a module says that it needs, in its own words (modinfo(8))."""
         said = _DEPENDS.search(b"\0" + self.read(name))
         return [each.replace("-", "_") for each in said[1].decode().split(",") if each] if said else []
+
+
+def unpack(package: Path, folder: Path) -> Path:
+    """A kernel's package, unpacked into a folder and not installed. `MissingResource` where it is no package."""
+    argv = ["dpkg-deb", "--extract", str(package), str(folder)]
+    said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    if said.returncode:
+        raise MissingResource(f"{package} is no kernel's package: {one_line(said.stderr.strip())[-200:]}")
+    return folder
 
 
 def find_kernel(folder: Path = UNPACKED) -> Kernel:

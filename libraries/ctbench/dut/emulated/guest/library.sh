@@ -113,6 +113,16 @@ rules() {
     [ "$(dut busybox cat /proc/sys/net/netfilter/nf_conntrack_count)" = 0 ] || broken "the connection table is not empty"
 }
 
+# unmatched N: so many rules at the head of the chain that match no packet.
+unmatched() {
+    {
+        echo "*filter"
+        for number in $(busybox seq "$1"); do echo "-I FORWARD 1 -s 203.0.113.$number -j DROP"; done
+        echo COMMIT
+    } >/tmp/unmatched
+    dut iptables-restore --noflush /tmp/unmatched
+}
+
 # begin WORKLOAD: say so, and wait until that is said: the serial line interrupts.
 begin() {
     echo "workload $1"
@@ -137,11 +147,11 @@ measure() {
 
 # --- proofs ----------------------------------------------------------------------------------------------------------
 
+# routed: how many packets were.
+routed() { dut busybox awk '/^Ip:/ { if (++line == 2) print $7 }' /proc/net/snmp; }
+
 # forwarded N: so many packets were routed.
-forwarded() {
-    found=$(dut busybox awk '/^Ip:/ { if (++line == 2) print $7 }' /proc/net/snmp)
-    check "$1" "$found" "packets routed"
-}
+forwarded() { check "$1" "$(routed)" "packets routed"; }
 
 # tracked N: so many connections are in the table; none where there is no table.
 tracked() {

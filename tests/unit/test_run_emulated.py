@@ -32,7 +32,7 @@ def machine(tmp_path: Path) -> Path:
 
 
 def emulated(machine: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    script = f'root={machine}; venv={machine}/venv; say() {{ echo "$*"; }}; source {SETUP}; emulated'
+    script = f'set -euo pipefail; root={machine}; venv={machine}/venv; say() {{ echo "$*"; }}; source {SETUP}; emulated'
     path = {"PATH": f"{machine}/bin:{os.environ['PATH']}"}
     return subprocess.run(
         ["bash", "-c", script], env=path | more, capture_output=True, text=True, check=False, timeout=30

@@ -19,6 +19,22 @@ def _check_kernel(kernel: str) -> str:
     return kernel
 
 
+def _check_prefix(prefix: str) -> str:
+    if prefix != "distribution" and not Path(prefix).is_absolute():
+        raise ValueError(
+            f'{quoted(prefix)} is no installation.\n  Expected "distribution", or the absolute path that a build was '
+            'configured with (--prefix), for example "/opt/ovs-3.3".'
+        )
+    return prefix
+
+
+class OvsSettings(YamlModel):
+    """Which Open vSwitch its topologies with one have."""
+
+    #: `distribution`: the package; or the absolute path that a build was configured with (--prefix).
+    prefix: Annotated[str, AfterValidator(_check_prefix)] = "distribution"
+
+
 class EmulatedConfig(YamlModel):
     """An emulated machine that has DUT and traffic in it."""
 
@@ -28,6 +44,9 @@ class EmulatedConfig(YamlModel):
     kernel: Annotated[str, AfterValidator(_check_kernel)]
     #: Boots of each topology, each with its own seed of the kernel's hash functions: their range is the uncertainty.
     seeds: int = Field(ge=2, le=100)
+
+    #: Of topologies with Open vSwitch. Optional.
+    ovs: OvsSettings = OvsSettings()
 
     @property
     def ports(self) -> InnerPorts:

@@ -22,7 +22,7 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine
 
 FAMILIES = ("emulated",)
-_PACKAGES = ("libc6", "qemu-system-x86", "tcc", *dict.fromkeys(PROGRAMS.values()))
+_PACKAGES = ("libc6", "openvswitch-switch", "qemu-system-x86", "tcc", *dict.fromkeys(PROGRAMS.values()))
 
 
 class EmulatedDut:
@@ -53,7 +53,7 @@ class EmulatedDut:
         self._script(topology)
         if self._image is None:
             self._qemu = machine.version(self._host)
-            image = Image(find_kernel(self._kernel_folder()))
+            image = Image(find_kernel(self._kernel_folder()), self._config.ovs.prefix)
             _ = image.identity
             self._image = image
         return Ports("inner", "", "", 1, 1)
@@ -128,6 +128,7 @@ class EmulatedDut:
             "kernel": self._image.kernel.release,
             "qemu": self._qemu,
             "image": self.identity,
+            "ovs": self._config.ovs.prefix,
             "seeds": self._config.seeds,
             "packages": dict(line.split(" ", 1) for line in said.splitlines() if " " in line),
         }

@@ -29,6 +29,8 @@ PROGRAMS = {
     "nft": "nftables",
     "conntrack": "conntrack",
 }
+#: Of Open vSwitch, besides ovs-vswitchd.
+OVS_PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
 #: Compiles the program that sends and counts; see docs/emulated.md for why this one.
 COMPILER = ("tcc", "tcc")
 #: What topologies may load (`use` in their scripts).
@@ -36,6 +38,7 @@ MODULES = (
     "veth", "bridge", "8021q", "bonding", "sch_ingress", "cls_matchall", "act_mirred",
     "nf_conntrack", "nf_conntrack_netlink", "nf_tables", "nft_ct", "nft_nat", "nft_chain_nat", "nft_masq",
     "nft_compat", "nft_flow_offload", "nf_flow_table_inet", "xt_conntrack", "xt_nat", "xt_MASQUERADE", "xt_tcpudp",
+    "openvswitch",
 )  # fmt: skip
 #: Where programs look, and where an ordinary user's PATH does not.
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -54,6 +57,8 @@ class Image:
     """A kernel, and what all topologies have in common."""
 
     kernel: Kernel
+    #: Where Open vSwitch is installed: `distribution`, or the folder that a build was configured with (--prefix).
+    ovs: str = "distribution"
 
     @cached_property
     def common(self) -> bytes:
@@ -72,15 +77,35 @@ class Image:
         """Tells it from any other: a hash of the kernel and of `common`."""
         return hashlib.sha256(self.kernel.image.read_bytes() + self.common).hexdigest()[:16]
 
+    @cached_property
+    def openvswitch(self) -> bytes:
+        """The archive with Open vSwitch, which only its topologies have. `MissingResource` names a missing part."""
+        schema = "share/openvswitch/vswitch.ovsschema"
+        if self.ovs == "distribution":
+            places = {name: find_program(name) for name in OVS_PROGRAMS}
+            places |= {"ovs-vswitchd": Path("/usr/lib/openvswitch-switch/ovs-vswitchd"), schema: Path("/usr") / schema}
+        else:
+            folders = {name: "sbin" if name in ("ovsdb-server", "ovs-vswitchd") else "bin" for name in OVS_PROGRAMS}
+            places = {name: Path(self.ovs) / folder / name for name, folder in folders.items()}
+            places |= {"ovs-vswitchd": Path(self.ovs) / "sbin/ovs-vswitchd", schema: Path(self.ovs) / schema}
+        if missing := [str(path) for path in places.values() if not path.is_file()]:
+            raise MissingResource(f"This topology needs Open vSwitch, and {missing[0]} is missing.")
+        entries = {"guest/vswitch.ovsschema": archive.file(places.pop(schema).read_bytes())}
+        for library in {library for path in places.values() for library in _libraries(path)}:
+            entries[_place(library)] = archive.file(library.read_bytes())
+        entries |= {f"usr/sbin/{name}": archive.file(path.read_bytes()) for name, path in places.items()}
+        return archive.pack(entries)
+
     def for_topology(self, script: Path, rulesets: Path = RULESETS) -> bytes:
         """The whole archive: `common`, then the topology's script and the rulesets. The kernel unpacks one after the
         other."""
         own = {"guest/topology.sh": archive.file(script.read_bytes())}
-        for family in ("iptables", "nftables"):
+        for family in ("iptables", "nftables", "ovs"):
             for rules in sorted((rulesets / family).glob("*.*")):
                 if rules.suffix != ".yaml":
                     own[f"guest/rulesets/{family}/{rules.name}"] = archive.file(rules.read_bytes())
-        return self.common + archive.pack(own)
+        whole = self.common + archive.pack(own)
+        return whole + self.openvswitch if script.stem.startswith("ovs-") else whole
 
     def _modules(self) -> Iterator[tuple[str, Entry]]:
         """The modules, and the list by which modprobe(8) knows what to load first."""

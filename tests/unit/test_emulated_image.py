@@ -1,5 +1,6 @@
 """What an emulated machine boots: the archive, the modules, the program."""
 
+import lzma
 import stat
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def kernel(tmp_path: Path) -> Kernel:
     """A kernel with four modules, of which the first needs the others."""
     (tmp_path / "boot").mkdir()
     (tmp_path / "boot/vmlinuz-1.2").write_bytes(b"MZ")
-    folder = tmp_path / "lib/modules/1.2/kernel"
+    folder = tmp_path / "lib/modules/1.2"
     folder.mkdir(parents=True)
     needed = {"xt_nat": "nf_nat,x_tables", "nf_nat": "nf_conntrack", "x_tables": "", "nf-conntrack": ""}
     for name, needs in needed.items():
@@ -68,6 +69,13 @@ def test_modules_come_with_what_they_need(kernel: Kernel) -> None:
     }  # fmt: skip
     assert _before("xt_nat", needed) == ["x_tables", "nf_nat", "nf_conntrack"]
     assert _before("x_tables", needed) == []
+
+
+def test_a_module_may_be_compressed(kernel: Kernel) -> None:
+    (kernel.modules / "nf_nat.ko").rename(kernel.modules / "moved")
+    (kernel.modules / "nf_nat.ko.xz").write_bytes(lzma.compress(module("x_tables")))
+    assert kernel.read("nf_nat") == module("x_tables")
+    assert kernel.with_needed(["nf_nat"]) == {"nf_nat": ["x_tables"], "x_tables": []}
 
 
 @pytest.mark.parametrize(("files", "why"), [((), "no file"), (("vmlinuz-1", "vmlinuz-2"), "2 file")])

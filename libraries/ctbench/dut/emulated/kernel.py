@@ -1,5 +1,6 @@
 """The kernel that an emulated machine boots: a package's files, unpacked and not installed."""
 
+import lzma
 import re
 import subprocess
 from collections.abc import Iterable
@@ -15,6 +16,8 @@ from ctbench.base.plain_text import one_line
 UNPACKED = ROOT / ".venv" / "emulated-kernel"
 #: What to do where something is missing.
 REMEDY = "./run setup brings it"
+#: Of modules: as they are, and compressed as in Debian's newer kernels.
+_ENDINGS = (".ko", ".ko.xz")
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 
 
@@ -33,7 +36,11 @@ class Kernel:
     @cached_property
     def _files(self) -> dict[str, Path]:
         """Modules by name, in which the kernel has no dashes."""
-        return {path.name.partition(".")[0].replace("-", "_"): path for path in self.modules.rglob("*.ko")}
+        return {
+            path.name.partition(".")[0].replace("-", "_"): path
+            for path in self.modules.rglob("*.ko*")
+            if path.name.endswith(_ENDINGS)
+        }
 
     def with_needed(self, names: Iterable[str]) -> dict[str, list[str]]:
         """Modules and all that they need, each with what has to be loaded before it. Those that are not there are left
@@ -48,8 +55,9 @@ class Kernel:
         return found
 
     def read(self, name: str) -> bytes:
-        """A module."""
-        return self._files[name].read_bytes()
+        """A module, as the kernel loads it."""
+        data = self._files[name].read_bytes()
+        return lzma.decompress(data) if self._files[name].suffix == ".xz" else data
 
     def _needed_by(self, name: str) -> list[str]:
         """What a module says that it needs, in its own words (modinfo(8))."""

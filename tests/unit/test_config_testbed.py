@@ -56,7 +56,8 @@ def test_trex_on_this_machine_needs_no_path_in_the_file() -> None:
     [
         (
             {"duts.0.type": "ovs-dpkd"},
-            ': duts[0].type: "ovs-dpkd" is not known.\n  Expected one of: ovs-dpdk, linux-router, linux-bridge, emulated.',
+            ': duts[0].type: "ovs-dpkd" is not known.\n'
+            "  Expected one of: ovs-dpdk, linux-router, linux-bridge, emulated.",
         ),
         ({"duts.0.ovs.prefix": "opt"}, ': duts[0].ovs.prefix: "opt" is no installation of Open vSwitch.\n  Expected'),
         (

@@ -11,7 +11,9 @@ from ctbench.dut.counting import Counted, Round, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of
+from ctbench.report import console
 from ctbench.results.metrics import METRICS
+from ctbench.run.tags import tags_of
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import parse
 from ctbench.sla.verdict import Verdict, judge
@@ -152,3 +154,36 @@ def test_the_machine_sends_what_the_profile_says(profile: str, ports: Any, workl
 def test_what_it_cannot_send_is_said(profile: str, ports: Any) -> None:
     with pytest.raises(MissingResource, match=f"profile {profile} is something else"):
         workload_of(load_profile(profile), FORWARD.model_copy(update={"ports": ports}))
+
+
+@pytest.mark.parametrize(
+    ("image", "limit", "word", "said"),
+    [
+        ("a1", 2100, "met", ""),
+        ("a1", 1999, "missed", "instead of at most 1,999.0 instructions"),
+        ("b2", 2100, "not measured", "made with image a1, and this is image b2; this one found 2,001.0 instructions"),
+        ("b2", 1999, "not measured", "made with image a1"),
+        ("", 2100, "not measured", "this is image unknown"),
+    ],
+)
+def test_a_count_is_judged_in_the_image_that_it_was_promised_of(image: str, limit: float, word: str, said: str) -> None:
+    metric = METRICS["instructions_per_packet"]
+    floor = Floor(STATEFUL.key, STREAM, "", metric, {metric.name: parse(f"<= {limit}", metric)}, image="a1")
+    verdict = judge(measured(CountingDouble(), instructions_per_packet=limit), floor, image=image)
+    assert verdict.word == word
+    assert said in verdict.reason
+
+
+def test_what_was_counted_is_a_line() -> None:
+    every = CountingDouble().count([STATEFUL], "stream")[0]
+    line = console.counted_line(STATEFUL.key, every, (2000.0, 2002.0))
+    assert line.split() == [
+        STATEFUL.key, "2", "seeds", "2,001.0", "instructions", "±", "0.050", "%", "7,001.5", "with", "the", "wires",
+    ]  # fmt: skip
+    assert len(line) <= console.WIDTH
+
+
+def test_tests_have_the_tags_of_what_is_counted() -> None:
+    assert {"emulated", "established", "iptables"} <= set(tags_of(STATEFUL, STREAM))
+    assert {"emulated", "new-connections"} <= set(tags_of(FORWARD, TCP))
+    assert not {"pps", "cps", "1flow"} & {*tags_of(STATEFUL, STREAM), *tags_of(FORWARD, TCP)}

@@ -68,7 +68,7 @@ def test_every_relative_cost_has_its_evidence_and_room_for_a_minor_update_of_the
         told[key, profile] = to, float(floor.strip("<= %")) / 100
         known = [float(found.strip(" %")) for found in (stock, earlier) if found != "–"]
         margin = float(floor.strip("<= %")) / max(known) - 1
-        assert 0.03 < margin < 0.2, f"{key} {profile}: {margin:.1%}"
+        assert 0.03 < margin < 0.3, f"{key} {profile}: {margin:.1%}"
     assert told == costs
 
 

@@ -66,7 +66,7 @@ def test_every_relative_cost_has_its_evidence_and_room_for_a_minor_update_of_the
     told = {}
     for key, profile, to, stock, earlier, _other, floor in table("emulated.md"):
         told[key, profile] = to, float(floor.strip("<= %")) / 100
-        known = [float(found.strip(" %")) for found in (stock, earlier) if found != "–"]
+        known = [float(found) for found in re.findall(r"[0-9.]+", stock + earlier)]
         margin = float(floor.strip("<= %")) / max(known) - 1
         assert 0.03 < margin < 0.3, f"{key} {profile}: {margin:.1%}"
     assert told == costs

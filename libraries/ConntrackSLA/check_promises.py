@@ -7,13 +7,14 @@ from pathlib import Path
 
 from robot.running import TestSuiteBuilder
 
-from ConntrackSLA.rows import OF_A_RATE, OF_THE_GENERATOR, Row, rows
+from ConntrackSLA.rows import OF_A_COST, OF_A_RATE, OF_THE_GENERATOR, Row, rows
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.paths import SUITES
 from ctbench.base.yaml_files import YamlModel, load, names
 from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.rulesets import catalogue
 from ctbench.measure.campaign import Campaign
+from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.run.tags import tags_of
 from ctbench.sla.floors import Floors
 
@@ -100,6 +101,9 @@ def _floors(found: Sequence[Row], floors: Floors, *, of_all: bool = True) -> Ite
             # What another promise looks for is known to its procedure.
             if not unsuitable and row.promise in (*OF_A_RATE, OF_THE_GENERATOR):
                 floors.find(row.topology, row.profile)
+            elif not unsuitable and row.promise == OF_A_COST:
+                counting = InstructionCount()
+                floors.find(row.topology, row.profile, counting.metric(row.profile), counting.found_out)
         except (ConfigError, MissingResource) as error:
             yield f"{_file(row)}: {row.test.name}: has no floor. {error}"
     promised = {(row.topology.key, row.profile.name) for row in found}

@@ -21,9 +21,11 @@ from ctbench.dut.registry import ruleset_of
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.report import console
 from ctbench.results import without_record
+from ctbench.results.metrics import COSTS
 from ctbench.results.record import Record
 from ctbench.results.without_record import WithoutRecord
 from ctbench.run.acceptance import AcceptanceRun
+from ctbench.run.choice import COST, RATE
 from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
@@ -142,9 +144,10 @@ class ConntrackSLA:
     ) -> None:
         """Chooses a kind of DUT with a ruleset, a number of CPUs and of receive queues per port.
 
-        ``datapath`` is ``ovs-dpdk``, ``linux-router`` or ``linux-bridge``. The rulesets of each are files below
-        ``resources/rulesets``: those of OVS in ``ovs``; a router has ``forward``, without netfilter, and those of
-        ``iptables`` and ``nftables`` with the folder in front, as in ``iptables-snat``; a bridge has ``forward``.
+        ``datapath`` is ``ovs-dpdk``, ``linux-router``, ``linux-bridge`` or ``emulated``. The rulesets of each are files
+        below ``resources/rulesets``: those of OVS in ``ovs``; a router has ``forward``, without netfilter, and those of
+        ``iptables`` and ``nftables`` with the folder in front, as in ``iptables-snat``; a bridge has ``forward``; those
+        of an emulated machine are in ``emulated``.
         ``ports`` says what the two ports are: ``plain`` links, trunks of a ``vlan``, a ``bond``, or ``bond-vlan``.
         ``mtu`` is the largest IP packet in bytes. Skips the test where the testbed lacks what the topology needs, CPUs
         or a kernel module for example. The DUT is set up, and read back, when the measurement begins.
@@ -206,6 +209,31 @@ class ConntrackSLA:
         """
         return self._measure(profile, "packets")
 
+    @keyword(tags=["measure"])
+    def measure_instructions(self, profile: str) -> Record:
+        """Counts the instructions that the topology spends on a packet, or a new connection, and returns the record.
+
+        This takes an emulated machine, whose clock is its own instruction count: the figure is the same on every host.
+        It is net of the wires and the traffic alone. Shows a line per topology on the console. What is counted with a
+        packet profile is a packet, with a connection profile a connection.
+
+        Example:
+        | Use Topology    emulated    iptables-stateful
+        | Measure Instructions    udp-64-1flow
+        """
+        return self._measure(profile, None, COST)
+
+    @keyword(tags=["judge"])
+    def instructions_should_meet_sla(self) -> None:
+        """Fails unless the SLA is met by what `Measure Instructions` counted in this test.
+
+        The message begins with *Missed* or *Not measured* and says why.
+
+        Example:
+        | Instructions Should Meet SLA
+        """
+        self._judge(None)
+
     @keyword(tags=["judge"])
     def connection_rate_should_meet_sla(self) -> None:
         """Fails unless the SLA is met by what `Measure Connection Rate` measured in this test.
@@ -228,7 +256,8 @@ class ConntrackSLA:
         """
         self._judge("packets")
 
-    def _measure(self, profile: str, kind: LoadUnit) -> Record:
+    def _measure(self, profile: str, kind: LoadUnit | None, what: str = RATE) -> Record:
+        """`kind`: of the profile that a keyword expects; None where it takes any."""
         run, topology, self._record = self._open(), self._topology, None
         if topology is None:
             raise Failure("No topology: use Use Topology or Use Cable first.")
@@ -239,9 +268,9 @@ class ConntrackSLA:
             tags = tuple(BuiltIn().get_variable_value("@{TEST TAGS}"))
             name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags)
             offered = run.profile(profile)
-            if offered.kind != kind:
+            if kind and offered.kind != kind:
                 raise Failure(f"{offered.name} is a profile of {offered.kind}: use {_MEASURES[offered.kind]}.")
-            self._record = run.measure(name, topology, profile)
+            self._record = run.measure(name, topology, profile, what)
         except MissingResource as error:
             raise SkipExecution(str(error)) from None
         except ConfigError as error:
@@ -254,10 +283,12 @@ class ConntrackSLA:
         _show_as_metadata(self._record)
         return self._record
 
-    def _judge(self, kind: LoadUnit) -> None:
+    def _judge(self, kind: LoadUnit | None) -> None:
         record, self._record = self._record, None
-        if record is None or record.profile.kind != kind:
-            raise Failure(f"No {kind} were measured in this test: use {_MEASURES[kind]} first.")
+        counted = record is not None and record.metric in COSTS
+        if record is None or counted != (kind is None) or (kind and record.profile.kind != kind):
+            what, first = (kind, _MEASURES[kind]) if kind else ("instructions", "Measure Instructions")
+            raise Failure(f"No {what} were measured in this test: use {first} first.")
         if record.verdict != "met":
             raise Failure(record.message)
         logger.info(record.message)

@@ -12,6 +12,8 @@ from ctbench.traffic.profiles import Profile, load_profile
 #: What keywords begin with whose arguments are a topology, a profile, and options of the topology; and those of a rate.
 OF_A_TOPOLOGY = "Topology Should "
 OF_A_RATE = ("Topology Should Hold Its Connection Rate", "Topology Should Hold Its Packet Rate")
+#: Where instructions are counted.
+OF_A_COST = "Topology Should Keep Its Cost"
 #: The one whose argument is a profile.
 OF_THE_GENERATOR = "Traffic Generator Should Be Fast Enough"
 

@@ -7,7 +7,7 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 
 from .simulated import FORWARDING
-from .simulated_run import GATING, SNAT, SNAT_KEY, SimulatedTestbed, Started, floors, simulated
+from .simulated_run import FORWARD, GATING, SNAT, SNAT_KEY, SimulatedTestbed, Started, floors, simulated
 
 __all__ = ["simulated"]
 
@@ -71,3 +71,14 @@ def test_a_gate_on_nothing_but_a_ratio_makes_no_trial(simulated: SimulatedTestbe
     assert (record.verdict, record.procedure, record.metric) == ("met", "pair", "ratio")
     assert record.evidence.trials == []
     assert len(record.evidence.pairs) == 1
+
+
+def test_a_test_without_a_ratio_is_set_up_although_the_pair_of_the_test_before_stands_there(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    Started(tmp_path / "first", simulated).measure(SNAT)
+    assert simulated.pair is not None
+    record = Started(tmp_path / "second", simulated, floors=floors(share=None)).measure(FORWARD)
+    assert simulated.pair is None
+    assert simulated.applied[-1] == FORWARDING
+    assert record.topology.key == FORWARDING and record.result and record.result.value > 280_000

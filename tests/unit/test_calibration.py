@@ -287,3 +287,9 @@ def test_a_machine_with_an_odd_name_gives_a_file_that_can_be_read() -> None:
     text = sla_file("here", records, 0.25, NONE)
     assert yaml.safe_load(text)["source"] == '5 runs on x: "y" - #\\x1b[31m'
     assert "\x1b" not in text
+
+
+def test_instructions_are_of_an_image_and_of_no_machine() -> None:
+    record = made_up_packet_record(found_packets(1e5))
+    assert gather([record])
+    assert gather([record.model_copy(update={"metric": "instructions_per_packet"})]) == []

@@ -36,6 +36,7 @@ def test_the_local_testbed_can_be_read() -> None:
         ("ovs-dpdk", "sandbox", "memif"),
         ("linux-router", "sandbox", "veth"),
         ("linux-bridge", "sandbox", "veth"),
+        ("emulated", "sandbox", "inner"),
     ]
     assert testbed.generator.type == "software"
     assert not testbed.oversubscribe
@@ -55,7 +56,8 @@ def test_trex_on_this_machine_needs_no_path_in_the_file() -> None:
     [
         (
             {"duts.0.type": "ovs-dpkd"},
-            ': duts[0].type: "ovs-dpkd" is not known.\n  Expected one of: ovs-dpdk, linux-router, linux-bridge.',
+            ': duts[0].type: "ovs-dpkd" is not known.\n'
+            "  Expected one of: ovs-dpdk, linux-router, linux-bridge, emulated.",
         ),
         ({"duts.0.ovs.prefix": "opt"}, ': duts[0].ovs.prefix: "opt" is no installation of Open vSwitch.\n  Expected'),
         (

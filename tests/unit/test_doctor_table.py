@@ -92,7 +92,7 @@ def test_the_way_to_a_host_is_the_one_of_the_file() -> None:
 
 def test_sandboxes_and_the_software_generator_are_this_machine() -> None:
     (plan,) = plans(load("testbeds", "local", TestbedConfig)).values()
-    assert plan.roles == "ovs-dpdk, linux-router, linux-bridge, software generator"
+    assert plan.roles == "ovs-dpdk, linux-router, linux-bridge, emulated, software generator"
     assert not plan.is_lab
 
 

@@ -28,8 +28,8 @@ def test_a_wrong_threshold_is_said_exactly_as_in_the_design(tmp_path: Path) -> N
     [
         ("descripton: x\n" + f'{KEY}: {{}}\n', "mylab.yaml: descripton: unknown key."),
         (f'{KEY}: {{short: {{cps: ">= 1", pp: ">= 1"}}}}\n', f"mylab.yaml: {KEY}.short.pp: unknown key.\n  Expected "
-         "one of: bps, connect_time_p99, cps, latency_p99, loss_ratio, packet_loss_ratio, pps, ratio, reference, "
-         "smoke, source. Did you "),
+         "one of: bps, connect_time_p99, cost, cps, instructions_per_connection, instructions_per_packet, latency_p99, "
+         "loss_ratio, packet_loss_ratio, pps, ratio, reference, smoke, source. Did you "),
         (f'{KEY}: {{short: {{bps: "<= 2G"}}}}\n', f'mylab.yaml: {KEY}.short.bps: "<= 2G" points the wrong way: '
          'higher is better.\n  Expected at least a value, for example ">= 2G"'),
         (f'{KEY}: {{short: {{ratio: {{to: {OTHER}, rate: ">= 60"}}}}}}\n', f'mylab.yaml: {KEY}.short.ratio.rate: '
@@ -40,6 +40,12 @@ def test_a_wrong_threshold_is_said_exactly_as_in_the_design(tmp_path: Path) -> N
          'to: "forward" is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES'),
         (f'{KEY}: {{short: {{ratio: {{to: {KEY}, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.ratio.to: '
          "is this very topology."),
+        (f'{KEY}: {{short: {{cost: {{to: {KEY}, instructions: "<= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.cost.to: '
+         "is this very topology."),
+        (f'{KEY}: {{short: {{cost: {{to: {OTHER}, instructions: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.cost.'
+         'instructions: ">= 60%" points the wrong way: lower is better.\n  Expected at most a value, for example'),
+        (f'{KEY}: {{short: {{instructions_per_packet: "<= 1400"}}}}\n', f"mylab.yaml: {KEY}.short."
+         "instructions_per_packet: holds for one emulated machine only.\n  Expected image: at the top of the file"),
         ("ovs-dpdk/conntrack/1cpu: {}\n", 'mylab.yaml: "ovs-dpdk/conntrack/1cpu" is not a topology.\n  Expected'),
         (f"{KEY}: 5\n", f"mylab.yaml: {KEY}: 5 does not fit.\n  Expected keys and values."),
     ],

@@ -34,7 +34,7 @@ class Asked:
 
     profile = staticmethod(load_profile)
 
-    def measure(self, name: Any, topology: Topology, profile: str) -> Record:
+    def measure(self, name: Any, topology: Topology, profile: str, what: str) -> Record:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

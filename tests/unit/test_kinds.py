@@ -19,8 +19,9 @@ PACKAGES = tuple(file.parent for room in ("dut", "traffic") for file in sorted((
 MODULES = tuple(f"ctbench.{folder.parent.name}.{folder.name}." for folder in PACKAGES)
 #: Where else kinds may be known; `connectors` is where a source meets a DUT's ports.
 REGISTRIES = (CTBENCH / "dut/registry.py", CTBENCH / "traffic/registry.py", CTBENCH / "testbed/connectors")
-#: Where a name is no question: the default of `Topology`, and what records of version 1 meant.
-NAMED = (CTBENCH / "dut/topology.py", *(CTBENCH / "results").glob("*1.py"))
+#: Where a name is no question: the default of `Topology`, a family of rulesets that is called as its kind, and what
+#: records of version 1 meant.
+NAMED = (CTBENCH / "dut/topology.py", CTBENCH / "dut/rulesets.py", *(CTBENCH / "results").glob("*1.py"))
 #: Modules of a package whose classes others hold: settings, DUTs, generators.
 HELD = ("config.py", "kind.py", "dut.py", "router.py", "bridge.py", "generator.py")
 
@@ -59,7 +60,13 @@ def test_each_kind_of_source_can_be_connected() -> None:
 
 
 def test_the_scan_knows_the_packages_and_their_classes() -> None:
-    assert MODULES == ("ctbench.dut.linux.", "ctbench.dut.ovs.", "ctbench.traffic.software.", "ctbench.traffic.trex.")
+    assert MODULES == (
+        "ctbench.dut.emulated.",
+        "ctbench.dut.linux.",
+        "ctbench.dut.ovs.",
+        "ctbench.traffic.software.",
+        "ctbench.traffic.trex.",
+    )
     assert {"TrexGeneratorConfig", "OvsDpdkConfig", "LinuxConfig", "PciPorts"} <= CLASSES
 
 

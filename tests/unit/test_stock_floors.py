@@ -19,8 +19,8 @@ SMOKE = 0.30
 _PERCENT = re.compile(r"([0-9]+)(?: %| to)")
 
 
-def table() -> list[list[str]]:
-    text = (ROOT / "docs" / "evidence" / "floors.md").read_text().partition("## Ratios")[2].partition("\n## ")[0]
+def table(page: str = "floors.md") -> list[list[str]]:
+    text = (ROOT / "docs" / "evidence" / page).read_text().partition("## Ratios")[2].partition("\n## ")[0]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")][1:]
 
 
@@ -56,11 +56,27 @@ def test_what_a_ratio_notices_follows_from_the_largest_that_is_known() -> None:
         assert (kind == "smoke test") == (noticed > SMOKE), f"{key} {profile}: {noticed:.0%} pass unnoticed"
 
 
+def test_every_relative_cost_has_its_evidence_and_room_for_a_minor_update_of_the_kernel() -> None:
+    costs = {
+        (key, profile): (entry.cost.to, entry.cost.instructions.limit)
+        for key, entries in STOCK.floors.items()
+        for profile, entry in entries.items()
+        if entry.cost
+    }
+    told = {}
+    for key, profile, to, stock, earlier, _other, floor in table("emulated.md"):
+        told[key, profile] = to, float(floor.strip("<= %")) / 100
+        known = [float(found) for found in re.findall(r"[0-9.]+", stock + earlier)]
+        margin = float(floor.strip("<= %")) / max(known) - 1
+        assert 0.03 < margin < 0.3, f"{key} {profile}: {margin:.1%}"
+    assert told == costs
+
+
 def test_every_row_has_a_ratio_but_where_the_generator_is_the_limit_and_every_rate_is_a_smoke_test() -> None:
     for key, entries in STOCK.floors.items():
         for profile, entry in entries.items():
             large = profile in ("udp-1518-10k", "udp-9018") and key.startswith("ovs-dpdk/")
-            assert entry.ratio or key.startswith("cable/") or large, f"{key} {profile}"
+            assert entry.ratio or entry.cost or key.startswith("cable/") or large, f"{key} {profile}"
             assert entry.smoke == bool(entry.rates), f"{key} {profile}"
             if entry.rates and not key.startswith("cable/") and not large:
                 assert profile == "short-lived" and key.startswith("ovs-dpdk/conntrack/")

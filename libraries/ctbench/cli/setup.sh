@@ -130,6 +130,48 @@ browser() {
         say "$package could not be installed: the tests that need a browser will be skipped."
 }
 
+# What the emulated machine needs, whose tests count instructions: QEMU, a compiler and a shell for what runs in it, and
+# the kernel of Debian's cloud images, unpacked below .venv and not installed. CONNTRACK_SLA_EMULATED=no declines it;
+# where something is missing, those tests are skipped and say so.
+readonly EMULATED_PACKAGES=(qemu-system-x86 busybox-static dash tcc) EMULATED_KERNEL=linux-image-cloud-amd64
+emulated() {
+    local missing
+    if [[ ${CONNTRACK_SLA_EMULATED:-yes} == no ]]; then
+        say "the emulated machine is declined (CONNTRACK_SLA_EMULATED=no): its tests will be skipped."
+        return 0
+    fi
+    missing=$(not_installed "${EMULATED_PACKAGES[@]}")
+    if [[ -n $missing ]]; then
+        say "installing ${missing//$'\n'/ } for the emulated machine (90 MB; CONNTRACK_SLA_EMULATED=no declines it)"
+        # shellcheck disable=SC2086  # one word per package
+        relayed as_root "${APT[@]}" install --no-install-recommends $missing || {
+            say "they could not be installed: the tests with an emulated machine will be skipped."
+            return 0
+        }
+    fi
+    emulated_kernel || say "no package $EMULATED_KERNEL could be unpacked: the tests with an emulated machine will be \
+skipped."
+}
+
+# Unpacks the kernel that apt has now, once for each version of it.
+emulated_kernel() {
+    local target=$venv/emulated-kernel package version new
+    package=$(apt-cache depends --no-recommends $EMULATED_KERNEL 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p')
+    version=$(apt-cache show --no-all-versions "${package:-none}" 2>/dev/null | sed -n 's/^Version: //p')
+    [[ -n $version ]] || return 1
+    [[ ! -e $target/version || $(<"$target/version") != "$package $version" ]] || return 0
+    say "unpacking $package $version (27 MB), which is not installed"
+    new=$(mktemp -d "$venv/kernel-XXXXXX") || return 1
+    if (cd "$new" && apt-get download --quiet "$package" && dpkg-deb --extract "$package"_*.deb files) </dev/null >&2; then
+        printf '%s\n' "$package $version" >"$new/files/version"
+        chmod -R a+rX "$new/files"
+        rm -rf "$target" && mv "$new/files" "$target" && rm -rf "$new"
+    else
+        rm -rf "$new"
+        return 1
+    fi
+}
+
 # --- .venv ----------------------------------------------------------------------------------------------------------
 
 require_python() {

@@ -41,8 +41,8 @@ class Ports:
     """
 
     #: `memif` (value: path of the UNIX socket of the DUT, which is the server), `interface` (name), `pci` (address), or
-    #: `cable` (no value: the generator joins its two ports by itself).
-    kind: Literal["memif", "interface", "pci", "cable"]
+    #: `cable` (no value: the generator joins its two ports by itself), or `inner` (no value: out of its reach).
+    kind: Literal["memif", "interface", "pci", "cable", "inner"]
     client: str
     server: str
     #: Rings that the generator offers per port towards the DUT: the DUT's receive queues.

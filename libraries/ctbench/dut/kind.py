@@ -20,7 +20,8 @@ NF_CONNTRACK_MAX = Path(facts.NF_CONNTRACK_MAX)
 
 
 #: What a DUT can be asked for besides forwarding. `connections`: `Dut.connections` counts the entries of its table.
-Ability = Literal["connections"]
+#: `instructions`: it is a `ctbench.dut.counting.CountingDut`.
+Ability = Literal["connections", "instructions"]
 
 
 class DutSettings(Protocol):

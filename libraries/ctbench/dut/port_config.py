@@ -108,3 +108,9 @@ class PciPorts(YamlModel):
         if len(set(every)) < len(every) or len(self.more) % 2:
             raise ValueError(f"{every} are no pairs of network cards.\n  Expected each address once, in pairs.")
         return self
+
+
+class InnerPorts(_VirtualPorts):
+    """Two ports that only a traffic source within the same machine reaches."""
+
+    kind: Literal["inner"] = "inner"

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union
 
 from pydantic import Field
 
+from ctbench.dut.emulated.kind import EmulatedKind
 from ctbench.dut.kind import Ability, DutKind, DutSettings
 from ctbench.dut.linux.kind import BRIDGE, ROUTER
 from ctbench.dut.ovs.kind import OvsDpdkKind
 from ctbench.dut.rulesets import Ruleset, catalogue, find_ruleset
 from ctbench.dut.topology import Topology
 
-KINDS: dict[str, DutKind] = {kind.name: kind for kind in (OvsDpdkKind(), ROUTER, BRIDGE)}
+KINDS: dict[str, DutKind] = {kind.name: kind for kind in (OvsDpdkKind(), ROUTER, BRIDGE, EmulatedKind())}
 
 
 def settings_of(kinds: Iterable[DutKind]) -> Any:

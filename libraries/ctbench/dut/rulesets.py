@@ -20,7 +20,7 @@ from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel, load
 
 #: Family (a folder below resources/rulesets) -> ending of its files. `linux` has none: no rule is loaded.
-ENDINGS = {"ovs": ".flows", "linux": "", "iptables": ".rules", "nftables": ".nft"}
+ENDINGS = {"ovs": ".flows", "linux": "", "iptables": ".rules", "nftables": ".nft", "emulated": ".sh"}
 #: Families whose name is a part of their rulesets' names: iptables-snat, nftables-snat.
 NAMED_BY_FAMILY = ("iptables", "nftables")
 

@@ -6,7 +6,9 @@ from typing import Protocol
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Problem
+from ctbench.dut.counting import Counted
 from ctbench.dut.kind import Ability
+from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.expected import Expected
 from ctbench.measure.observation import Conditions, Observation
@@ -74,6 +76,14 @@ def looked_at_by_nobody(_look: Look) -> None:
     """Take no notice of a look: the default of `on_look`."""
 
 
+#: Told of a topology, of what was counted of it, and of what each of these is net of the baseline.
+OnCounted = Callable[[str, Sequence[Counted], Sequence[float]], None]
+
+
+def told_to_nobody(_key: str, _counted: Sequence[Counted], _net: Sequence[float]) -> None:
+    """Take no notice of what was counted: the default of `on_counted`."""
+
+
 @dataclass(frozen=True)
 class Decision:
     """Whether a promise was kept, by evidence that counts in both directions."""
@@ -118,6 +128,12 @@ class Bench:
     on_look: OnLook = looked_at_by_nobody
     #: The ratio that is promised of the pair; None where none is, and only the ratio is wanted.
     promised_ratio: float | None = None
+    #: Where instructions are counted: the topology of the test and what it is compared with, where it is; what is
+    #: promised, by metric; and who is told of what was counted of a topology.
+    topology: Topology | None = None
+    compared_with: Topology | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+    on_counted: OnCounted = told_to_nobody
 
     @property
     def rate_metric(self) -> Metric:
@@ -160,6 +176,8 @@ class Outcome:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     #: What ratios stand on.
     pairs: tuple[PairRecord, ...] = ()
+    #: What instructions per packet or connection stand on.
+    counts: tuple[Counted, ...] = ()
     #: Of a search with MLRsearch.
     goal: GoalRecord | None = None
 
@@ -186,6 +204,7 @@ class Outcome:
             decisions={**later.decisions, **self.decisions},
             goal=self.goal or later.goal,
             pairs=self.pairs + later.pairs,
+            counts=self.counts + later.counts,
         )
 
     @property

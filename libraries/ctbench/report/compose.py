@@ -7,6 +7,7 @@ from ctbench.base.plain_text import printable
 from ctbench.report import enough, facts, headline, labels, method
 from ctbench.report.charts.cost import cost_charts
 from ctbench.report.charts.history import history_charts
+from ctbench.report.charts.instructions import instruction_charts
 from ctbench.report.charts.model import Chart
 from ctbench.report.charts.scaling import scaling_charts
 from ctbench.report.page import Gallery, Link, Page, Reasons
@@ -101,6 +102,13 @@ def _galleries(runs: RunSet, records: Sequence[Record], references: References) 
             "What connection tracking and NAT cost",
             "The rate that is left of plain forwarding, with the same profile on the same machine.",
             cost_charts(records),
+        ),
+        _gallery(
+            "instructions",
+            "What packets and connections cost in instructions",
+            "Counted in an emulated machine, the same on every host; with what is more than plain forwarding. Caches, "
+            "locks and several CPUs are not in it.",
+            instruction_charts(records),
         ),
         _gallery(
             "history",

@@ -3,10 +3,12 @@
 Every line fits 120 columns.
 """
 
+import statistics
 from collections.abc import Sequence
 
 from ctbench.base.plain_text import one_line, printable
 from ctbench.base.units import format_bits, format_count, format_duration, format_rate, format_ratio
+from ctbench.dut.counting import Counted
 from ctbench.measure.procedure import Look
 from ctbench.report import figures
 from ctbench.results.evidence import TrialRecord
@@ -65,6 +67,14 @@ def look_line(look: Look) -> str:
     word = "decided" if look.decided else "goes on" if look.left_s > 0 else ""
     left = f"at most ~{look.left_s:.0f} s" if look.left_s > 0 else ""
     return f"  {f'look {look.number}':<8}{rounds:<13}ratio {ratio:<19}{promised:<18}{word:<10}{left}".rstrip()
+
+
+def counted_line(key: str, counted: Sequence[Counted], net: Sequence[float]) -> str:
+    """What the boots of an emulated machine counted of a topology: net of the baseline, and whole."""
+    cost, whole = statistics.median(net), statistics.median(each.each for each in counted)
+    width = f"± {format_ratio((max(net) - min(net)) / 2 / cost)}" if cost > 0 else ""
+    seeds = f"{len(counted)} seeds"
+    return _cut(f"  {key:<46} {seeds:<10} {cost:>9,.1f} instructions {width:<11} {whole:>10,.1f} with the wires", WIDTH)
 
 
 def verdict_line(record: Record) -> str:

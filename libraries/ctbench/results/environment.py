@@ -109,6 +109,9 @@ class DutFacts(Facts):
     kernel: Text = ""
     iptables: Text = ""
     nftables: Text = ""
+    #: Of an emulated machine: the version of QEMU, and what tells what it booted from anything else.
+    qemu: Text = ""
+    image: Text = ""
     machine: MachineFacts | None = None
     memory: MemoryFacts | None = None
     placement: PlacementFacts | None = None

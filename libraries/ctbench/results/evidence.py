@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ctbench.base.bounds import MOST, Amount, Count, Real
 from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.counting import Counted
 from ctbench.results.part import Part
 from ctbench.traffic.generator import Latency, Trial
 
@@ -134,5 +135,8 @@ class Evidence(Part):
     baseline: Baseline | None = None
     #: What ratios stand on.
     pairs: list[PairRecord] = Field(default_factory=list)
+    #: What boots of an emulated machine counted: of the topology, of the baseline that its figure is net of, and of
+    #: what it is compared with.
+    counts: list[Counted] = Field(default_factory=list)
     #: None where the search is not one of RFC 9971.
     goal: GoalRecord | None = None

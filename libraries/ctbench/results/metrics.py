@@ -61,6 +61,9 @@ LOST = Unit("ratio", parse_ratio, write_ratio, format_ratio, "0%", "50%", "0.02%
 SHARE = Unit("ratio", parse_share, write_ratio, format_share, "1%", "10000%", "60%")
 SECONDS = Unit("s", parse_duration, write_duration, format_duration, "1us", "60s", "5ms")
 COUNT = Unit("connections", parse_number, write_number, format_count, "1", "1G", "1M")
+INSTRUCTIONS = Unit(
+    "instructions", parse_number, write_number, lambda value: f"{value:,.1f} instructions", "1", "1G", "4300"
+)
 CPUS = Unit("CPUs", parse_number, write_number, lambda value: f"{value:.2f}", "0.01", "1k", "1")
 
 _ALL: frozenset[LoadUnit] = frozenset(("connections", "packets"))
@@ -126,6 +129,18 @@ METRICS: dict[str, Metric] = {
         Metric("ratio", "rate relative to another topology", SHARE, "higher", "promise"),
         #: Of the same topology's rate in another build, with the same profile.
         Metric("of_build", "rate relative to another build", SHARE, "higher", "promise"),
+        #: What the DUT adds to the wires and the traffic alone, in a machine whose clock counts its instructions.
+        Metric("instructions_per_packet", "instructions per packet", INSTRUCTIONS, "lower", "promise", _PACKETS),
+        Metric(
+            "instructions_per_connection",
+            "instructions per connection",
+            INSTRUCTIONS,
+            "lower",
+            "promise",
+            _CONNECTIONS,
+        ),
+        #: Of another topology's instructions with the same profile, in the same machine.
+        Metric("relative_cost", "instructions relative to another topology", SHARE, "lower", "promise"),
         #: Of the connections or packets that were intended, whether they were sent or not.
         Metric("loss_ratio", "lost", LOST, "lower", "condition"),
         #: Of the packets that were sent; of a packet profile the same as `loss_ratio`.
@@ -165,7 +180,7 @@ SATURATION_OF: dict[LoadUnit, Metric] = {
 #: everything else, whose limit is a figure of its own.
 Kind = Literal["absolute", "ratio", "of_build"]
 #: Metrics that are promised relative to something else that is measured beside them, by the kind of promise.
-RELATIVE: dict[str, Kind] = {"ratio": "ratio", "of_build": "of_build"}
+RELATIVE: dict[str, Kind] = {"ratio": "ratio", "relative_cost": "ratio", "of_build": "of_build"}
 
 
 def kind_of(metric: str) -> Kind:
@@ -173,6 +188,12 @@ def kind_of(metric: str) -> Kind:
     return RELATIVE.get(metric, "absolute")
 
 
+#: What one packet or connection costs, by what a profile's load counts.
+COST_OF: dict[LoadUnit, Metric] = {
+    "connections": METRICS["instructions_per_connection"],
+    "packets": METRICS["instructions_per_packet"],
+}
+COSTS = frozenset(metric.name for metric in COST_OF.values())
 #: What is lost, by what is counted for it.
 LOSS_OF: dict[LoadUnit, Metric] = {"connections": METRICS["loss_ratio"], "packets": METRICS["packet_loss_ratio"]}
 #: What metrics were called in records and SLA files of earlier versions.

@@ -60,7 +60,8 @@ class ThresholdRecord(Part):
         if self.measured is None or self.kind == "absolute":
             return ""
         width = f" ± {format_share(self.half_width)}" if self.half_width is not None else ""
-        return f"{format_share(self.measured)}{width} of {self.other}, at least {self.limit * 100:g} % promised"
+        bound = METRICS[self.metric].bound
+        return f"{format_share(self.measured)}{width} of {self.other}, {bound} {self.limit * 100:g} % promised"
 
     @property
     def half_width(self) -> float | None:

@@ -105,22 +105,23 @@ class AcceptanceRun:
         compared = others(now.floor, topology) if now.plan.compares and not shared else {}
         pairs = [now.plan.pair(metric) for metric in compared]
         self._to_come = [each.expected(profile, self.settings.campaign) for each in (*pairs, *alone)]
-        if topology.datapath != CABLE.datapath:
+        if topology.datapath != CABLE.datapath and now.plan.makes_trials:
             case = feasibility.Case(self.settings.testbed, self.settings.campaign, topology, profile, now.floor)
             now.bounds = feasibility.check(case, self.testbed.placement(topology))
             # Of what is no rate, a generator over a cable says nothing.
             now.ceiling = self._ceiling_or_none(now) if now.floor.metric is RATE_OF[profile.kind] else None
         for pair in pairs:
             self._compare(now, pair, compared[pair.promise])
-        self._measure_alone(now, alone)
+        self._measure_alone(now, alone, in_pair=bool(pairs))
         self._to_come = []
         if self.settings.base:
             return judge_builds(now.outcome, now.floor)
         assert now.outcome is not None
         self._remember(now)
+        around = self._environment(topology)
         return judge(
-            now.outcome, now.floor, now.ceiling, machine=self._environment(topology).dut_machine, oversubscribed=shared,
-            max_spread=self.settings.campaign.max_spread,
+            now.outcome, now.floor, now.ceiling, machine=around.dut_machine, image=str(around.dut.image),
+            oversubscribed=shared, max_spread=self.settings.campaign.max_spread,
         )  # fmt: skip
 
     def _compare(self, now: Measurement, pair: Pair, other: Setup) -> None:
@@ -136,11 +137,12 @@ class AcceptanceRun:
             return
         self._step(now, pair)
 
-    def _measure_alone(self, now: Measurement, procedures: Sequence[Procedure]) -> None:
-        """Measure what is about the DUT itself, one procedure after the other: each knows what was found before."""
+    def _measure_alone(self, now: Measurement, procedures: Sequence[Procedure], *, in_pair: bool) -> None:
+        """Measure what is about the DUT itself, one procedure after the other: each knows what was found before.
+        `in_pair`: this test has set pairs up, so the tested side may stand there."""
         if not procedures or now.broken:
             return
-        if self.testbed.pair is None:  # else the side that is tested stands there
+        if not in_pair or self.testbed.pair is None:  # a pair that is there may be of the test before
             self._set_up(now)
         for procedure in procedures:
             known = isinstance(procedure, ClosedLoop) and now.knows(procedure.metric(now.profile))
@@ -159,7 +161,8 @@ class AcceptanceRun:
         if not now.shown:
             now.shown = True
             self._say(console.heading(now.name.test, now.topology.key, self._version()))
-            self._say(console.trial_heading(now.profile.kind))
+            if now.plan.makes_trials:
+                self._say(console.trial_heading(now.profile.kind))
 
     def summary(self) -> str:
         """The table of what was measured so far."""
@@ -209,6 +212,9 @@ class AcceptanceRun:
             ceiling=None if cable else now.ceiling, earlier=now.outcome,
             probes=self._probes(now.topology), pair=self.testbed.pair, turns=self.testbed.turns, on_look=self._look,
             promised_ratio=now.floor.limit(procedure.promise) if isinstance(procedure, Pair) else None,
+            topology=now.topology, compared_with=Topology.parse(to) if (to := now.floor.relative_to) else None,
+            limits={name: each.limit for name, each in now.floor.thresholds.items()},
+            on_counted=lambda *counted: self._say(console.counted_line(*counted)),
         )  # fmt: skip
 
     def _probes(self, topology: Topology) -> list[Probe]:

@@ -11,6 +11,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Procedure
 from ctbench.measure.procedures.at_floor import AtFloor
 from ctbench.measure.procedures.highest_rate import HighestRate
+from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.saturation import ClosedLoop
 from ctbench.results.metrics import RELATIVE
@@ -20,7 +21,7 @@ from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile
 
 #: What can be asked for.
-RATE = "rate"
+RATE, COST = "rate", "cost"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Plan:
     decides: Procedure | None = None
     #: Whether ratios that are promised are measured too.
     compares: bool = False
+
+    @property
+    def makes_trials(self) -> bool:
+        """Whether loads are offered, a trial each."""
+        return not isinstance(self.main, InstructionCount)
 
     def alone(self, floor: Floor, offered: Set[type[Load]]) -> list[Procedure]:
         """What is measured of the DUT alone, in this order."""
@@ -71,8 +77,13 @@ def _rate(campaign: Campaign, topology: Topology, profile: Profile) -> Plan:
     return Plan(search, first, decides, compares=True)
 
 
+def _cost(campaign: Campaign, topology: Topology, profile: Profile) -> Plan:
+    """The same whatever the campaign: a count needs no search."""
+    return Plan(InstructionCount())
+
+
 #: By what is asked for.
-ANSWERS: dict[str, Callable[[Campaign, Topology, Profile], Plan]] = {RATE: _rate}
+ANSWERS: dict[str, Callable[[Campaign, Topology, Profile], Plan]] = {RATE: _rate, COST: _cost}
 
 
 def choose(what: str, campaign: Campaign, topology: Topology, profile: Profile) -> Plan:

@@ -122,6 +122,7 @@ class Measurement:
                 upper_bound=found.upper_bound if found else None,
                 ceiling=self.ceiling,
                 pairs=list(found.pairs) if found else [],
+                counts=list(found.counts) if found else [],
                 goal=found.goal if found else None,
             ),
             environment=environment,

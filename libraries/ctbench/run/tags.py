@@ -2,10 +2,14 @@
 
 from ctbench.base.ethernet import LARGEST_FRAME, LEAST_FRAME
 from ctbench.base.units import write_number
-from ctbench.dut.registry import KINDS, ruleset_of
+from ctbench.dut.registry import KINDS, abilities, ruleset_of
 from ctbench.dut.topology import Topology
 from ctbench.sla.floors import Floors
+from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import PacketProfile, Profile
+
+#: Tags where instructions are counted, by what a profile is about, in place of those of a rate.
+_COUNTED: dict[LoadUnit, str] = {"packets": "established", "connections": "new-connections"}
 
 
 def tags_of(topology: Topology, profile: Profile, floors: Floors | None = None) -> tuple[str, ...]:
@@ -14,7 +18,8 @@ def tags_of(topology: Topology, profile: Profile, floors: Floors | None = None) 
 
     `ConfigError` for a ruleset that its DUT does not have.
     """
-    found = set(_of_profile(profile))
+    counted = "instructions" in abilities(topology.datapath)
+    found = {_COUNTED[profile.kind]} if counted else set(_of_profile(profile))
     if topology.datapath in KINDS:
         found |= {f"{topology.cpus}cpu", f"{topology.rx_queues}rxq", *KINDS[topology.datapath].tags}
         found |= set(topology.ports.split("-")) - {"plain"}

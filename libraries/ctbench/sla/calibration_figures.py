@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ctbench.results.metrics import METRICS, RATE_OF, Metric, kind_of
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric, kind_of
 from ctbench.results.record import Record
 from ctbench.traffic.profiles import ConnectionProfile
 
@@ -35,10 +35,12 @@ class Figures:
 
 def gather(records: Sequence[Record]) -> list[Figures]:
     """Figures by topology, profile and metric, in the order of the tests. What was not measured is counted apart, and
-    what is relative to something else is left out: it holds on any machine, or on none."""
+    what is relative to something else is left out: it holds on any machine, or on none. So are instructions: they do
+    not scatter, and hold for an image, not for a machine."""
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in records:
-        if METRICS[record.metric].role == "promise" and kind_of(record.metric) == "absolute":
+        promised = METRICS[record.metric].role == "promise" and kind_of(record.metric) == "absolute"
+        if promised and record.metric not in COSTS:
             groups[record.topology.key, record.profile.name, record.metric].append(record)
     return [_figures(group) for group in groups.values()]
 

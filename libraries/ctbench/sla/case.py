@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ctbench.measure.procedure import Decision, Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import METRICS, SATURATION_OF
+from ctbench.results.metrics import COSTS, METRICS, SATURATION_OF
 from ctbench.results.promised import ThresholdRecord
 from ctbench.sla.floor import Floor
 
@@ -20,6 +20,8 @@ class Case:
     floor: Floor
     ceiling: float | None
     machine: MachineFacts | None
+    #: Of an emulated machine: what it booted.
+    image: str = ""
 
     @property
     def promise(self) -> str:
@@ -42,6 +44,23 @@ class Case:
         found = self.outcome.figures.get(SATURATION_OF[self.floor.profile.kind].name)
         limit = self.result if self.outcome.limited_by == "dut" else found.value if found else None
         return limit if limit is not None and self.ceiling and limit < NEAR_CEILING * self.ceiling else None
+
+
+def differs(case: Case, each: ThresholdRecord) -> bool:
+    """Whether a figure was promised of another machine, or of another image, than this one."""
+    if each.metric in COSTS:
+        return case.floor.image != case.image
+    machine = case.floor.machine
+    return bool(each.bound_to and machine and machine.differs_from(case.machine))
+
+
+def of_another_image(case: Case, each: ThresholdRecord) -> str:
+    """Why a count is not judged here: it was promised of another image. Empty where it was not."""
+    if not each.elsewhere or each.metric not in COSTS:
+        return ""
+    found = f"; this one found {METRICS[each.metric].format(each.measured)}" if each.measured is not None else ""
+    limit = METRICS[each.metric].format(each.limit)
+    return f"this floor ({limit}) was made with {each.bound_to}, and this is image {case.image or 'unknown'}{found}"
 
 
 def elsewhere(case: Case, each: ThresholdRecord) -> str:

@@ -16,6 +16,7 @@ from ctbench.results.promised import Reference
 from ctbench.sla.threshold import Threshold, parse
 
 _AS_WRITTEN = PlainSerializer(str, return_type=str)
+CostThreshold = Annotated[Threshold, PlainValidator(partial(parse, metric=METRICS["relative_cost"])), _AS_WRITTEN]
 RatioThreshold = Annotated[Threshold, PlainValidator(partial(parse, metric=METRICS["ratio"])), _AS_WRITTEN]
 LossThreshold = Annotated[Threshold, PlainValidator(partial(parse, metric=METRICS["loss_ratio"])), _AS_WRITTEN]
 
@@ -77,11 +78,29 @@ class RatioEntry(YamlModel):
 
     @model_validator(mode="after")
     def _is_a_topology(self) -> Self:
-        try:
-            Topology.parse(self.to)
-        except ValueError as error:
-            raise ValueError(f"to: {error}") from None
+        _require_topology(self.to)
         return self
+
+
+class CostEntry(YamlModel):
+    """A promise that compares with another topology's instructions, with the same profile and in the same machine."""
+
+    #: Key of that topology.
+    to: str
+    #: Share of its instructions; less than 100% promises to be cheaper.
+    instructions: CostThreshold
+
+    @model_validator(mode="after")
+    def _is_a_topology(self) -> Self:
+        _require_topology(self.to)
+        return self
+
+
+def _require_topology(to: str) -> None:
+    try:
+        Topology.parse(to)
+    except ValueError as error:
+        raise ValueError(f"to: {error}") from None
 
 
 def _published(value: object, metric: Metric) -> float:
@@ -123,6 +142,7 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     """What an SLA file has for one topology and one profile: thresholds by metric, and where they are from."""
 
     ratio: RatioEntry | None = None
+    cost: CostEntry | None = None
     #: true: its rates are so far from what is usual that a build 30 % slower would pass; reports call it a smoke test.
     smoke: bool = False
     #: Where this promise comes from, when not from the source of the whole file.
@@ -145,6 +165,11 @@ class FloorEntry(_Promises):  # type: ignore[misc]
                 "  Expected cps or pps beside it, or smoke: true within ratio."
             )
         return self
+
+    def compares_with(self, key: str) -> str | None:
+        """The promise that compares with a topology, `ratio` or `cost`; None where none does."""
+        relative = {"ratio": self.ratio, "cost": self.cost}
+        return next((name for name, each in relative.items() if each and each.to == key), None)
 
     @property
     def rates(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ctbench.base.errors import ConfigError
 from ctbench.base.ethernet import FCS_BYTES
 from ctbench.base.units import quoted
-from ctbench.results.metrics import LOSS_OF, METRICS, RATE_OF, Metric, kind_of
+from ctbench.results.metrics import COSTS, LOSS_OF, METRICS, RATE_OF, Metric, kind_of
 from ctbench.results.promised import FloorRecord, Reference
 from ctbench.sla.machine import BoundMachine
 from ctbench.sla.threshold import Threshold, promise
@@ -38,6 +38,8 @@ class Floor:
     base_build: str = ""
     #: The machine that absolute rates were made on; None: they are promised on any.
     machine: BoundMachine | None = None
+    #: The emulated machine that instructions were counted in; empty: none is promised by a figure of its own.
+    image: str = ""
     #: Metrics whose promise is so far from what is usual that it notices no regression of 30 %.
     smoke: frozenset[str] = frozenset()
     reference: Reference | None = None
@@ -53,6 +55,8 @@ class Floor:
 
     def bound_to(self, metric: str) -> str:
         """The machine that the promise of a metric was made on, in words; empty where it is promised on any."""
+        if metric in COSTS:
+            return f"image {self.image}"
         binds = kind_of(metric) == "absolute" and METRICS[metric].role == "promise"
         return str(self.machine) if self.machine and binds else ""
 

@@ -10,7 +10,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.spelling import did_you_mean
 from ctbench.base.yaml_files import Name, YamlModel, load
 from ctbench.dut.topology import Topology
-from ctbench.results.metrics import METRICS, RATE_OF, RATES, Metric, kind_of
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, Metric, kind_of
 from ctbench.sla.entry import ConnectThreshold, FloorEntry, LossThreshold, OfBuild, RatioThreshold
 from ctbench.sla.floor import Floor, derive, with_packets
 from ctbench.sla.machine import BoundMachine
@@ -31,6 +31,9 @@ class Floors(YamlModel):
     connect_time_p99: ConnectThreshold | None = None
     #: The machine that the rates of this file were made on: elsewhere they are shown, and a miss is not measured.
     machine: BoundMachine | None = None
+    #: The emulated machine that instructions of this file were counted in, as records name it (`image`): another one is
+    #: not judged by them.
+    image: str = ""
     #: Share of another build's rate, promised by every floor of what comes in several builds.
     of_build: OfBuild | None = None
     #: Share of what a reference run measured (`-v REFERENCE:`), promised by every floor besides its own figure.
@@ -52,9 +55,20 @@ class Floors(YamlModel):
         for key, entries in self.floors.items():
             Topology.parse(key)
             for profile, entry in entries.items():
-                if entry.ratio and entry.ratio.to == key:
+                if (name := entry.compares_with(key)) is not None:
                     raise ValueError(
-                        f"{key}.{profile}.ratio.to: is this very topology.\n  Expected another one to compare with."
+                        f"{key}.{profile}.{name}.to: is this very topology.\n  Expected another one to compare with."
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _counts_are_of_an_image(self) -> Self:
+        for key, entries in self.floors.items():
+            for profile, entry in entries.items():
+                if not self.image and (counts := COSTS & entry.thresholds.keys()):
+                    raise ValueError(
+                        f"{key}.{profile}.{min(counts)}: holds for one emulated machine only.\n  Expected image: at "
+                        "the top of the file, as a record of that machine names it (environment.dut.image)."
                     )
         return self
 
@@ -109,6 +123,8 @@ class Floors(YamlModel):
         thresholds = dict(entry.thresholds)
         if entry.ratio:
             thresholds["ratio"] = entry.ratio.threshold(key)
+        if entry.cost:
+            thresholds["relative_cost"] = entry.cost.instructions
         if self.of_build and self.of_build.holds_for(topology, test.build):
             thresholds["of_build"] = self.of_build.rate
         test.check(f"{self._source}: {key}.{profile.name}", thresholds, profile, self._spare(topology))
@@ -122,11 +138,12 @@ class Floors(YamlModel):
             metric=test.metric,
             # As the registry has them, the rate first: nothing depends on the order of the file.
             thresholds={name: thresholds[name] for name in METRICS if name in thresholds and test.has(name)},
-            relative_to=entry.ratio.to if entry.ratio and test.has("ratio") else "",
+            relative_to=_relative_to(entry, test),
             base_build=self.of_build.base
             if self.of_build and "of_build" in thresholds and test.has("of_build")
             else "",
             machine=self.machine,
+            image=self.image,
             smoke=smoke | ({"ratio"} if entry.ratio and entry.ratio.smoke else frozenset()),
             reference=entry.published,
             notes=self.of_build.notes(topology, test.build) if self.of_build else (),
@@ -170,8 +187,9 @@ class _Test:
         return name == self.metric.name or name in self.found_out or METRICS[name].role == "condition"
 
     def check(self, where: str, thresholds: Mapping[str, Threshold], profile: Profile, spare: str) -> None:
-        """Refuse what this kind of profile does not have, then an entry without what the test looks for. For a rate, a
-        promise relative to something is enough; with `spare`, its text, none is needed, and there is nothing to test.
+        """Refuse what this kind of profile does not have, then an entry without what the test looks for. A
+        promise relative to something is enough; of a rate, with `spare`, its text, none is needed, and there is nothing
+        to test.
         """
         for name, threshold in thresholds.items():
             if profile.kind not in threshold.metric.profiles:
@@ -180,11 +198,19 @@ class _Test:
                     f"  Expected {self.example}, without {name}."
                 )
         is_rate = self.metric is RATE_OF[profile.kind]
-        if self.metric.name in thresholds or (is_rate and any(kind_of(name) != "absolute" for name in thresholds)):
+        relative = {name for name in thresholds if kind_of(name) != "absolute" and self.has(name)}
+        if self.metric.name in thresholds or relative:
             return
         if is_rate and spare and not any(METRICS[name].role == "promise" for name in thresholds):
             raise MissingResource(spare)
         raise ConfigError(f"{where}.{self.metric.name}: is missing.\n  Expected a promise, for example {self.example}.")
+
+
+def _relative_to(entry: FloorEntry, test: _Test) -> str:
+    """The topology that a promise of the test compares with; empty where none does."""
+    if entry.ratio and test.has("ratio"):
+        return entry.ratio.to
+    return entry.cost.to if entry.cost and test.has("relative_cost") else ""
 
 
 def _load_profile(name: str) -> ConnectionProfile:

@@ -15,7 +15,7 @@ from ctbench.results.figure import Figure
 from ctbench.results.metrics import RATE_OF, kind_of
 from ctbench.results.promised import ThresholdRecord
 from ctbench.results.record import Word
-from ctbench.sla.case import Case, as_part, beyond, elsewhere, excuse_of, near_ceiling
+from ctbench.sla.case import Case, as_part, beyond, differs, elsewhere, excuse_of, near_ceiling, of_another_image
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import Threshold
 from ctbench.sla.words import blame, doubts, praise
@@ -48,20 +48,22 @@ def judge(
     ceiling: float | None = None,
     *,
     machine: MachineFacts | None = None,
+    image: str = "",
     oversubscribed: bool = False,
     max_spread: float | None = None,
 ) -> Verdict:
     """Judge an outcome by its floor.
 
     `ceiling` is the generator's capacity over the cable with the same profile, in its unit per second; None
-    when nothing is known to compare with. `machine` is the DUT's, which a floor may be bound to. On an oversubscribed
-    testbed nothing counts as measured, nor do repetitions whose results are farther apart than `max_spread`.
+    when nothing is known to compare with. `machine` is the DUT's, and `image` what an emulated one booted: floors may
+    be bound to either. On an oversubscribed testbed nothing counts as measured, nor do repetitions whose results are
+    farther apart than `max_spread`.
     """
     thresholds = compare(outcome.figures, floor, held=outcome.held)
     unusable = _unusable(outcome, oversubscribed=oversubscribed) or _scattered(outcome, max_spread)
     if unusable:
         return Verdict("not measured", unusable, None, thresholds)
-    case = Case(outcome, floor, ceiling, machine)
+    case = Case(outcome, floor, ceiling, machine, image)
     decided = tuple(_decided(case, each) for each in thresholds if each.is_promise or _has_trials(case, each))
     missed = [each for each in decided if not each.met and not each.undecided]
     undecided = [each for each in decided if each.undecided]
@@ -129,8 +131,10 @@ def _has_trials(case: Case, condition: ThresholdRecord) -> bool:
 def _decided(case: Case, each: ThresholdRecord) -> ThresholdRecord:
     """A threshold, decided by the evidence that there is; where it is not met, with the reason unless its figure is
     reason enough."""
-    if each.bound_to and case.floor.machine and case.floor.machine.differs_from(case.machine):
+    if differs(case, each):
         each = each.model_copy(update={"elsewhere": True})
+    if why := of_another_image(case, each):
+        return _undecided(each, why)
     decision = _evidence(case, each)
     if decision is None:
         return each

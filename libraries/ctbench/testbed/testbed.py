@@ -206,7 +206,8 @@ class Testbed:
         self._connector.disconnect()
         try:
             ports = self._stand(place, setup.topology)
-            self._connector.connect(ports, host, placement, _frame_bytes(profile))
+            if ports.kind != "inner":
+                self._connector.connect(ports, host, placement, _frame_bytes(profile))
         except TestbedError as error:
             if trouble := dut.trouble():  # which says more than what noticed it
                 raise TestbedError(trouble) from error

@@ -1,0 +1,213 @@
+# shellcheck shell=dash
+# What the topologies (resources/rulesets/emulated) have in common. Sourced by the first process of an emulated machine.
+#
+# Three network namespaces: `client`, `dut`, `server`. The interfaces `client` and `server` of the DUT are the ends of
+# wires (veth pairs), whose other ends are both called `wire`. What is said on the serial line is read by the host:
+#   round NAME SENT RECEIVED INSTRUCTIONS    from the program guest/traffic
+#   workload NAME                            what the following lines are about
+#   check EXPECTED FOUND WHAT                a proof: worth nothing where the two differ
+#   broken SENTENCE                          the end
+export PATH=/usr/sbin:/usr/bin
+busybox mount -t proc none /proc
+busybox mount -t sysfs none /sys
+busybox mount -t devtmpfs none /dev
+exec >/dev/ttyS0 2>&1
+
+CLIENT=client SERVER=server       # the devices that forward: the interfaces, or what `devices` puts on them
+TO_SERVER=02:00:00:00:00:02       # where the client's frames go: past a bridge to the other end, else to the DUT
+TO_CLIENT=02:00:00:00:00:01
+VLAN=0
+# How much is sent: rounds of packets of one flow, and of connections, after a first batch of these. PASSED and OPENED
+# count what went through.
+ROUNDS=5 PACKETS=4096 NEW=256 FIRST=32 PASSED=0 OPENED=0
+
+end() { busybox reboot -f; }
+broken() { echo "broken $*"; end; }
+check() { echo "check $*"; }
+
+# use MODULE... : load kernel modules.
+use() { for module in "$@"; do busybox modprobe "$module" || broken "the kernel has no module $module"; done; }
+
+# dut COMMAND... : run it where the DUT is.
+dut() { ip netns exec dut "$@" || broken "$* failed"; }
+
+# wires: the three namespaces and what joins them.
+wires() {
+    use veth
+    for space in client dut server; do ip netns add $space || broken "no network namespace could be made"; done
+    wire client 1
+    wire server 2
+}
+
+# The ends have other addresses than the frames: what comes out is counted and dropped, before it is looked up where to
+# route it, which makes work for later.
+wire() {
+    ip link add wire netns "$1" address 02:00:00:00:00:2"$2" type veth \
+        peer name "$1" netns dut address 02:00:00:00:00:1"$2" || broken "no wire could be made"
+    ip -n "$1" link set wire up
+}
+
+# devices: what the setting PORTS puts on the interfaces: nothing, bonds of one link each, VLAN devices, or both.
+devices() {
+    case $PORTS in bond*)
+        use bonding
+        for side in client server; do
+            dut ip link add bond-$side type bond mode balance-xor xmit_hash_policy layer3+4 miimon 100
+            dut ip link set $side master bond-$side
+            dut ip link set bond-$side up
+        done
+        CLIENT=bond-client SERVER=bond-server ;;
+    esac
+    case $PORTS in *vlan) VLAN=100 ;; esac
+    dut ip link set client up
+    dut ip link set server up
+}
+
+vlan_devices() {
+    if [ $VLAN != 0 ]; then
+        use 8021q
+        for device in $CLIENT $SERVER; do
+            dut ip link add link "$device" name "$device.$VLAN" type vlan id $VLAN
+            dut ip link set "$device.$VLAN" up
+        done
+        CLIENT=$CLIENT.$VLAN SERVER=$SERVER.$VLAN
+    fi
+}
+
+# up: wait until the devices are, which a bond and a bridge notice late. Sleeping costs no instruction that counts.
+up() {
+    for device in "$CLIENT" "$SERVER" "$@"; do
+        tries=0
+        until [ "$(ip netns exec dut busybox cat "/sys/class/net/$device/operstate")" = up ]; do
+            tries=$((tries + 1))
+            [ $tries -lt 100 ] || broken "$device did not come up"
+            busybox sleep 0.1
+        done
+    done
+}
+
+# router: wires, and a router between them with static neighbours and routes.
+router() {
+    wires
+    devices
+    vlan_devices
+    dut busybox sysctl -q -w net.ipv4.ip_forward=1
+    side 0 1 "$CLIENT" 16.0.0.0/8
+    side 1 2 "$SERVER" 48.0.0.0/8
+    up
+    TO_SERVER=02:00:00:00:00:11 TO_CLIENT=02:00:00:00:00:12
+}
+
+side() {
+    dut ip address add 198.18."$1".1/30 dev "$3"
+    dut ip neighbour add 198.18."$1".2 lladdr 02:00:00:00:00:0"$2" dev "$3" nud permanent
+    dut ip route add "$4" via 198.18."$1".2
+}
+
+# rules FILE: a ruleset of resources/rulesets, with the names of the devices that forward.
+rules() {
+    busybox sed "s/\\bclient\\b/$CLIENT/g; s/\\bserver\\b/$SERVER/g" "/guest/rulesets/$1" >/tmp/rules
+    case $1 in
+    *.rules) dut iptables-restore /tmp/rules ;;
+    *.nft) dut nft -f /tmp/rules ;;
+    esac
+    [ "$(dut busybox cat /proc/sys/net/netfilter/nf_conntrack_count)" = 0 ] || broken "the connection table is not empty"
+}
+
+# unmatched N: so many rules at the head of the chain that match no packet.
+unmatched() {
+    {
+        echo "*filter"
+        for number in $(busybox seq "$1"); do echo "-I FORWARD 1 -s 203.0.113.$number -j DROP"; done
+        echo COMMIT
+    } >/tmp/unmatched
+    dut iptables-restore --noflush /tmp/unmatched
+}
+
+# begin WORKLOAD: say so, and wait until that is said: the serial line interrupts.
+begin() {
+    echo "workload $1"
+    busybox sleep 1
+}
+
+# openvswitch FILE: Open vSwitch with its kernel datapath between the wires, with flows of resources/rulesets/ovs. A
+# switch that starts within the first seconds after the boot gets no thread that takes what the datapath does not know.
+openvswitch() {
+    use openvswitch
+    wires
+    devices
+    busybox sleep 12
+    export OVS_RUNDIR=/run OVS_LOGDIR=/tmp OVS_DBDIR=/tmp OVS_SYSCONFDIR=/tmp
+    dut ovsdb-tool create /tmp/conf.db /guest/vswitch.ovsschema
+    dut ovsdb-server /tmp/conf.db --remote=punix:/run/db.sock --detach --no-chdir --pidfile -vconsole:off
+    dut ovs-vsctl --no-wait init
+    dut ovs-vswitchd --detach --no-chdir --pidfile -vconsole:off
+    dut ovs-vsctl add-br bridge -- set bridge bridge fail_mode=secure \
+        -- add-port bridge client -- set interface client ofport_request=1 \
+        -- add-port bridge server -- set interface server ofport_request=2
+    up
+    busybox sed "s/\\bport0\\b/1/g; s/\\bport1\\b/2/g" "/guest/rulesets/ovs/$1" >/tmp/flows
+    dut ovs-ofctl add-flows bridge /tmp/flows
+    busybox sleep 1
+}
+
+# measure: one workload after the other; what each proves is the topology's to say.
+measure() {
+    begin stream
+    /guest/traffic stream 1 $PACKETS $ROUNDS $TO_SERVER $TO_CLIENT $VLAN || broken "no stream could be sent"
+    PASSED=$((2 + ROUNDS * PACKETS)) OPENED=1
+    prove stream
+    begin udp
+    /guest/traffic udp $NEW $ROUNDS $TO_SERVER $TO_CLIENT $VLAN || broken "no UDP connections could be opened"
+    PASSED=$((PASSED + 2 * (FIRST + ROUNDS * NEW))) OPENED=$((OPENED + FIRST + ROUNDS * NEW))
+    prove udp
+    begin tcp
+    /guest/traffic tcp $NEW $ROUNDS $TO_SERVER $TO_CLIENT $VLAN || broken "no TCP connections could be opened"
+    PASSED=$((PASSED + 6 * (FIRST + ROUNDS * NEW))) OPENED=$((OPENED + FIRST + ROUNDS * NEW))
+    prove tcp
+}
+
+# --- proofs ----------------------------------------------------------------------------------------------------------
+
+# routed: how many packets were.
+routed() { dut busybox awk '/^Ip:/ { if (++line == 2) print $7 }' /proc/net/snmp; }
+
+# forwarded N: so many packets were routed.
+forwarded() { check "$1" "$(routed)" "packets routed"; }
+
+# switched N: so many packets were forwarded by flows of the datapath and not by the program, of the stream at least.
+switched() {
+    missed=$(dut ovs-appctl dpctl/show | busybox sed -n 's/.*lookups: hit:\([0-9]*\) missed:\([0-9]*\) .*/\2/p')
+    check yes "$([ "${missed:-9999}" -lt 100 ] && echo yes)" "less than 100 packets decided on by the program"
+    hits=$(dut ovs-appctl dpctl/show | busybox sed -n 's/.*lookups: hit:\([0-9]*\) .*/\1/p')
+    check yes "$([ "${hits:-0}" -ge "$(($1 - 100))" ] && echo yes)" "$1 packets forwarded by flows of the datapath"
+}
+
+# tracked N: so many connections are in the table; none where there is no table.
+tracked() {
+    found=0
+    table=/proc/sys/net/netfilter/nf_conntrack_count
+    [ ! -e $table ] || found=$(dut busybox cat $table)
+    check "$1" "$found" "connections in the table"
+}
+
+# translated KIND N: so many of them are translated: src or dst.
+translated() {
+    found=$(ip netns exec dut conntrack -L "--$1-nat" 2>/dev/null | busybox wc -l)
+    check "$2" "$found" "connections with $1 translated"
+}
+
+# accepted N: so many packets of clients were accepted as of an established connection, by the rule's own counter.
+accepted() {
+    found=$(ip netns exec dut iptables -L FORWARD -v -x -n | busybox awk -v in_="$CLIENT" \
+        '/ESTABLISHED/ && $6 == in_ { print $1 }')
+    check "$1" "$found" "packets accepted by the rule about established connections"
+}
+
+# members: each bond has its link, and that carried what passed towards the server.
+members() {
+    case $PORTS in bond*)
+        check server "$(dut busybox cat /sys/class/net/bond-server/bonding/slaves)" "link of the bond"
+        ;;
+    esac
+}

@@ -1,0 +1,123 @@
+"""What a packet, or a new connection, costs in instructions: boots of an emulated machine with different seeds, each
+net of the wires and the traffic alone. No statistics: the range over the seeds is the uncertainty."""
+
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.ethernet import VLAN_ID
+from ctbench.dut.counting import Counted, CountingDut, Workload
+from ctbench.dut.kind import Ability
+from ctbench.dut.topology import Topology
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.expected import Expected
+from ctbench.measure.procedure import Bench, Decision, Outcome
+from ctbench.results.figure import Figure
+from ctbench.results.metrics import COST_OF, METRICS, Metric
+from ctbench.traffic.loads import Load
+from ctbench.traffic.profiles import PacketProfile, Profile
+
+#: What the program in the machine sends: frames of 64 bytes of one flow, UDP requests and replies of so many bytes.
+_FRAME_BYTES, _UDP_BYTES = 64, 18
+_RELATIVE = METRICS["relative_cost"]
+#: Seconds that a boot takes, where several run side by side.
+_BOOT_S = 4.0
+
+
+@dataclass(frozen=True)
+class InstructionCount:
+    """Implements `Procedure`."""
+
+    name: str = "instruction-count"
+    loads: frozenset[type[Load]] = frozenset()
+    abilities: frozenset[Ability] = frozenset({"instructions"})
+    headroom: float = 0.0
+    found_out: Collection[str] = ("instructions_per_packet", "instructions_per_connection", _RELATIVE.name)
+
+    def metric(self, profile: Profile) -> Metric:
+        """See `Procedure.metric`."""
+        return COST_OF[profile.kind]
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        """See `Procedure.expected`: nothing is known of how many boots were made before."""
+        return Expected(0, 2 * _BOOT_S)
+
+    def run(self, bench: Bench) -> Outcome:
+        """See `Procedure.run`. `MissingResource` for a profile that the machine cannot send."""
+        metric, dut, tested = self.metric(bench.profile), bench.dut, bench.topology
+        assert isinstance(dut, CountingDut) and tested is not None, "its ability was required"
+        workload = workload_of(bench.profile, tested)
+        topologies = [dut.baseline(tested), tested, *([bench.compared_with] if bench.compared_with else [])]
+        try:
+            every = dut.count(topologies, workload)
+        except TestbedError as error:
+            return Outcome(metric, {}, "fault", str(error), held=False, steps=())
+        counts = tuple(one for each in every for one in each)
+        if doubt := next((f"{one.key} (seed {one.seed}): {one.doubt}" for one in counts if one.doubt), ""):
+            return _undecided(bench, metric, counts, f"what was counted was not proved: {doubt}")
+        baseline, own, *other = ([one.each for one in each] for each in every)
+        net = _less(own, baseline)
+        bench.on_counted(tested.key, every[1], net)
+        figures = {metric.name: _figure(metric, net)}
+        if other:
+            to = _less(other[0], baseline)  # of the same profile, so of the same frames
+            bench.on_counted(topologies[2].key, every[2], to)
+            if min(to) <= 0:
+                return _undecided(bench, metric, counts, f"{topologies[2].key} costs nothing to compare with")
+            figures[_RELATIVE.name] = _figure(_RELATIVE, [one / two for one, two in zip(net, to, strict=True)])
+        reason = f"counted in {len(net)} boots, each with a seed of its own"
+        return Outcome(
+            metric, figures, "dut", reason, held=True, steps=(), counts=counts, decisions=_decide(figures, bench.limits)
+        )
+
+
+def workload_of(profile: Profile, topology: Topology) -> Workload:
+    """What the machine sends for a profile. `MissingResource` where it is none of what it can send."""
+    if isinstance(profile, PacketProfile):
+        tag = VLAN_ID if topology.ports.endswith("vlan") else 0
+        simple = (profile.frame_bytes, profile.flows, profile.directions) == (_FRAME_BYTES, 1, "one")
+        if simple and profile.vlan == tag:
+            return "stream"
+        needs = f"one flow of {_FRAME_BYTES}-byte frames, clients to servers, " + (f"VLAN {tag}" if tag else "no VLAN")
+    elif profile.udp_percent == 100 and (profile.messages, profile.request_bytes, profile.reply_bytes) == (
+        1, _UDP_BYTES, _UDP_BYTES,
+    ):  # fmt: skip
+        return "udp"
+    elif profile.udp_percent == 0 and profile.messages == 0:
+        return "tcp"
+    else:
+        needs = f"UDP with one request and one reply of {_UDP_BYTES} bytes, or TCP without data"
+    raise MissingResource(f"An emulated machine sends {needs}; profile {profile.name} is something else.")
+
+
+def _less(whole: Sequence[float], baseline: Sequence[float]) -> list[float]:
+    return [one - two for one, two in zip(whole, baseline, strict=True)]
+
+
+def _figure(metric: Metric, samples: Sequence[float]) -> Figure:
+    return Figure(
+        value=statistics.median(samples), unit=metric.unit.name, low=min(samples), high=max(samples),
+        samples=tuple(samples),
+    )  # fmt: skip
+
+
+def _decide(figures: Mapping[str, Figure], limits: Mapping[str, float]) -> dict[str, Decision]:
+    """Each promise by the range over the seeds: kept or broken where all of it is on one side."""
+    found = {}
+    for name, figure in figures.items():
+        if name not in limits:
+            continue
+        metric = METRICS[name]
+        kept = {metric.keeps(value, limits[name]) for value in figure.repetitions}
+        least, most, limit = (metric.format(value) for value in (figure.low or 0, figure.high or 0, limits[name]))
+        seeds = f"{len(figure.samples)} seeds found {least} to {most}"
+        reason = seeds if len(kept) == 1 else f"too close to call: {seeds}, {metric.bound} {limit} promised"
+        found[name] = Decision(kept.pop() if len(kept) == 1 else None, reason)
+    return found
+
+
+def _undecided(bench: Bench, metric: Metric, counts: tuple[Counted, ...], why: str) -> Outcome:
+    """Figures that are not proved are none."""
+    decisions = {name: Decision(None, why) for name in bench.limits if METRICS[name].role == "promise"}
+    return Outcome(metric, {}, "dut", why, held=False, steps=(), counts=counts, decisions=decisions)

@@ -1,0 +1,12 @@
+# shellcheck shell=dash disable=SC2034,SC2154
+# A router with the rules of resources/rulesets/iptables/masquerade.rules.
+use nf_conntrack nf_conntrack_netlink nft_compat xt_conntrack nft_chain_nat xt_MASQUERADE
+router
+rules iptables/masquerade.rules
+
+prove() {
+    forwarded $PASSED
+    tracked $OPENED
+    translated src $OPENED
+    [ "$1" != stream ] || accepted $((ROUNDS * PACKETS))
+}

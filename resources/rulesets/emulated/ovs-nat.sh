@@ -1,0 +1,11 @@
+# shellcheck shell=dash disable=SC2034,SC2154
+# Open vSwitch with its kernel datapath and the flows of resources/rulesets/ovs/nat.flows.
+use nf_conntrack_netlink
+openvswitch nat.flows
+
+prove() {
+    forwarded 0
+    switched $PASSED
+    tracked $OPENED
+    translated src $OPENED
+}

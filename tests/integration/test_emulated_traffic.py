@@ -1,0 +1,102 @@
+"""The program that sends and counts in the emulated machine, here between three network namespaces of this one."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.errors import MissingResource
+from ctbench.dut.emulated.image import GUEST, compile_traffic
+from ctbench.hosts.sandbox import Sandbox
+
+pytestmark = pytest.mark.beside_others
+
+TO_SERVER, TO_CLIENT = "02:00:00:00:00:11", "02:00:00:00:00:12"
+#: The namespaces, the wires and a router, as guest/library.sh makes them.
+ROUTER = """
+set -e
+mkdir -p /run/netns
+for space in client server dut; do ip netns add $space; ip -n $space link set lo up; done
+ip link add wire netns client address 02:00:00:00:00:21 type veth peer name client netns dut address 02:00:00:00:00:11
+ip link add wire netns server address 02:00:00:00:00:22 type veth peer name server netns dut address 02:00:00:00:00:12
+for space in client server dut; do
+    for each in all default; do ip netns exec $space sh -c "echo 1 >/proc/sys/net/ipv6/conf/$each/disable_ipv6"; done
+done
+ip -n client link set wire up
+ip -n server link set wire up
+number=0
+for side in client server; do
+    ip -n dut link set $side up
+    ip -n dut address add 198.18.$number.1/30 dev $side
+    ip -n dut neighbour add 198.18.$number.2 lladdr 02:00:00:00:00:0$((number + 1)) dev $side nud permanent
+    number=$((number + 1))
+done
+ip -n dut route add 16.0.0.0/8 via 198.18.0.2
+ip -n dut route add 48.0.0.0/8 via 198.18.1.2
+ip netns exec dut sh -c "echo 1 >/proc/sys/net/ipv4/ip_forward"
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        made = compile_traffic()
+    except MissingResource as error:
+        pytest.skip(str(error))
+    path = tmp_path_factory.mktemp("traffic") / "traffic"
+    path.write_bytes(made)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture(scope="module")
+def routed(sandbox: Sandbox) -> Sandbox:
+    sandbox.run(["sh", "-c", ROUTER])
+    return sandbox
+
+
+def counts(routed: Sandbox, program: Path, *words: object) -> list[tuple[int, int]]:
+    """Sent and received of each round."""
+    said = routed.run([str(program), *map(str, words), TO_SERVER, TO_CLIENT, "0"]).stdout
+    rounds = [line.split() for line in said.splitlines()]
+    assert all(int(line[4]) > 0 for line in rounds)
+    return [(int(line[2]), int(line[3])) for line in rounds]
+
+
+@pytest.mark.parametrize("flows", [1, 100])
+def test_packets_of_a_stream_are_counted_where_they_come_out(routed: Sandbox, program: Path, flows: int) -> None:
+    assert counts(routed, program, "stream", flows, 320, 3) == [(320, 320)] * 3
+
+
+@pytest.mark.parametrize("protocol", ["udp", "tcp"])
+def test_connections_are_served(routed: Sandbox, program: Path, protocol: str) -> None:
+    assert counts(routed, program, protocol, 64, 2) == [(64, 64)] * 2
+
+
+@pytest.mark.parametrize("protocol", ["udp", "tcp"])
+def test_connections_that_nobody_answers_are_said(routed: Sandbox, program: Path, protocol: str) -> None:
+    back = ["ip", "-n", "dut", "route"]
+    routed.run([*back, "del", "16.0.0.0/8"])
+    try:
+        done = routed.run([str(program), protocol, "64", "1", TO_SERVER, TO_CLIENT, "0"], check=False)
+        assert (done.exit_status, done.stdout) == (1, "traffic: the first connections were not served: error 0\n")
+    finally:
+        routed.run([*back, "add", "16.0.0.0/8", "via", "198.18.0.2"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["stream"], "wrong usage"), (["udp", "33", "1"], "steps of 32"), (["udp", "32", "x"], "a number was expected"),
+     (["tcp", "32", "99"], "at most 64 rounds")],
+)  # fmt: skip
+def test_wrong_usage_is_said(routed: Sandbox, program: Path, words: list[str], said: str) -> None:
+    done = routed.run([str(program), *words, TO_SERVER, TO_CLIENT, "0"], check=False)
+    assert (done.exit_status, said in done.stdout) == (1, True)
+
+
+def test_another_compiler_has_no_complaint(tmp_path: Path) -> None:
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    argv = ["gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-ffreestanding", "-fno-builtin", "-fno-stack-protector"]
+    subprocess.run([*argv, "-c", "-o", tmp_path / "traffic.o", GUEST / "traffic.c"], check=True, timeout=60)

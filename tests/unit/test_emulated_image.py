@@ -1,0 +1,94 @@
+"""What an emulated machine boots: the archive, the modules, the program."""
+
+import lzma
+import stat
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.errors import MissingResource
+from ctbench.dut.emulated import archive
+from ctbench.dut.emulated.image import _before
+from ctbench.dut.emulated.kernel import Kernel, find_kernel
+
+pytestmark = pytest.mark.unit
+
+
+def names_of(packed: bytes) -> list[tuple[str, int, int]]:
+    """Name, mode and number of what is in an archive, in its order."""
+    found, at = [], 0
+    while True:
+        assert packed[at : at + 6] == b"070701"
+        numbers = [int(packed[at + 6 + 8 * each : at + 14 + 8 * each], 16) for each in range(13)]
+        number, mode, size, length = numbers[0], numbers[1], numbers[6], numbers[11]
+        name = packed[at + 110 : at + 110 + length - 1].decode()
+        if name == "TRAILER!!!":
+            return found
+        found.append((name, mode, number))
+        at += 110 + length
+        at += -at % 4 + size
+        at += -at % 4
+
+
+def test_an_archive_is_sorted_numbered_and_has_the_folders_of_its_files() -> None:
+    packed = archive.pack({"b/c": archive.file(b"12345"), "a": archive.link("b/c")})
+    assert names_of(packed) == [
+        ("a", stat.S_IFLNK | 0o777, 1),
+        ("b", stat.S_IFDIR | 0o755, 2),
+        ("b/c", stat.S_IFREG | 0o755, 3),
+    ]
+    assert b"12345" in packed
+
+
+def test_an_archive_is_the_same_whatever_the_order_of_its_files() -> None:
+    one, two = archive.file(b"1"), archive.file(b"2")
+    assert archive.pack({"x": one, "y": two}) == archive.pack({"y": two, "x": one})
+
+
+def module(needs: str) -> bytes:
+    return b"\x7fELF\0license=GPL\0depends=" + needs.encode() + b"\0name=x\0"
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    """A kernel with four modules, of which the first needs the others."""
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "boot/vmlinuz-1.2").write_bytes(b"MZ")
+    folder = tmp_path / "lib/modules/1.2"
+    folder.mkdir(parents=True)
+    needed = {"xt_nat": "nf_nat,x_tables", "nf_nat": "nf_conntrack", "x_tables": "", "nf-conntrack": ""}
+    for name, needs in needed.items():
+        (folder / f"{name}.ko").write_bytes(module(needs))
+    return find_kernel(tmp_path)
+
+
+def test_modules_come_with_what_they_need(kernel: Kernel) -> None:
+    needed = kernel.with_needed(["xt_nat", "not_there"])
+    assert needed == {
+        "xt_nat": ["nf_nat", "x_tables"], "nf_nat": ["nf_conntrack"], "nf_conntrack": [], "x_tables": [],
+    }  # fmt: skip
+    assert _before("xt_nat", needed) == ["x_tables", "nf_nat", "nf_conntrack"]
+    assert _before("x_tables", needed) == []
+
+
+def test_a_module_may_be_compressed(kernel: Kernel) -> None:
+    (kernel.modules / "nf_nat.ko").rename(kernel.modules / "moved")
+    (kernel.modules / "nf_nat.ko.xz").write_bytes(lzma.compress(module("x_tables")))
+    assert kernel.read("nf_nat") == module("x_tables")
+    assert kernel.with_needed(["nf_nat"]) == {"nf_nat": ["x_tables"], "x_tables": []}
+
+
+@pytest.mark.parametrize(("files", "why"), [((), "no file"), (("vmlinuz-1", "vmlinuz-2"), "2 file")])
+def test_a_folder_without_one_kernel_is_refused(tmp_path: Path, files: tuple[str, ...], why: str) -> None:
+    (tmp_path / "boot").mkdir()
+    for name in files:
+        (tmp_path / "boot" / name).touch()
+    with pytest.raises(MissingResource, match=f"has {why}"):
+        find_kernel(tmp_path)
+
+
+def test_a_kernel_without_its_modules_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "boot/vmlinuz-1.2").touch()
+    with pytest.raises(MissingResource, match=r"lib/modules/1\.2 is missing"):
+        find_kernel(tmp_path)

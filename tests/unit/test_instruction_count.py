@@ -1,0 +1,189 @@
+"""What a packet costs: net of the baseline, decided by the range over the seeds, and nothing where it is not proved."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.dut.counting import Counted, Round, Workload
+from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of
+from ctbench.report import console
+from ctbench.results.metrics import METRICS
+from ctbench.run.tags import tags_of
+from ctbench.sla.floor import Floor
+from ctbench.sla.threshold import parse
+from ctbench.sla.verdict import Verdict, judge
+from ctbench.traffic.profiles import Profile, load_profile
+
+from .simulated import LIMITS
+from .test_procedure import SharpDut, campaign
+
+pytestmark = pytest.mark.unit
+
+FORWARD = Topology(datapath="emulated", ruleset="forward")
+STATEFUL = Topology(datapath="emulated", ruleset="iptables-stateful")
+BASELINE = Topology(datapath="emulated", ruleset="baseline")
+STREAM, TCP = load_profile("udp-64-1flow"), load_profile("tcp-no-data")
+#: Instructions per packet of each topology, one for each seed.
+COSTS = {BASELINE.key: (5000.0, 5001.0), FORWARD.key: (6000.0, 6001.0), STATEFUL.key: (7000.0, 7003.0)}
+
+
+@dataclass
+class CountingDouble(SharpDut):
+    """A DUT that counts what it is told to."""
+
+    capacity: float = 0.0
+    costs: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: COSTS)
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    trouble_of: str = ""
+
+    def baseline(self, topology: Topology) -> Topology:
+        return BASELINE
+
+    def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
+        if self.trouble_of:
+            raise TestbedError(self.trouble_of)
+        return [
+            [
+                Counted(each.key, seed, (Round(1000, 1000, round(cost * 1000)),), self.doubts.get(each.key, ""))
+                for seed, cost in enumerate(self.costs[each.key], 1)
+            ]
+            for each in topologies
+        ]
+
+
+def measured(dut: CountingDouble, profile: Profile = STREAM, **limits: float) -> Outcome:
+    """What is found of stateful iptables, compared with forwarding where a share of it is promised."""
+    bench: Any = Bench(
+        dut, None, profile, LIMITS, campaign(), topology=STATEFUL, limits=limits,  # type: ignore[arg-type]
+        compared_with=FORWARD if "relative_cost" in limits else None,
+    )  # fmt: skip
+    return InstructionCount().run(bench)
+
+
+def test_a_cost_is_net_of_the_baseline_seed_by_seed() -> None:
+    found = measured(CountingDouble(), instructions_per_packet=2100)
+    figure = found.figures["instructions_per_packet"]
+    assert (figure.value, figure.low, figure.high, figure.samples) == (2001.0, 2000.0, 2002.0, (2000.0, 2002.0))
+    assert [one.key for one in found.counts] == [BASELINE.key] * 2 + [STATEFUL.key] * 2
+
+
+def test_a_relative_cost_is_a_ratio_of_net_costs() -> None:
+    found = measured(CountingDouble(), relative_cost=2.1)
+    assert found.figures["relative_cost"].samples == (2.0, 2.002)
+    assert found.decisions["relative_cost"].kept is True
+
+
+def test_of_a_connection_profile_it_is_the_cost_of_a_connection() -> None:
+    assert list(measured(CountingDouble(), TCP, instructions_per_connection=1).figures) == [
+        "instructions_per_connection"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "word", "said"),
+    [
+        (2002.0, "met", ""),
+        (1999.0, "missed", "2,001.0 instructions instead of at most 1,999.0 instructions"),
+        (2001.0, "not measured", "too close to call: 2 seeds found 2,000.0 instructions to 2,002.0 instructions"),
+    ],
+)
+def test_a_promise_is_decided_where_all_seeds_are_on_one_side(limit: float, word: str, said: str) -> None:
+    verdict = judged(measured(CountingDouble(), instructions_per_packet=limit), "instructions_per_packet", limit)
+    assert verdict.word == word
+    assert said in verdict.reason
+
+
+@pytest.mark.parametrize(("limit", "word"), [(2.01, "met"), (1.99, "missed"), (2.001, "not measured")])
+def test_a_relative_promise_too(limit: float, word: str) -> None:
+    verdict = judged(measured(CountingDouble(), relative_cost=limit), "relative_cost", limit)
+    assert verdict.word == word
+    assert word == "not measured" or "of emulated/forward/1cpu-1rxq, at most" in verdict.reason
+
+
+def judged(found: Outcome, metric: str, limit: float) -> Verdict:
+    threshold = parse(f"<= {limit * (100 if metric == 'relative_cost' else 1):g}{'%' * (metric == 'relative_cost')}",
+                      METRICS[metric])  # fmt: skip
+    floor = Floor(
+        STATEFUL.key, STREAM, "", METRICS["instructions_per_packet"], {metric: threshold},
+        relative_to=FORWARD.key if metric == "relative_cost" else "",
+    )  # fmt: skip
+    return judge(found, floor)
+
+
+@pytest.mark.parametrize("topology", [BASELINE, FORWARD, STATEFUL])
+def test_what_any_topology_does_not_prove_is_not_measured(topology: Topology) -> None:
+    found = measured(CountingDouble(doubts={topology.key: "0 came through"}), relative_cost=2.1)
+    assert found.figures == {}
+    verdict = judged(found, "relative_cost", 2.1)
+    assert verdict.word == "not measured"
+    assert f"{topology.key} (seed 1): 0 came through" in verdict.reason
+
+
+def test_a_topology_that_costs_nothing_is_nothing_to_compare_with() -> None:
+    dut = CountingDouble(costs=COSTS | {FORWARD.key: COSTS[BASELINE.key]})
+    assert judged(measured(dut, relative_cost=2.1), "relative_cost", 2.1).word == "not measured"
+
+
+def test_a_machine_that_does_not_work_is_a_fault() -> None:
+    found = measured(CountingDouble(trouble_of="QEMU ended with status 1"), relative_cost=2.1)
+    assert (found.limited_by, judged(found, "relative_cost", 2.1).word) == ("fault", "not measured")
+
+
+@pytest.mark.parametrize(
+    ("profile", "ports", "workload"),
+    [
+        ("udp-64-1flow", "plain", "stream"),
+        ("udp-64-1flow-vlan", "bond-vlan", "stream"),
+        ("udp-exchange", "plain", "udp"),
+        ("tcp-no-data", "bond", "tcp"),
+    ],
+)
+def test_the_machine_sends_what_the_profile_says(profile: str, ports: Any, workload: str) -> None:
+    assert workload_of(load_profile(profile), FORWARD.model_copy(update={"ports": ports})) == workload
+
+
+@pytest.mark.parametrize(
+    ("profile", "ports"),
+    [("udp-64-10k", "plain"), ("udp-64-1flow", "vlan"), ("udp-64-1flow-vlan", "plain"), ("short-lived", "plain")],
+)
+def test_what_it_cannot_send_is_said(profile: str, ports: Any) -> None:
+    with pytest.raises(MissingResource, match=f"profile {profile} is something else"):
+        workload_of(load_profile(profile), FORWARD.model_copy(update={"ports": ports}))
+
+
+@pytest.mark.parametrize(
+    ("image", "limit", "word", "said"),
+    [
+        ("a1", 2100, "met", ""),
+        ("a1", 1999, "missed", "instead of at most 1,999.0 instructions"),
+        ("b2", 2100, "not measured", "made with image a1, and this is image b2; this one found 2,001.0 instructions"),
+        ("b2", 1999, "not measured", "made with image a1"),
+        ("", 2100, "not measured", "this is image unknown"),
+    ],
+)
+def test_a_count_is_judged_in_the_image_that_it_was_promised_of(image: str, limit: float, word: str, said: str) -> None:
+    metric = METRICS["instructions_per_packet"]
+    floor = Floor(STATEFUL.key, STREAM, "", metric, {metric.name: parse(f"<= {limit}", metric)}, image="a1")
+    verdict = judge(measured(CountingDouble(), instructions_per_packet=limit), floor, image=image)
+    assert verdict.word == word
+    assert said in verdict.reason
+
+
+def test_what_was_counted_is_a_line() -> None:
+    every = CountingDouble().count([STATEFUL], "stream")[0]
+    line = console.counted_line(STATEFUL.key, every, (2000.0, 2002.0))
+    assert line.split() == [
+        STATEFUL.key, "2", "seeds", "2,001.0", "instructions", "±", "0.050", "%", "7,001.5", "with", "the", "wires",
+    ]  # fmt: skip
+    assert len(line) <= console.WIDTH
+
+
+def test_tests_have_the_tags_of_what_is_counted() -> None:
+    assert {"emulated", "established", "iptables"} <= set(tags_of(STATEFUL, STREAM))
+    assert {"emulated", "new-connections"} <= set(tags_of(FORWARD, TCP))
+    assert not {"pps", "cps", "1flow"} & {*tags_of(STATEFUL, STREAM), *tags_of(FORWARD, TCP)}

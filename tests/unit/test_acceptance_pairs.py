@@ -76,9 +76,8 @@ def test_a_gate_on_nothing_but_a_ratio_makes_no_trial(simulated: SimulatedTestbe
 def test_a_test_without_a_ratio_is_set_up_although_the_pair_of_the_test_before_stands_there(
     simulated: SimulatedTestbed, tmp_path: Path
 ) -> None:
-    Started(tmp_path / "first", simulated).measure(SNAT)
-    assert simulated.pair is not None
-    record = Started(tmp_path / "second", simulated, floors=floors(share=None)).measure(FORWARD)
-    assert simulated.pair is None
-    assert simulated.applied[-1] == FORWARDING
+    started = Started(tmp_path, simulated)
+    started.measure(SNAT)
+    record = started.measure(FORWARD)
+    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}", FORWARDING]
     assert record.topology.key == FORWARDING and record.result and record.result.value > 280_000

@@ -26,6 +26,7 @@ EXCEPTIONS = {
     "./run sla -v TESTBED:mylab -v CAMPAIGN:published": "it needs a lab",
     "./run sla --testbeds lab-a,lab-b": "it needs two labs",
     "./run sla --testbeds lab-a,lab-b -v CAMPAIGN:characterise": "it needs two labs",
+    "./run sla -v TESTBED:emulated --include emulated": "it boots for minutes; test_emulated.py has fewer boots",
     "TREX_HOME=/path/to/trex/scripts ./run sla -v TESTBED:local-trex": "it needs TRex, which is on no registry",
     "TREX_HOME=/path/to/trex/scripts ./run calibrate mytrex --testbed local-trex": "it needs TRex as well",
 }

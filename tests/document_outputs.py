@@ -10,12 +10,12 @@ _SHARE = r"\d[\d.]* %"
 _RATIO = rf"{_SHARE} ± {_SHARE}"
 _CELLS = (
     r".+",
-    rf"{_RATE}|{_SHARE}",
+    rf"{_RATE}|(at most )?{_SHARE}",
     rf"(at least )?{_RATE}|{_RATIO}|-",
     r"[+-]<?\d[\d.]* %|-",
     r"MET|MISSED|NOT MEASURED",
 )
-_TABLE_ROW = re.compile(r"(.{58})  (.{12})  (.{20})  (.{10})  (.+)")
+_TABLE_ROW = re.compile(r"(.{58})(.{14})  (.{20})  (.{10})  (.+)")
 _EFFORT = re.compile(
     r"\d+ trials( \(\d+ for ceilings and comparisons\))?: \d+ s of traffic, \d+ s of ramp-up, "
     r"and \d+ s for flushes and checks "

@@ -1,5 +1,6 @@
 """The emulated machine's process: what is missing is said, and what goes wrong is a sentence."""
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ class Ending:
     """A QEMU that says something on the serial line and ends; its process is asked for the first time after `looks`."""
 
     def __init__(self, host: "QemuDouble", argv: Sequence[str], log: Path) -> None:
-        (self._serial,) = (Path(word.removeprefix("file:")) for word in argv if word.startswith("file:"))
-        assert Path(argv[argv.index("-initrd") + 1]).read_bytes() == b"archive"
+        (serial,) = (word.removeprefix("file:") for word in argv if word.startswith("file:"))
+        self._serial = host.local_path(serial)
+        assert host.local_path(argv[argv.index("-initrd") + 1]).read_bytes() == b"archive"
         self._host, self._left = host, host.looks
         self._serial.write_text(host.says)
         log.write_text(host.complains)
@@ -54,6 +56,11 @@ class QemuDouble:
         self.status, self.says, self.complains, self.free_kb = status, says, complains, free_kb
         self.running = self.most = 0
         self.looks = 2
+
+    def local_path(self, remote: str) -> Path:
+        """Its /run is the folder for temporary files."""
+        assert remote.startswith("/run")
+        return Path(tempfile.gettempdir(), remote.removeprefix("/run").lstrip("/"))
 
     def start(self, argv: Sequence[str], *, log: Path) -> Ending:
         return Ending(self, argv, log)

@@ -100,7 +100,7 @@ def tell(bench: Bench, number: int, found: Estimate | None, left_s: float, held:
 def outcome_of(found: Found, bench: Bench, metric: Metric) -> Outcome:
     """The outcome of a pair, which decides the promise of a metric: `ratio`, or one like it."""
     figures = {}
-    # Without a promise the ratio is all that is wanted, and one of the generator to itself is none.
+    # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
     last = None if found.fault or (found.held and bench.promised_ratio is None) else found.last
     if last:
         figures[metric.name] = Figure(value=last.value, unit=metric.unit.name, low=last.low, high=last.high)

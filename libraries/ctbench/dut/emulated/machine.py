@@ -20,6 +20,8 @@ _OWN_MB = 128
 #: Seconds that a boot may take, of which it needs some five; and between two looks at those that run.
 LONGEST_S = 150.0
 _POLL_S = 0.05
+#: In the sandbox's own memory, so that files go with it, whatever ends the run.
+_PRIVATE = "/run"
 #: Without the instructions that make random numbers, with those that builds of DPDK ask for.
 _CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+fsgsbase,-rdrand,-rdseed"
 #: One CPU that executes one instruction a nanosecond and skips the time in which it has nothing to do; without a
@@ -90,7 +92,7 @@ def boot_all(host: Host, boots: Sequence[Boot], at_once: int, longest_s: float =
     """Boot machines, so many side by side, and wait until all have ended. What one of them needs is gone then."""
     waiting, running = list(enumerate(boots)), dict[int, _Running]()
     ended: dict[int, Ended] = {}
-    with tempfile.TemporaryDirectory(prefix="ctbench-emulated-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ctbench-emulated-", dir=host.local_path(_PRIVATE)) as folder:
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
@@ -113,8 +115,9 @@ class _Running:
         self._serial, self._log, archive = (files.with_suffix(each) for each in (".serial", ".log", ".cpio"))
         archive.write_bytes(boot.archive)
         self._begun, self._longest_s = time.monotonic(), longest_s
-        argv = [QEMU, *_MACHINE, "-kernel", str(boot.kernel), "-initrd", str(archive)]
-        argv += ["-serial", f"file:{self._serial}", "-append", f"{_KERNEL} ctbench.seed={boot.seed:04d}"]
+        inside = f"{_PRIVATE}/{files.parent.name}"
+        argv = [QEMU, *_MACHINE, "-kernel", str(boot.kernel), "-initrd", f"{inside}/{archive.name}"]
+        argv += ["-serial", f"file:{inside}/{self._serial.name}", "-append", f"{_KERNEL} ctbench.seed={boot.seed:04d}"]
         self.process: Process = host.start(argv, log=self._log)
 
     @property

@@ -73,7 +73,7 @@ class InstructionCount:
 
 
 def workload_of(profile: Profile, topology: Topology) -> Workload:
-    """What the machine sends for a profile. `MissingResource` where it is none of what it can send."""
+    """What the machine sends for a profile. `MissingResource` where it cannot send that."""
     if isinstance(profile, PacketProfile):
         tag = VLAN_ID if topology.ports.endswith("vlan") else 0
         simple = (profile.frame_bytes, profile.flows, profile.directions) == (_FRAME_BYTES, 1, "one")

@@ -21,12 +21,16 @@ EXCEPTIONS = {
     "./run check docs": "it needs what ./run tests installs, another minute",
     "sysctl vm.nr_hugepages=600": "it needs root and changes the machine",
     "./run compare --installations": "it names the option, the whole command is in docs/comparing.md",
+    "./run compare --kernels": "it names the option, as above",
     "./run calibrate mylab --testbed mylab": "it needs a lab",
     "./run sla -v TESTBED:mylab": "it needs a lab",
     "./run sla -v TESTBED:mylab -v CAMPAIGN:published": "it needs a lab",
     "./run sla --testbeds lab-a,lab-b": "it needs two labs",
     "./run sla --testbeds lab-a,lab-b -v CAMPAIGN:characterise": "it needs two labs",
     "./run sla -v TESTBED:emulated --include emulated": "it boots for minutes; test_emulated.py has fewer boots",
+    "./run compare --kernels base=distribution candidate=linux-image-6.12.deb": "it boots for minutes, as above",
+    "./run calibrate mykernel --testbed emulated --keep-image mykernel.image": "it boots for minutes, as above",
+    "./run sla -v TESTBED:mykernel -v SLA:mykernel --include emulated": "it boots for minutes, as above",
     "TREX_HOME=/path/to/trex/scripts ./run sla -v TESTBED:local-trex": "it needs TRex, which is on no registry",
     "TREX_HOME=/path/to/trex/scripts ./run calibrate mytrex --testbed local-trex": "it needs TRex as well",
 }
@@ -120,6 +124,11 @@ _CHOICES = r" --include \S+| -v CAMPAIGN:\S+| --argumentfile \S+| suites/\S+"
 def _short_run(typed: str) -> str:
     floors = "" if " -v SLA:" in typed else f" -v SLA:{FLOORS}"
     return f"{typed} -v CAMPAIGN:{CAMPAIGN}{floors} {_ONE_TEST}"
+
+
+def is_dry(typed: str) -> bool:
+    """Whether a command line measures nothing and writes nothing."""
+    return "--dryrun" in typed
 
 
 def _before_suites(typed: str, options: str) -> str:

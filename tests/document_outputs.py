@@ -8,10 +8,11 @@ import re
 _RATE = r"\d[\d.]*( ?[kMG])?(/s| pps)?"  # without a measurement, the floor is as written: 1k
 _SHARE = r"\d[\d.]* %"
 _RATIO = rf"{_SHARE} ± {_SHARE}"
+_TIME = r"\d[\d.]* (us|ms|s)"
 _CELLS = (
     r".+",
-    rf"{_RATE}|(at most )?{_SHARE}",
-    rf"(at least )?{_RATE}|{_RATIO}|-",
+    rf"{_RATE}|(at most )?{_SHARE}|at most {_TIME}",
+    rf"(at least )?{_RATE}|{_RATIO}|{_TIME}|{_SHARE}|-",
     r"[+-]<?\d[\d.]* %|-",
     r"MET|MISSED|NOT MEASURED",
 )
@@ -33,7 +34,8 @@ _LOOK = re.compile(
     rf"  look \d  \d+ rounds +ratio {_RATIO} +(at least \d[\d.]* % +)?(decided|goes on) *(at most ~\d+ s)?"
 )
 _RESULT = re.compile(
-    rf"  (capacity|floor tried:|ratio) ((at least )?{_RATE}( ± {_SHARE})?|{_RATIO})   floor ({_RATE}|{_SHARE})"
+    rf"  (capacity|floor tried:|ratio|[a-z ]+) ((at least )?{_RATE}( ± {_SHARE})?|{_RATIO}|{_TIME}( ± {_SHARE})?)   "
+    rf"floor ({_RATE}|{_SHARE}|at most {_TIME})"
     r"( \(smoke test\))?   margin \S+ %   (MET|MISSED)"
 )
 _HEADING = re.compile(r"\S.{49,}  \S+/\S+/\d+cpu-\d+rxq  \d\S*")

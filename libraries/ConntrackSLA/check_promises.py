@@ -15,6 +15,8 @@ from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.rulesets import catalogue
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedures.instruction_count import InstructionCount
+from ctbench.measure.table_settings import TableSettings
+from ctbench.run.choice import OF_CONTROL, OF_TABLE
 from ctbench.run.tags import tags_of
 from ctbench.sla.floors import Floors
 
@@ -30,6 +32,7 @@ SAID = {
     r"\b1518 Bytes": "1518b",
     r"\b9018 Bytes": "jumbo",
     r"IMIX": "imix",
+    r"\bIPv6": "ipv6",
     r"VLAN": "vlan",
     r"Bonds?\b": "bond",
     r"iptables": "iptables",
@@ -50,6 +53,7 @@ TO_SAY = {
     "dnat": "DNAT",
     "masquerade": "Masquerade",
     "imix": "IMIX",
+    "ipv6": "IPv6",
     "jumbo": "9018 Bytes",
     "1518b": "1518 Bytes",
     "long-lived": "Long-Lived",
@@ -77,7 +81,7 @@ def problems(suites: Path = SUITES, sla: str = "local") -> list[str]:
 
 def _titles(found: Sequence[Row]) -> Iterator[str]:
     for row in found:
-        tags, name = set(tags_of(row.topology, row.profile)), row.test.name
+        tags, name = set(tags_of(row.topology, row.profile, what=row.what)), row.test.name
         where = f"{_file(row)}: {name}"
         for pattern, tag in SAID.items():
             match = re.search(pattern, name)
@@ -93,7 +97,8 @@ def _titles(found: Sequence[Row]) -> Iterator[str]:
 
 def _floors(found: Sequence[Row], floors: Floors, *, of_all: bool = True) -> Iterator[str]:
     for row in found:
-        if not of_all and row.profile.name not in floors.floors.get(row.topology.key, {}):
+        others = row.profile.name not in floors.floors.get(row.topology.key, {}) or row.what in (*OF_CONTROL, *OF_TABLE)
+        if not of_all and others:
             continue
         unsuitable = _unsuitable(row, floors)
         yield from unsuitable
@@ -104,6 +109,12 @@ def _floors(found: Sequence[Row], floors: Floors, *, of_all: bool = True) -> Ite
             elif not unsuitable and row.promise == OF_A_COST:
                 counting = InstructionCount()
                 floors.find(row.topology, row.profile, counting.metric(row.profile), counting.found_out)
+            elif not unsuitable and row.what in OF_CONTROL:
+                beside = OF_CONTROL[row.what](load("campaigns", "quick", Campaign), row.profile)
+                floors.find(row.topology, row.profile, beside.metric(row.profile), beside.found_out)
+            elif not unsuitable and row.what in OF_TABLE:
+                table = OF_TABLE[row.what](TableSettings())
+                floors.find(row.topology, row.profile, table.metric(row.profile), table.found_out)
         except (ConfigError, MissingResource) as error:
             yield f"{_file(row)}: {row.test.name}: has no floor. {error}"
     promised = {(row.topology.key, row.profile.name) for row in found}

@@ -1,7 +1,6 @@
 """The ConntrackSLA keyword library: thin and typed. It translates between Robot Framework and `ctbench`."""
 
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
@@ -12,8 +11,10 @@ from robot.result import TestCase as TestResult
 from robot.running import TestCase as RunningTest
 
 from ConntrackSLA import pool
+from ConntrackSLA.control_plane import ControlPlaneKeywords
+from ConntrackSLA.table import TableKeywords
 from ctbench import __version__
-from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, OutputError, TestbedError
+from ctbench.base.errors import ConfigError, CtbenchError, LeftForTheNight, MissingResource, OutputError, TestbedError
 from ctbench.base.unexpected import let_pass, sentence_of
 from ctbench.base.units import quoted
 from ctbench.dut.cable import CABLE
@@ -21,9 +22,9 @@ from ctbench.dut.registry import ruleset_of
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.report import console
 from ctbench.results import without_record
-from ctbench.results.metrics import COSTS
+from ctbench.results.metrics import CONTROL, COSTS, METRICS
 from ctbench.results.record import Record
-from ctbench.results.without_record import WithoutRecord
+from ctbench.results.without_record import Outcome, WithoutRecord
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.choice import COST, RATE
 from ctbench.run.exit_status import note_mistake
@@ -37,9 +38,17 @@ from ctbench.traffic.profiles import load_profile
 #: The keyword that measures each kind of profile.
 _MEASURES: dict[LoadUnit, str] = {"connections": "Measure Connection Rate", "packets": "Measure Packet Rate"}
 
+#: The keyword that measures what another one judges.
+_FIRST: dict[str, str] = {
+    **{str(kind): name for kind, name in _MEASURES.items()},
+    "instructions": "Measure Instructions",
+    "table entries": "a keyword such as Measure Table Capacity",
+    "times of the control plane": "a keyword such as Measure Table Dump",
+}
+
 
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT")
-class ConntrackSLA:
+class ConntrackSLA(TableKeywords, ControlPlaneKeywords):
     """Measures connection tracking of a device under test (DUT) and judges it by a service level agreement.
 
     A test sets a topology up, measures it with a connection profile and compares the result with the floor that the
@@ -74,6 +83,8 @@ class ConntrackSLA:
         self._topology: Topology | None = None
         self._record: Record | None = None
         self._without_record: list[WithoutRecord] = []
+        #: Why the last test was left for the night that was.
+        self._left: str | None = None
 
     @keyword(tags=["testbed"])
     def open_testbed(
@@ -114,8 +125,10 @@ class ConntrackSLA:
         measured = {(record.suite, record.test) for record in self._run.records} if self._run else set()
         suite = data.parent.full_name if data.parent else ""
         if (result.skipped or result.failed) and (suite, data.name) not in measured:
-            outcome: Literal["skipped", "failed"] = "skipped" if result.skipped else "failed"
-            test = WithoutRecord(suite=suite, test=data.name, outcome=outcome, reason=result.message)
+            left: Outcome = "left for the night" if result.message == self._left else "skipped"
+            test = WithoutRecord(
+                suite=suite, test=data.name, outcome=left if result.skipped else "failed", reason=result.message
+            )
             self._without_record.append(test)
             without_record.note(self._without_record, _output_folder())
 
@@ -130,7 +143,7 @@ class ConntrackSLA:
             logger.error(f"The testbed could not be taken down: {sentence_of(error, run.output)}")
         finally:
             if run.records:
-                logger.console(f"\n{run.summary()}")
+                logger.console("\n".join(["", run.summary(), *console.without_figure(self._without_record)]))
 
     @keyword(tags=["topology"])
     def use_topology(
@@ -141,6 +154,13 @@ class ConntrackSLA:
         rx_queues: int = 1,
         ports: PortSetup = "plain",
         mtu: int = 1500,
+        idle_ports: int = 0,
+        revalidators: int | None = None,
+        handlers: int | None = None,
+        timeout_s: int | None = None,
+        max_connections: int | None = None,
+        emc_insert_inv_prob: int | None = None,
+        smc: bool | None = None,
     ) -> None:
         """Chooses a kind of DUT with a ruleset, a number of CPUs and of receive queues per port.
 
@@ -149,8 +169,13 @@ class ConntrackSLA:
         ``iptables`` and ``nftables`` with the folder in front, as in ``iptables-snat``; a bridge has ``forward``; those
         of an emulated machine are in ``emulated``.
         ``ports`` says what the two ports are: ``plain`` links, trunks of a ``vlan``, a ``bond``, or ``bond-vlan``.
-        ``mtu`` is the largest IP packet in bytes. Skips the test where the testbed lacks what the topology needs, CPUs
-        or a kernel module for example. The DUT is set up, and read back, when the measurement begins.
+        ``mtu`` is the largest IP packet in bytes; ``timeout_s`` every timeout of the connection table, and
+        ``max_connections`` its entries at most, where they are not the DUT's usual ones. ``idle_ports`` is a number of
+        ports besides, which nothing of the load passes; ``revalidators`` the threads of Open vSwitch that look at the
+        flows of its datapath, ``handlers`` those that a datapath in the kernel asks for packets of unknown flows;
+        ``emc_insert_inv_prob=0`` switches its exact match cache off, ``smc=True`` its signature match cache on. Skips
+        the test where the testbed lacks what the topology needs, CPUs or a kernel module for example. The DUT is set
+        up, and read back, when the measurement begins.
 
         Example:
         | Use Topology    ovs-dpdk    conntrack    cpus=2    rx_queues=2
@@ -159,8 +184,11 @@ class ConntrackSLA:
         """
         try:
             topology = Topology(
-                datapath=datapath, ruleset=ruleset, cpus=cpus, rx_queues=rx_queues, ports=ports, mtu=mtu
-            )
+                datapath=datapath, ruleset=ruleset, cpus=cpus, rx_queues=rx_queues, ports=ports, mtu=mtu,
+                idle_ports=idle_ports, revalidators=revalidators, handlers=handlers,
+                timeout_s=timeout_s, max_connections=max_connections,
+                emc_insert_inv_prob=emc_insert_inv_prob, smc=smc,
+            )  # fmt: skip
             ruleset_of(topology)
         except ValidationError as error:
             raise Failure(_no_topology(error)) from None
@@ -215,7 +243,8 @@ class ConntrackSLA:
 
         This takes an emulated machine, whose clock is its own instruction count: the figure is the same on every host.
         It is net of the wires and the traffic alone. Shows a line per topology on the console. What is counted with a
-        packet profile is a packet, with a connection profile a connection.
+        packet profile is a packet, with a connection profile a connection that is opened, or with ``udp-removal`` one
+        that is removed from the table, with ``udp-dump`` one that is read out of it.
 
         Example:
         | Use Topology    emulated    iptables-stateful
@@ -232,7 +261,7 @@ class ConntrackSLA:
         Example:
         | Instructions Should Meet SLA
         """
-        self._judge(None)
+        self._judge("instructions")
 
     @keyword(tags=["judge"])
     def connection_rate_should_meet_sla(self) -> None:
@@ -264,7 +293,7 @@ class ConntrackSLA:
         variables = BuiltIn().get_variables()
         logger.console("")
         try:
-            BuiltIn().set_tags(*tags_of(topology, load_profile(profile), run.settings.floors))
+            BuiltIn().set_tags(*tags_of(topology, load_profile(profile), run.settings.floors, what))
             tags = tuple(BuiltIn().get_variable_value("@{TEST TAGS}"))
             name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags)
             offered = run.profile(profile)
@@ -272,6 +301,7 @@ class ConntrackSLA:
                 raise Failure(f"{offered.name} is a profile of {offered.kind}: use {_MEASURES[offered.kind]}.")
             self._record = run.measure(name, topology, profile, what)
         except MissingResource as error:
+            self._left = str(error) if isinstance(error, LeftForTheNight) else None
             raise SkipExecution(str(error)) from None
         except ConfigError as error:
             note_mistake(_output_folder(), str(error))
@@ -281,14 +311,14 @@ class ConntrackSLA:
         except OutputError as error:
             raise FatalError(str(error)) from None  # what else is measured could not be kept either
         _show_as_metadata(self._record)
+        _link_capture(self._record)
         return self._record
 
-    def _judge(self, kind: LoadUnit | None) -> None:
+    def _judge(self, what: str) -> None:
+        """`what`: a key of `_FIRST`."""
         record, self._record = self._record, None
-        counted = record is not None and record.metric in COSTS
-        if record is None or counted != (kind is None) or (kind and record.profile.kind != kind):
-            what, first = (kind, _MEASURES[kind]) if kind else ("instructions", "Measure Instructions")
-            raise Failure(f"No {what} were measured in this test: use {first} first.")
+        if record is None or _about(record) != what:
+            raise Failure(f"No {what} were measured in this test: use {_FIRST[what]} first.")
         if record.verdict != "met":
             raise Failure(record.message)
         logger.info(record.message)
@@ -298,6 +328,15 @@ class ConntrackSLA:
         if self._run is None:
             raise Failure("No testbed: use Open Testbed in the suite set-up.")
         return self._run
+
+
+def _about(record: Record) -> str:
+    """What a record is about, as `_FIRST` calls it."""
+    if record.metric in COSTS:
+        return "instructions"
+    if record.metric in CONTROL:
+        return "times of the control plane"
+    return "table entries" if METRICS[record.metric].of_table else record.profile.kind
 
 
 def _output_folder() -> Path:
@@ -313,6 +352,11 @@ def _no_topology(error: ValidationError) -> str:
 def _say(line: str) -> None:
     logger.console(line)
     logger.info(line, html=False)
+
+
+def _link_capture(record: Record) -> None:
+    if record.capture:  # of letters, digits, dots and dashes: nothing in it is HTML
+        logger.info(f'The test failed: <a href="{record.capture}/">what the DUT said then</a>.', html=True)
 
 
 def _show_as_metadata(record: Record) -> None:

@@ -7,6 +7,24 @@ from robot.running import TestCase, TestSuite
 
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
+from ctbench.run.choice import (
+    CAPACITY,
+    CHURN,
+    COLLECT,
+    CONTENTION,
+    COST,
+    DRAIN,
+    DUMP,
+    EARLY_DROP,
+    FORCE,
+    FULL,
+    HELD_DUMP,
+    RATE,
+    REAPING,
+    REVALIDATE,
+    STEADY,
+    UPCALLS,
+)
 from ctbench.traffic.profiles import Profile, load_profile
 
 #: What keywords begin with whose arguments are a topology, a profile, and options of the topology; and those of a rate.
@@ -14,6 +32,26 @@ OF_A_TOPOLOGY = "Topology Should "
 OF_A_RATE = ("Topology Should Hold Its Connection Rate", "Topology Should Hold Its Packet Rate")
 #: Where instructions are counted.
 OF_A_COST = "Topology Should Keep Its Cost"
+#: Those of the control plane, with what they ask for (`ctbench.run.choice`).
+OF_CONTROL = {
+    "Topology Should Dump Its Table In Time": DUMP,
+    "Topology Should Take Ports In Time": CHURN,
+    "Topology Should Revalidate In Time": REVALIDATE,
+    "Topology Should Sweep Its Flows In Time": FORCE,
+    "Topology Should Collect Statistics In Time": COLLECT,
+    "Topology Should Seldom Wait For Locks": CONTENTION,
+    "Topology Should Take New Flows": UPCALLS,
+    "Topology Should Dump Held Connections In Time": HELD_DUMP,
+}
+#: Those of the connection table.
+OF_THE_TABLE = {
+    "Topology Should Hold Its Connections": CAPACITY,
+    "Topology Should Keep Its Table Steady": STEADY,
+    "Topology Should Drain Its Table": DRAIN,
+    "Topology Should Withstand A Full Table": FULL,
+    "Topology Should Keep Connections At Its Limit": EARLY_DROP,
+    "Topology Should Serve While Entries Expire": REAPING,
+}
 #: The one whose argument is a profile.
 OF_THE_GENERATOR = "Traffic Generator Should Be Fast Enough"
 
@@ -27,6 +65,12 @@ class Row:
     profile: Profile
     #: The keyword.
     promise: str
+
+    @property
+    def what(self) -> str:
+        """What is asked for: see `ctbench.run.choice`."""
+        of_state = OF_CONTROL | OF_THE_TABLE
+        return of_state.get(self.promise, COST if self.promise == OF_A_COST else RATE)
 
 
 def rows(suite: TestSuite) -> Iterator[Row]:

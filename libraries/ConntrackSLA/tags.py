@@ -29,6 +29,6 @@ class tags(SuiteVisitor):  # type: ignore[misc]  # Robot Framework looks for a c
         try:
             row = row_of(test)
             if row:
-                test.tags.add(tags_of(row.topology, row.profile, self._floors))
+                test.tags.add(tags_of(row.topology, row.profile, self._floors, row.what))
         except (CtbenchError, ValueError):
             return

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from integration.sshd import Sshd
+from integration.whole_run import Start, starts
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
@@ -100,12 +101,15 @@ def bridge(sandbox: Sandbox) -> Iterator[LinuxBridgeDut]:
 
 @pytest.fixture(scope="module")
 def unhurried() -> Iterator[None]:
-    """A reply may take its time, and the generator be late: what is tested is whether things happen, not when."""
+    """A reply may take its time, the generator be late, and nothing settles before a trial counts: what is tested is
+    whether things happen, not when."""
     from ctbench.traffic.software import pace, pacing, plan, stream_plan
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 5.0)
         patch.setattr(plan, "LATE_LIMIT_S", 5.0)
+        patch.setattr(plan, "RAMP_S", 0.05)
+        patch.setattr(plan, "SETTLE_S", 0.05)
         patch.setattr(stream_plan, "LATE_LIMIT_S", 5.0)
         patch.setattr(pacing, "LATEST_S", 5.0)
         patch.setattr(stream_plan, "LINGER_S", 2.0)
@@ -124,3 +128,9 @@ def able_machine() -> None:
     cpus = len(os.sched_getaffinity(0))
     if cpus < 2:
         pytest.skip(f"A run needs 2 CPUs, for the traffic generator and for OVS; this machine has {cpus} usable.")
+
+
+@pytest.fixture
+def start(able_machine: None, tmp_path: Path) -> Iterator[Start]:
+    """Starts whole runs; ends them when the test is over."""
+    yield from starts(tmp_path)

@@ -1,18 +1,17 @@
 """`./run compare --installations` that is stopped in a start: nothing goes on, and what there is is kept."""
 
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import commands
 import pytest
-from integration.test_suites_runs import (
+from integration.small_testbed import write_small
+from integration.whole_run import (
     HEADING,
     HERE,
     LONG_LIVED_TEST,
-    ROOT,
     SUITE,
     TEST,
     Run,
@@ -25,9 +24,10 @@ from integration.test_suites_runs import (
 def comparison(able_machine: None, tmp_path: Path) -> Iterator[Run]:
     """A comparison of the distribution's Open vSwitch with itself, of two tests."""
     testbed = tmp_path / "mine.yaml"
-    shutil.copy(ROOT / "variables" / "testbeds" / "local.yaml", testbed)
+    write_small(testbed)
     where = ["--outputdir", str(tmp_path / "output"), "--testbed", str(testbed)]
     what = ["--installations", "base=distribution", "candidate=distribution", "--starts", "5"]
+    what += ["--no-instructions"]
     what += ["--campaign", str(HERE / "builds.yaml")]
     tests = ["--test", TEST, "--test", LONG_LIVED_TEST, str(SUITE)]
     run = Run(commands.command("compare", *where, *what, *tests), tmp_path)

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from integration.test_suites_records import measure, settings, started
 
-from ctbench.dut.ovs import trouble
+from ctbench.dut import capture
+from ctbench.dut.ovs import daemons, trouble
 from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.dut import FOLDER
 from ctbench.dut.topology import Topology
@@ -28,7 +29,7 @@ from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 ENDED = "The sandbox has ended: its first process"
 #: Seconds that Open vSwitch is stopped for.
-STOPPED_S = 3.0
+STOPPED_S = 1.5
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 Fault = Callable[[Sandbox], None]
@@ -36,9 +37,10 @@ Fault = Callable[[Sandbox], None]
 
 @pytest.fixture(scope="module")
 def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcceptanceRun]:
-    """The run that everything happens to. What never comes need not be waited for."""
+    """The run that everything happens to. What never comes, or never ends by itself, need not be waited for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)
+        patch.setattr(daemons, "END_TIMEOUT_S", 2.0)
         yield from started(tmp_path_factory.mktemp("faults"), settings())
 
 
@@ -132,6 +134,7 @@ def test_what_dies_or_vanishes_in_a_trial_is_named_and_the_trials_before_it_are_
     assert record.evidence.trials[0].state == "good", record.evidence.trials[0].reason
     assert record.environment.dut.product.startswith("Open vSwitch ")
     assert_table_and_records(run)
+    assert said(run, record)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +152,12 @@ def test_what_dies_or_vanishes_of_a_linux_router_is_named_too(run: AcceptanceRun
     assert re.match(rf"the measurement broke off: {reason}.*, in trial 2, at 505/s$", record.verdict_reason)
     assert record.evidence.trials[0].state == "good", record.evidence.trials[0].reason
     assert_table_and_records(run)
+
+
+def said(run: AcceptanceRun, record: Record) -> dict[str, str]:
+    """What the DUT said when the test failed, by name."""
+    assert record.capture
+    return {path.stem: path.read_text() for path in (run.output / record.capture).iterdir()}
 
 
 def assert_table_and_records(run: AcceptanceRun) -> None:
@@ -178,6 +187,7 @@ def test_an_ovs_that_is_stopped_for_seconds_is_to_blame_for_what_was_lost_and_me
 
 def test_an_ovs_that_is_stopped_for_good_is_given_up(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trouble, "GO_ON_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(capture, "TIMEOUT_S", 2.0)
     record = in_second_trial(run, send(signal.SIGSTOP, "ovs-vswitchd"))
 
     assert record.verdict == "not measured"
@@ -186,6 +196,10 @@ def test_an_ovs_that_is_stopped_for_good_is_given_up(run: AcceptanceRun, monkeyp
         r"0\.5 s, in trial 2, at 1\.0 k/s$",
         record.verdict_reason,
     )
+    told = said(run, record)
+    assert "|INFO|" in told["log"]
+    assert "no answer: " in told["pmd-stats"]
+    assert all("not asked: ovs-vswitchd did not answer" in told[name] for name in ("pmd-rxq", "upcall", "memory"))
 
 
 def test_one_that_dies_while_it_is_set_up_is_named(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:

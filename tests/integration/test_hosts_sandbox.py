@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -35,6 +36,16 @@ time.sleep(30)
 """
 #: Seconds that the kernel gets to take a sandbox down.
 GONE_WITHIN_S = 2.0
+
+
+def end(pid: int) -> None:
+    """Kill a process, and return when it is dead, which takes the kernel a moment: pidfd_open(2), poll."""
+    process = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        select.select([process], [], [])
+    finally:
+        os.close(process)
 
 
 def processes(marker: str, program: str = "") -> list[str]:
@@ -176,7 +187,7 @@ def test_how_a_daemon_ended_is_known_although_nobody_waited_for_it(sandbox: Sand
 
 def test_a_sandbox_whose_first_process_is_killed_says_so_to_whoever_asks_next() -> None:
     with Sandbox() as sandbox:
-        os.kill(sandbox.init_pid, signal.SIGKILL)
+        end(sandbox.init_pid)
 
         with pytest.raises(TestbedError, match="The sandbox has ended: its first process"):
             sandbox.run(["true"], check=False)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from integration.small_testbed import small
 from integration.test_faults import process_of
 
 from ctbench.base.errors import TestbedError
@@ -34,7 +35,7 @@ SLICE_S = 0.1
 @pytest.fixture(scope="module")
 def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
     """The local testbed, used by one test after the other: each needs what the one before left, or its recovery."""
-    made = Testbed(load("testbeds", "local", TestbedConfig), tmp_path_factory.mktemp("pairs"))
+    made = Testbed(small(load("testbeds", "local", TestbedConfig)), tmp_path_factory.mktemp("pairs"))
     yield made
     made.close()
 
@@ -108,11 +109,12 @@ RUN = """
 import sys, time
 from pathlib import Path
 sys.path[:0] = sys.argv[2:]
+from integration.small_testbed import small
 from integration.test_pairs import ovs_pair, sandboxes
 from ctbench.base.yaml_files import load
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
-testbed = Testbed(load("testbeds", "local", TestbedConfig), Path(sys.argv[1]))
+testbed = Testbed(small(load("testbeds", "local", TestbedConfig)), Path(sys.argv[1]))
 pair = ovs_pair(testbed)
 print(*[each.init_pid for each in sandboxes(testbed)], flush=True)
 while True:

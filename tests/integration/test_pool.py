@@ -13,14 +13,14 @@ from typing import Any
 import commands
 import pages
 import pytest
-from integration.test_suites_runs import Run, assert_nothing_is_left, traces
+from integration.small_testbed import write_small
+from integration.whole_run import Run, assert_nothing_is_left, traces
 from robot.api import ExecutionResult
 
 from ctbench.results.record import Record
 from ctbench.testbed.share import CONSOLE_FILE
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 SUITES = HERE / "pool_suites"
 GATE = ("-v", f"CAMPAIGN:{SUITES / 'once.yaml'}", "--exclude", "endless")
 #: With this campaign a trial of a test with the tag `endless` takes an hour.
@@ -32,8 +32,7 @@ def starter(folder: Path) -> tuple[Start, list[Run]]:
     """Starts `./run sla` on the suites of the pool, in a folder of its own for each run."""
     runs: list[Run] = []
     testbed = folder / "local.yaml"
-    shipped = (ROOT / "variables" / "testbeds" / "local.yaml").read_text()
-    testbed.write_text(shipped.replace("\noversubscribe: false", "\noversubscribe: true"))
+    write_small(testbed, oversubscribe=True)
 
     def start(*options: str, testbeds: int = 2) -> Run:
         place = folder / str(len(runs))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from integration.test_suites_runs import GONE_WITHIN_S, Run
+from integration.whole_run import GONE_WITHIN_S, Run
 from robot.api import ExecutionResult
 
 from ctbench.base.paths import LIBRARIES

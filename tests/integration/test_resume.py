@@ -6,7 +6,7 @@ from pathlib import Path
 import commands
 from integration.test_pool import GATE as POOL_GATE
 from integration.test_pool import Start, start
-from integration.test_suites_runs import HERE, ROOT, Run, assert_nothing_is_left, finished, traces
+from integration.whole_run import HERE, ROOT, Run, assert_nothing_is_left, finished, traces
 from robot.api import ExecutionResult
 
 __all__ = ["start"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from integration.small_testbed import small
 
 from ctbench.dut.ovs import OvsDpdkDut, cpu_contention
 from ctbench.dut.topology import Topology
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("unhurried")
 def settings(campaign: str = "gate.yaml", *, folder: Path = HERE, oversubscribe: bool = False) -> RunSettings:
     """The default testbed, with a campaign of this folder and the floors of `folder`."""
     read = RunSettings.load(campaign=str(HERE / campaign), sla=str(folder / "floors.yaml"))
-    return replace(read, testbed=read.testbed.model_copy(update={"oversubscribe": oversubscribe}))
+    return replace(read, testbed=small(read.testbed).model_copy(update={"oversubscribe": oversubscribe}))
 
 
 def floors_with(folder: Path, cps: str) -> Path:
@@ -105,10 +106,19 @@ def test_a_dut_that_loses_connections_misses_its_floor(run: AcceptanceRun, monke
     assert record.verdict == "missed", record.verdict_reason
     assert "of the connections were lost, mostly no syn ack" in record.verdict_reason
     assert record.margin_pct is not None and record.margin_pct < 0
-    assert measure(run).verdict == "met"  # nothing of it is left
+    assert record.capture
+    told = {path.stem: path.read_text() for path in (run.output / record.capture).iterdir()}
+    assert told["conntrack-limit"].endswith(f"\n{FEW_CONNECTIONS}\n")
+    assert "emc hits" in told["pmd-stats"] and "isolated" in told["pmd-rxq"] and "ct(" in told["flows"]
+    assert all("exit status" not in text and "answer" not in text for name, text in told.items() if name != "dmesg")
+    again = measure(run)
+    assert (again.verdict, again.capture) == ("met", None)  # nothing of it is left
 
 
-def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_below(run: AcceptanceRun, tmp_path: Path) -> None:
+def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_below(
+    run: AcceptanceRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # likewise
     record = measure(run, settings("search.yaml", folder=floors_with(tmp_path, ">= 5M")))
 
     assert record.verdict == "missed", record.verdict_reason
@@ -191,7 +201,10 @@ def test_a_linux_router_tracks_connections(run: AcceptanceRun) -> None:
 
 
 @pytest.mark.parametrize("topology", [Topology(), STATEFUL_ROUTER], ids=["ovs-dpdk", "linux-router"])
-def test_a_probe_sees_the_real_table_fill_up_while_a_load_is_offered(run: AcceptanceRun, topology: Topology) -> None:
+def test_a_probe_sees_the_real_table_fill_up_while_a_load_is_offered(
+    run: AcceptanceRun, topology: Topology, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "SETTLE_S", 0.3)  # time for some samples
     asked = settings()
     probing = replace(asked, campaign=asked.campaign.model_copy(update={"probes": ["table_entries"]}))
     record = measure(run, probing, topology)
@@ -212,8 +225,9 @@ def test_every_record_of_a_run_is_kept_and_its_table_names_them(run: AcceptanceR
 
 
 def test_an_oversubscribed_testbed_shows_that_a_topology_works_and_measures_nothing(
-    able_machine: None, tmp_path: Path
+    able_machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # likewise
     for run in started(tmp_path, settings(oversubscribe=True)):
         record = measure(run, settings(oversubscribe=True), Topology(cpus=8, rx_queues=8))
 

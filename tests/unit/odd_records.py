@@ -58,7 +58,7 @@ CONTENTS: dict[str, tuple[bytes, str]] = {
     "a campaign without words": (_document("campaign.description", None), "campaign.description: "),
     "stand-ins a list": (_document("campaign.profiles", ["a"]), "campaign.profiles: "),
     "a loss of a text": (_document("campaign.loss_ratio", "0"), "campaign.loss_ratio: "),
-    "an unknown metric": (_document("metric", "speed"), 'metric: "speed" is not a metric; those'),
+    "an unknown metric": (_document("metric", "speed"), 'metric: "speed" is not a metric of this version'),
     "a figure of an unknown metric": (_document("figures.speed", {"value": 1, "unit": "s"}), "figures.speed: "),
     "a figure in another unit": (_document("figures.cps.unit", "packets/s"), 'the unit of cps is "packets/s"'),
     "a figure between nothing": (_document("figures.cps.low", 1e9), "figures.cps: low is 1e+09, which is above high"),

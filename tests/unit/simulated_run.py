@@ -165,6 +165,9 @@ class SimulatedTestbed:
         self.discarded.append(self.applied[-1])
         return ["The host does not answer."] if self.broken else []
 
+    def capture(self) -> dict[str, str]:
+        return {"log": f"{self.applied[-1]}\n"}
+
     def flush_state(self) -> None: ...
 
     def begin_trial(self) -> None: ...

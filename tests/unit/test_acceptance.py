@@ -176,8 +176,8 @@ def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(
     simulated: SimulatedTestbed, tmp_path: Path
 ) -> None:
     started = Started(tmp_path, simulated)
-    with pytest.raises(ConfigError, match=r"linux-router/notrack/1cpu-1rxq\.udp-64-10k: is missing"):
-        started.measure(Topology(datapath="linux-router", ruleset="notrack"))
+    with pytest.raises(ConfigError, match=r"linux-router/iptables-notrack/2cpu-2rxq\.udp-64-10k: is missing"):
+        started.measure(Topology(datapath="linux-router", ruleset="iptables-notrack", cpus=2, rx_queues=2))
     assert started.run.records == []
 
 

@@ -129,7 +129,7 @@ def test_every_run_says_which_it_is_and_the_file_is_that_of_all(
     assert all(line.startswith(f"calibrate: run {number} of about 5, at most 10; about ") for number, line in
                enumerate(said[1:5], 2))  # fmt: skip
     assert [folder.name for folder in made.folders] == ["01", "02", "03", "04", "05"]
-    assert said[5].startswith("calibrate: 1 floors are of this machine, of 5 runs, ")
+    assert said[5].startswith("calibrate: floors of this machine: 1, of 5 runs, ")
     assert said[-1] == "calibrate: variables/sla/mine.yaml written. Use it with: ./run sla -v SLA:mine"
 
 
@@ -247,7 +247,7 @@ def test_what_was_not_measured_keeps_its_floors_and_it_is_said_how_many_there_ar
     given = write_runs(checkout, *around(2e5, 0.02, 5))
     assert calibrated(monkeypatch, "mine", *given, "--sla", str(stock)) == 0
 
-    assert "2 floors are those of SLA stock" in capsys.readouterr().out
+    assert "floors of SLA stock that stay: 2." in capsys.readouterr().out
     written = load("sla", checkout / "variables" / "sla" / "mine.yaml", Floors)
     measured = written.floors[KEY]["short-lived"]
     kept = written.floors["linux-bridge/bond/1cpu-1rxq"]["http-600"]

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from ctbench.cli import child_runs, compare, compare_installations
+from ctbench.compare.counts import nothing_counted
 from ctbench.compare.starts import pair_starts, same_starts
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.results import store
@@ -60,6 +61,8 @@ class MadeUpSla:
 def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[MadeUpSla], MadeUpSla]:
     """A machine on which every installation can be measured, by this stand-in."""
     monkeypatch.setattr(compare_installations, "check_side", lambda *_: None)
+    # Instructions are counted in tests of their own.
+    monkeypatch.setattr(compare_installations, "count_builds", lambda *_, **__: nothing_counted("QEMU is missing"))
 
     def by(sla: MadeUpSla) -> MadeUpSla:
         monkeypatch.setattr(child_runs, "run_child", sla)
@@ -88,6 +91,7 @@ def test_the_base_is_measured_against_itself_and_then_both_by_turns(
     assert status == 7
     assert "REGRESSED" in shown
     lines = shown.splitlines()
+    assert lines.pop(0) == "compare: No instructions were counted: QEMU is missing."
     assert lines[0] == "compare: base against itself, start 1 of 5; the time left is known after the first"
     assert lines[1].startswith("compare: base against itself, start 2 of 5; about ")
     assert lines[5].startswith(
@@ -96,10 +100,21 @@ def test_the_base_is_measured_against_itself_and_then_both_by_turns(
     assert lines[6].startswith("compare: candidate against base, start 1 of 10, candidate first; about ")
     assert lines[7].startswith("compare: candidate against base, start 2 of 10, base first; about ")
     written = Comparison.model_validate_json((out / "compare.json").read_text())
-    assert (written.schema_version, written.kind, written.judgement) == (3, "pairs", "regressed")
-    assert "99 % interval" in (out / "compare.html").read_text()
+    assert (written.schema_version, written.kind, written.judgement) == (4, "pairs", "regressed")
+    page = (out / "compare.html").read_text()
+    assert "99 % interval" in page and "No instructions were counted: QEMU is missing." in page
     assert "99 % interval" in (out / "compare.md").read_text()
     assert max(map(len, shown.partition("\n\n")[2].splitlines()[:-1])) <= 120
+
+
+def test_instructions_can_be_declined(
+    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(MadeUpSla())
+    out = tmp_path / "out"
+    _, shown, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out), "--no-instructions")
+    assert "nstructions were counted" not in shown and "Instructions" not in shown
+    assert json.loads((out / "compare.json").read_text())["counts"] is None
 
 
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.05, 0), (0.985, 0), (0.95, 7)])

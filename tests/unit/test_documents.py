@@ -1,5 +1,6 @@
 """A test runs every command that README.md and docs/ give, or a list has the reason why not."""
 
+import re
 from collections.abc import Sequence
 
 import document_commands
@@ -89,22 +90,23 @@ def test_an_output_in_the_documents_is_of_its_form(shown: Shown) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("+168 %", "168 percent"),
+        (r"\+[\d.]+ %", "168 percent"),
         ("MET", "PASSED"),
-        ("112.0 k/s", "112,0 k/s"),
-        ("78.1 % ± 7.6 %", "78.1 % + 7.6 %"),
-        ("...\n84 met", "9 trials\n84 met"),
-        ("84 met", "all fine"),
-        ("2.7 ms ", "2.7 min"),
-        ("good      ~3 s", "good      3 s "),
-        ("16 rounds", "16 turns "),
-        ("floor 85.0 %", "limit 85.0 %"),
+        (r"(\d)\.(\d) k/s", r"\1,\2 k/s"),
+        ("% ±", "% +"),
+        (r"\.\.\.\n(\d+ met)", r"9 trials\n\1"),
+        (r"\n\d+ met", r"\nall fine"),
+        (r"(\d) ms ", r"\1 min"),
+        (r"good      ~(\d+ s)", r"good      \1 "),
+        ("(rounds) ", "turns  "),
+        (r"floor (\d[\d.]* %)", r"limit \1"),
     ],
 )
 def test_an_output_of_another_form_is_noticed(old: str, new: str) -> None:
-    shown = next(shown for shown in SHOWN if old in shown.text)
+    # by pattern, because the figures are those of the newest run that was copied into the documents
+    shown = next(shown for shown in SHOWN if re.search(old, shown.text))
     with pytest.raises((AssertionError, StopIteration)):
-        FORMS[document_commands.output_of(shown) or ""](shown.text.replace(old, new, 1))
+        FORMS[document_commands.output_of(shown) or ""](re.sub(old, new, shown.text, count=1))
 
 
 def test_the_tests_that_an_output_in_the_documents_names_exist() -> None:

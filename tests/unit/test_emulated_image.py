@@ -1,14 +1,16 @@
 """What an emulated machine boots: the archive, the modules, the program."""
 
 import lzma
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
 from ctbench.base.errors import MissingResource
+from ctbench.base.paths import RULESETS
 from ctbench.dut.emulated import archive
-from ctbench.dut.emulated.image import _before
+from ctbench.dut.emulated.image import Image, _before
 from ctbench.dut.emulated.kernel import Kernel, find_kernel
 
 pytestmark = pytest.mark.unit
@@ -92,3 +94,54 @@ def test_a_kernel_without_its_modules_is_refused(tmp_path: Path) -> None:
     (tmp_path / "boot/vmlinuz-1.2").touch()
     with pytest.raises(MissingResource, match=r"lib/modules/1\.2 is missing"):
         find_kernel(tmp_path)
+
+
+@pytest.fixture
+def image(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Image:
+    """An image of its own catalogue, and of an Open vSwitch whose programs are texts."""
+    monkeypatch.setattr("ctbench.dut.emulated.image._programs", lambda: [("usr/bin/dash", archive.file(b"dash"))])
+    monkeypatch.setattr("ctbench.dut.emulated.image.compile_traffic", lambda: b"traffic")
+    ovs = tmp_path / "ovs"
+    places = [f"bin/{each}" for each in ("ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")]
+    for place in (*places, "sbin/ovs-vswitchd", "sbin/ovsdb-server", "share/openvswitch/vswitch.ovsschema"):
+        (ovs / place).parent.mkdir(parents=True, exist_ok=True)
+        (ovs / place).write_text(place)
+    shutil.copytree(RULESETS, tmp_path / "rulesets")
+    return Image(kernel, str(ovs), tmp_path / "rulesets")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "boot/vmlinuz-1.2", "ovs/sbin/ovs-vswitchd", "ovs/share/openvswitch/vswitch.ovsschema",
+        "rulesets/emulated/iptables-snat.sh", "rulesets/iptables/snat.rules", "rulesets/nftables/stateful.nft",
+        "rulesets/ovs/conntrack.flows",
+    ],
+)  # fmt: skip
+def test_whatever_can_change_a_count_makes_another_image(image: Image, tmp_path: Path, changed: str) -> None:
+    before = image.identity
+    assert Image(image.kernel, image.ovs, image.rulesets).identity == before
+    with (tmp_path / changed).open("a") as file:
+        file.write("# more")
+    assert Image(image.kernel, image.ovs, image.rulesets).identity != before
+
+
+def test_the_program_that_sends_and_counts_is_part_of_the_image(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = image.identity
+    monkeypatch.setattr("ctbench.dut.emulated.image.compile_traffic", lambda: b"other traffic")
+    assert Image(image.kernel, image.ovs, image.rulesets).identity != before
+
+
+def test_what_only_a_catalogue_says_is_no_part_of_it(image: Image, tmp_path: Path) -> None:
+    before = image.identity
+    (tmp_path / "rulesets/emulated/forward.yaml").write_text("title: other")
+    assert Image(image.kernel, image.ovs, image.rulesets).identity == before
+
+
+def test_an_image_without_open_vswitch_is_one_too(image: Image, tmp_path: Path) -> None:
+    before = image.identity
+    (tmp_path / "ovs/bin/ovs-vsctl").unlink()
+    without = Image(image.kernel, image.ovs, image.rulesets)
+    assert without.identity != before
+    with pytest.raises(MissingResource, match="ovs-vsctl is missing"):
+        without.for_topology(tmp_path / "rulesets/emulated/ovs-forward.sh")

@@ -31,6 +31,10 @@ def test_a_boot_that_proves_everything_counts() -> None:
     assert stream.rounds[0].each == 30000000 / 4096
 
 
+def test_a_workload_that_was_not_tried_is_doubted() -> None:
+    assert read_log(GOOD).told("removal").doubt == "no round was counted"
+
+
 @pytest.mark.parametrize(
     ("said", "instead", "doubt"),
     [

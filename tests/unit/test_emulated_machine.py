@@ -3,16 +3,18 @@
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import YamlModel, load
+from ctbench.dut.counting import Workload
 from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.config import EmulatedConfig
-from ctbench.dut.emulated.dut import EmulatedDut
-from ctbench.dut.emulated.image import compile_traffic, find_program
+from ctbench.dut.emulated.dut import EmulatedDut, _boots
+from ctbench.dut.emulated.image import Image, compile_traffic, find_program
+from ctbench.dut.emulated.kind import EmulatedKind
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Completed
 
@@ -21,7 +23,7 @@ from .doctor_facts import xeon_facts
 pytestmark = pytest.mark.unit
 
 FORWARD = Topology(datapath="emulated", ruleset="forward")
-BOOT = machine.Boot(Path("/boot/vmlinuz"), b"archive", 3)
+BOOT = machine.Boot(Path(__file__), b"archive", 3)  # any file for a kernel
 
 
 class Ending:
@@ -31,6 +33,7 @@ class Ending:
         (serial,) = (word.removeprefix("file:") for word in argv if word.startswith("file:"))
         self._serial = host.local_path(serial)
         assert host.local_path(argv[argv.index("-initrd") + 1]).read_bytes() == b"archive"
+        assert host.local_path(argv[argv.index("-kernel") + 1]).read_bytes() == BOOT.kernel.read_bytes()
         self._host, self._left = host, host.looks
         self._serial.write_text(host.says)
         log.write_text(host.complains)
@@ -129,12 +132,40 @@ def test_a_topology_with_several_cpus_is_more_than_there_is() -> None:
         dut.apply(FORWARD.model_copy(update={"ruleset": "nat"}))
 
 
+def test_what_a_testbed_leaves_out_is_skipped_and_says_where_it_is_measured() -> None:
+    left_out = ["iptables-dnat", "stream-10k"]
+    config = EmulatedConfig(type="emulated", kernel="distribution", seeds=2, leave_out=left_out)
+    host: Any = QemuDouble()
+    dut = EmulatedDut(config, host, xeon_facts().machine)
+    with pytest.raises(MissingResource, match=r"leaves it out.* TESTBED:emulated .* measures it"):
+        dut.apply(FORWARD.model_copy(update={"ruleset": "iptables-dnat"}))
+    dut._image = cast(Image, object())
+    with pytest.raises(MissingResource, match="leaves it out"):
+        dut.count([FORWARD], "stream-10k")
+
+
+@pytest.mark.parametrize(
+    ("rulesets", "workload", "boots"),
+    [
+        (("baseline", "forward"), "stream", "usual"),
+        (("forward",), "removal", "usual"),
+        (("baseline", "forward"), "stream-1k", "stream-1k"),
+        (("baseline", "ovs-user-nat", "ovs-user-conntrack"), "udp", "waits"),
+    ],
+)
+def test_all_that_are_compared_are_sent_to_in_the_same_way(
+    rulesets: Sequence[str], workload: Workload, boots: str
+) -> None:
+    assert _boots([Topology(datapath="emulated", ruleset=each) for each in rulesets], workload) == boots
+
+
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
         ("kernel", "vmlinuz", '"vmlinuz" is no kernel.'),
         ("ovs", "{prefix: opt}", '"opt" is no installation.'),
         ("seeds", "1", "seeds"),
+        ("leave_out", "[nothing]", '"nothing" is neither a ruleset nor a workload'),
     ],
 )
 def test_a_mistake_in_its_settings_is_said(tmp_path: Path, key: str, value: str, said: str) -> None:
@@ -146,3 +177,51 @@ def test_a_mistake_in_its_settings_is_said(tmp_path: Path, key: str, value: str,
     path.write_text("machine:\n" + "".join(f"  {name}: {text}\n" for name, text in keys.items()))
     with pytest.raises(ConfigError, match=said):
         load("testbeds", path, OneMachine)
+
+
+@pytest.mark.parametrize("key", ["kernel", "ovs"])
+def test_a_path_that_does_not_exist_is_a_mistake(tmp_path: Path, key: str) -> None:
+    named = str(tmp_path / "nothing")
+    settings: Any = {"kernel": named} if key == "kernel" else {"kernel": "distribution", "ovs": {"prefix": named}}
+    with pytest.raises(ConfigError, match=f"{key}.* is {named}, which does not exist"):
+        EmulatedKind().require(EmulatedConfig(type="emulated", seeds=2, **settings))
+
+
+@pytest.mark.parametrize("name", ["folder", "kernel.deb"])
+def test_what_is_no_kernel_is_a_mistake_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("ctbench.dut.emulated.machine.shutil.which", lambda _name: "/usr/bin/it")
+    named = tmp_path / name
+    _ = named.mkdir() if name == "folder" else named.write_text("no package")
+    host: Any = QemuDouble()
+    dut = EmulatedDut(EmulatedConfig(type="emulated", kernel=str(named), seeds=2), host, xeon_facts().machine)
+    with pytest.raises(ConfigError, match=str(named)):
+        dut.apply(FORWARD)
+    dut.restore()
+    assert list(tmp_path.iterdir()) == [named]
+
+
+def test_a_kernels_package_is_unpacked_in_the_sandboxs_own_memory_and_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    package, host = tmp_path / "k.deb", QemuDouble()
+    package.write_text("a package")
+    files: list[Path] = []
+
+    def unpack(_package: Path, folder: Path) -> Path:
+        files.append(folder)
+        (folder / "boot").mkdir()
+        (folder / "boot/vmlinuz-1.2").touch()
+        (folder / "lib/modules/1.2").mkdir(parents=True)
+        return folder
+
+    monkeypatch.setattr("ctbench.dut.emulated.dut.unpack", unpack)
+    config = EmulatedConfig(type="emulated", kernel=str(package), seeds=2)
+    dut = EmulatedDut(config, host, xeon_facts().machine)  # type: ignore[arg-type]
+    assert dut._kernel().release == "1.2"
+    assert files[0].parent == host.local_path("/run")
+    dut.restore()
+    assert list(tmp_path.iterdir()) == [package]

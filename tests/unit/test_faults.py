@@ -35,11 +35,12 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
 
 def trials_of_a_ceiling(simulated: SimulatedTestbed, started: Started) -> int:
     """Trials that a run makes before those of its first test."""
-    started.run._ceiling(
-        SimpleNamespace(
+    started.run._ceilings.find(
+        SimpleNamespace(  # type: ignore[arg-type]
             profile=started.run.profile("udp-64-10k"), floor=SimpleNamespace(load=lambda _: 0.0), mishaps=[]
-        )
-    )  # type: ignore[arg-type]
+        ),
+        started.run.settings.campaign,
+    )
     return len(simulated.loads)
 
 

@@ -85,6 +85,9 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla
             profile = load_profile(chosen.profile_for(asked))
             if topology.datapath in ("cable", "emulated"):
                 continue  # nothing is sent into these at a rate
+            promised = promises[asked]
+            if not promised.ratio and not {"cps", "pps", "bps"} & promised.thresholds.keys():
+                continue  # nor into those of which something else is promised
             floor = floors.find(topology, profile)
             bounds = check(Case(a_testbed(), chosen, topology, profile, floor), APART, table(tmp_path, 262_144))
             # No bound is within twice the floor.

@@ -213,6 +213,41 @@ def test_packets_are_lost_that_were_sent_a_whole_stretch_ago() -> None:
     assert stretches(now=120, sent=100, came=50, **before) == (3, 120)
 
 
+def lags(profile: PacketProfile, lost: int = -1) -> list[int]:
+    """By how many packets of the clients each server's first answer to a flow came after that flow's first packet.
+    `lost`: a flow of which no packet reaches its server."""
+    first: dict[tuple[str, int], int] = {}
+    found: list[int] = []
+    sent = 0
+
+    def note(frame: bytes, side: str) -> list[bytes]:
+        nonlocal sent
+        packet = parse(frame)
+        if side == "client":
+            sent += 1
+            key = packet.source, packet.source_port
+            if first.setdefault(key, sent) == lost + 1 or sent > profile.flows:
+                return []
+        elif (came := first.pop((packet.destination, packet.destination_port), None)) is not None:
+            found.append(sent - came)
+        return [frame]
+
+    with Wire(note) as wire:
+        wire.generator.run_trial(profile, Saturation(8), 1.0)
+    return found
+
+
+def test_servers_of_a_closed_loop_answer_a_flow_when_it_has_come_and_not_a_pass_later() -> None:
+    flows = BOTH.model_copy(update={"flows": 500})
+    found = lags(flows)
+    assert len(found) > 400
+    assert max(found) <= 3 * 8
+    # One that never comes holds nobody up for long.
+    found = lags(flows, lost=100)
+    assert len(found) > 400
+    assert max(found) <= 6 * 8
+
+
 def test_a_long_lived_trial_starts_with_the_population_of_its_steady_state() -> None:
     profile = SHORT.model_copy(update={"messages": 24, "server_wait_ms": 50.0})
     timing = plan.timing_of(profile, Rate(100), 1.0)

@@ -103,6 +103,18 @@ def test_a_lossless_wire_delivers_every_packet_that_was_due() -> None:
     assert trial.total_rx_packets["server"] == trial.total_tx_packets["client"]
 
 
+def test_servers_begin_when_the_ramp_of_the_clients_is_half_over() -> None:
+    sides: list[str] = []
+
+    def note(frame: bytes, side: str) -> list[bytes]:
+        sides.append(side)
+        return [frame]
+
+    with patch.object(stream_plan, "RAMP_S", 1.0):
+        assert run(note, BOTH).loss_ratio == 0
+    assert sides.index("server") > 10
+
+
 def test_loss_is_counted_in_the_direction_in_which_it_happened() -> None:
     dropped = Counter[str]()
 

@@ -57,7 +57,7 @@ def test_each_side_is_served_when_it_has_its_turn(
     generator: SoftwareTrafficGenerator, profile: ConnectionProfile | PacketProfile
 ) -> None:
     turns: list[Side] = []
-    slices = generator.run_slices(profile, ABBA, SLICE_S, turns.append)
+    slices = generator.run_slices((profile, profile), ABBA, SLICE_S, turns.append)
     assert [each.side for each in slices] == list(ABBA)
     assert turns == ["tested", "other", *ABBA]
     assert all(each.completed > 0 and each.lost == 0 for each in slices)
@@ -67,7 +67,7 @@ def test_each_side_is_served_when_it_has_its_turn(
 def test_a_side_goes_on_with_what_was_under_way_however_long_the_other_had_its_turn(
     generator: SoftwareTrafficGenerator,
 ) -> None:
-    generator.run_slices(LONG, ABBA, SLICE_S, lambda _side: None)
+    generator.run_slices((LONG, LONG), ABBA, SLICE_S, lambda _side: None)
     run = paired(generator)._loops["tested"].run
     open_then, begun_then, away_then = (int(run.s[place]) for place in (lay.ACTIVE, lay.BEGUN, lay.AWAY))
     under_way = int(run.p[lay.UNDER_WAY])
@@ -79,7 +79,7 @@ def test_a_side_goes_on_with_what_was_under_way_however_long_the_other_had_its_t
         turns.append(side)
         time.sleep(0.1)
 
-    slices = generator.run_slices(LONG, ABBA, SLICE_S, turn)
+    slices = generator.run_slices((LONG, LONG), ABBA, SLICE_S, turn)
     assert turns == list(ABBA)  # no warm-up any more
     assert paired(generator)._loops["tested"].run is run
     assert not any(each.lost for each in slices)
@@ -89,7 +89,7 @@ def test_a_side_goes_on_with_what_was_under_way_however_long_the_other_had_its_t
 
 
 def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: SoftwareTrafficGenerator) -> None:
-    generator.run_slices(PACKETS, ABBA, SLICE_S, lambda _side: time.sleep(0.2))
+    generator.run_slices((PACKETS, PACKETS), ABBA, SLICE_S, lambda _side: time.sleep(0.2))
     run = paired(generator)._loops["other"].run
     wall = int(run.s[stream_lay.LEFT_AT]) - int(run.s[stream_lay.COUNTED_UNTIL])
     assert wall >= run.s[stream_lay.AWAY] > 0.5 * cycles_per_second()
@@ -97,12 +97,12 @@ def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: So
 
 def test_another_profile_a_trial_and_a_flush_begin_anew(generator: SoftwareTrafficGenerator) -> None:
     turns: list[Side] = []
-    generator.run_slices(SHORT, ABBA, SLICE_S, turns.append)
-    generator.run_slices(PACKETS, ABBA, SLICE_S, turns.append)
+    generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, turns.append)
+    generator.run_slices((PACKETS, PACKETS), ABBA, SLICE_S, turns.append)
     generator.forget()
-    generator.run_slices(PACKETS, ABBA, SLICE_S, turns.append)
+    generator.run_slices((PACKETS, PACKETS), ABBA, SLICE_S, turns.append)
     generator.run_trial(SHORT, Rate(100), 0.05)
-    generator.run_slices(PACKETS, ABBA, SLICE_S, turns.append)
+    generator.run_slices((PACKETS, PACKETS), ABBA, SLICE_S, turns.append)
     assert turns == 4 * ["tested", "other", *ABBA]
 
 
@@ -120,13 +120,13 @@ def test_a_turn_that_fails_leaves_the_generator_usable(generator: SoftwareTraffi
         raise GeneratorError(f"the {side} DUT does not wake up")
 
     with pytest.raises(GeneratorError, match="the tested DUT does not wake up"):
-        generator.run_slices(SHORT, ABBA, SLICE_S, refuse)
-    assert len(generator.run_slices(SHORT, ABBA, SLICE_S, lambda _side: None)) == len(ABBA)
+        generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, refuse)
+    assert len(generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, lambda _side: None)) == len(ABBA)
 
 
 def test_a_slice_in_which_nothing_would_be_left_to_count_is_refused(generator: SoftwareTrafficGenerator) -> None:
     with pytest.raises(ConfigError, match=r"A slice of 20 ms is not possible.*Expected 25 ms or more"):
-        generator.run_slices(SHORT, ABBA, 0.02, lambda _side: None)
+        generator.run_slices((SHORT, SHORT), ABBA, 0.02, lambda _side: None)
 
 
 def test_slices_need_two_sides_and_the_tested_one_is_connected_first() -> None:
@@ -135,7 +135,7 @@ def test_slices_need_two_sides_and_the_tested_one_is_connected_first() -> None:
         generator.connect_cable(side="other")
     generator.connect_cable()
     with pytest.raises(GeneratorError, match="not connected to a pair"):
-        generator.run_slices(SHORT, ABBA, SLICE_S, lambda _side: None)
+        generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, lambda _side: None)
     generator.connect_cable(side="other")
     generator.disconnect()
     with pytest.raises(GeneratorError, match="not connected to a DUT"):

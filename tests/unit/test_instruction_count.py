@@ -13,6 +13,7 @@ from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of
 from ctbench.report import console
 from ctbench.results.metrics import METRICS
+from ctbench.run.choice import RATE, choose
 from ctbench.run.tags import tags_of
 from ctbench.sla.floor import Floor
 from ctbench.sla.threshold import parse
@@ -70,6 +71,21 @@ def test_a_cost_is_net_of_the_baseline_seed_by_seed() -> None:
     figure = found.figures["instructions_per_packet"]
     assert (figure.value, figure.low, figure.high, figure.samples) == (2001.0, 2000.0, 2002.0, (2000.0, 2002.0))
     assert [one.key for one in found.counts] == [BASELINE.key] * 2 + [STATEFUL.key] * 2
+
+
+@pytest.mark.parametrize("profile", ["udp-removal", "udp-dump"])
+def test_a_removal_and_a_dump_are_net_as_they_are_counted(profile: str) -> None:
+    found = measured(CountingDouble(), load_profile(profile), relative_cost=1.2)
+    assert found.figures["instructions_per_connection"].samples == (7000.0, 7003.0)
+    assert found.figures["relative_cost"].samples == (7000 / 6000, 7003 / 6001)
+    assert [one.key for one in found.counts] == [STATEFUL.key] * 2 + [FORWARD.key] * 2
+
+
+def test_a_removal_and_a_dump_have_no_rate() -> None:
+    with pytest.raises(MissingResource, match="udp-removal is about a removal, which only emulated machines count"):
+        choose(RATE, campaign(), Topology(), load_profile("udp-removal"))
+    with pytest.raises(MissingResource, match="udp-dump is about a dump, which only emulated machines count"):
+        choose(RATE, campaign(), Topology(), load_profile("udp-dump"))
 
 
 def test_a_relative_cost_is_a_ratio_of_net_costs() -> None:
@@ -139,8 +155,12 @@ def test_a_machine_that_does_not_work_is_a_fault() -> None:
     [
         ("udp-64-1flow", "plain", "stream"),
         ("udp-64-1flow-vlan", "bond-vlan", "stream"),
+        ("udp-64-1k", "plain", "stream-1k"),
+        ("udp-64-10k", "bond", "stream-10k"),
         ("udp-exchange", "plain", "udp"),
         ("tcp-no-data", "bond", "tcp"),
+        ("udp-removal", "plain", "removal"),
+        ("udp-dump", "plain", "dump"),
     ],
 )
 def test_the_machine_sends_what_the_profile_says(profile: str, ports: Any, workload: str) -> None:
@@ -149,7 +169,7 @@ def test_the_machine_sends_what_the_profile_says(profile: str, ports: Any, workl
 
 @pytest.mark.parametrize(
     ("profile", "ports"),
-    [("udp-64-10k", "plain"), ("udp-64-1flow", "vlan"), ("udp-64-1flow-vlan", "plain"), ("short-lived", "plain")],
+    [("udp-1518-10k", "plain"), ("udp-64-1flow", "vlan"), ("udp-64-1flow-vlan", "plain"), ("short-lived", "plain")],
 )
 def test_what_it_cannot_send_is_said(profile: str, ports: Any) -> None:
     with pytest.raises(MissingResource, match=f"profile {profile} is something else"):
@@ -186,4 +206,8 @@ def test_what_was_counted_is_a_line() -> None:
 def test_tests_have_the_tags_of_what_is_counted() -> None:
     assert {"emulated", "established", "iptables"} <= set(tags_of(STATEFUL, STREAM))
     assert {"emulated", "new-connections"} <= set(tags_of(FORWARD, TCP))
+    assert {"emulated", "established", "10kflows"} <= set(tags_of(STATEFUL, load_profile("udp-64-10k")))
+    assert "removal" in tags_of(STATEFUL, load_profile("udp-removal"))
+    assert "new-connections" not in tags_of(STATEFUL, load_profile("udp-removal"))
+    assert {"emulated", "control-plane", "dump"} <= set(tags_of(STATEFUL, load_profile("udp-dump")))
     assert not {"pps", "cps", "1flow"} & {*tags_of(STATEFUL, STREAM), *tags_of(FORWARD, TCP)}

@@ -9,7 +9,7 @@ import pytest
 from robot.api import Failure, SkipExecution
 
 from ConntrackSLA import ConntrackSLA, library
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, LeftForTheNight, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.results import without_record
@@ -163,6 +163,20 @@ def test_tests_that_leave_no_record_are_noted_for_the_report(metadata: dict[str,
     noted, broken = without_record.read(tmp_path)
     assert [(test.test, test.outcome) for test in noted] == [("Skipped", "skipped"), ("Broken", "failed")]
     assert broken == []
+
+
+def test_a_test_that_the_campaign_leaves_for_the_night_is_noted_as_such(
+    metadata: dict[str, str], tmp_path: Path
+) -> None:
+    for error in (LeftForTheNight("Campaign quick leaves tests tagged nightly out."), MissingResource("No bonds.")):
+        keywords, _ = opened(error)
+        keywords.use_topology("linux-router", "forward")
+        with pytest.raises(SkipExecution):
+            keywords.measure_packet_rate("udp-64-10k")
+        keywords.end_test(*ended(test="One", status="SKIP", message=str(error)))
+        keywords.end_test(*ended(test="Two", status="SKIP", message="Another reason."))
+        expected = "left for the night" if isinstance(error, LeftForTheNight) else "skipped"
+        assert [each.outcome for each in without_record.read(tmp_path)[0]] == [expected, "skipped"]
 
 
 def test_tests_that_fail_before_a_testbed_is_open_are_noted_too(metadata: dict[str, str], tmp_path: Path) -> None:

@@ -116,6 +116,9 @@ class ToyTrafficKind:
     def open_limit(self, config: ToyTrafficConfig) -> OpenLimit | None:
         return OpenLimit(5, 1.0, "A toy", False, " Take two.")
 
+    def held_bytes(self, config: ToyTrafficConfig, connections: int) -> int:
+        return 0
+
     def port_macs(self, config: ToyTrafficConfig) -> tuple[str, str]:
         return "02:00:00:00:00:07", "02:00:00:00:00:08"
 

@@ -18,10 +18,11 @@ def test_every_ruleset_of_nftables_does_what_one_of_iptables_does() -> None:
         found = (entry for entry in FILES if entry.family == tool)
         return {entry.name.removeprefix(f"{tool}-"): (entry.tracks, entry.translates) for entry in found}
 
-    iptables = of("iptables")
+    iptables, nftables = of("iptables"), of("nftables")
 
     assert iptables.pop("notrack") == (False, "nothing")
-    assert iptables == of("nftables") and set(iptables) == {"stateful", "snat", "dnat", "masquerade"}
+    assert nftables.pop("stateful-inet") == iptables["stateful"]  # of IPv4 and IPv6, as ip6tables has them apart
+    assert iptables == nftables and set(iptables) == {"stateful", "snat", "dnat", "masquerade"}
 
 
 @pytest.mark.parametrize("ruleset", FILES, ids=lambda entry: entry.name)

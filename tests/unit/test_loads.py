@@ -43,7 +43,7 @@ def test_what_is_not_offered_is_a_missing_resource() -> None:
     )
 
 
-def cabled(load: Rate | Hold | Idle, profile: Profile) -> Trial:
+def cabled(load: Rate | Idle, profile: Profile) -> Trial:
     generator = SoftwareTrafficGenerator()
     generator.connect_cable()
     try:
@@ -68,11 +68,6 @@ def test_what_arrives_at_an_idle_generator_is_counted(profile: Profile) -> None:
         trial = wire.generator.run_trial(profile, Idle(), 0.2)
     assert trial.total_rx_packets == {"client": 1, "server": 0}
     assert trial.unexpected == {"foreign": 1}
-
-
-def test_the_software_generator_holds_no_connections() -> None:
-    with pytest.raises(MissingResource, match="the software traffic generator offers"):
-        cabled(Hold(10, 10), CONNECTIONS)
 
 
 class CountingWorker:

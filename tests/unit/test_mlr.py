@@ -49,7 +49,8 @@ def test_a_sharp_capacity_is_found_within_the_width_wherever_it_begins(
     assert result.upper is not None
     assert result.capacity <= truth * 1.0003
     assert truth <= result.upper * 1.0003
-    assert result.upper <= result.capacity * (1 + WIDTH) * (1 + 1e-6)
+    # The capacity is what came through, which may be less than what was offered by as much as a trial may lose.
+    assert result.upper <= result.capacity * (1 + WIDTH) * 1.0003
     assert result.limited_by == "dut"
     assert result.proof is not None
     assert result.proof.trial.duration_s == 4

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ctbench.dut.ovs.cpu import cpu_use
-from ctbench.dut.ovs.parse import PmdStatistics, parse_cycle_rate
+from ctbench.dut.ovs.cpu import cpu_use, look_ups
+from ctbench.dut.ovs.parse import PmdStatistics, parse_cycle_rate, parse_datapath_flows
 
 pytestmark = pytest.mark.unit
 
@@ -31,7 +31,15 @@ def test_the_rate_of_cycles_is_read() -> None:
     assert parse_cycle_rate(PERF_SHOW) == pytest.approx(2.2998e9, rel=1e-4)
 
 
-@pytest.mark.parametrize("text", ["", "Measurement duration: 0.000 s\n  - Used TSC cycles:  0\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Measurement duration: 0.000 s\n  - Used TSC cycles:  0\n",
+        # Of a thread that was stopped for seconds.
+        "Measurement duration: 3.184 s\n  - Used TSC cycles:  18446744073709550000  (100.0 % of total cycles)\n",
+    ],
+)
 def test_no_rate_is_read_where_none_is_told(text: str) -> None:
     assert parse_cycle_rate(text) is None
 
@@ -60,3 +68,11 @@ def test_without_a_rate_there_is_no_time_for_a_packet() -> None:
 
     assert use is not None
     assert (use.busy_cpus, use.ns_per_packet) == (0.5, None)
+
+
+def test_look_ups_are_those_of_all_threads_with_the_flows_of_the_datapath() -> None:
+    shown = "dummy@ovs-dummy:\n  flows         : (current 5) (avg 4) (max 9) (limit 200000)\n  offloaded flows : 0\n"
+    one = PmdStatistics(packets_received=10, recirculations=10, emc_hits=7, megaflow_hits=12, upcalls=1)
+    found = look_ups([one, one], parse_datapath_flows(shown))
+    assert (found.packets, found.emc_hits, found.megaflow_hits, found.upcalls) == (20, 14, 24, 2)
+    assert (found.recirculations, found.failed_upcalls, found.datapath_flows) == (20, 0, 5)

@@ -14,7 +14,7 @@ from ctbench.measure.procedures.pair import Pair
 from ctbench.report import console
 from ctbench.results.evidence import SideRecord
 from ctbench.traffic.generator import Side, Slice
-from ctbench.traffic.profiles import Profile
+from ctbench.traffic.profiles import PacketProfile, Profile
 
 from .simulated import LIMITS
 from .test_procedure import SHORT, SharpDut, campaign
@@ -119,6 +119,19 @@ def test_without_a_promise_only_the_ratio_is_wanted() -> None:
     assert found.decisions == {} and found.pairs[0].looks[-1].rounds == 48
     assert len(measure(SimulatedPair(1.05), looks=None, **{"slice_s": 0.02}).pairs[0].ratios) == 48
     assert found.result and found.result.value == pytest.approx(1.05, rel=0.02)
+
+
+@pytest.mark.parametrize(("directions", "packets"), [("one", 100_000), ("both", 200_000)])
+def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions: str, packets: int) -> None:
+    pair = SimulatedPair(ratio=1.0, noise=0.0)
+    flows = PacketProfile.model_validate(
+        {"name": "flows", "kind": "packets", "flows": 100_000, "client_ips": 10, "directions": directions}
+    )
+    bench = Bench(SharpDut(0), SharpDut(0), flows, LIMITS, campaign(), pair=pair, promised_ratio=0.9)
+    Pair(slice_s=0.1).run(bench)
+    slices = [200_000 * 0.1 * (0.6 if number // 40 % 3 == 1 else 1.0) for number in range(len(pair.served))]
+    warm_up = slices[: -2 * pairs.LOOKS[0]]
+    assert sum(warm_up) / 2 >= packets > sum(warm_up[:-2]) / 2
 
 
 def test_the_record_has_what_the_ratio_stands_on() -> None:

@@ -189,3 +189,12 @@ def test_a_slow_probe_leaves_out_the_samples_that_were_due_meanwhile(
     taken_s: float, missed: int, next_s: float
 ) -> None:
     assert after_sample(0.0, taken_s, 0.1) == (missed, pytest.approx(next_s))
+
+
+def test_a_rate_that_held_later_counts_where_the_search_had_found_less() -> None:
+    def found(rate: float, held: bool = True) -> Outcome:
+        return Outcome(METRICS["cps"], {"cps": Figure(value=rate, unit="connections/s")}, "dut", "", held, ())
+
+    assert found(16e3).merged(found(17e3)).figure(METRICS["cps"]) == 17e3
+    assert found(39e3).merged(found(17e3)).figure(METRICS["cps"]) == 39e3
+    assert found(16e3).merged(found(17e3, held=False)).figure(METRICS["cps"]) == 16e3

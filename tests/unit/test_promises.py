@@ -49,9 +49,9 @@ def test_promises_floors_profiles_and_rulesets_fit_together() -> None:
         (CONNTRACK, "8       8            short-lived", "8       7            short-lived", "has no floor"),
         (CONNTRACK, "8       8            short-lived", "8       7            short-lived", "no row of the suites"),
         ("suites/03__linux_router/03__nat.robot", "iptables-dnat ", "iptables-snat ", "the title says 'DNAT'"),
-        ("suites/without-a-row.yaml", "  udp-800: As http-600.\n", "", "profiles: udp-800: no row uses it."),
-        ("suites/without-a-row.yaml", "  udp-800:", "  udp-9018: why\n  udp-800:", "a row uses it now"),
-        ("suites/without-a-row.yaml", "  udp-800:", "  udp-9: why\n  udp-800:", "profiles.udp-9: is not there"),
+        ("suites/without-a-row.yaml", "  udp-512-10k: As udp-256-10k.\n", "", "profiles: udp-512-10k: no row uses it."),
+        ("suites/without-a-row.yaml", "  udp-512-10k:", "  udp-9018: why\n  udp-512-10k:", "a row uses it now"),
+        ("suites/without-a-row.yaml", "  udp-512-10k:", "  udp-9: why\n  udp-512-10k:", "profiles.udp-9: is not there"),
     ],
 )
 def test_what_does_not_fit_is_said(
@@ -85,7 +85,7 @@ def test_a_row_is_tagged_where_a_ratio_is_promised_of_it(tmp_path: Path) -> None
         suite.visit(tags(sla))
         return {test.name for test in suite.all_tests if "ratio" in test.tags}
 
-    assert len(tagged("local")) == 80
+    assert len(tagged("local")) == 141
     assert "Generator Ceiling, Short-Lived Connections" not in tagged("local")
     assert tagged("published-2022") == set()
     assert tagged(str(tmp_path / "nowhere.yaml")) == set()  # the run says it
@@ -110,10 +110,12 @@ def test_tags_follow_from_the_arguments_of_a_row() -> None:
 def test_tests_are_selected_by_tags_that_no_row_writes() -> None:
     suite = TestSuiteBuilder().build(ROOT / "suites")
     suite.visit(tags())
-    suite.filter(included_tags=["1cpuANDconntrackANDovs-dpdk"])
+    suite.filter(included_tags=["1cpuANDconntrackANDovs-dpdkNOTcontrol-plane"])
 
-    assert suite.test_count == 10
-    assert {test.parent.name for test in suite.all_tests} == {"Conntrack", "SNAT"}
+    assert suite.test_count == 67
+    table = {"Table Capacity", "Table Steady State", "Table Drain", "Full Table", "Reaping"}
+    others = {"Match Fields", "Match Fields, No EMC", "Mobile Traffic", "Connection Kinds", "IPv6"}
+    assert {test.parent.name for test in suite.all_tests} == {"Conntrack", "SNAT", *table, *others}
 
 
 def test_a_ruleset_without_its_entry_is_said_and_not_that_no_test_has_the_tag(

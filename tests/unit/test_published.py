@@ -36,7 +36,7 @@ def test_a_published_figure_is_found_by_metric() -> None:
     [
         ({"profil": "short-lived"}, "profil: Extra inputs"),
         ({"figures": {}}, "figures: Dictionary should have at least 1 item"),
-        ({"figures": {"speed": 1}}, 'figures.speed: "speed" is not a metric; those are cps, pps'),
+        ({"figures": {"speed": 1}}, 'figures.speed: "speed" is not a metric of this version'),
         ({"figures": {"cps": -1}}, "figures.cps: "),
         ({"schema_version": 1}, "schema_version: Input should be 2"),
         ({"number": 0}, "number: "),

@@ -161,7 +161,7 @@ def _text(**changes: Any) -> str:
         (_text(colour="red"), "'colour' was unexpected"),
         (_text(evidence={"trials": [{"state": "good"}]}), "x.json: evidence.trials.0: "),
         (_text(started="yesterday"), "x.json: started: "),
-        (_text(metric="speed"), 'x.json: metric: "speed" is not a metric; those are cps, pps'),
+        (_text(metric="speed"), 'x.json: metric: "speed" is not a metric of this version'),
         (_text(figures={"speed": {"value": 1, "unit": "s"}}), 'x.json: figures.speed: "speed" is not a metric'),
         (_text(figures={"cps": {"value": 1, "unit": "s"}}), 'figures: the unit of cps is "s" and not "connections/s"'),
         (_text(figures={"cps": {"unit": "s"}}), "x.json: figures.cps: 'value' is missing"),

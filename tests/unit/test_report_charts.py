@@ -18,6 +18,7 @@ from ctbench.results.evidence import Baseline, TrialRecord
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.figure import Figure
 from ctbench.results.record import Record
+from ctbench.traffic.generator import Latency
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .simulated import FORWARDING, found, found_packets, made_up_packet_floor, made_up_packet_record, made_up_record
@@ -140,6 +141,15 @@ def test_waiting_times_need_two_loads_and_leave_invalid_trials_out() -> None:
     assert chart and [point.x for point in chart.series[0].points] == [381_000.0, pytest.approx(400_050.0)]
     invalid = [made.model_copy(update={"state": "invalid"}) for made in record.evidence.trials]
     assert waiting_chart(with_trials(record, invalid)) is None
+    # The latency of messages is no connect time: UDP has none.
+    latency = Latency(p50=1, p99=2, max=3, jitter=1)
+    udp = [
+        made.model_copy(
+            update={"latency_us": latency, "trial": made.trial.model_copy(update={"connect_time_us": None})}
+        )
+        for made in record.evidence.trials
+    ]
+    assert waiting_chart(with_trials(record, udp)) is None
 
 
 def with_trials(record: Record, trials: list[TrialRecord]) -> Record:

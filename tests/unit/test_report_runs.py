@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctbench.base.errors import ConfigError
+from ctbench.report import console
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
@@ -80,6 +81,30 @@ def test_skipped_tests_are_counted_by_their_reason(tmp_path: Path) -> None:
         ("2 CPUs are needed, 1 was found", ("S: A", "S: B")),
         ("no bonds here", ("S: C",)),
     ]
+
+
+def test_what_is_left_for_the_night_is_counted_apart_from_what_the_testbed_lacks(tmp_path: Path) -> None:
+    write(made_up_record(), tmp_path)
+    night = [skipped(test, "no time").model_copy(update={"outcome": "left for the night"}) for test in "ABC"]
+    failed = skipped("E", "no such file").model_copy(update={"outcome": "failed"})
+    without_record.note([*night, skipped("D"), failed], tmp_path)
+    page = write_reports([tmp_path], tmp_path)
+    assert [(count.number, count.word) for count in page.counts][3:] == [
+        (1, "skipped"), (3, "left for the night"), (1, "failed, no record"),
+    ]  # fmt: skip
+    assert [(some.outcome, some.number) for some in page.without_record] == [
+        ("failed", 1), ("skipped", 1), ("left for the night", 3),
+    ]  # fmt: skip
+    assert "1 test was skipped: this testbed lacks what it needs, as told below." in page.details
+    assert "3 tests were left for the night: this campaign has no time for more." in page.details
+    assert json.loads((tmp_path / "summary.json").read_text())["counts"]["left for the night"] == 3
+    junit = (tmp_path / "junit.xml").read_text()
+    assert (junit.count("<skipped"), junit.count("<error")) == (4, 1)
+    assert console.without_figure([*night, skipped("D")]) == [
+        "1 skipped, because this testbed lacks what they need; 3 left for the night, because the campaign has no time "
+        "for them"
+    ]
+    assert console.without_figure([]) == []
 
 
 def test_a_test_that_another_run_measured_is_not_skipped(tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def test_an_entry_without_its_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "stateful", "nftables-notrack", "iptables-../../secret", "nat"])
 def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"is not a ruleset of a router\.\n  Expected one of: forward, iptables-"):
+    with pytest.raises(
+        ConfigError, match=r"is not a ruleset of a router\.\n  Expected one of: forward, forward-ipv6, iptables-"
+    ):
         find_ruleset(["linux", "iptables", "nftables"], name, "a router")
 
 

@@ -1,5 +1,6 @@
 """What `./run setup` does for the emulated machine, with stand-ins for apt and dpkg."""
 
+import getpass
 import os
 import subprocess
 from pathlib import Path
@@ -31,22 +32,46 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def emulated(machine: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    script = f'set -euo pipefail; root={machine}; venv={machine}/venv; say() {{ echo "$*"; }}; source {SETUP}; emulated'
+def emulated(machine: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    script = f'set -euo pipefail; root={machine}; venv={machine}/venv; say() {{ echo "$*"; }}; source {SETUP}; '
+    script += f"emulated {' '.join(words)}"
     path = {"PATH": f"{machine}/bin:{os.environ['PATH']}"}
     return subprocess.run(
         ["bash", "-c", script], env=path | more, capture_output=True, text=True, check=False, timeout=30
     )
 
 
-def test_the_kernel_is_unpacked_once_for_each_version(machine: Path) -> None:
+def test_the_kernel_is_unpacked_once_and_a_newer_one_where_it_is_asked_for(machine: Path) -> None:
     assert "unpacking linux-image-k 1.2" in emulated(machine).stdout
     folder = machine / "venv" / "emulated-kernel"
     assert (folder / "boot/vmlinuz-k").read_text() == "unpacked\n"
     assert (folder / "version").read_text() == "linux-image-k 1.2\n"
-    assert emulated(machine).stdout == ""
+    assert emulated(machine, "newest").stdout == ""
     (folder / "version").write_text("linux-image-k 1.1\n")
-    assert "unpacking linux-image-k 1.2" in emulated(machine).stdout
+    assert emulated(machine).stdout == ""
+    assert "unpacking linux-image-k 1.2" in emulated(machine, "newest").stdout
+    assert [each.name for each in (machine / "venv").iterdir()] == ["emulated-kernel"]
+
+
+def test_what_is_there_is_found_without_apt(machine: Path) -> None:
+    emulated(machine)
+    for name in ("apt-cache", "apt-get", "dpkg-deb"):
+        stub(machine / "bin", name, f"echo {name}; exit 1")
+    assert emulated(machine).stdout == ""
+
+
+def test_a_kernel_that_is_there_is_kept_where_apt_has_none(machine: Path) -> None:
+    emulated(machine)
+    stub(machine / "bin", "apt-cache", "exit 100")
+    assert emulated(machine, "newest").stdout == ""
+    assert (machine / "venv" / "emulated-kernel" / "version").exists()
+
+
+def test_what_an_unpacking_left_that_was_killed_goes(machine: Path) -> None:
+    left = machine / "venv" / "emulated-kernel.new"
+    left.mkdir()
+    (left / "half").touch()
+    emulated(machine)
     assert [each.name for each in (machine / "venv").iterdir()] == ["emulated-kernel"]
 
 
@@ -70,8 +95,27 @@ def test_without_the_kernel_the_rest_goes_on(machine: Path, name: str, body: str
 
 def test_without_the_packages_the_rest_goes_on(machine: Path) -> None:
     stub(machine / "bin", "dpkg-query", "exit 1")
-    stub(machine / "bin", "sudo", "exit 1")
+    stub(machine / "bin", "sudo", '[ "$*" = "-n true" ]')
     done = emulated(machine)
     assert done.returncode == 0
     assert "installing qemu-system-x86 busybox-static dash tcc" in done.stdout
-    assert "could not be installed" in done.stdout
+    assert "could not be installed: the tests with an emulated machine will be skipped" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root installs packages")
+def test_who_cannot_be_root_is_told_so_in_one_sentence(machine: Path) -> None:
+    stub(machine / "bin", "dpkg-query", "exit 1")
+    stub(machine / "bin", "sudo", "echo sudo: a password is required >&2; exit 1")
+    done = emulated(machine)
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+    assert "can be installed by root only, with ./run setup" in done.stdout
+    assert "will be skipped" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_who_may_not_change_the_venv_is_told_whose_it_is(machine: Path) -> None:
+    (machine / "venv").chmod(0o555)
+    done = emulated(machine)
+    (machine / "venv").chmod(0o755)
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+    assert f"below {machine}/venv, which {getpass.getuser()} may change" in done.stdout

@@ -78,6 +78,9 @@ def test_suites_are_selected_as_robot_would_run_them() -> None:
     assert [name.split(".", 1)[1] for name in selection.suites] == [
         "Traffic Generator.Ceiling",
         "OVS-DPDK.Without Conntrack",
+        "Control Plane.Revalidation",
+        "Control Plane.Revalidation Sweep",
+        "Control Plane.Upcalls",
     ]
 
 

@@ -1,6 +1,6 @@
 """The closed loop, and the search below what it shows: how many trials, which bounds, and what is made of a bad one."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -155,6 +155,18 @@ def test_without_its_rate_the_search_is_a_bisection() -> None:
     dut = LoopingDut()
     outcome = both.run(bench(dut))
     assert outcome.limited_by == "range" and len(dut.offered) > 5
+
+
+def test_where_the_generator_was_the_limit_of_the_closed_loop_a_little_less_is_a_lower_bound() -> None:
+    quick = load("campaigns", "quick", Campaign)
+    dut = LoopingDut(limited=["late"] * 3)
+    earlier = ClosedLoop(quick.saturation).run(bench(dut))
+    both = HighestRate(quick.search_for(SHORT), otherwise=quick.search_for(SHORT, closed_loop=False))
+    found = both.run(replace(bench(dut), earlier=earlier))
+    assert [each.per_s for each in dut.offered[3:]] == pytest.approx([0.85 * TRUTH])  # type: ignore[union-attr]
+    assert (found.limited_by, found.upper_bound) == ("generator", None)
+    assert found.result and found.result.value == pytest.approx(0.85 * TRUTH)
+    assert found.reason == "323.9 k/s held, and the generator serves no more than 381.0 k/s itself"
 
 
 def test_more_is_under_way_where_a_connection_has_many_messages() -> None:

@@ -112,7 +112,7 @@ class FakeConnector:
         self.forgot += 1
 
     def run_slices(
-        self, profile: object, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
+        self, profiles: object, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
     ) -> list[Slice]:
         if self.error:
             raise self.error

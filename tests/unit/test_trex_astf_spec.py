@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
+
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex.astf_spec import astf_spec, base_cps, limitations
+from ctbench.traffic.trex.server_config import concurrent_flows
 
 
 def profile(**keys: object) -> ConnectionProfile:
@@ -52,6 +55,28 @@ def test_no_template_is_slower_than_trex_allows() -> None:
     udp, tcp = astf_spec(rare)["templates"]
     assert udp["cps"] == 0.5
     assert udp["cps"] + tcp["cps"] == base_cps(rare) == 500
+
+
+def test_short_connections_are_a_template_of_their_own_on_the_next_port() -> None:
+    mobile = load_profile("mobile")
+    assert isinstance(mobile, ConnectionProfile)
+    short, long = astf_spec(mobile.at_rate(200_000.0))["templates"]
+    assert (short["stream"], short["port"], short["cps"]) == (True, 8081, 75)
+    assert (long["stream"], long["port"], long["cps"]) == (True, 8080, 25)
+    assert (short["client"][0], long["client"][0]) == (["set_var", "left", 3], ["set_var", "left", 19])
+    assert ["delay", 714286] in short["server"] and ["delay", 714286] in long["server"]
+    assert "the short ones go to port 8081" in " ".join(limitations(mobile))
+    assert concurrent_flows(mobile.at_rate(200_000.0), 200_000.0) == pytest.approx(1_200_000, rel=0.001)
+
+
+def test_kinds_that_are_rare_have_a_rate_that_trex_allows() -> None:
+    rare = profile(udp_percent=50, messages=2, short_percent=0.2)
+    templates = astf_spec(rare)["templates"]
+    assert [(each["stream"], each["port"]) for each in templates] == [
+        (False, 5354), (False, 5353), (True, 8081), (True, 8080),
+    ]  # fmt: skip
+    assert min(each["cps"] for each in templates) == pytest.approx(0.5)
+    assert sum(each["cps"] for each in templates) == pytest.approx(base_cps(rare)) == pytest.approx(500)
 
 
 def test_the_description_survives_the_way_to_the_worker() -> None:

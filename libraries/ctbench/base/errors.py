@@ -38,6 +38,10 @@ class MissingResource(CtbenchError):
     exit_status = ExitStatus.NOTHING_MEASURED
 
 
+class LeftForTheNight(MissingResource):
+    """The testbed has what the test needs, and the campaign leaves it to one with more time; the test is skipped."""
+
+
 class InternalError(CtbenchError):
     """Something that nobody expected: a fault of this program (EX_SOFTWARE of sysexits.h)."""
 

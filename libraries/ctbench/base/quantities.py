@@ -33,6 +33,10 @@ Number = Annotated[float, within(parse_number, "0", "1000G", "figure", "nothing 
 Load = Annotated[
     float, within(parse_number, "1", "1G", "load", "connections or packets per second that a generator can offer")
 ]
+#: Connections that are open at once.
+Connections = Annotated[
+    float, within(parse_number, "1", "8388608", "number of connections", "the software generator holds no more")
+]
 #: From 0 to 1.
 Ratio = Annotated[float, BeforeValidator(parse_ratio)]
 LossRatio = Annotated[

@@ -19,15 +19,20 @@ from ctbench.base.statuses import ExitStatus
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, load
 from ctbench.cli.child_runs import ChildRun, Clock
+from ctbench.cli.keep_image import check_target, keep_image
 from ctbench.cli.parser.tree import parse
 from ctbench.cli.results_folder import results_root
+from ctbench.dut.registry import abilities
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.settings import RunSettings
-from ctbench.sla.calibration import Calibrated, Stock, calibrate, sla_file
+from ctbench.sla.calibration import Calibrated, calibrate, sla_file
 from ctbench.sla.calibration_bound import LEAST_RUNS, enough, runs_needed
+from ctbench.sla.calibration_counts import ceilings, counts_file, only_counts
 from ctbench.sla.calibration_figures import gather, runs_of
+from ctbench.sla.calibration_text import Stock
 from ctbench.sla.floors import Floors
+from ctbench.testbed.config import TestbedConfig
 
 MOST_RUNS, LONGEST_NAME = 40, 64
 #: What ./run sla may end with so that it is worth going on: missed floors do not matter here.
@@ -63,8 +68,14 @@ class Calibration:
         self.stock = Stock.read(floors.name, floors.path.read_text(encoding="utf-8"))
         if options.folders and options.outputdir:
             raise ConfigError("--from and --outputdir: runs that are there, or runs to make.\n  Expected one of them.")
-        if not options.folders:
-            _check_campaign(RunSettings.load(options.testbed, options.campaign, options.sla))
+        #: Of a run to make, or an image to keep.
+        self.testbed: TestbedConfig | None = None
+        if not options.folders or options.keep_image:
+            settings = RunSettings.load(options.testbed, options.campaign, options.sla)
+            _check_campaign(settings)
+            self.testbed = settings.testbed
+        if options.keep_image and self.testbed:
+            check_target(options.keep_image, self.testbed, force=options.force)
         _check_writable(self.target)
         self.folders: list[Path] = list({folder.resolve(): folder for folder in options.folders}.values())
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-calibrate-{os.getpid()}"
@@ -81,25 +92,33 @@ class Calibration:
             self._say_what_is_kept()
             return stopped
         records = records_of(self.folders)
-        text = sla_file(self.options.name, records, self.widest, self.stock)
+        counts = only_counts(records)
+        name, stock = self.options.name, self.stock
+        text = counts_file(name, records, stock) if counts else sla_file(name, records, self.widest, stock)
         try:
+            if self.options.keep_image and self.testbed:
+                keep_image(self.options.keep_image.absolute(), self.testbed, records)
             self._write(text)
         except CtbenchError:
             self._say_what_is_kept()
             raise
-        self._say_what_was_measured(records)
+        if counts:
+            print(f"calibrate: {len(ceilings(records))} floors are of image {records[0].environment.dut.image}.")
+        else:
+            self._say_what_was_measured(records)
         print(f"calibrate: {_shown(self.target)} written. Use it with: ./run sla -v SLA:{self.options.name}")
         return ExitStatus.MET
 
     def _measure(self) -> int:
         """Run the suites until every floor is narrow enough, or most often. Returns why that stopped early, or 0."""
-        clock, likely = Clock(), LEAST_RUNS
-        for number in range(1, self.most + 1):
+        duts = self.testbed.duts if self.testbed else []
+        only_emulated = all("instructions" in abilities(dut.type) for dut in duts)
+        clock, likely, most = Clock(), *((1, 1) if only_emulated else (LEAST_RUNS, self.most))
+        for number in range(1, most + 1):
             made = ChildRun(self.output / f"{number:02d}")
             if not made.done:
                 print(
-                    f"calibrate: run {number} of about {likely}, at most {self.most}; "
-                    f"{clock.left(likely - number + 1)}",
+                    f"calibrate: run {number} of about {likely}, at most {most}; {clock.left(likely - number + 1)}",
                     flush=True,
                 )
                 ended = made.make(_arguments(self.options))
@@ -109,7 +128,10 @@ class Calibration:
                 made.mark_done(ended)
                 clock.made += 1
             self.folders.append(made.folder)
-            figures = gather(records_of(self.folders))
+            records = records_of(self.folders)
+            if only_counts(records):
+                break
+            figures = gather(records)
             if enough(figures, number, self.widest):
                 break
             likely = max(number + 1, runs_needed(figures, self.widest, self.most))
@@ -150,7 +172,7 @@ class Calibration:
         made = [test for test in tests if test.threshold]
         widths = sorted(test.bound.width for test in made if test.bound)
         wide = f", {widths[0]:.0%} to {widths[-1]:.0%} worse than their medians" if widths else ""
-        print(f"calibrate: {len(made)} floors are of this machine, of {runs} run{'s' * (runs != 1)}{wide}.")
+        print(f"calibrate: floors of this machine: {len(made)}, of {runs} run{'s' * (runs != 1)}{wide}.")
         for test in tests:
             if test.refused:
                 print(printable(f"  no floor: {_named(test)}: {test.refused}"))
@@ -163,7 +185,7 @@ class Calibration:
         )
         if kept:
             print(
-                f"calibrate: {kept} floors are those of SLA {self.stock.name}, because their tests were skipped, not "
+                f"calibrate: floors of SLA {self.stock.name} that stay: {kept}. Their tests were skipped, not "
                 "measured, not chosen or too uncertain; the reports of the runs say which."
             )
 

@@ -11,6 +11,7 @@ from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.plain_text import printable
 from ctbench.base.statuses import ExitStatus
 from ctbench.base.units import parse_ratio
+from ctbench.cli.compare_counts import Kernels
 from ctbench.cli.compare_installations import Installations
 from ctbench.cli.parser.tree import parse as parse_options
 from ctbench.cli.results_folder import results_root
@@ -18,7 +19,7 @@ from ctbench.cli.robot.command_line import DataError
 from ctbench.compare import text
 from ctbench.compare.comparability import only_alike
 from ctbench.compare.judge import compare
-from ctbench.compare.limits import LEAST_OF_PAIRS, LEAST_OF_RUNS
+from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_PAIRS, LEAST_OF_RUNS
 from ctbench.compare.page import PAGE, write_comparison
 from ctbench.compare.side import read_runs, require_runs
 from ctbench.report.published import as_text
@@ -31,12 +32,15 @@ from ctbench.results.published import is_published
 
 def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
     """Compare, after measuring where that is asked for."""
-    least = _least_difference(options.least_difference, LEAST_OF_PAIRS if options.installations else LEAST_OF_RUNS)
+    default = LEAST_OF_COUNTS if options.kernels else LEAST_OF_PAIRS if options.installations else LEAST_OF_RUNS
+    least = _least_difference(options.least_difference, default)
     output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
     output = output.absolute()
     stopped, found = 0, None
     if options.installations:
         stopped, found = Installations(options, rest, output, least).run()
+    elif options.kernels:
+        stopped, found = Kernels(options, rest, output, least).run()
     else:
         if any(is_published(Path(part)) for side in rest for part in side.split(",")):
             return beside_published(rest[0], rest[1], output)
@@ -103,7 +107,7 @@ def write(found: Comparison, output: Path) -> None:
 
 def status(found: Comparison) -> ExitStatus:
     """What a script learns."""
-    if not found.tests:
+    if not found.tests and not (found.counts and found.counts.tests):
         return ExitStatus.NOTHING_MEASURED
     by_word = {"regressed": ExitStatus.REGRESSED, "not measurable": ExitStatus.NOT_MEASURABLE}
     return by_word.get(found.judgement, ExitStatus.MET)

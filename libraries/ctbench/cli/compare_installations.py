@@ -12,7 +12,9 @@ from ctbench.base.plain_text import printable
 from ctbench.base.statuses import ExitStatus
 from ctbench.base.units import parse_whole
 from ctbench.cli.child_runs import ChildRun, Clock
-from ctbench.cli.robot.command_line import DataError, chosen_files, parse
+from ctbench.cli.compare_chosen import for_robot
+from ctbench.cli.compare_counts import count_builds
+from ctbench.cli.robot.command_line import DataError, parse
 from ctbench.cli.robot.selection import selected_suite
 from ctbench.compare.installations import check_side
 from ctbench.compare.limits import LEAST_STARTS, MOST_STARTS, SAME_STARTS, STARTS
@@ -63,9 +65,14 @@ class Installations:
     def run(self) -> tuple[int, Comparison | None]:
         """Measure what is not measured yet, and judge what there is: why it stopped early, or 0, and the comparison;
         None where no start of both builds came to its end."""
-        chosen = ["-v", f"CAMPAIGN:{self.options.campaign}", *_for_robot(self.rest)]
+        chosen = ["-v", f"CAMPAIGN:{self.options.campaign}", *for_robot(self.rest, "OR".join(comparable()))]
         testbed = self._check(chosen)
         files = self._testbed_files(testbed)
+        counts = None
+        if not self.options.no_instructions:
+            options = self.options
+            counts = count_builds(self.output, self.prefixes, testbed, options.only, functions=options.functions)
+            print(printable(f"compare: {counts.sentence}"), flush=True)
         clock = Clock()
         same = list(same_starts(self.output, SAME_STARTS))
         stopped = self._measure("base against itself", same, self.starts or STARTS, clock, files, chosen)
@@ -78,7 +85,7 @@ class Installations:
             return stopped or ExitStatus.NOTHING_MEASURED, None
         return stopped, judge_starts(
             self.prefixes, read_starts(_done(same)), measured,
-            least_difference=self.least_difference, only=self.options.only,
+            least_difference=self.least_difference, only=self.options.only, counts=counts,
         )  # fmt: skip
 
     def _measure(
@@ -161,13 +168,3 @@ class Installations:
 
 def _done(starts: Sequence[Start]) -> list[Start]:
     return [start for start in starts if ChildRun(start.folder).done]
-
-
-def _for_robot(rest: Sequence[str]) -> list[str]:
-    """What goes to Robot Framework: without suites and tags, the tests of Open vSwitch."""
-    taken = chosen_files(parse(rest, SUITES).assignments)
-    for name, value in taken.items():
-        expected = f"--{name} {value}" if name in ("testbed", "campaign") else "no such variable: no floor is judged"
-        raise ConfigError(f"-v {name.upper()}: is not for compare.\n  Expected {expected}.")
-    given = parse(rest, SUITES).names_suites or any(each.startswith(("-i", "--include")) for each in rest)
-    return list(rest) if given else [*rest, "--include", "OR".join(comparable())]

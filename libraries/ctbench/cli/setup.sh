@@ -57,6 +57,9 @@ as_root() {
     fi
 }
 
+# Whether root can be had, without asking a question that nobody is there to answer.
+may_be_root() { ((EUID == 0)) || { command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; }; }
+
 # Runs "$@"; what it says goes to stderr as long as somebody reads that: dpkg would fail where nobody does.
 relayed() { "$@" </dev/null 2>&1 | { cat >&3 || cat >/dev/null; } 3>&2 2>/dev/null; }
 
@@ -74,6 +77,9 @@ awaited() {
 readonly APT=(env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 RUNLEVEL=1
     apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --quiet --yes)
 
+# Whether apt's lists have been.
+refreshed=
+
 # install_packages PACKAGE... : makes sure that these and DPDK's drivers are there.
 install_packages() {
     local missing
@@ -86,6 +92,7 @@ install_packages() {
     fi
     say "refreshing apt's package lists to install: ${missing//$'\n'/ }"
     relayed as_root "${APT[@]}" update || tell_administrator $missing
+    refreshed=yes
     # Only now apt may know which OVS, and so which DPDK, this release has.
     mapfile -t wanted < <(printf '%s\n' "$@"; driver_packages)
     missing=$(not_installed "${wanted[@]}")
@@ -132,8 +139,9 @@ browser() {
 
 # What the emulated machine needs, whose tests count instructions: QEMU, a compiler and a shell for what runs in it, and
 # the kernel of Debian's cloud images, unpacked below .venv and not installed. CONNTRACK_SLA_EMULATED=no declines it;
-# where something is missing, those tests are skipped and say so.
+# where something is missing, those tests are skipped and say so. `emulated newest` also looks for a newer kernel.
 readonly EMULATED_PACKAGES=(qemu-system-x86 busybox-static dash tcc) EMULATED_KERNEL=linux-image-cloud-amd64
+readonly WITHOUT_EMULATED='the tests with an emulated machine will be skipped (CONNTRACK_SLA_EMULATED=no declines it)'
 emulated() {
     local missing
     if [[ ${CONNTRACK_SLA_EMULATED:-yes} == no ]]; then
@@ -142,34 +150,54 @@ emulated() {
     fi
     missing=$(not_installed "${EMULATED_PACKAGES[@]}")
     if [[ -n $missing ]]; then
+        if ! may_be_root; then
+            say "${missing//$'\n'/ } can be installed by root only, with ./run setup: $WITHOUT_EMULATED."
+            return 0
+        fi
         say "installing ${missing//$'\n'/ } for the emulated machine (90 MB; CONNTRACK_SLA_EMULATED=no declines it)"
+        [[ -n $refreshed ]] || relayed as_root "${APT[@]}" update || true
         # shellcheck disable=SC2086  # one word per package
         relayed as_root "${APT[@]}" install --no-install-recommends $missing || {
-            say "they could not be installed: the tests with an emulated machine will be skipped."
+            say "they could not be installed: $WITHOUT_EMULATED."
             return 0
         }
     fi
-    emulated_kernel || say "no package $EMULATED_KERNEL could be unpacked: the tests with an emulated machine will be \
-skipped."
+    [[ ${1:-} != newest && -e $venv/emulated-kernel/version ]] || emulated_kernel
 }
 
-# Unpacks the kernel that apt has now, once for each version of it.
+# Unpacks the kernel that apt has now, once for each version of it. One that is there already is kept where apt has none.
 emulated_kernel() {
-    local target=$venv/emulated-kernel package version new
-    package=$(apt-cache depends --no-recommends $EMULATED_KERNEL 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p')
-    version=$(apt-cache show --no-all-versions "${package:-none}" 2>/dev/null | sed -n 's/^Version: //p')
-    [[ -n $version ]] || return 1
-    [[ ! -e $target/version || $(<"$target/version") != "$package $version" ]] || return 0
-    say "unpacking $package $version (27 MB), which is not installed"
-    new=$(mktemp -d "$venv/kernel-XXXXXX") || return 1
-    if (cd "$new" && apt-get download --quiet "$package" && dpkg-deb --extract "$package"_*.deb files) </dev/null >&2; then
-        printf '%s\n' "$package $version" >"$new/files/version"
-        chmod -R a+rX "$new/files"
-        rm -rf "$target" && mv "$new/files" "$target" && rm -rf "$new"
+    local target=$venv/emulated-kernel new=$venv/emulated-kernel.new package version status=0
+    package=$(apt-cache depends --no-recommends $EMULATED_KERNEL 2>/dev/null |
+        sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p') || true
+    version=$(apt-cache show --no-all-versions "${package:-none}" 2>/dev/null | sed -n 's/^Version: //p') || true
+    [[ ! -e $target/version || -n $version && $(<"$target/version") != "$package $version" ]] || return 0
+    if [[ -z $version ]]; then
+        say "apt knows no package $EMULATED_KERNEL: $WITHOUT_EMULATED."
+    elif [[ ! -w $venv ]]; then
+        say "the kernel of the emulated machine is unpacked below $venv, which $(stat -c %U "$venv") may change, with \
+./run setup: $WITHOUT_EMULATED."
     else
+        exec 9<"$venv"
+        flock 9
+        say "unpacking $package $version (27 MB), which is not installed"
+        unpack_kernel "$new" "$package" || status=$?
+        if ((status == 0)); then
+            printf '%s\n' "$package $version" >"$new/files/version"
+            rm -rf "$target" && mv -T "$new/files" "$target"
+        else
+            say "$package could not be unpacked: $WITHOUT_EMULATED."
+        fi
         rm -rf "$new"
-        return 1
+        exec 9<&-
     fi
+}
+
+# unpack_kernel FOLDER PACKAGE: the files of a package, in FOLDER/files.
+unpack_kernel() {
+    rm -rf "$1" && mkdir "$1" && chmod a+rx "$1" || return 1
+    (cd "$1" && apt-get -o APT::Sandbox::User=root download --quiet "$2" && dpkg-deb --extract "$2"_*.deb files && chmod -R a+rX files) \
+        </dev/null >&2
 }
 
 # --- .venv ----------------------------------------------------------------------------------------------------------

@@ -3,15 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ctbench.base.units import format_share
+from ctbench.compare.counts_text import counted_cells, counts_words, functions_title, grown_cells
 from ctbench.compare.text import can_show, interval, method
 from ctbench.report import labels
 from ctbench.report.charts.draw import samples_strip
 from ctbench.report.html import STYLE_SHEET, environment
 from ctbench.report.page import Count, Fact, Link, Tone
 from ctbench.report.rows import href
-from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Samples, Side, Starts
+from ctbench.results.comparison import (
+    JUDGEMENTS,
+    ComparedTest,
+    Comparison,
+    CountedTest,
+    Judgement,
+    Samples,
+    Side,
+    Starts,
+)
 from ctbench.results.metrics import METRICS
 
 PAGE = "compare.html"
@@ -20,6 +31,9 @@ _TONES: dict[Judgement, Tone] = {
     "regressed": "missed", "not measurable": "unmeasured", "improved": "met", "no evidence": "skipped",
 }  # fmt: skip
 _SIGNS: dict[Judgement, str] = {"regressed": "▼", "not measurable": "?", "improved": "▲", "no evidence": "="}
+
+
+AnyTest = TypeVar("AnyTest", ComparedTest, CountedTest)
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,26 @@ class PairedRow:
 
 
 @dataclass(frozen=True)
+class CountedRow:
+    """Instructions of one test, in labels."""
+
+    test: str
+    topology: str
+    profile: str
+    metric: str
+    judgement: str
+    sign: str
+    tone: Tone
+    base: str
+    base_records: tuple[Link, ...]
+    candidate: str
+    candidate_records: tuple[Link, ...]
+    difference: str
+    over_the_seeds: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class ComparisonPage:
     """Everything on the page, from top to bottom."""
 
@@ -82,6 +116,12 @@ class ComparisonPage:
     #: Of runs; and of pairs.
     rows: tuple[ComparedRow, ...]
     paired: tuple[PairedRow, ...]
+    #: Instructions, beside rates or alone; and what is said of them.
+    counted: tuple[CountedRow, ...]
+    #: Of tests that differ: what a table is of, and its rows.
+    functions: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...]
+    machines: str
+    counts_words: tuple[str, ...]
     notes: tuple[str, ...]
     method: str
     broken: tuple[str, ...]
@@ -102,7 +142,7 @@ def write_comparison(found: Comparison, output: Path) -> Path:
 
 def compose_comparison(found: Comparison, output: Path) -> ComparisonPage:
     """What the page says; links are relative to `output`. The worst news comes first."""
-    ordered = sorted(found.tests, key=lambda test: JUDGEMENTS.index(test.judgement))
+    ordered = _ordered(found.tests)
     return ComparisonPage(
         title=f"{found.candidate.name} against {found.base.name}",
         tone=_TONES[found.judgement],
@@ -112,9 +152,40 @@ def compose_comparison(found: Comparison, output: Path) -> ComparisonPage:
         sides=(_side("Base", found.base), _side("Candidate", found.candidate)),
         rows=tuple(_row(test, output) for test in ordered if test.starts is None),
         paired=tuple(_paired_row(test, test.starts, output) for test in ordered if test.starts is not None),
+        counted=tuple(_counted_row(test, output) for test in _ordered(found.counts.tests)) if found.counts else (),
+        functions=tuple(
+            (functions_title(each), tuple(map(grown_cells, each.grown)))
+            for each in (found.counts.functions if found.counts else ())
+        ),
+        machines=", ".join(found.counts.machines) if found.counts else "",
+        counts_words=tuple(counts_words(found)),
         notes=tuple(found.notes),
         method=method(found).replace("*", ""),
         broken=(*found.base.broken, *found.candidate.broken),
+    )
+
+
+def _ordered(tests: Sequence[AnyTest]) -> list[AnyTest]:
+    return sorted(tests, key=lambda test: JUDGEMENTS.index(test.judgement))
+
+
+def _counted_row(test: CountedTest, output: Path) -> CountedRow:
+    base, candidate, difference, over = counted_cells(test)
+    return CountedRow(
+        test=test.test,
+        topology=test.topology,
+        profile=test.profile,
+        metric=METRICS[test.metric].title,
+        judgement=test.judgement,
+        sign=_SIGNS[test.judgement],
+        tone=_TONES[test.judgement],
+        base=base,
+        base_records=_records([test.base_record] if test.base_record else [], output),
+        candidate=candidate,
+        candidate_records=_records([test.candidate_record] if test.candidate_record else [], output),
+        difference=difference,
+        over_the_seeds=over,
+        reason=test.reason,
     )
 
 

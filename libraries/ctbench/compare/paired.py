@@ -15,7 +15,7 @@ from ctbench.compare.limits import ALPHA, LEAST_OF_PAIRS
 from ctbench.compare.side import Runs
 from ctbench.compare.starts import Role, Start
 from ctbench.compare.verdicts import whole
-from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Starts
+from ctbench.results.comparison import ComparedTest, Comparison, Counts, Judgement, Starts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.sign_flip import (
@@ -103,8 +103,10 @@ def judge_starts(
     *,
     least_difference: float = LEAST_OF_PAIRS,
     only: Sequence[str] = (),
+    counts: Counts | None = None,
 ) -> Comparison:
-    """Compare the candidate with the base by starts of both, with those of the base against itself (`same`)."""
+    """Compare the candidate with the base by starts of both, with those of the base against itself (`same`). The
+    instructions of both stand beside the rates, and are no part of the judgement."""
     found: dict[_Key, _Test] = {}
     for measured in pairs:
         _add(found, measured, same=False)
@@ -118,7 +120,7 @@ def judge_starts(
     base, candidate = (_side(role, names[role], [*same, *pairs]) for role in ("base", "candidate"))
     return whole(
         "pairs", base, candidate, tests,
-        family=family, least_difference=least_difference, notes=_notes(base, candidate, same),
+        family=family, least_difference=least_difference, notes=_notes(base, candidate, same), counts=counts,
     )  # fmt: skip
 
 

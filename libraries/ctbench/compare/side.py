@@ -13,7 +13,7 @@ from ctbench.base.regular_file import named_folder
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.results.comparison import Samples, Side
-from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
+from ctbench.results.metrics import METRICS, RATES, SATURATION_OF, Metric
 from ctbench.results.record import Record
 from ctbench.results.statistics import spread
 from ctbench.results.store import Broken, Stored, read_stored
@@ -146,10 +146,11 @@ def without(stored: Sequence[Stored]) -> str:
 
 
 def compared_metric(record: Record) -> Metric:
-    """What of a record is compared: what was looked for. Where the capacity is one of a few shares of the rate that a
-    closed loop showed (campaign `quick`), that rate, which is the finer figure."""
+    """What of a record is compared: what was looked for. Where that is a rate, and the capacity one of a few shares of
+    the rate that a closed loop showed (campaign `quick`), that rate, which is the finer figure."""
     rate = SATURATION_OF[record.profile.kind]
-    return rate if record.campaign.search == "saturation" and rate.name in record.figures else METRICS[record.metric]
+    finer = record.metric in RATES and record.campaign.search == "saturation" and rate.name in record.figures
+    return rate if finer else METRICS[record.metric]
 
 
 def _compared_values(record: Record) -> list[float]:

@@ -4,10 +4,10 @@ A start is one run of the suites in which each test sets both builds up again an
 roles from start to start: what favours the one that is set up first favours each as often.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 
@@ -66,13 +66,20 @@ def refuse_earlier(output: Path) -> None:
 
 def installation(text: str) -> tuple[Role, str]:
     """Take `base=distribution` apart; `ConfigError` where it is not such a pair."""
-    role, _, prefix = text.partition("=")
-    if role in ("base", "candidate") and (prefix == "distribution" or prefix.startswith("/")):
-        return ("base" if role == "base" else "candidate"), prefix
+    if (found := of_role(text)) and (found[1] == "distribution" or found[1].startswith("/")):
+        return found
     raise ConfigError(
         f"--installations: {quoted(text)} is not an installation.\n  Expected base=PREFIX candidate=PREFIX, each with "
         '"distribution" or the absolute path that the build was configured with, such as /opt/ovs-3.3.'
     )
+
+
+def of_role(text: str) -> tuple[Role, str] | None:
+    """Take `base=something` apart; None where it is not such a pair."""
+    role, _, what = text.partition("=")
+    if role in ("base", "candidate") and what:
+        return ("base" if role == "base" else "candidate"), what
+    return None
 
 
 def comparable() -> list[str]:
@@ -80,23 +87,31 @@ def comparable() -> list[str]:
     return [name for name, kind in KINDS.items() if kind.builds]
 
 
-def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
-    """Write the file of `testbed` once more, with another Open vSwitch in it.
+def as_written(testbed: TestbedConfig) -> dict[str, Any]:
+    """What a testbed's file says, to write it once more."""
+    for name, host in testbed.hosts.items():
+        password_of(name, host)  # a password that is in the file by mistake is refused, and not copied
+    assert testbed.path is not None, "it was read from a file"
+    found: dict[str, Any] = read_yaml(testbed.path, testbed.file)
+    return found
 
-    A file that is there already has to say the same: it belongs to the starts that are in its folder.
-    """
+
+def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
+    """Write the file of `testbed` once more, with another Open vSwitch in it; see `write_once`."""
     if not any(KINDS[dut.type].builds for dut in testbed.duts):
         types = " or ".join(comparable())
         raise ConfigError(
             f"{testbed.file}: duts: has no DUT of which builds are compared.\n  Expected one of type {types}."
         )
-    for name, host in testbed.hosts.items():
-        password_of(name, host)  # a password that is in the file by mistake is refused, and not copied
-    assert testbed.path is not None, "it was read from a file"
-    data = read_yaml(testbed.path, testbed.file)
+    data = as_written(testbed)
     data["duts"] = [
         builds.with_prefix(dut, prefix) if (builds := KINDS[dut["type"]].builds) else dut for dut in data["duts"]
     ]
+    write_once(data, target)
+
+
+def write_once(data: Mapping[str, Any], target: Path) -> None:
+    """Write a testbed file. One that is there already has to say the same: it belongs to the runs in its folder."""
     text = yaml.safe_dump(data, sort_keys=False)
     if target.exists() and target.read_text(encoding="utf-8") != text:
         raise ConfigError(

@@ -3,22 +3,48 @@
 Every line for the console fits 120 columns.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median
 from textwrap import wrap
 
 from ctbench.base.markdown_text import escaped
 from ctbench.base.plain_text import one_line
 from ctbench.base.units import format_margin, format_ratio, format_share
-from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Kind, Samples, Side, Starts
+from ctbench.compare.counts_text import (
+    WIDTH,
+    counted_cells,
+    counted_table,
+    counts_method,
+    counts_words,
+    functions_lines,
+    functions_tables,
+)
+from ctbench.results.comparison import (
+    ComparedTest,
+    Comparison,
+    CountedTest,
+    Judgement,
+    Kind,
+    Samples,
+    Side,
+    Starts,
+)
 from ctbench.results.metrics import METRICS
 
-WIDTH = 120
 _ROW: dict[Kind, str] = {
+    "counts": "{:<34.34}  {:>18}  {:>18}  {:>10}  {:>18}  {}",
     "pairs": "{:<50.50}  {:>10}  {:>18}  {:>8}  {:>8}  {}",
     "runs": "{:<50.50}  {:>12}  {:>12}  {:>10}  {:>8}  {}",
 }
 _HEAD: dict[Kind, tuple[str, ...]] = {
+    "counts": (
+        "instructions",
+        "base",
+        "candidate",
+        "difference",
+        "over the seeds",
+        "judgement",
+    ),
     "pairs": ("test", "difference", "99 % interval", "p", "can show", "judgement"),
     "runs": ("test", "base", "candidate", "difference", "p", "judgement"),
 }
@@ -31,17 +57,32 @@ def console(comparison: Comparison) -> str:
     """What was compared, a row for each test with the reason where it is not plain, and the judgement."""
     lines = [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]
     lines += [f"NOT ALIKE: {text}" for text in comparison.differences]
-    row = _ROW[comparison.kind]
-    lines += ["", row.format(*_HEAD[comparison.kind]), "-" * WIDTH]
-    for test in comparison.tests:
-        cells = _cells(test) if test.starts is None else _paired_cells(test, test.starts)
-        lines.append(row.format(one_line(test.test), *cells, _WORDS[test.judgement]))
-        if test.judgement == "not measurable":
-            lines += wrap(test.reason, WIDTH, initial_indent="    ", subsequent_indent="    ")
+    if comparison.kind != "counts":
+        lines += _rows(comparison.kind, comparison.tests)
+    if comparison.counts:
+        lines += _rows("counts", comparison.counts.tests) if comparison.counts.tests else []
+        lines += functions_lines(comparison.counts.functions)
     lines += ["-" * WIDTH, comparison.sentence]
-    for note in comparison.notes:
+    for note in (*counts_words(comparison), *comparison.notes):
         lines += wrap(note, WIDTH) if " " in note else [note]
     return "\n".join(lines)
+
+
+def _rows(kind: Kind, tests: Sequence[ComparedTest] | Sequence[CountedTest]) -> list[str]:
+    """A table for the console."""
+    row = _ROW[kind]
+    lines = ["", row.format(*_HEAD[kind]), "-" * WIDTH]
+    for test in tests:
+        lines.append(row.format(one_line(test.test), *_cells_of(test), _WORDS[test.judgement]))
+        if test.judgement == "not measurable":
+            lines += wrap(test.reason, WIDTH, initial_indent="    ", subsequent_indent="    ")
+    return lines
+
+
+def _cells_of(test: ComparedTest | CountedTest) -> tuple[str, ...]:
+    if isinstance(test, CountedTest):
+        return counted_cells(test)
+    return _cells(test) if test.starts is None else _paired_cells(test, test.starts)
 
 
 def markdown(comparison: Comparison) -> str:
@@ -50,15 +91,17 @@ def markdown(comparison: Comparison) -> str:
     if comparison.differences:
         lines += ["> **These runs are not alike**, so a difference may not be the build's:", ">"]
         lines += [f"> - {escaped(text)}" for text in comparison.differences] + [""]
-    lines += _paired_table(comparison) if comparison.kind == "pairs" else _table(comparison)
+    if comparison.kind != "counts":
+        lines += [*(_paired_table(comparison) if comparison.kind == "pairs" else _table(comparison)), ""]
+    if comparison.counts and comparison.counts.tests:
+        lines += [*counted_table(comparison.counts), "", *functions_tables(comparison.counts.functions)]
     lines += [
-        "",
         *(
             f"- {escaped(line)}"
             for line in [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]
         ),
     ]
-    lines += [f"- {escaped(text)}" for text in comparison.notes]
+    lines += [f"- {escaped(text)}" for text in (*counts_words(comparison), *comparison.notes)]
     lines += ["", method(comparison)]
     return "\n".join(lines) + "\n"
 
@@ -66,6 +109,8 @@ def markdown(comparison: Comparison) -> str:
 def method(comparison: Comparison) -> str:
     """How it was judged, for a reader who has nothing but the page."""
     least = f"{comparison.least_difference * 100:g} %"
+    if comparison.kind == "counts":
+        return counts_method(least)
     tests = "one test" if comparison.family == 1 else f"{comparison.family} tests"
     if comparison.kind == "pairs":
         return (

@@ -7,7 +7,15 @@ from ctbench import __version__
 from ctbench.compare.comparability import differences
 from ctbench.compare.limits import ALPHA
 from ctbench.compare.side import Runs
-from ctbench.results.comparison import JUDGEMENTS, ComparedTest, Comparison, Judgement, Kind
+from ctbench.results.comparison import (
+    JUDGEMENTS,
+    ComparedTest,
+    Comparison,
+    CountedTest,
+    Counts,
+    Judgement,
+    Kind,
+)
 
 
 def whole(
@@ -19,9 +27,13 @@ def whole(
     family: int,
     least_difference: float,
     notes: Sequence[str],
+    counts: Counts | None = None,
 ) -> Comparison:
-    """The comparison of two sides whose tests were judged, made now; see `Comparison` for `family` and the others."""
-    judgement = overall(tests)
+    """The comparison of two sides whose tests were judged, made now; see `Comparison` for `family` and the others.
+    Where nothing but `counts` is compared, they are judged; beside rates they are shown."""
+    alone = kind == "counts" and counts is not None
+    judged = counts.tests if alone and counts else tests
+    judgement = overall(judged)
     return Comparison(
         kind=kind,
         tool_version=__version__,
@@ -32,20 +44,21 @@ def whole(
         alpha=ALPHA,
         family=family,
         tests=list(tests),
-        differences=differences(base, candidate),
+        counts=counts,
+        differences=[] if alone else differences(base, candidate),
         notes=list(notes),
         judgement=judgement,
-        sentence=sentence(judgement, tests),
+        sentence=sentence(judgement, judged),
     )
 
 
-def overall(tests: Sequence[ComparedTest]) -> Judgement:
+def overall(tests: Sequence[ComparedTest | CountedTest]) -> Judgement:
     """The worst news; without any test nothing can be said."""
     found = {test.judgement for test in tests}
     return next((judgement for judgement in JUDGEMENTS if judgement in found), "not measurable")
 
 
-def sentence(judgement: Judgement, tests: Sequence[ComparedTest]) -> str:
+def sentence(judgement: Judgement, tests: Sequence[ComparedTest | CountedTest]) -> str:
     """That in words, with counts."""
     count = {word: sum(test.judgement == word for test in tests) for word in JUDGEMENTS}
     counts = ", ".join(f"{number} {word}" for word, number in count.items() if number) or "no test in common"

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from socket import socket
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from ctbench.base.bounds import Real
+from ctbench.base.bounds import Count, Real
 from ctbench.dut.topology import Topology
 
 #: Seconds that every DUT remembers a TCP connection that was closed, as in the measurements published in 2022.
@@ -93,6 +93,35 @@ class CpuUse:
     ns_per_packet: Real | None
     #: How it was measured, for the record: `link threads`, `PMD cycles`, `/proc/stat`.
     source: str
+    #: Cycles that one of its CPUs counts per second, and how many CPUs it has; None where nobody says.
+    hertz: Real | None = None
+    cpus: Count | None = None
+
+
+@dataclass(frozen=True)
+class LookUps:
+    """Where Open vSwitch found what to do with packets in a trial. Each is looked up once, and once more each time
+    that it comes back from connection tracking."""
+
+    packets: Count
+    recirculations: Count
+    #: Found in the exact match cache, in the signature match cache, and among the datapath's flows.
+    emc_hits: Count
+    smc_hits: Count
+    megaflow_hits: Count
+    #: Not found: the rules were asked, and had an answer or had none.
+    upcalls: Count
+    failed_upcalls: Count
+    #: Flows of the datapath, at the end.
+    datapath_flows: Count
+
+
+@runtime_checkable
+class LookingUp(Protocol):
+    """A DUT that can tell where it found what to do with packets."""
+
+    def look_ups(self) -> LookUps | None:
+        """Of all packets since `Dut.begin_trial`; None where nobody can tell."""
 
 
 class Dut(Protocol):
@@ -128,6 +157,10 @@ class Dut(Protocol):
     def snapshot(self) -> dict[str, Any]:
         """What the record says of the DUT: versions, masks, queue map, statistics since `begin_trial`; less of a DUT
         that is in trouble."""
+
+    def capture(self) -> dict[str, str]:
+        """What an engineer would want of a DUT that failed, as it is now: text by name (`pmd-stats`, `log`), bounded in
+        size and in time. What does not answer says so; raises nothing of its own."""
 
     def pause(self) -> None:
         """Leave the DUT's CPUs to another DUT that has them as well, until `resume`. Whatever it is asked meanwhile,

@@ -1,14 +1,19 @@
 """What a DUT can say whose clock is its own instruction count: what passes between it and a procedure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from ctbench.base.bounds import Count, Real
+from ctbench.dut.base import Ports
 from ctbench.dut.topology import Topology
 
-#: What is sent through it: packets of connections that are known, or new connections of one protocol.
-Workload = Literal["stream", "udp", "tcp"]
+#: What is sent through it: packets of one connection that is known, or of a thousand or ten thousand; new connections
+#: of one protocol; or UDP connections that are removed from the table, or read out of it.
+Workload = Literal["stream", "stream-1k", "stream-10k", "udp", "tcp", "removal", "dump"]
+#: Those whose figures are net as they are counted: of the same with an empty table.
+NET: tuple[Workload, ...] = ("removal", "dump")
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,21 @@ class Counted:
         return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+@dataclass(frozen=True)
+class ByFunction:
+    """Where the instructions of one packet (connection) are, wires and traffic included."""
+
+    #: By function, the dearest first.
+    functions: Mapping[str, float]
+    #: What the machine's own clock counted for one, in the mean over the rounds; the functions' sum is to be the same.
+    clock: float
+
+    @property
+    def error(self) -> float:
+        """How far the functions' sum is from the clock (ratio)."""
+        return sum(self.functions.values()) / self.clock - 1
+
+
 @runtime_checkable
 class CountingDut(Protocol):
     """A DUT with the ability `instructions`."""
@@ -59,4 +79,22 @@ class CountingDut(Protocol):
         lacks, `TestbedError` where the machine does not work."""
 
     def baseline(self, topology: Topology) -> Topology:
-        """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops."""
+        """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops. The
+        figures of `NET` are net already."""
+
+
+@runtime_checkable
+class OpenedDut(Protocol):
+    """A `CountingDut` for what is no test: it can be looked into, and kept."""
+
+    def apply(self, topology: Topology) -> Ports:
+        """See `ctbench.dut.base.Dut.apply`."""
+
+    def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
+        """The functions that the instructions are in, by the topology's key: a boot of each with one seed, several
+        times as long as others. Those whose functions do not add up to the clock are left out. Raises as `count`
+        does."""
+
+    def keep_image(self, target: Path) -> str:
+        """Write what the machine boots to a file, by which a testbed file can name it, and return its identity as
+        records have it. `OutputError` where it cannot be written."""

@@ -20,8 +20,11 @@ NF_CONNTRACK_MAX = Path(facts.NF_CONNTRACK_MAX)
 
 
 #: What a DUT can be asked for besides forwarding. `connections`: `Dut.connections` counts the entries of its table.
-#: `instructions`: it is a `ctbench.dut.counting.CountingDut`.
-Ability = Literal["connections", "instructions"]
+#: `table limit`: `TableDut.limit_table` works. `instructions`: it is a `ctbench.dut.counting.CountingDut`. `control
+#: plane`: it is a `ctbench.dut.control_plane.ControlPlaneDut`. `dump`: it is a
+#: `ctbench.dut.control_plane.DumpingDut`. `samples`: it is a `ctbench.dut.sampling.SampledDut`.
+#: `upcalls`: it is a `ctbench.dut.upcalls.UpcallDut`.
+Ability = Literal["connections", "table limit", "instructions", "control plane", "dump", "samples", "upcalls"]
 
 
 class DutSettings(Protocol):
@@ -56,6 +59,10 @@ class ConnectionTable:
     udp_s: int
     #: What to do where it is too small, with `{entries}` for how many are needed.
     remedy: str
+    #: Memory that an entry takes, bytes, roughly: for what a test will need.
+    entry_bytes: int = 512
+    #: Whether the limit is its host's, and no run can change it.
+    of_host: bool = False
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,19 @@ from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel, load
 
 #: Family (a folder below resources/rulesets) -> ending of its files. `linux` has none: no rule is loaded.
-ENDINGS = {"ovs": ".flows", "linux": "", "iptables": ".rules", "nftables": ".nft", "emulated": ".sh"}
+ENDINGS = {
+    "ovs": ".flows",
+    "linux": "",
+    "iptables": ".rules",
+    "ip6tables": ".rules",
+    "nftables": ".nft",
+    "emulated": ".sh",
+}
 #: Families whose name is a part of their rulesets' names: iptables-snat, nftables-snat.
-NAMED_BY_FAMILY = ("iptables", "nftables")
+NAMED_BY_FAMILY = ("iptables", "ip6tables", "nftables")
 
 Translation = Literal["nothing", "source", "destination"]
+Forwards = Literal[4, 6, "any"]
 
 
 class _Entry(YamlModel):
@@ -36,6 +44,8 @@ class _Entry(YamlModel):
     tracks: bool
     #: Which addresses are changed.
     translates: Translation = "nothing"
+    #: The version of IP that it forwards; `any` where it does not look.
+    ip_version: Forwards = 4
     #: Tags of every test with it.
     tags: list[Name] = Field(default_factory=list)
 
@@ -50,6 +60,7 @@ class Ruleset:
     title: str
     tracks: bool
     translates: Translation
+    ip_version: Forwards
     tags: tuple[str, ...]
     #: The rules in the words of their tool; None where there are none.
     file: Path | None
@@ -69,7 +80,7 @@ def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
                 )
             name = f"{family}-{path.stem}" if family in NAMED_BY_FAMILY else path.stem
             found[family, name] = Ruleset(
-                name, family, entry.title, entry.tracks, entry.translates, tuple(entry.tags), rules
+                name, family, entry.title, entry.tracks, entry.translates, entry.ip_version, tuple(entry.tags), rules
             )
         for rules in sorted((folder / family).glob(f"*{ending}")) if ending else ():
             if not rules.with_suffix(".yaml").is_file():

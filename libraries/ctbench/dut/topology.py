@@ -40,6 +40,18 @@ class Topology(BaseModel):
     emc_insert_inv_prob: int | None = Field(None, ge=0, le=2**32 - 1)
     #: Signature match cache of OVS (`smc-enable`); None is OVS' default.
     smc: bool | None = None
+    #: Ports of the bridge besides, which nothing of the load passes.
+    idle_ports: int = Field(0, ge=0, le=1024)
+    #: Threads of OVS that look at the flows of the datapath (`n-revalidator-threads`); None is OVS' default.
+    revalidators: int | None = Field(None, ge=1, le=128)
+    #: Threads of OVS that a datapath in the kernel asks for packets of unknown flows (`n-handler-threads`); None is
+    #: OVS' default.
+    handlers: int | None = Field(None, ge=1, le=128)
+    #: Every timeout of the connection table, seconds; None: those of the DUT's settings, which keep what was closed for
+    #: 1 s and what is established for 30 s.
+    timeout_s: int | None = Field(None, ge=1, le=86_400)
+    #: Entries of the connection table at most; None: as the DUT's settings say.
+    max_connections: int | None = Field(None, ge=1, le=1 << 31)
 
     @property
     def label(self) -> str:

@@ -1,15 +1,17 @@
 """The campaign: how long and how often. Read from variables/campaigns/*.yaml."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import ConfigError, LeftForTheNight
 from ctbench.base.quantities import Load, LossRatio, Pause, Ratio, TrialDuration, Width
 from ctbench.base.spelling import did_you_mean
 from ctbench.base.units import format_count, format_duration
 from ctbench.base.yaml_files import Name, YamlModel
+from ctbench.measure.control_plane_settings import ControlPlaneSettings
+from ctbench.measure.table_settings import TableSettings
 from ctbench.results.metrics import LOSS_OF
 from ctbench.traffic.profiles import PacketProfile, Profile
 
@@ -170,6 +172,8 @@ class Campaign(YamlModel):
     max_spread: Width | None = None
     #: What is sampled in every trial of a test: `table_entries`, ten times a second. It costs CPU time.
     probes: list[Literal["table_entries"]] = Field(default_factory=list)
+    #: Tags of tests that are left to a campaign with more time: they are skipped.
+    skips: list[Name] = Field(default_factory=list)
     #: Profiles that replace others here: `{long-lived: long-lived-short}`.
     profiles: dict[str, Name] = Field(default_factory=dict)
     mlr: Mlr | None = None
@@ -179,6 +183,12 @@ class Campaign(YamlModel):
     #: How floors are tried; None: with trials as long as the final ones of the search.
     gate: GateSettings | None = None
     pair: PairSettings | None = None
+    #: The load beside which the control plane works.
+    control_plane: ControlPlaneSettings = ControlPlaneSettings()
+    #: How many connections are held, and how.
+    table: TableSettings = TableSettings()
+    #: Of a profile that says how many connections are open at once, so many: a small machine takes a share of them.
+    scale: Annotated[Ratio, Field(gt=0)] = 1.0
     #: How the ceiling of a generator without a closed loop is searched over a cable.
     ceiling: Bisection = Bisection.model_construct(
         trial_duration=1.0, start="max", middle="geometric", max_iterations=8, relative_width=0.1
@@ -228,6 +238,20 @@ class Campaign(YamlModel):
     def profile_for(self, profile: str) -> str:
         """Name of the profile that is really offered where a test asks for `profile`."""
         return self.profiles.get(profile, profile)
+
+    def scaled(self, profile: Profile) -> Profile:
+        """A profile as it is offered here: with a share of the connections that are open at once."""
+        if isinstance(profile, PacketProfile) or profile.open_at_once is None:
+            return profile
+        return profile.model_copy(update={"open_at_once": max(1, round(self.scale * profile.open_at_once))})
+
+    def require_time_for(self, tags: Collection[str]) -> None:
+        """Raise `LeftForTheNight` for a test whose tags say that it is left to another campaign."""
+        if skipped := next((tag for tag in self.skips if tag in tags), ""):
+            raise LeftForTheNight(
+                f"Campaign {self.name} leaves tests tagged {skipped} out (skips): choose one with more time, such as "
+                "tables or characterise."
+            )
 
     @property
     def loss_limit(self) -> dict[str, float]:

@@ -11,12 +11,20 @@ from ctbench.measure.trial import OnTrial, Step, TrialFn, broken_trial
 
 
 def descend(
-    trial_fn: TrialFn, saturation: float, hi: float, settings: SaturationSettings, on_trial: OnTrial, before: int = 0
+    trial_fn: TrialFn,
+    saturation: float,
+    hi: float,
+    settings: SaturationSettings,
+    on_trial: OnTrial,
+    before: int = 0,
+    *,
+    of_generator: bool = False,
 ) -> SearchResult:
     """Find a load that holds, at most `hi`: the first trial offers the campaign's share of the `saturation` rate, and
     each step down is twice as far as the one before. The saturation rate itself is the upper bound where nothing
     failed below it. A trial that says nothing about the DUT is a step down too: what held below it is a lower bound.
-    `before`: trials that the test made already, for messages."""
+    `before`: trials that the test made already, for messages. `of_generator`: the generator was the limit of the closed
+    loop, so what holds below its rate is a lower bound of what the DUT serves."""
     steps: list[Step] = []
     load, factor = min(saturation * settings.first, hi), settings.first
 
@@ -40,5 +48,8 @@ def descend(
     found = conclude(proof, None, steps, hi)
     if load >= hi:
         return found
+    if of_generator:
+        reason = f"{format_rate(load)} held, and the generator serves no more than {format_rate(saturation)} itself"
+        return replace(found, limited_by="generator", reason=reason)
     reason = f"{format_rate(load)} held, and a closed loop shows that the DUT serves {format_rate(saturation)}"
     return replace(found, upper=saturation, limited_by="dut", reason=reason)

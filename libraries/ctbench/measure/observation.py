@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from ctbench.base.units import format_rate
-from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.base import CpuUse, LookUps, Problem
 from ctbench.measure.loss import LOSSES, limits_in, within
 from ctbench.measure.probe import Samples
 from ctbench.results.metrics import METRICS, RATE_OF
@@ -44,8 +44,12 @@ class Observation:
     problems: tuple[Problem, ...] = ()
     #: What the trial cost the DUT's CPUs; None where it is not known.
     cpu: CpuUse | None = None
+    #: Where the DUT found what to do with packets; None where it cannot tell.
+    look_ups: LookUps | None = None
     #: What the probes saw meanwhile.
     samples: tuple[Samples, ...] = ()
+    #: What a procedure found wrong with the DUT besides; empty where nothing was. It makes a trial bad.
+    wrong: str = ""
 
     @property
     def load(self) -> float:
@@ -55,7 +59,8 @@ class Observation:
     @property
     def latency(self) -> Latency | None:
         """Latency in the direction where it is the worse one; None where none was measured."""
-        found = [way.latency_us for way in self.trial.directions.values() if way.latency_us]
+        ways = (way.latency_us for way in self.trial.directions.values())
+        found = [*filter(None, ways), *self.trial.latency_us.values()]
         return max(found, key=lambda latency: latency.p99, default=None)
 
     @cached_property
@@ -72,6 +77,8 @@ class Observation:
         if latency:
             parts = {"p50": latency.p50, "p99": latency.p99, "max": latency.max, "jitter": latency.jitter}
             found |= _seconds("latency", parts)
+        if self.cpu and self.cpu.hertz and self.cpu.cpus and trial.pps:
+            found["cycles_per_packet"] = self.cpu.hertz / trial.pps / self.cpu.cpus
         if self.cpu:
             found["busy_cpus"] = self.cpu.busy_cpus
             if self.cpu.ns_per_packet is not None:
@@ -167,7 +174,7 @@ class Observation:
         """`good`, `bad` or `invalid`."""
         if self.fault or self.generator_fault:
             return "invalid"
-        return "bad" if self._failed else "good"
+        return "bad" if self._failed or self.wrong else "good"
 
     @property
     def good(self) -> bool:
@@ -179,7 +186,7 @@ class Observation:
         """Why it is not good, in words; empty when it is."""
         if self.fault or self.generator_fault:
             return self.fault or self.generator_fault
-        parts = [self._breach(name) for name in self._broken]
+        parts = [self._breach(name) for name in self._broken] + ([self.wrong] if self.wrong else [])
         if self.falls_behind:
             parts.append(f"the DUT fell behind by {self.falls_behind * 100:.1f} %")
         because = [self._stall.rstrip(".")] if parts and self._stall else []

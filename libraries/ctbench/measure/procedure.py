@@ -14,7 +14,15 @@ from ctbench.measure.expected import Expected
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe
 from ctbench.measure.trial import OnTrial, Step, TrialDut, TrialGenerator, TrialRunner, nobody
-from ctbench.results.evidence import GoalRecord, LookRecord, PairRecord, SideRecord
+from ctbench.results.evidence import (
+    ControlRecord,
+    GoalRecord,
+    LookRecord,
+    PairRecord,
+    ProfileRecord,
+    SideRecord,
+    TableCount,
+)
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, RATE_OF, Metric
 from ctbench.results.record import LimitedBy
@@ -128,6 +136,8 @@ class Bench:
     on_look: OnLook = looked_at_by_nobody
     #: The ratio that is promised of the pair; None where none is, and only the ratio is wanted.
     promised_ratio: float | None = None
+    #: Connections that can be held at once here; None where nothing bounds them.
+    most_held: float | None = None
     #: Where instructions are counted: the topology of the test and what it is compared with, where it is; what is
     #: promised, by metric; and who is told of what was counted of a topology.
     topology: Topology | None = None
@@ -178,6 +188,12 @@ class Outcome:
     pairs: tuple[PairRecord, ...] = ()
     #: What instructions per packet or connection stand on.
     counts: tuple[Counted, ...] = ()
+    #: What the control plane did beside a load.
+    control: tuple[ControlRecord, ...] = ()
+    #: Where the time of threads that forward went.
+    profiles: tuple[ProfileRecord, ...] = ()
+    #: Of connections that were held: the generator's count against the DUT's.
+    table: tuple[TableCount, ...] = ()
     #: Of a search with MLRsearch.
     goal: GoalRecord | None = None
 
@@ -192,20 +208,31 @@ class Outcome:
         return found.value if found else None
 
     def merged(self, later: "Outcome") -> "Outcome":
-        """This and what was found out after it in the same test. Of both, the earlier figure counts. What looked for a
-        rate speaks for the test, before a ratio and before a detail; a fault before all of them."""
+        """This and what was found out after it in the same test. Of both, the earlier figure counts, but for a rate
+        that held later, above what a search had found. What looked for a rate speaks for the test, before a ratio and
+        before a detail; a fault before all of them."""
         speaks = max(self, later, key=lambda each: each._weight)
         steps = (*self.steps, *later.steps)
+        raised = later.held and later._above(self)
         return replace(
             speaks,
-            figures={**later.figures, **self.figures},
+            figures={**self.figures, **later.figures} if raised else {**later.figures, **self.figures},
             steps=tuple(replace(step, number=number) for number, step in enumerate(steps, 1)),
             upper_bound=self.upper_bound if later.upper_bound is None else later.upper_bound,
             decisions={**later.decisions, **self.decisions},
             goal=self.goal or later.goal,
             pairs=self.pairs + later.pairs,
             counts=self.counts + later.counts,
+            control=self.control + later.control,
+            profiles=self.profiles + later.profiles,
+            table=self.table + later.table,
         )
+
+    def _above(self, other: "Outcome") -> bool:
+        """Whether both looked for the same rate, and this one found a higher one."""
+        same_rate = self.metric is other.metric and self.metric in RATE_OF.values()
+        found, known = self.result, other.result
+        return bool(same_rate and found and known and found.value > known.value)
 
     @property
     def _weight(self) -> int:
@@ -270,3 +297,10 @@ def figures_of(seen: Observation | None, metric: Metric, result: Figure | None =
     values = seen.values
     found = {name: Figure(value=values[name], unit=METRICS[name].unit.name) for name in METRICS if name in values}
     return found | ({metric.name: result} if result else {})
+
+
+def figures_by_name(values: Mapping[str, float | None]) -> dict[str, Figure]:
+    """Figures of some metrics; those without a value are left out."""
+    return {
+        name: Figure(value=value, unit=METRICS[name].unit.name) for name, value in values.items() if value is not None
+    }

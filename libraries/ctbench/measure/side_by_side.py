@@ -12,9 +12,12 @@ from ctbench.measure.pairs import Estimate
 from ctbench.measure.procedure import Bench, PairBench
 from ctbench.results.evidence import SideRecord
 from ctbench.traffic.generator import Side, Slice
+from ctbench.traffic.profiles import PacketProfile
 
 #: Rounds after each flush that do not count: connection tables fill.
 WARM_UP = 1
+#: Rounds at most until each flow was seen.
+_LONGEST_WARM_UP = 400
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
 _MOST_MADE = 1.5
 
@@ -58,7 +61,7 @@ class SideBySide:
         """Returns how a DUT broke; empty where none did."""
         for number, target in enumerate(self.looks, 1):
             self.pair.flush()
-            self._serve(WARM_UP)
+            self._warm_up()
             self._fill_up(target)
             problems = self.pair.health()
             self._notes |= dict.fromkeys(problem.text for problem in problems)
@@ -69,6 +72,18 @@ class SideBySide:
             if tell(self.bench, number, found, self._left_s(number), self._held_sides()):
                 break
         return ""
+
+    def _warm_up(self) -> None:
+        """Until each side has seen every flow, both ways where there are two: creating its state is another
+        measurement."""
+        profile = self.bench.profile
+        packets = profile.flows * profile.ways if isinstance(profile, PacketProfile) else 0
+        seen = dict.fromkeys(("tested", "other"), 0)
+        for made in range(0, _LONGEST_WARM_UP, WARM_UP):
+            if made and min(seen.values()) >= packets:
+                break
+            for part in self._serve(WARM_UP):
+                seen[part.side] += part.completed
 
     def _fill_up(self, target: int) -> None:
         """Have turns until so many rounds count, or too many had to be dropped."""
@@ -109,4 +124,4 @@ class SideBySide:
         return fmean(own) if own else 0.0
 
     def _held_sides(self) -> tuple[Side, ...]:
-        return held_sides({side: self._held(side) for side in self.pair.sides()})
+        return held_sides({"tested": self._held("tested"), "other": self._held("other")})

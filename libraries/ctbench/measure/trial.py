@@ -10,16 +10,16 @@ from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.base.units import format_rate
-from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.base import CpuUse, LookingUp, Problem
 from ctbench.measure.loss import hopeless
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe, Sampling
 from ctbench.results.evidence import Series, TrialRecord
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
-from ctbench.traffic.profiles import Profile
+from ctbench.traffic.profiles import ConnectionProfile, Profile
 
-Phase = Literal["saturation", "warm-up", "search", "recheck", "final", "gate"]
+Phase = Literal["saturation", "warm-up", "search", "recheck", "final", "gate", "hold", "alone", "beside", "samples"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Step:
             problems=list(seen.problems),
             latency_us=seen.latency,
             cpu=seen.cpu,
+            look_ups=seen.look_ups,
             trial=seen.trial,
         )
 
@@ -106,16 +107,29 @@ class TrialRunner:
         return self.offer(Rate(load), duration_s)
 
     def offer(self, load: Load, duration_s: float) -> Observation:
-        """Run one trial. Raises `TestbedError` when the state cannot be flushed, or the DUT or the generator
-        broke; a DUT that died is named, and not what noticed it: a command to it, or the generator that lost it."""
+        """Run one trial; see `watch`."""
+        return self.watch(
+            lambda: self.generator.run_trial(self._offered(load), self._ending_early(load, duration_s), duration_s)
+        )
+
+    def _offered(self, load: Load) -> Profile:
+        """The profile at a load."""
+        if isinstance(self.profile, ConnectionProfile) and isinstance(load, Rate):
+            return self.profile.at_rate(load.per_s)
+        return self.profile
+
+    def watch(self, offer: Callable[[], Trial]) -> Observation:
+        """Run one trial, which `offer` makes. Raises `TestbedError` when the state cannot be flushed, or the DUT or the
+        generator broke; a DUT that died is named, and not what noticed it: a command to it, or the generator that lost
+        it."""
         try:
-            return self._run(load, duration_s)
+            return self._watch(offer)
         except TestbedError as error:
             if trouble := self.dut.trouble():
                 raise TestbedError(trouble) from error
             raise
 
-    def _run(self, load: Load, duration_s: float) -> Observation:
+    def _watch(self, offer: Callable[[], Trial]) -> Observation:
         begun = self.clock()
         self.dut.flush_state()
         if self.settle_s:
@@ -123,7 +137,7 @@ class TrialRunner:
         self.dut.begin_trial()
         try:
             with Sampling(self.probes) as sampling:
-                trial = self.generator.run_trial(self.profile, self._ending_early(load, duration_s), duration_s)
+                trial = offer()
         except ValidationError as error:
             wrong = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in wrong["loc"])
@@ -132,7 +146,8 @@ class TrialRunner:
         dead = any(problem.severity == "fatal" for problem in problems)
         cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)
         whole = trial.model_copy(update={"wall_s": self.clock() - begun})
-        return Observation(whole, self.conditions, problems, cpu, sampling.samples)
+        found = self.dut.look_ups() if isinstance(self.dut, LookingUp) and not dead else None
+        return Observation(whole, self.conditions, problems, cpu, found, sampling.samples)
 
     def _ending_early(self, load: Load, duration_s: float) -> Load:
         """A rate may end as soon as the trial is lost."""

@@ -2,23 +2,30 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from ctbench.base.plain_text import printable
 from ctbench.report import enough, facts, headline, labels, method
+from ctbench.report.charts.control import control_charts
 from ctbench.report.charts.cost import cost_charts
 from ctbench.report.charts.history import history_charts
 from ctbench.report.charts.instructions import instruction_charts
+from ctbench.report.charts.match_fields import match_charts
 from ctbench.report.charts.model import Chart
 from ctbench.report.charts.scaling import scaling_charts
+from ctbench.report.charts.table import table_charts
+from ctbench.report.control import control_rows
+from ctbench.report.mobile import mobile_lines
 from ctbench.report.page import Gallery, Link, Page, Reasons
 from ctbench.report.parts import by_anchor, split, suites
 from ctbench.report.published import NOTE, published_tables
 from ctbench.report.reference import NONE, References
 from ctbench.report.rows import INTO, group_rows, href, make_rows, relative, saturations, searches, suite_name
 from ctbench.report.runs import RunSet
+from ctbench.report.time_shares import time_tables
 from ctbench.results.record import Record
 from ctbench.results.store import Broken
-from ctbench.results.without_record import WithoutRecord
+from ctbench.results.without_record import Outcome, WithoutRecord
 
 #: Runs whose files are listed, at most: those of the others are in their folders.
 _MOST_RUNS_WITH_FILES = 10
@@ -28,6 +35,7 @@ _FILES = (
     ("robot-report.html", "Robot Framework's report", "the tests by suite and tag"),
     ("output.xml", "output.xml", "for Jenkins' Robot publisher, rebot and pabot"),
     ("records", "records/", "one JSON file per test, with every trial"),
+    ("captures", "captures/", "what the device under test said when a test failed, one folder per test"),
     ("dut", "dut/", "logs of the device under test"),
 )
 
@@ -41,6 +49,8 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     placed = [group for part in parts for group in part.groups] or groups
     rows = list(by_anchor([row for group in placed for row in group.rows]))
     closed_loops = saturations(newest, rows)
+    mobile = mobile_lines((each.record, row.test, row.href) for each, row in zip(newest, rows, strict=True))
+    control, times = control_rows(newest, rows), time_tables(newest, rows, references)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     problems = [row for row in sorted(rows, key=lambda row: row.verdict) if row.verdict != "met"]
     return Page(
@@ -65,6 +75,12 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
         parts=parts,
         reference=_reference_note(records, references),
         galleries=tuple(gallery for gallery in _galleries(runs, records, references) if gallery.charts),
+        times=tuple(times[: enough.CHARTS]),
+        more_times=_more(len(times) - enough.CHARTS, "table", "tables", "see the records (evidence.profiles)"),
+        mobile=tuple(mobile[: enough.PROBLEMS]),
+        more_mobile=_more(len(mobile) - enough.PROBLEMS, "test", "tests", "see results.csv"),
+        control=tuple(control[: enough.PROBLEMS]),
+        more_control=_more(len(control) - enough.PROBLEMS, "line", "lines", "see the records (evidence.control)"),
         saturation=tuple(closed_loops[: enough.PROBLEMS]),
         more_saturation=_more(len(closed_loops) - enough.PROBLEMS, "test", "tests", "see results.csv"),
         published=published_tables(newest, references, output),
@@ -106,9 +122,28 @@ def _galleries(runs: RunSet, records: Sequence[Record], references: References) 
         _gallery(
             "instructions",
             "What packets and connections cost in instructions",
-            "Counted in an emulated machine, the same on every host; with what is more than plain forwarding. Caches, "
-            "locks and several CPUs are not in it.",
+            "Counted in an emulated machine, the same on every host, net of the wires and the traffic alone. A bar is "
+            "made of what its topology adds to a simpler one. Caches, locks and several CPUs are not in it.",
             instruction_charts(records),
+        ),
+        _gallery(
+            "match-fields",
+            "What match fields cost",
+            "Packets per second with connection tracking, by the fields that rules match and by the number of flows.",
+            match_charts(records),
+        ),
+        _gallery(
+            "control-times",
+            "How long the control plane takes",
+            "Beside a load that the device under test holds alone. The table below has the spread.",
+            control_charts(records),
+        ),
+        _gallery(
+            "table",
+            "The connection table",
+            "How many connections are held, by the count of the device under test and of the traffic generator; and "
+            "entries over time.",
+            table_charts(runs.newest),
         ),
         _gallery(
             "history",
@@ -130,12 +165,14 @@ def _more(count: int, singular: str, many: str, where: str) -> str:
 
 
 def _reasons(tests: Sequence[WithoutRecord]) -> tuple[Reasons, ...]:
-    """Tests without a record by their outcome and reason; the failed ones first, then the commonest reasons."""
-    by_reason: dict[tuple[str, str], list[str]] = {}
+    """Tests without a record by their outcome and reason; the failed ones first, then those that were skipped, the
+    commonest reasons first."""
+    by_reason: dict[tuple[Outcome, str], list[str]] = {}
     for test in tests:
         name = enough.name(f"{suite_name(test.suite).rpartition(INTO)[2]}: {test.test}")
         by_reason.setdefault((test.outcome, test.reason), []).append(name)
-    ordered = sorted(by_reason.items(), key=lambda item: (item[0][0], -len(item[1])))
+    outcomes = get_args(Outcome)
+    ordered = sorted(by_reason.items(), key=lambda item: (outcomes.index(item[0][0]), -len(item[1])))
     return tuple(
         Reasons(outcome, enough.sentence(reason), len(names), enough.some(names, enough.PROBLEMS))
         for (outcome, reason), names in ordered[: enough.PROBLEMS]

@@ -14,6 +14,7 @@ from ctbench.report import figures
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record, Word
+from ctbench.results.without_record import WithoutRecord
 from ctbench.traffic.generator import LoadUnit
 
 WIDTH = 120
@@ -126,6 +127,18 @@ def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None
     total = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     lines += ["-" * WIDTH, *_effort(records, made), total or "no test measured anything"]
     return "\n".join(lines)
+
+
+def without_figure(tests: Sequence[WithoutRecord]) -> list[str]:
+    """How many tests ended without one, by how; nothing where all have one."""
+    outcomes = [test.outcome for test in tests]
+    said = {
+        "failed": "failed before anything was measured",
+        "skipped": "skipped, because this testbed lacks what they need",
+        "left for the night": "left for the night, because the campaign has no time for them",
+    }
+    counts = [f"{outcomes.count(outcome)} {words}" for outcome, words in said.items() if outcome in outcomes]
+    return [_indented("; ".join(counts), 0)] if counts else []
 
 
 def _cells(record: Record) -> tuple[str, str, str, str]:

@@ -116,7 +116,7 @@ def goal(record: Record) -> str:
 
 def side(one: SideRecord) -> str:
     """A side of a pair, with the build where it is one of several: `ovs-dpdk/nat/1cpu-1rxq, distribution`."""
-    return ", ".join(part for part in (one.key, one.build) if part)
+    return ", ".join(part for part in (one.key, one.build, one.profile) if part)
 
 
 def saturation(record: Record) -> str:

@@ -22,6 +22,8 @@ class Tally:
     skipped: int
     failed: int
     unreadable: int
+    #: For which the campaign has no time: nothing is lacking.
+    left: int = 0
 
     @classmethod
     def of(cls, runs: RunSet) -> "Tally":
@@ -33,6 +35,7 @@ class Tally:
             missed=verdicts.count("missed"),
             not_measured=verdicts.count("not measured"),
             skipped=outcomes.count("skipped"),
+            left=outcomes.count("left for the night"),
             failed=outcomes.count("failed"),
             unreadable=len(runs.broken),
         )
@@ -86,7 +89,10 @@ def details(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
                     f"{_was(thrown_away)} thrown away: they say nothing about the device under test.")  # fmt: skip
     if tally.skipped:
         said.append(f"{labels.plural(tally.skipped, 'test')} {_was(tally.skipped)} skipped: this testbed lacks what "
-                    f"{'it needs' if tally.skipped == 1 else 'they need'}.")  # fmt: skip
+                    f"{'it needs' if tally.skipped == 1 else 'they need'}, as told below.")  # fmt: skip
+    if tally.left:
+        said.append(f"{labels.plural(tally.left, 'test')} {_was(tally.left)} left for the night: this campaign has no "
+                    "time for more.")  # fmt: skip
     if tally.failed:
         said.append(f"{labels.plural(tally.failed, 'test')} failed before anything was measured.")
     if tally.unreadable:
@@ -104,6 +110,7 @@ def counts(tally: Tally) -> tuple[Count, ...]:
     )
     others = (
         Count(tally.skipped, "skipped", labels.DASH, "skipped"),
+        Count(tally.left, "left for the night", labels.DASH, "skipped"),
         Count(tally.failed, "failed, no record", "!", "unmeasured"),
         Count(tally.unreadable, "unreadable", "!", "unmeasured"),
     )

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from ctbench.base.plain_text import printable
 from ctbench.report import labels
 from ctbench.report.charts import draw
+from ctbench.report.mobile import COLUMNS
 from ctbench.report.page import Page, Part, Row
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -43,6 +44,7 @@ def environment() -> Environment:
     # What these draw is marked as safe in the templates: it is made of escaped elements.
     made.filters |= {"svg": draw.draw, "swatch": draw.swatch, "margin_bar": _margin_bar}
     made.filters["thousands"] = labels.thousands
+    made.globals["mobile_columns"] = tuple(COLUMNS.values())
     return made
 
 

@@ -16,14 +16,15 @@ _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
-    """Missed is a failure, not measured an error: both are red, and told apart. Skipped stays skipped. `rows` are those
+    """Missed is a failure, not measured an error: both are red, and told apart. Skipped stays skipped, and
+    what is left for the night is. `rows` are those
     of the page, in the order of `runs.newest`."""
     suites: dict[str, list[ET.Element]] = {}
     for each, row in zip(runs.newest, rows, strict=True):
         suites.setdefault(each.record.suite, []).append(_case(each, row))
     for test in runs.without_record:
         case = ET.Element("testcase", classname=printable(test.suite), name=printable(test.test), time="0")
-        kind = "skipped" if test.outcome == "skipped" else "error"
+        kind = "error" if test.outcome == "failed" else "skipped"
         ET.SubElement(case, kind, message=printable(test.reason))
         suites.setdefault(test.suite, []).append(case)
     for broken in runs.broken:

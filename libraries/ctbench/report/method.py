@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.report import enough, labels
-from ctbench.report.page import Deviation, Note
+from ctbench.report.remarks import Deviation, Note
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
@@ -32,7 +32,18 @@ _VERDICTS = (
 #: What the procedures do, in a sentence.
 _PROCEDURES = {
     "highest-rate": "searches for the capacity: the highest load whose loss stays within the limit",
+    "table-dump": "prints the connection table beside a load that the device under test holds alone",
+    "port-churn": "adds and deletes ports of the bridge beside a load that the device under test holds alone",
+    "revalidation": "asks how long it took to look at all datapath flows, beside the load that keeps them alive",
+    "revalidation-sweep": "the same, where that is forced ten times a second",
+    "interface-statistics": "looks for the collections of statistics in the main thread's CPU time, beside a load",
     "at-floor": "offers the load that the floor promises, and no other one",
+    "table-capacity": "opens connections, keeps them open, asks each a message, and compares their number with the "
+    "DUT's own count at every step",
+    "table-drain": "opens connections, leaves them, and asks the DUT until it counts none",
+    "table-steady": "offers a rate for longer than connections are remembered, and compares the table's level with "
+    "rate x (lifetime + timeout)",
+    "table-full": "fills the table, opens more, asks those that are open, makes room and opens more again",
 }
 
 
@@ -65,7 +76,11 @@ def deviations(newest: Sequence[Stored]) -> tuple[Deviation, ...]:
     """Where the campaigns fall short of the standards, by what the trials of the records really were."""
     found: list[Deviation] = []
     records = [each.record for each in newest]
-    of_connections = [each for each in newest if each.record.profile.kind == "connections" and each.sustain_s]
+    of_connections = [
+        each
+        for each in newest
+        if each.record.profile.kind == "connections" and each.sustain_s and not METRICS[each.record.metric].of_table
+    ]
     of_packets = [each for each in newest if each.record.profile.kind == "packets" and each.sustain_s]
     if lengths := _short(of_connections, _RFC_9411_SUSTAIN_S):
         found.append(Deviation("RFC 9411, 7.2", "a sustain phase of 300 s", lengths))

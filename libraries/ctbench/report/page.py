@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ctbench.report.charts.model import Chart
+from ctbench.report.mobile import MobileLine
+from ctbench.report.remarks import Deviation, Note
 
 #: Classes of the style sheet for good news, bad news and what is not known.
 Tone = Literal["met", "missed", "unmeasured", "skipped"]
@@ -15,7 +17,7 @@ class Count:
     """How many tests came to one end."""
 
     number: int
-    #: `met`, `missed`, `not measured`, `skipped`, `failed`, `unreadable`.
+    #: `met`, `missed`, `not measured`, `skipped`, `left for the night`, `failed`, `unreadable`.
     word: str
     sign: str
     tone: Tone
@@ -70,6 +72,8 @@ class Row:
     against_what: str
     reason: str
     record: Link
+    #: What the DUT said of its failure; None where nothing failed.
+    capture: Link | None
     #: How long the test took, and how many of its trials were thrown away; empty where none was.
     took: str
     thrown_away: str
@@ -166,6 +170,34 @@ class Saturation:
 
 
 @dataclass(frozen=True)
+class ControlRow:
+    """What the control plane did in one test, and how long it took."""
+
+    row: Row
+    #: `dump of the connection table, 10.0 k entries`, and how often.
+    what: str
+    number: str
+    #: Mean, standard deviation, median, 99th percentile, longest.
+    times: tuple[str, ...]
+    #: What the load lost meanwhile, and how long it waited (p99).
+    lost: str
+    waited: str
+
+
+@dataclass(frozen=True)
+class TimeTable:
+    """Where the time of a thread that forwards went, beside what was published of others."""
+
+    row: Row
+    #: How it was sampled, and what that cost.
+    intro: str
+    #: What was measured: this run, then others.
+    columns: tuple[str, ...]
+    #: Of each column the functions by their rank, and at last what locks have in all.
+    lines: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
 class Gallery:
     """Charts that belong together."""
 
@@ -201,23 +233,6 @@ class PublishedTable:
 
 
 @dataclass(frozen=True)
-class Deviation:
-    """What a standard asks for, and what this run did instead."""
-
-    standard: str
-    asks: str
-    did: str
-
-
-@dataclass(frozen=True)
-class Note:
-    """A sentence of the records, and how many tests it is said of."""
-
-    text: str
-    tests: str
-
-
-@dataclass(frozen=True)
 class Page:
     """Everything on the page, from top to bottom."""
 
@@ -242,6 +257,15 @@ class Page:
     #: What the rows are compared with; empty where nothing is.
     reference: str
     galleries: tuple[Gallery, ...]
+    #: Where the time of threads that forward went, and how many more such tables there are.
+    times: tuple[TimeTable, ...]
+    more_times: str
+    #: What was reached while so many connections were open.
+    mobile: tuple[MobileLine, ...]
+    more_mobile: str
+    #: What the control plane did, and how many more lines of that there are.
+    control: tuple[ControlRow, ...]
+    more_control: str
     #: Apart from the rates that the SLA is about.
     saturation: tuple[Saturation, ...]
     more_saturation: str

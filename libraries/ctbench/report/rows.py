@@ -119,12 +119,19 @@ def _row(anchor: str, each: Stored, output: Path, references: References, severa
         against_what=what,
         reason=_reason(record),
         record=Link("record", href(each.path, output), enough.name(suite_name(record.suite, start))),
+        capture=_capture(each, output),
         took=labels.length(record.wall_s),
         thrown_away=f"{each.thrown_away} of {labels.plural(each.trials, 'trial')} thrown away"
         if each.thrown_away
         else "",
         run=f"{record.started:%m-%d %H:%M}" if several else "",
     )
+
+
+def _capture(each: Stored, output: Path) -> Link | None:
+    """What the DUT said of its failure, where it is still there."""
+    folder = each.path.parent.parent / each.record.capture if each.record.capture else None
+    return Link("what the DUT said", href(folder, output) + "/") if folder and folder.is_dir() else None
 
 
 def _reason(record: Record) -> str:
@@ -156,7 +163,7 @@ def _search(each: Stored, row: Row) -> list[Search]:
 
 def _trial(number: int, made: TrialRecord) -> TrialRow:
     trial = made.trial
-    times = trial.connect_time_us or made.latency_us
+    times = made.waited
     return TrialRow(
         number=str(number),
         phase=enough.name(made.phase),

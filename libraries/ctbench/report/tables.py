@@ -36,6 +36,7 @@ def summary_json(runs: RunSet, output: Path, references: References) -> str:
             "missed": tally.missed,
             "not measured": tally.not_measured,
             "skipped": tally.skipped,
+            "left for the night": tally.left,
             "failed without record": tally.failed,
             "unreadable": tally.unreadable,
         },

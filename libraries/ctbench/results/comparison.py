@@ -10,8 +10,9 @@ from pydantic import Field
 from ctbench.results.metrics import METRICS
 from ctbench.results.part import Part, Utc
 
-#: `pairs`: two installations side by side, start by start; `runs`: finished runs, one after another.
-Kind = Literal["pairs", "runs"]
+#: `pairs`: two installations side by side, start by start; `runs`: finished runs, one after another; `counts`:
+#: instructions in an emulated machine, and nothing else.
+Kind = Literal["pairs", "runs", "counts"]
 #: Of one test, and of the whole comparison.
 Judgement = Literal["regressed", "no evidence", "improved", "not measurable"]
 #: The worst news first.
@@ -101,6 +102,68 @@ class ComparedTest(Part):
         return self.p_regressed_corrected if worse else self.p_improved_corrected
 
 
+class CountedTest(Part):
+    """What one test costs in instructions, on both sides: no samples of something that scatters, but a figure for each
+    seed of the kernel's hash functions."""
+
+    suite: str
+    test: str
+    topology: str
+    profile: str
+    metric: str
+    unit: str
+    #: Of each seed; none where a side was not counted.
+    base: list[float]
+    candidate: list[float]
+    #: Files of the records.
+    base_record: str
+    candidate_record: str
+    #: The candidate against the base, percent of the base's: of the medians over the seeds, and the least and the most
+    #: that any two seeds of both differ by. None where there is none.
+    difference_pct: float | None
+    low_pct: float | None
+    high_pct: float | None
+    judgement: Judgement
+    #: One sentence.
+    reason: str
+
+
+class Grown(Part):
+    """A function of one test: instructions of one packet (connection) in it, wires and traffic included."""
+
+    #: `nf_conntrack_in [nf_conntrack]`.
+    function: str
+    base: float
+    candidate: float
+
+
+class Functions(Part):
+    """Of one test, the functions that grew most."""
+
+    test: str
+    metric: str
+    grown: list[Grown]
+    #: Of all functions.
+    base: float
+    candidate: float
+
+
+class Counts(Part):
+    """Instructions of both sides."""
+
+    #: What was emulated, each once: `Linux 6.1.0-56-cloud-amd64 in QEMU 7.2.22`.
+    machines: list[str]
+    #: What costs more by no more than this is no regression (ratio).
+    least_difference: float
+    tests: list[CountedTest]
+    #: Of tests that differ, where it was asked for.
+    functions: list[Functions] = Field(default_factory=list)
+    #: One sentence: what came of it, or why nothing was counted.
+    sentence: str
+    #: What a reader has to know besides, one sentence each.
+    notes: list[str]
+
+
 class Side(Part):
     """What one side is made of."""
 
@@ -122,7 +185,7 @@ class Side(Part):
 class Comparison(Part):
     """Base and candidate, and what to think of each test."""
 
-    schema_version: Literal[3] = 3
+    schema_version: Literal[4] = 4
     kind: Kind
     tool_version: str
     made: Utc
@@ -135,6 +198,8 @@ class Comparison(Part):
     #: Tests that p is corrected for: those with samples on both sides.
     family: int
     tests: list[ComparedTest]
+    #: Instructions, beside the rates of pairs or alone; None where nobody asked for them.
+    counts: Counts | None = None
     #: What differs between the sides that ought not to, one sentence each; empty where like is compared with like.
     differences: list[str]
     #: Doubts that a reader has to know, one sentence each.
@@ -144,5 +209,6 @@ class Comparison(Part):
     sentence: str
 
     def count(self, judgement: Judgement) -> int:
-        """How many tests were judged so."""
-        return sum(test.judgement == judgement for test in self.tests)
+        """How many tests were judged so; where nothing but instructions is compared, by these."""
+        judged = self.counts.tests if self.kind == "counts" and self.counts else self.tests
+        return sum(test.judgement == judgement for test in judged)

@@ -5,16 +5,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ctbench.base.bounds import MOST, Amount, Count, Real
-from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.base import CpuUse, LookUps, Problem
 from ctbench.dut.counting import Counted
+from ctbench.results.figure import MetricName
 from ctbench.results.part import Part
-from ctbench.traffic.generator import Latency, Trial
+from ctbench.traffic.generator import ConnectTime, Latency, Trial
 
 
 class TrialRecord(Part):
     """One trial: its counts, and what was thought of it."""
 
-    #: Why it was made: `saturation`, `warm-up`, `search`, `recheck`, `final` or `gate`.
+    #: Why it was made: `saturation`, `warm-up`, `search`, `recheck`, `final`, `gate` or `hold`; of the load beside
+    #: which the control plane works, `alone` and `beside`.
     phase: str
     state: Literal["good", "bad", "invalid"]
     #: One sentence; empty for a good trial.
@@ -23,12 +25,19 @@ class TrialRecord(Part):
     #: Of the direction where it is the worse one.
     latency_us: Latency | None = None
     cpu: CpuUse | None = None
+    #: Of Open vSwitch.
+    look_ups: LookUps | None = None
     trial: Trial
 
     @property
     def offers_a_load(self) -> bool:
         """Whether it held a load that was asked for: a closed loop offers what the DUT takes."""
         return not self.trial.under_way
+
+    @property
+    def waited(self) -> ConnectTime | Latency | None:
+        """How long what it counts had to wait: connections for their handshake, packets on their way."""
+        return self.trial.connect_time_us if self.trial.unit == "connections" else self.latency_us
 
 
 class Baseline(Part):
@@ -63,12 +72,16 @@ class SideRecord(Part):
     build: str = ""
     #: What it was: `Open vSwitch 3.1.0`; empty where that is not known.
     product: str = ""
+    #: What was offered to it, where that is not the test's profile.
+    profile: str = ""
     #: Of its slices (searches), the median rate in the profile's unit per second; None where none counts.
     rate: Amount | None = None
     #: Share that was lost of what was begun in its slices.
     lost: Amount = 0.0
     #: Share of its slices in which most of what was under way waited for the generator, and not for the DUT.
     held: Amount = 0.0
+    #: Of Open vSwitch, since its table was emptied last.
+    look_ups: LookUps | None = None
 
 
 class PairRecord(Part):
@@ -105,6 +118,18 @@ class Series(Part):
     values: list[Real | None]
 
 
+class TableCount(Part):
+    """What the DUT's connection table held at a moment of a trial, by the DUT's own count."""
+
+    #: Number of the trial, from 1 on.
+    trial: Annotated[int, Field(ge=1, le=MOST)]
+    #: For example `opened`: when the last connection was open.
+    moment: str
+    #: Entries that the generator knows of, and those that the DUT counted.
+    expected: Count
+    found: Count
+
+
 class GoalRecord(Part):
     """What a search with MLRsearch was to find, and what it reports: RFC 9971, sections 4.6 and 4.8."""
 
@@ -120,6 +145,65 @@ class GoalRecord(Part):
     relevant_upper_bound: Amount | None
     #: What was forwarded of the relevant lower bound in full-length trials, in the same unit.
     conditional_throughput: Amount | None
+
+
+class ControlRecord(Part):
+    """What the control plane did beside a load in the trial `beside`, again and again, and how long it took each
+    time."""
+
+    #: For example `dump`, and the metric of its time.
+    action: str
+    metric: MetricName
+    #: How often it was done, and the times in seconds: `low` to `high` is the 99 % interval of the
+    #: median, or from the least to the most where there are too few.
+    number: Count
+    mean: Amount
+    sd: Amount
+    median: Amount
+    low: Amount
+    high: Amount
+    p99: Amount
+    most: Amount
+    #: How much of it there was in the median, and what that counts: `entries`, `ports`.
+    size: Amount
+    sizes: str
+    #: What is to be said of it besides; empty where nothing is.
+    remark: str = ""
+
+
+class FunctionSamples(Part):
+    """A function in which a thread was seen."""
+
+    #: With its program: `pthread_mutex_lock [libc.so.6]`; where it begins, where it has no name.
+    name: str
+    samples: Count
+    #: Whether it acquires, releases or awaits a lock.
+    lock: bool
+
+
+class ProfileRecord(Part):
+    """Where the time of a thread that forwards went, at the highest load, in a trial that nothing was judged by."""
+
+    #: Number of the trial, from 1 on; the thread's CPU; how it was sampled, and how often per second.
+    trial: Annotated[int, Field(ge=1, le=MOST)]
+    cpu: Count
+    how: str
+    hz: Count
+    #: Seconds that this took; in which the thread ran; in which it was ready and something else had its CPU.
+    seconds: Amount
+    ran_s: Amount
+    waited_s: Amount
+    #: Share of that in which it had packets to work on, by its own count.
+    busy: Amount
+    #: All samples; those that the kernel had no room for; those in locks.
+    samples: Count
+    lost: Count
+    locks: Count
+    #: What was served per second in this trial, and in the one before without samples; None where that is not known.
+    rate: Amount
+    rate_before: Amount | None
+    #: Those with the most samples, and all that are about locks.
+    functions: list[FunctionSamples]
 
 
 class Evidence(Part):
@@ -138,5 +222,11 @@ class Evidence(Part):
     #: What boots of an emulated machine counted: of the topology, of the baseline that its figure is net of, and of
     #: what it is compared with.
     counts: list[Counted] = Field(default_factory=list)
+    #: What the control plane did beside a load.
+    control: list[ControlRecord] = Field(default_factory=list)
+    #: Where the time of threads that forward went.
+    profiles: list[ProfileRecord] = Field(default_factory=list)
+    #: Where connections were held: the generator's count against the DUT's.
+    table: list[TableCount] = Field(default_factory=list)
     #: None where the search is not one of RFC 9971.
     goal: GoalRecord | None = None

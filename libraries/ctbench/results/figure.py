@@ -15,7 +15,7 @@ from ctbench.results.statistics import spread
 
 def _known(name: str) -> str:
     if name not in METRICS:
-        raise ValueError(f"{quoted(name)} is not a metric; those are {', '.join(METRICS)}")
+        raise ValueError(f"{quoted(name)} is not a metric of this version")
     return name
 
 

@@ -59,11 +59,21 @@ PACKET_RATE = Unit("packets/s", parse_number, write_number, _packets, "1", "1G",
 BIT_RATE = Unit("bit/s", parse_number, write_number, format_bits, "1", "10000G", "2G")
 LOST = Unit("ratio", parse_ratio, write_ratio, format_ratio, "0%", "50%", "0.02%")
 SHARE = Unit("ratio", parse_share, write_ratio, format_share, "1%", "10000%", "60%")
+LONG_SECONDS = Unit("s", parse_duration, write_duration, format_duration, "1ms", "1440min", "35s")
 SECONDS = Unit("s", parse_duration, write_duration, format_duration, "1us", "60s", "5ms")
+#: Bytes, as memory is counted: of one entry of a table.
+BYTES = Unit("bytes", parse_number, write_number, lambda value: f"{value:,.0f} bytes", "1", "1G", "500")
 COUNT = Unit("connections", parse_number, write_number, format_count, "1", "1G", "1M")
 INSTRUCTIONS = Unit(
     "instructions", parse_number, write_number, lambda value: f"{value:,.1f} instructions", "1", "1G", "4300"
 )
+CYCLES = Unit("cycles", parse_number, write_number, lambda value: f"{value:,.0f} cycles", "1", "1G", "2000")
+#: What comes into a datapath.
+FLOW_RATE = Unit(
+    "flows/s", parse_number, write_number, lambda value: f"{format_count(value)} flows/s", "1", "1G", "20k"
+)
+#: Of a thread's time.
+TIME_SHARE = Unit("ratio", parse_share, write_ratio, format_share, "0.1%", "100%", "10%")
 CPUS = Unit("CPUs", parse_number, write_number, lambda value: f"{value:.2f}", "0.01", "1k", "1")
 
 _ALL: frozenset[LoadUnit] = frozenset(("connections", "packets"))
@@ -83,6 +93,8 @@ class Metric:
     role: Role
     #: Kinds of profiles with which it can be promised.
     profiles: frozenset[LoadUnit] = _ALL
+    #: Whether it is about the DUT's connection table.
+    of_table: bool = False
 
     @property
     def operator(self) -> Operator:
@@ -141,13 +153,75 @@ METRICS: dict[str, Metric] = {
         ),
         #: Of another topology's instructions with the same profile, in the same machine.
         Metric("relative_cost", "instructions relative to another topology", SHARE, "lower", "promise"),
+        #: Of the control plane, beside a load: the median of the times that something took.
+        Metric("dump_time", "dump of the connection table", SECONDS, "lower", "promise"),
+        Metric("port_add_time", "adding a port", SECONDS, "lower", "promise"),
+        Metric("port_delete_time", "deleting a port", SECONDS, "lower", "promise"),
+        #: CPU time of the main thread, each 5 s.
+        Metric("statistics_time", "collecting the interfaces' statistics", SECONDS, "lower", "promise"),
+        #: Of all flows of the datapath; by itself, and forced ten times a second.
+        Metric("revalidation_time", "revalidation of the datapath flows", SECONDS, "lower", "promise", _PACKETS),
+        Metric("sweep_time", "forced revalidation of the datapath flows", SECONDS, "lower", "promise", _PACKETS),
+        #: In which it did not wait for an event, and answered nobody; seen from outside, each 3 ms.
+        Metric("main_thread_longest", "longest time without an answer of the main thread", SECONDS, "lower", "promise"),
+        #: Of the samples of a PMD thread at the highest load, those in functions that acquire, release or await a lock.
+        Metric("mutex_share", "time in mutexes and other locks", TIME_SHARE, "lower", "promise"),
+        #: That the DUT makes flows of its datapath for, with nothing lost.
+        Metric("new_flow_rate", "new datapath flows", FLOW_RATE, "higher", "promise", _CONNECTIONS),
+        #: What that load lost meanwhile, of what was intended; and how long it waited.
+        Metric("loss_meanwhile", "lost meanwhile", LOST, "lower", "promise"),
+        Metric("connect_time_meanwhile", f"{_SETUP} meanwhile (p99)", SECONDS, "lower", "promise", _CONNECTIONS),
+        Metric("latency_meanwhile", "latency meanwhile (p99)", SECONDS, "lower", "promise", _PACKETS),
+        #: Open at the same time, known to the DUT's own table, and each answered a message in the end: RFC 9411, 7.5.
+        Metric("held_connections", "connections held at once", COUNT, "higher", "promise", _CONNECTIONS, of_table=True),
+        #: How far the entries that a sweep leaves are from rate x (lifetime + timeout), where the table has settled.
+        Metric(
+            "table_deviation", "deviation of the settled table", LOST, "lower", "promise", _CONNECTIONS, of_table=True
+        ),
+        #: From the last packet until the DUT counts none.
+        Metric(
+            "drain_time", "time until the table is empty", LONG_SECONDS, "lower", "promise", _CONNECTIONS, of_table=True
+        ),
+        #: From the moment that there is room in a full table to the first connection that opens.
+        Metric(
+            "recovery_time",
+            "time until connections open again",
+            SECONDS,
+            "lower",
+            "promise",
+            _CONNECTIONS,
+            of_table=True,
+        ),
+        #: Of connections that had opened, those that did not answer while the table was full.
+        Metric(
+            "forgotten_when_full",
+            "open connections forgotten in a full table",
+            LOST,
+            "lower",
+            "promise",
+            _CONNECTIONS,
+            of_table=True,
+        ),
+        #: What a load loses, and how long it waits, while entries of other connections expire.
+        Metric(
+            "loss_while_reaping", "lost while entries expire", LOST, "lower", "promise", _CONNECTIONS, of_table=True
+        ),
+        Metric(
+            "connect_time_while_reaping",
+            f"{_SETUP} while entries expire (p99)",
+            SECONDS,
+            "lower",
+            "promise",
+            _CONNECTIONS,
+            of_table=True,
+        ),
         #: Of the connections or packets that were intended, whether they were sent or not.
         Metric("loss_ratio", "lost", LOST, "lower", "condition"),
         #: Of the packets that were sent; of a packet profile the same as `loss_ratio`.
         Metric("packet_loss_ratio", "lost packets", LOST, "lower", "condition"),
         #: SYN to SYN-ACK as the client sees it: RFC 9411, section 7.1.
         Metric("connect_time_p99", f"{_SETUP} (p99)", SECONDS, "lower", "condition", _CONNECTIONS),
-        #: One way: RFC 1242, section 3.8.
+        #: One way: RFC 1242, section 3.8. Of connections, that of their messages, which is no promise.
         Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", _PACKETS),
         #: What the DUT completes in a closed loop, with so much under way that it never waits. No SLA figure: it does
         #: not say at which load something is lost.
@@ -157,12 +231,26 @@ METRICS: dict[str, Metric] = {
         Metric("active_connections", "connections open at once", COUNT, "higher", "detail", _CONNECTIONS),
         Metric("connect_time_p50", f"{_SETUP} (median)", SECONDS, "lower", "detail", _CONNECTIONS),
         Metric("connect_time_max", f"{_SETUP} (longest)", SECONDS, "lower", "detail", _CONNECTIONS),
-        Metric("latency_p50", "latency (median)", SECONDS, "lower", "detail", _PACKETS),
-        Metric("latency_max", "latency (longest)", SECONDS, "lower", "detail", _PACKETS),
+        Metric("latency_p50", "latency (median)", SECONDS, "lower", "detail"),
+        Metric("latency_max", "latency (longest)", SECONDS, "lower", "detail"),
         #: Mean difference between successive packets: RFC 4689, section 3.2.5.
-        Metric("latency_jitter", "jitter", SECONDS, "lower", "detail", _PACKETS),
+        Metric("latency_jitter", "jitter", SECONDS, "lower", "detail"),
+        #: By how much the DUT's memory grew, for each connection that was open then.
+        Metric("table_entry_bytes", "memory of the DUT per connection", BYTES, "lower", "detail", _CONNECTIONS),
+        #: Entries in the mean where they have settled, and how fast they grow there.
+        Metric("table_level", "entries in the table", COUNT, "lower", "detail", _CONNECTIONS),
+        Metric("table_slope", "growth of the table", CONNECTION_RATE, "lower", "detail", _CONNECTIONS),
+        #: Of entries, between the first and the last twentieth that went.
+        Metric("reaped_rate", "entries reaped per second", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
+        #: How long after its timeout the last entry was gone.
+        Metric("drain_lag", "time beyond the timeout", LONG_SECONDS, "lower", "detail", _CONNECTIONS),
+        #: While connections were opened that stay open.
+        Metric("opening_rate", "connections opened per second", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
         #: CPUs' worth of work of the DUT, softirq included, and that for one packet.
         Metric("busy_cpus", "CPUs of the DUT in use", CPUS, "lower", "detail"),
+        #: As the conference of 2017 defines it (slide 7), at a load that the CPUs are full with: the clock rate by the
+        #: packets per second, by the number of CPUs.
+        Metric("cycles_per_packet", "cycles per packet", CYCLES, "lower", "detail"),
         Metric("cpu_time_per_packet", "CPU time per packet", SECONDS, "lower", "detail"),
     )
 }
@@ -194,6 +282,19 @@ COST_OF: dict[LoadUnit, Metric] = {
     "packets": METRICS["instructions_per_packet"],
 }
 COSTS = frozenset(metric.name for metric in COST_OF.values())
+#: What is measured of the control plane, and of what it shares with the threads that forward.
+CONTROL = frozenset(
+    ("dump_time", "port_add_time", "port_delete_time", "revalidation_time", "sweep_time", "statistics_time",
+     "mutex_share", "new_flow_rate")
+)  # fmt: skip
+#: How long its main thread answered nobody meanwhile, at most.
+MAIN_THREAD = "main_thread_longest"
+#: What becomes of that load: the metric of a trial that each takes its figure from.
+MEANWHILE = {
+    "loss_meanwhile": "loss_ratio",
+    "connect_time_meanwhile": "connect_time_p99",
+    "latency_meanwhile": "latency_p99",
+}
 #: What is lost, by what is counted for it.
 LOSS_OF: dict[LoadUnit, Metric] = {"connections": METRICS["loss_ratio"], "packets": METRICS["packet_loss_ratio"]}
 #: What metrics were called in records and SLA files of earlier versions.

@@ -49,6 +49,8 @@ class Published(Part):
     profile: str
     #: By metric, in its unit; a metric of which the source says nothing is missing.
     figures: Annotated[dict[MetricName, Amount], Field(min_length=1)]
+    #: At the highest load, the share of the samples of a thread that forwards in its first functions (perf).
+    functions: dict[str, Amount] = Field(default_factory=dict)
     #: Against the release before, in percent of connections, as the source has it.
     difference_pct: Real | None = None
     source: PublishedSource

@@ -87,6 +87,8 @@ class Record(Part):
     margin_pct: Real | None
     evidence: Evidence
     environment: Environment
+    #: Folder of what the DUT said of its failure, relative to the run's; None where nothing failed.
+    capture: str | None = Field(default=None, pattern=r"^captures/[a-z0-9][a-z0-9.-]*$")
     #: None where one testbed measured everything.
     pool: PoolMember | None = None
     #: Doubts and deviations that a reader has to know, one sentence each.

@@ -63,7 +63,7 @@ def write(record: Record, output: Path) -> Path:
                 file.flush()
                 os.fsync(file.fileno())
                 part.chmod(0o644)  # tempfile makes it private; reports are read by others
-                path = _place(part, folder, slug(record))
+                path = _place(part, folder, slug(record.suite, record.test))
             finally:
                 part.unlink(missing_ok=True)
         _sync_folder(folder)
@@ -145,9 +145,9 @@ def read_whole(path: Path, reading: Reading | None = None) -> Record:
     return from_json(content, str(path), reading)
 
 
-def slug(record: Record) -> str:
+def slug(suite: str, test: str) -> str:
     """File name of a record without its ending: suite and test, because suites have rows of the same name."""
-    parts = (re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")[:100] for part in (record.suite, record.test))
+    parts = (re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")[:100] for part in (suite, test))
     return ".".join(part for part in parts if part) or "unnamed"
 
 

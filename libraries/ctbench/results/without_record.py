@@ -21,12 +21,17 @@ from ctbench.results.store import Broken
 WITHOUT_RECORD_FILE = "without-record.json"
 
 
+#: `left for the night`: the testbed has what the test needs, and the campaign no time for it; `skipped`: it lacks
+#: something.
+Outcome = Literal["failed", "skipped", "left for the night"]
+
+
 class WithoutRecord(Part):
     """A test that ended without a record."""
 
     suite: str
     test: str
-    outcome: Literal["skipped", "failed"]
+    outcome: Outcome
     #: Why, as Robot Framework shows it.
     reason: str
 

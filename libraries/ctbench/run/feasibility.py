@@ -5,7 +5,7 @@ notes where it may have had a say.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
@@ -135,7 +135,7 @@ def wire_bytes(profile: Profile) -> float:
     if isinstance(profile, PacketProfile):
         frame = bits_per_packet(profile) / 8 + FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
         return (frame + GAP_BYTES) / (2 if profile.directions == "both" else 1)
-    n, udp = profile.messages, profile.udp_percent / 100
+    n, udp = profile.mean_messages, profile.udp_percent / 100
     acknowledgements = n if profile.ack_before_reply else 0
     ways = []
     for empty, payload in ((3, profile.request_bytes), (2 + acknowledgements, profile.reply_bytes)):
@@ -179,6 +179,8 @@ def _connection_table(case: Case, dut: DutConfig, table: Path) -> Iterator[Bound
                 f"{known.remedy.format(entries=profile.flows)}"
             )
         return
+    own, entries = case.topology.timeout_s, case.topology.max_connections or known.entries
+    known = replace(known, entries=entries, tcp_s=own or known.tcp_s, udp_s=own or known.udp_s)
     trial_s, udp = case.longest_trial_s + profile.lifetime_s, profile.udp_percent / 100
     lingers = ((1 - udp, known.tcp_s), (udp, known.udp_s))
     stay_s = sum(share * min(profile.lifetime_s + linger, trial_s) for share, linger in lingers)

@@ -17,7 +17,7 @@ from ctbench.run import feasibility
 from ctbench.run.choice import Plan
 from ctbench.sla.floor import Floor
 from ctbench.sla.verdict import Verdict
-from ctbench.traffic.profiles import Profile
+from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,12 @@ class Measurement:
     unknown_ceiling: str = ""
     #: What broke and was replaced, and did not end the measurement.
     mishaps: list[str] = field(default_factory=list)
+    #: Share of the connections that its profile has open at once.
+    scale: float = 1.0
     #: Whether its heading was shown.
     shown: bool = False
+    #: Folder of what the DUT said of its failure.
+    capture: str | None = None
 
     @property
     def procedure(self) -> Procedure:
@@ -123,9 +127,13 @@ class Measurement:
                 ceiling=self.ceiling,
                 pairs=list(found.pairs) if found else [],
                 counts=list(found.counts) if found else [],
+                control=list(found.control) if found else [],
+                profiles=list(found.profiles) if found else [],
+                table=list(found.table) if found else [],
                 goal=found.goal if found else None,
             ),
             environment=environment,
+            capture=self.capture,
             pool=pool,
             notes=self._notes(trials, oversubscribed=oversubscribed),
         )
@@ -136,6 +144,8 @@ class Measurement:
             notes.append(f"{self.profile.description} Its floor follows {self.floor.derivation}.".strip())
         if oversubscribed:
             notes.append("Threads share CPUs: what this test shows is that the topology works, not how fast it is.")
+        if isinstance(self.profile, ConnectionProfile) and self.profile.open_at_once:
+            notes.append(f"Scaled by {self.scale:g}: {self.profile.open_at_once} connections are open at once.")
         if self.unknown_ceiling:
             notes.append(f"The generator's ceiling is not known: {self.unknown_ceiling}")
         found = self.outcome.result if self.outcome else None

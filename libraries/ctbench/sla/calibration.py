@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-import yaml
-
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.plain_text import one_line
 from ctbench.base.units import format_ratio
@@ -17,13 +15,9 @@ from ctbench.results.metrics import RATES, Metric, kind_of
 from ctbench.results.record import Record
 from ctbench.sla.calibration_bound import Bound, bound_of
 from ctbench.sla.calibration_figures import Figures, gather, runs_of
+from ctbench.sla.calibration_text import Stock, count, line_of, scalar, yaml_lines
 from ctbench.sla.threshold import Threshold, parse, promise
 
-#: The entries of an SLA file as YAML has them: by topology key, then by profile.
-Entries = Mapping[str, Mapping[str, Mapping[str, Any]]]
-
-#: What a whole SLA file promises of every floor, and the new one as well.
-_OF_ALL = ("loss_ratio", "packet_loss_ratio", "connect_time_p99", "of_build")
 #: What is said of a promise in its entry, and not of another one in its place.
 _ABOUT_RATES = ("source", "smoke")
 
@@ -32,27 +26,6 @@ class NothingMeasured(CtbenchError):
     """No run measured anything that a floor could be made of."""
 
     exit_status: ClassVar[int] = 6
-
-
-@dataclass(frozen=True)
-class Stock:
-    """The SLA file that was measured with. What no floor of this machine replaces stays as it is there."""
-
-    name: str
-    of_all: Mapping[str, Any]
-    entries: Entries
-
-    @classmethod
-    def read(cls, name: str, text: str) -> "Stock":
-        """Take the entries from the text of an SLA file that is known to be valid (`load` has read it before)."""
-        data = yaml.safe_load(text)
-        floors = data.get("floors") or {key: value for key, value in data.items() if "/" in str(key)}
-        source = {"source": data["source"]} if "source" in data else {}
-        return cls(
-            name,
-            {key: data[key] for key in _OF_ALL if key in data},
-            {key: {profile: source | entry for profile, entry in profiles.items()} for key, profiles in floors.items()},
-        )
 
 
 @dataclass(frozen=True)
@@ -81,12 +54,12 @@ def _calibrated(figures: Figures, widest: float) -> Calibrated:
     bound = bound_of(figures)
     if bound is None:
         runs = len(figures.results)
-        why = f"{_count(runs, 'run')} measured it, and two are the least that scatter" if runs < 2 else "it is 0"
+        why = f"{count(runs, 'run')} measured it, and two are the least that scatter" if runs < 2 else "it is 0"
         return Calibrated(figures, None, None, why if runs else "no run measured it")
     if bound.width > widest:
         worse = "below" if figures.metric.better == "higher" else "above"
         return Calibrated(figures, bound, None, (
-            f"its {_count(bound.runs, 'run')} scatter by {format_ratio(bound.scatter)}, so a floor that holds would be "
+            f"its {count(bound.runs, 'run')} scatter by {format_ratio(bound.scatter)}, so a floor that holds would be "
             f"{format_ratio(bound.width)} {worse} the median of {figures.metric.format(bound.median)}, and "
             f"{format_ratio(widest)} is the widest"
         ))  # fmt: skip
@@ -106,19 +79,19 @@ def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) 
     memories = dict.fromkeys(dut.memory.kind for dut in duts if dut.memory)
     machine = next(filter(None, (dut.machine for dut in duts)), first.environment.machine)
     lines = [
-        f"# Floors for one machine (./run calibrate), of {_count(runs, 'run')}. What is promised is a one-sided",
+        f"# Floors for one machine (./run calibrate), of {count(runs, 'run')}. What is promised is a one-sided",
         "# tolerance bound: 95 % of further runs reach it, with 95 % confidence, if the logarithms are normal.",
         f"# A test whose bound would be more than {format_ratio(widest)} worse than its median has no such floor.",
-        f"# Machine: {_line(machine.cpu_model)}, {len(machine.usable_cpus)} CPUs,"
-        f" {_line(machine.virtualisation)} (hypervisor), kernel {_line(machine.kernel)}",
-        f"# Measured: {_line(', '.join(products))}; memory {_line(', '.join(memories))};"
-        f" campaign {_line(first.campaign.name)}, testbed {_line(first.environment.testbed.name)}",
+        f"# Machine: {line_of(machine.cpu_model)}, {len(machine.usable_cpus)} CPUs,"
+        f" {line_of(machine.virtualisation)} (hypervisor), kernel {line_of(machine.kernel)}",
+        f"# Measured: {line_of(', '.join(products))}; memory {line_of(', '.join(memories))};"
+        f" campaign {line_of(first.campaign.name)}, testbed {line_of(first.environment.testbed.name)}",
         f"# {datetime.now(UTC):%Y-%m-%d}",
-        f"name: {_scalar(name)}",
+        f"name: {scalar(name)}",
         "description: What 95 % of the runs of this machine reach, by its own scatter when it was calibrated.",
-        f"source: {_scalar(_count(runs, 'run') + ' on ' + _line(machine.cpu_model or 'this machine'))}",
+        f"source: {scalar(count(runs, 'run') + ' on ' + line_of(machine.cpu_model or 'this machine'))}",
     ]
-    lines = [*map(one_line, lines), *_machine(machine), *_yaml(stock.of_all)]
+    lines = [*map(one_line, lines), *_machine(machine), *yaml_lines(stock.of_all)]
     floors: dict[str, list[Calibrated]] = defaultdict(list)
     for test in tests:
         floors[test.figures.key].append(test)
@@ -134,7 +107,7 @@ def _machine(machine: MachineFacts) -> list[str]:
         return ["# This machine does not tell what CPU it has, so its floors hold wherever they are used."]
     facts |= {"cpus": len(machine.usable_cpus)} if machine.usable_cpus else {}
     facts |= {"hypervisor": one_line(machine.virtualisation)[:200]} if machine.virtualisation else {}
-    return ["machine:", *(f"  {line}" for line in _yaml(facts))]
+    return ["machine:", *(f"  {line}" for line in yaml_lines(facts))]
 
 
 def _topology(key: str, tests: Sequence[Calibrated], stock: Stock) -> list[str]:
@@ -150,17 +123,17 @@ def _topology(key: str, tests: Sequence[Calibrated], stock: Stock) -> list[str]:
         said = [f"    # {_said(test)}" for test in own]
         if not made and profile not in left:
             # A substitute without a floor of its own follows from the profile that it stands for.
-            comments += [f"  # {_scalar(profile)}: {line.strip().removeprefix('# ')}" for line in said]
+            comments += [f"  # {scalar(profile)}: {line.strip().removeprefix('# ')}" for line in said]
             continue
         rest = _left(known, made)
-        entries += [f"  {_scalar(profile)}:", *said]
+        entries += [f"  {scalar(profile)}:", *said]
         entries += [f"    {_promise(test)}" for test in made.values()]
         entries += _conditions(own, rest, stock) if made else []
         if rest:
-            entries += [f"    # as in SLA {stock.name}", *(f"    {line}" for line in _yaml(rest))]
+            entries += [f"    # as in SLA {stock.name}", *(f"    {line}" for line in yaml_lines(rest))]
     if not entries:
         return ["", *(f"# {key}: {line.strip().removeprefix('# ')}" for line in comments)] if comments else []
-    return ["", f"{_scalar(key)}:", *comments, *entries]
+    return ["", f"{scalar(key)}:", *comments, *entries]
 
 
 def _left(entry: Mapping[str, Any], made: Mapping[str, Calibrated]) -> dict[str, Any]:
@@ -187,11 +160,11 @@ def _said(test: Calibrated) -> str:
     if test.refused or bound is None:
         return f"{found.metric.title}: no floor of this machine: {test.refused}."
     low, high = (found.metric.unit.write(_round(end(found.results))) for end in (min, max))
-    missing = f"; {_count(found.without, 'run')} measured nothing" if found.without else ""
+    missing = f"; {count(found.without, 'run')} measured nothing" if found.without else ""
     beyond = "" if found.judged else f"; {found.metric.bound}, as something else was the limit"
     return (
         f"{found.metric.title}: median {found.metric.unit.write(_round(bound.median))}, {low} to {high} in "
-        f"{_count(bound.runs, 'run')}, scatter {format_ratio(bound.scatter)}; the floor is {format_ratio(bound.width)} "
+        f"{count(bound.runs, 'run')}, scatter {format_ratio(bound.scatter)}; the floor is {format_ratio(bound.width)} "
         f"worse than the median{missing}{beyond}"
     )
 
@@ -211,7 +184,7 @@ def _threshold(metric: Metric, value: float) -> Threshold | None:
 def _check_alike(records: Sequence[Record]) -> None:
     """Refuse runs whose scatter would say nothing: of several testbeds, machines or campaigns."""
     for what, name_of in _ALIKE.items():
-        names = list(dict.fromkeys(_line(name_of(record)) for record in records))
+        names = list(dict.fromkeys(line_of(name_of(record)) for record in records))
         if len(names) > 1:
             raise ConfigError(
                 f"These runs are of several {what}: {', '.join(names)}.\n  Expected runs of one machine, made alike."
@@ -223,24 +196,6 @@ _ALIKE: dict[str, Callable[[Record], object]] = {
     "machines": lambda record: record.environment.machine.cpu_model,
     "campaigns": lambda record: record.campaign.name,
 }
-
-
-def _yaml(data: Mapping[str, Any]) -> list[str]:
-    return yaml.safe_dump(dict(data), sort_keys=False, width=10_000, allow_unicode=True).splitlines() if data else []
-
-
-def _scalar(text: str) -> str:
-    """A text as YAML has it, in quotes only where it would be read as something else (`on`, `2024`, `a: b`)."""
-    return yaml.safe_dump(text, width=10_000, allow_unicode=True).removesuffix("\n").removesuffix("\n...")
-
-
-def _line(value: object) -> str:
-    """A fact of a record for a comment, which ends with its line."""
-    return one_line(str(value or "unknown"))
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _round(value: float) -> float:

@@ -40,7 +40,7 @@ def gather(records: Sequence[Record]) -> list[Figures]:
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in records:
         promised = METRICS[record.metric].role == "promise" and kind_of(record.metric) == "absolute"
-        if promised and record.metric not in COSTS:
+        if promised and record.metric not in COSTS and not METRICS[record.metric].of_table:
             groups[record.topology.key, record.profile.name, record.metric].append(record)
     return [_figures(group) for group in groups.values()]
 

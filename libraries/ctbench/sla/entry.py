@@ -8,7 +8,7 @@ from pydantic import PlainSerializer, PlainValidator, create_model, model_valida
 
 from ctbench.base.bounds import MOST
 from ctbench.base.units import quoted
-from ctbench.base.yaml_files import YamlModel
+from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.results.metrics import METRICS, RELATIVE, RENAMED, Metric, promised_metrics
@@ -58,10 +58,12 @@ class OfBuild(YamlModel):
 
 
 class RatioEntry(YamlModel):
-    """A promise that compares with another topology, measured with the same profile side by side."""
+    """A promise that compares with another topology side by side, with the same profile or with another one there."""
 
     #: Key of that topology.
     to: str
+    #: Profile that is offered there; None: the same.
+    profile: Name | None = None
     #: Share of its rate; more than 100% promises to be faster.
     rate: RatioThreshold
     #: `cpu`: the share is of the rate per CPU, so 100% of one CPU's is eight times as much with eight.
@@ -166,10 +168,11 @@ class FloorEntry(_Promises):  # type: ignore[misc]
             )
         return self
 
-    def compares_with(self, key: str) -> str | None:
-        """The promise that compares with a topology, `ratio` or `cost`; None where none does."""
-        relative = {"ratio": self.ratio, "cost": self.cost}
-        return next((name for name, each in relative.items() if each and each.to == key), None)
+    def compares_with(self, key: str, profile: str) -> str | None:
+        """The promise that compares with a topology and a profile, `ratio` or `cost`; None where none does."""
+        if self.ratio and (self.ratio.to, self.ratio.profile or profile) == (key, profile):
+            return "ratio"
+        return "cost" if self.cost and self.cost.to == key else None
 
     @property
     def rates(self) -> frozenset[str]:

@@ -34,6 +34,8 @@ class Floor:
     thresholds: Mapping[str, Threshold]
     #: Key of the topology that a promised `ratio` is relative to; empty without such a promise.
     relative_to: str = ""
+    #: Profile that is offered there; empty: the same.
+    relative_profile: str = ""
     #: The build that a promised `of_build` is relative to: `distribution`, or a folder; empty without.
     base_build: str = ""
     #: The machine that absolute rates were made on; None: they are promised on any.
@@ -47,6 +49,11 @@ class Floor:
     notes: tuple[str, ...] = ()
     #: How it follows from the floor of another profile; empty when the file has it.
     derivation: str = ""
+
+    @property
+    def compared_with(self) -> str:
+        """What a promised `ratio` is relative to, in words."""
+        return f"{self.relative_to} with {self.relative_profile}" if self.relative_profile else self.relative_to
 
     @property
     def main(self) -> Threshold | None:
@@ -106,12 +113,14 @@ class Floor:
 def packets_per_connection(profile: ConnectionProfile) -> float:
     """Packets of one connection in both directions, in the mean over TCP and UDP.
 
-    TCP with n messages: 2n+5 (research/trex.md, "Rates seen"), 3n+5 when the server acknowledges each request
+    TCP with n messages: 2n+5 (research/trex.md, "Rates seen"), one more without data where the server closes first, and
+    2n+3 where the client resets; 3n+5 when the server acknowledges each request
     on its own; UDP: 2n. The published 1.2k CPS and 1.8M pps of 500 messages are 1500 packets per
     connection, so that server did. Packets that a DUT lost are not in it.
     """
-    n = profile.messages
-    tcp = (3 if profile.ack_before_reply else 2) * n + 5
+    n = profile.mean_messages
+    ends = {"client": 5, "server": 5 if n else 6, "reset": 3}[profile.ended_by]
+    tcp = (3 if profile.ack_before_reply else 2) * n + ends
     udp_share = profile.udp_percent / 100
     return (1 - udp_share) * tcp + udp_share * 2 * n
 
@@ -127,7 +136,8 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
     """The floor of a profile with fewer messages, from the same packet rate: pps stays, cps grows.
 
     The whole connection per second is rounded up, so that nothing is promised less. What is promised relative to
-    another topology stays: there the profile is the same. Reference figures belong to the original and are left out.
+    another topology stays: there the profile is the same; and so does what is no rate. Reference figures belong to the
+    original and are left out.
     Raises `ConfigError` when the profiles differ in more than their messages.
     """
     apart = {"name", "description", "derived_from", "messages"}
@@ -138,7 +148,7 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
             f"profile {profile.name}: derived_from: {quoted(base.name)} differs in {', '.join(differing) or 'name'}.\n"
             "  Expected profiles that differ in messages only, or a floor of its own in the SLA file."
         )
-    if floor.main is None:
+    if floor.main is None or floor.metric is not RATE_OF[profile.kind]:
         return replace(floor, profile=profile, reference=None)
     packets, base_packets = packets_per_connection(profile), packets_per_connection(base)
     # Rounding first: a factor of exactly 1 must not add a connection.

@@ -55,7 +55,7 @@ class Floors(YamlModel):
         for key, entries in self.floors.items():
             Topology.parse(key)
             for profile, entry in entries.items():
-                if (name := entry.compares_with(key)) is not None:
+                if (name := entry.compares_with(key, profile)) is not None:
                     raise ValueError(
                         f"{key}.{profile}.{name}.to: is this very topology.\n  Expected another one to compare with."
                     )
@@ -100,8 +100,7 @@ class Floors(YamlModel):
         profiles = self.floors[key]
         if profile.name in profiles:
             return with_packets(self._complete(topology, profile, test))
-        is_rate = test.metric is RATE_OF[profile.kind]
-        if is_rate and isinstance(profile, ConnectionProfile) and profile.derived_from in profiles:
+        if isinstance(profile, ConnectionProfile) and profile.derived_from in profiles:
             base = (load_profile or _load_profile)(profile.derived_from)
             return with_packets(derive(self._complete(topology, base, test), base, profile))
         meant = did_you_mean(profile.name, list(profiles))
@@ -139,6 +138,7 @@ class Floors(YamlModel):
             # As the registry has them, the rate first: nothing depends on the order of the file.
             thresholds={name: thresholds[name] for name in METRICS if name in thresholds and test.has(name)},
             relative_to=_relative_to(entry, test),
+            relative_profile=entry.ratio.profile or "" if entry.ratio and test.has("ratio") else "",
             base_build=self.of_build.base
             if self.of_build and "of_build" in thresholds and test.has("of_build")
             else "",

@@ -12,7 +12,7 @@ from ctbench.base.units import format_ratio
 from ctbench.measure.procedure import Decision, Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.figure import Figure
-from ctbench.results.metrics import RATE_OF, kind_of
+from ctbench.results.metrics import METRICS, RATE_OF, kind_of
 from ctbench.results.promised import ThresholdRecord
 from ctbench.results.record import Word
 from ctbench.sla.case import Case, as_part, beyond, differs, elsewhere, excuse_of, near_ceiling, of_another_image
@@ -67,7 +67,9 @@ def judge(
     decided = tuple(_decided(case, each) for each in thresholds if each.is_promise or _has_trials(case, each))
     missed = [each for each in decided if not each.met and not each.undecided]
     undecided = [each for each in decided if each.undecided]
-    margin = _worst_margin(decided)
+    # As many connections are held as are promised, and no more are tried: no margin of what is measured meanwhile.
+    asked = [each for each in decided if METRICS[each.metric].of_table and not floor.metric.of_table and each.met]
+    margin = _worst_margin(tuple(each for each in decided if each not in asked))
     if missed:
         return Verdict("missed", blame(case, missed), margin, decided)
     if undecided:
@@ -76,7 +78,9 @@ def judge(
         if excuse := excuse_of(case, floor.metric.role == "promise"):
             return Verdict("not measured", excuse, None, decided)
         return Verdict("missed", blame(case, []), margin, decided)
-    return Verdict("met", praise(case, decided), margin, decided)
+    # As many connections as are promised were held, and no more were tried: how many more it may be is not known.
+    unknown = floor.metric.of_table and outcome.limited_by == "floor"
+    return Verdict("met", praise(case, decided), None if unknown else margin, decided)
 
 
 def judge_builds(outcome: Outcome | None, floor: Floor) -> Verdict:
@@ -105,7 +109,7 @@ def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held
     metric, value = threshold.metric, figure.value if figure else None
     allowed = held and metric.name in _LOSSES
     relative = kind_of(metric.name) != "absolute"
-    to = {"ratio": floor.relative_to, "of_build": floor.base_build}.get(kind_of(metric.name))
+    to = {"ratio": floor.compared_with, "of_build": floor.base_build}.get(kind_of(metric.name))
     return ThresholdRecord(
         metric=metric.name,
         kind=kind_of(metric.name),

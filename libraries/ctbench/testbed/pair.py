@@ -1,11 +1,12 @@
 """Two set-ups of a DUT that are compared: side by side with turns of milliseconds, or one after the other."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.base import Dut, Problem
+from ctbench.dut.base import Dut, LookingUp, Problem
 from ctbench.dut.registry import describe
 from ctbench.dut.topology import Topology
 from ctbench.results.evidence import SideRecord
@@ -22,10 +23,17 @@ class Setup:
     topology: Topology
     #: Prefix of the installation; empty: the testbed's own.
     build: str = ""
+    #: What is offered to it; None: the test's profile.
+    profile: Profile | None = None
 
     def as_record(self, facts: Mapping[str, Any]) -> SideRecord:
         """For the record; `facts`: what the DUT said of itself, nothing where it was not asked yet."""
-        return SideRecord(key=self.topology.key, build=self.build, product=describe(self.topology.datapath, facts))
+        return SideRecord(
+            key=self.topology.key,
+            build=self.build,
+            product=describe(self.topology.datapath, facts),
+            profile=self.profile.name if self.profile else "",
+        )
 
 
 class SideBySide:
@@ -33,18 +41,31 @@ class SideBySide:
     does not have the turn is paused; outside of slices the tested one has it."""
 
     def __init__(
-        self, duts: Mapping[Side, Dut], sides: Mapping[Side, SideRecord], generator: PairedGenerator, profile: Profile
+        self,
+        duts: Mapping[Side, Dut],
+        sides: Mapping[Side, SideRecord],
+        generator: PairedGenerator,
+        profile: Profile,
+        beside: Profile | None = None,
     ) -> None:
-        """Both run."""
+        """Both run. `beside`: what is offered to the other one, where that is another profile."""
         self._duts = duts
         self._sides = sides
         self._generator = generator
-        self._profile = profile
+        self._profiles = profile, beside or profile
         self._turn("tested")
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        """See `PairBench.sides`."""
-        return self._sides
+        """See `PairBench.sides`, with where each found what to do since its table was emptied."""
+        return {side: self._looked_up(side, known) for side, known in self._sides.items()}
+
+    def _looked_up(self, side: Side, known: SideRecord) -> SideRecord:
+        dut = self._duts[side]
+        if not isinstance(dut, LookingUp):
+            return known
+        with suppress(TestbedError):  # of one that broke there is more to say than this
+            return known.model_copy(update={"look_ups": dut.look_ups()})
+        return known
 
     def flush(self) -> None:
         """See `PairBench.flush`."""
@@ -52,7 +73,7 @@ class SideBySide:
 
     def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
         """See `PairBench.run_slices`. `TestbedError` names the DUT that died, and not what noticed it."""
-        return self._named(lambda: self._generator.run_slices(self._profile, order, slice_s, self._turn))
+        return self._named(lambda: self._generator.run_slices(self._profiles, order, slice_s, self._turn))
 
     def health(self) -> list[Problem]:
         """See `PairBench.health`: each problem says which of the two it is about."""

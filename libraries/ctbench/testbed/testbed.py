@@ -108,6 +108,10 @@ class Testbed:
         try:
             self.pair = self._side_by_side(tested, other, profile)
         except MissingResource as error:
+            if other.profile:
+                raise MissingResource(
+                    f"Two profiles are compared side by side only. {error}"
+                ) from error  # a search of each, minutes apart, would scatter more than they differ
             setups: dict[Side, Setup] = {"tested": tested, "other": other}
             turns = InTurn(setups, str(error), lambda setup: self._apply(setup, profile))
             turns.turn("tested")
@@ -142,6 +146,12 @@ class Testbed:
             "generator": _told(self._connector.facts),
             "machine": _told(lambda: dict(self.machine.as_record())),
         }
+
+    def capture(self) -> dict[str, str]:
+        """What the DUT that was set up last has to say of its failure (`Dut.capture`); nothing where none stands."""
+        standing = [self._duts[place][0] for place in self._standing if place in self._duts]
+        dut = self._connected or (standing[-1] if standing else None)
+        return dut.capture() if dut else {}
 
     def close(self) -> None:
         """Let go of everything, whatever of it is broken. May be called twice. `TestbedError` says what could not be
@@ -231,7 +241,8 @@ class Testbed:
             duts["tested"].pause()
             beside = self._stand(places["other"], other.topology, again=False)
             duts["tested"].resume()
-            self._connector.connect_pair(ports, beside, placement, _frame_bytes(profile))
+            frame_bytes = max(_frame_bytes(profile), _frame_bytes(other.profile or profile))
+            self._connector.connect_pair(ports, beside, placement, frame_bytes)
         except TestbedError as error:
             if trouble := trouble_of(duts.values()):
                 raise TestbedError(trouble) from error
@@ -246,7 +257,7 @@ class Testbed:
         generator = self.generator
         assert isinstance(generator, PairedGenerator), "it was connected to a pair"
         self._connected = duts["tested"]
-        return SideBySide(duts, sides, generator, profile)
+        return SideBySide(duts, sides, generator, profile, other.profile)
 
     def _require_sandboxes(self, *places: Place) -> None:
         """`MissingResource` where two DUTs, or the generator's wires to two, are more than there can be."""

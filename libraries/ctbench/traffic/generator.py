@@ -31,14 +31,16 @@ class ConnectTime(BaseModel):
 
 class Latency(BaseModel):
     """One-way latency through the DUT in microseconds (RFC 1242 section 3.8), from the moment a frame is written to
-    the moment it is taken: the generator's own polling is in it."""
+    the moment it is taken: the generator's own polling is in it. Of a packet profile's packets, or of the segments and
+    datagrams that carry the messages of connections."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     p50: Amount
     p99: Amount
     max: Amount
-    #: Mean difference between successive packets (RFC 4689 section 3.2.5).
+    #: Mean difference between successive packets of the direction (RFC 4689 section 3.2.5, its stream being the
+    #: direction; RFC 3393 calls the single difference IPDV).
     jitter: Amount
 
 
@@ -130,6 +132,9 @@ class Trial(BaseModel):
     total_dut_missed: Whole = 0
     #: Frames that came back and belong to no connection, or are broken, by name.
     unexpected: dict[str, Whole] = Field(default_factory=dict)
+    #: Half-open connections begun beside the load in the sustain phase, of which nothing else here tells: SYNs `sent`,
+    #: `missed` by the DUT's full ring, `passed` to the server, and `answered`: its SYN-ACK came back.
+    half_open: dict[str, Whole] = Field(default_factory=dict)
     #: Connections open at the same time, in the mean and at most, over the sustain phase.
     active_mean: Real = 0
     active_max: Whole = 0
@@ -143,6 +148,9 @@ class Trial(BaseModel):
     timeline_connect_mean_us: list[Amount | None] = Field(default_factory=list)
     timeline_connect_max_us: list[Amount | None] = Field(default_factory=list)
     connect_time_us: ConnectTime | None = None
+    #: Connections: of messages that arrived in the sustain phase, whenever their connection began (the generator may
+    #: choose some evenly), by the port of the generator that sends. Empty where the generator does not tell.
+    latency_us: Mapping[str, Latency] = Field(default_factory=dict)
     #: Packet profiles: each direction by the generator's port that sends, `client` or `server`.
     directions: Mapping[str, Direction] = Field(default_factory=dict)
     #: Where threads of the testbed carry frames into a DUT in the kernel.
@@ -245,20 +253,24 @@ class Slice(BaseModel):
         return self.completed / self.seconds
 
 
+#: What is offered to the tested side of a pair, and to the other one.
+Profiles = tuple[ConnectionProfile | PacketProfile, ConnectionProfile | PacketProfile]
+
+
 @runtime_checkable
 class PairedGenerator(Protocol):
     """A traffic generator that is wired to two DUTs at once, of which one has its turn at a time."""
 
     def run_slices(
         self,
-        profile: ConnectionProfile | PacketProfile,
+        profiles: Profiles,
         order: Sequence[Side],
         slice_s: float,
         turn: Callable[[Side], None],
     ) -> list[Slice]:
-        """Serve the sides in this order for `slice_s` each, in a closed loop; `turn` is called before each slice: it
-        wakes one DUT and stops the other. What is under way on a side waits there until its next turn, for as long as
-        the profile stays the same. Raises `GeneratorError` when the generator or a link broke."""
+        """Serve the sides, each with its profile, in this order for `slice_s` each, in a closed loop; `turn` is called
+        before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next
+        turn, for as long as the profiles stay the same. Raises `GeneratorError` when the generator or a link broke."""
 
     def forget(self) -> None:
         """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""

@@ -92,6 +92,9 @@ class TrafficSourceKind(Protocol):
     def open_limit(self, config: Any) -> OpenLimit | None:
         """Connections that it can have open; None where that is not known, or never the limit."""
 
+    def held_bytes(self, config: Any, connections: int) -> int:
+        """Memory on its host that it needs to hold so many connections, bytes; 0 where it holds none."""
+
     def port_macs(self, config: Any) -> tuple[str, str]:
         """MAC addresses of its two ports, client side first; empty where they are not known beforehand."""
 

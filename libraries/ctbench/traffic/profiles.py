@@ -1,30 +1,32 @@
 """Traffic profiles: what one connection does, or what a stateless stream is. Read from variables/profiles/*.yaml."""
 
-from functools import lru_cache
-from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ctbench.base.ethernet import FCS_BYTES, VLAN_TAG_BYTES
-from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, load_one_of
+from ctbench.traffic.addresses import IpVersion, as_address, require, require_range
 
 #: Frame sizes of IMIX with their shares: 7 small, 4 middle, 1 large (RFC 6985 calls the mix of the early
 #: Internet so; the middle size is that of TRex's imix profile). Bytes with FCS, as RFC 2544 counts.
 IMIX = ((64, 7), (594, 4), (1518, 1))
 
-#: Networks whose addresses no host forwards: this network, loopback, and all from multicast on (RFC 6890).
-_NOT_FORWARDED = tuple(IPv4Network(net) for net in ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"))
 #: A trial waits for the lifetime of a connection before it counts.
 _LONGEST_LIFETIME_S = 3600
+_LONGEST_WAIT_MS = 10_000
 
 
-@lru_cache(maxsize=1000)  # every record has its profile
-def _as_number(address: str) -> int:
-    """An IPv4 address as a number; `AddressValueError` where it is none."""
-    return int(IPv4Address(address))
+#: Payload that tells the packets of a stream apart: tag, sequence number, time.
+PROBE_BYTES = 16
+#: Ethernet, IP and UDP headers.
+_PROBE_HEADERS: dict[IpVersion, int] = {4: 42, 6: 62}
+
+
+def probe_headers(version: IpVersion) -> int:
+    """Bytes of the headers of a packet of a stream."""
+    return _PROBE_HEADERS[version]
 
 
 class Endpoints(BaseModel):
@@ -36,7 +38,9 @@ class Endpoints(BaseModel):
     name: Name
     #: One sentence for the report.
     description: str = ""
-    #: Client addresses, first one and how many.
+    #: 4 or 6: the version of IP, and so of the addresses.
+    ip_version: IpVersion = 4
+    #: Client addresses, first one and how many. Of IPv6 they differ in the last 32 bits.
     client_ip: str = "16.0.0.1"
     client_ips: int = Field(254, ge=1, le=65536)
     #: Server addresses, first one and how many.
@@ -53,15 +57,6 @@ class Endpoints(BaseModel):
         """Client addresses times ports: how many tell themselves apart."""
         return self.client_ips * (self.client_port_max - self.client_port_min + 1)
 
-    @field_validator("client_ip", "server_ip")
-    @classmethod
-    def _is_ipv4(cls, text: str) -> str:
-        try:
-            _as_number(text)
-        except AddressValueError:
-            raise ValueError(f'{quoted(text)} is not an IPv4 address.\n  Expected one such as "16.0.0.1".') from None
-        return text
-
     @model_validator(mode="after")
     def _addresses_fit_together(self) -> Self:
         if self.client_port_min > self.client_port_max:
@@ -69,17 +64,15 @@ class Endpoints(BaseModel):
                 f"client_port_min: {self.client_port_min} is above client_port_max {self.client_port_max}.\n"
                 "  Expected a range such as 1024 to 65535."
             )
-        client, clients = _as_number(self.client_ip), self.client_ips
-        server, servers = _as_number(self.server_ip), self.server_ips
-        for key, first, count in (("client_ips", client, clients), ("server_ips", server, servers)):
-            if first + count > 1 << 32:
-                raise ValueError(f"{key}: {count} addresses go beyond 255.255.255.255.\n  Expected fewer.")
-            for net in _NOT_FORWARDED:
-                if first <= int(net.broadcast_address) and int(net.network_address) < first + count:
-                    raise ValueError(
-                        f"{key}: {count} addresses from {IPv4Address(first)} reach into {net}, which nobody forwards.\n"
-                        '  Expected addresses such as "16.0.0.1".'
-                    )
+        for key, address in (("client_ip", self.client_ip), ("server_ip", self.server_ip)):
+            try:
+                require(self.ip_version, address)
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from None
+        require_range("client_ips", self.ip_version, self.client_ip, self.client_ips)
+        require_range("server_ips", self.ip_version, self.server_ip, self.server_ips)
+        client, clients = int(as_address(self.client_ip)), self.client_ips
+        server, servers = int(as_address(self.server_ip)), self.server_ips
         if client < server + servers and server < client + clients:
             raise ValueError(
                 f"client_ip: {clients} clients from {self.client_ip} overlap with {servers} servers from "
@@ -97,6 +90,9 @@ class ConnectionProfile(Endpoints):
     derived_from: str = ""
     #: Share of UDP exchanges among the connections, in percent.
     udp_percent: float = Field(0, ge=0, le=100)
+    #: What is measured of a connection: that it is opened (and served), or that it is removed from the DUT's table, or
+    #: read out of it by an operator (dump), which is possible only where instructions are counted.
+    counts: Literal["opening", "removal", "dump"] = "opening"
     #: Requests per connection; the server answers each. 0: TCP opens and closes without data.
     messages: int = Field(1, ge=0, le=65535)
     #: Bytes of a request (payload of one segment).
@@ -104,10 +100,24 @@ class ConnectionProfile(Endpoints):
     #: Bytes of a reply (payload of one segment).
     reply_bytes: int = Field(20, ge=1, le=1448)
     #: How long the server waits before it answers, in ms.
-    server_wait_ms: float = Field(0, ge=0, le=10000)
+    server_wait_ms: float = Field(0, ge=0, le=_LONGEST_WAIT_MS)
     #: The server acknowledges a request on its own before it waits, as a TCP with a delayed-ACK timer
     #: shorter than `server_wait_ms` does: three packets per message instead of two.
     ack_before_reply: bool = False
+    #: Share of short connections, in percent, and their requests; the others have `messages`.
+    short_percent: float = Field(0, ge=0, lt=100)
+    short_messages: int = Field(1, ge=1, le=65535)
+    #: Connections that are open at once, whatever the rate: servers wait longer where fewer begin. None: they wait for
+    #: `server_wait_ms`.
+    open_at_once: int | None = Field(None, ge=1, le=8_000_000)
+    #: Connections per second that belong to the profile, for tests of the table: at which it settles. None: the
+    #: campaign's.
+    new_per_s: float | None = Field(None, gt=0, le=10_000_000)
+    #: Who ends a TCP connection, and how: the `client` closes first, or the `server`; `reset`: the client sends a RST.
+    ended_by: Literal["client", "server", "reset"] = "client"
+    #: SYNs per second beside the load, whatever its rate: connections that stay half open. They come from as many
+    #: client addresses again, behind those of the load; the server answers them, and gets no answer.
+    half_open_per_s: float = Field(0, ge=0, le=10_000_000)
     #: Whether successive connections walk through the client ports or jump (RFC 4814 section 4).
     port_order: Literal["random", "sequential"] = "random"
     #: Server port of TCP.
@@ -118,6 +128,34 @@ class ConnectionProfile(Endpoints):
         """Seconds that the server's waits give a connection at least."""
         return self.messages * self.server_wait_ms / 1000
 
+    @property
+    def mean_messages(self) -> float:
+        """Requests of a connection in the mean."""
+        short = self.short_percent / 100
+        return short * self.short_messages + (1 - short) * self.messages
+
+    @property
+    def mean_lifetime_s(self) -> float:
+        """Seconds that the server's waits give a connection in the mean."""
+        return self.mean_messages * self.server_wait_ms / 1000
+
+    def at_rate(self, per_s: float) -> Self:
+        """What is offered at so many connections per second: with `open_at_once`, servers wait for so long that as many
+        are open; ten seconds at most."""
+        if self.open_at_once is None:
+            return self
+        wait_ms = min(_LONGEST_WAIT_MS, 1000 * self.open_at_once / per_s / self.mean_messages)
+        return self.model_copy(update={"server_wait_ms": wait_ms})
+
+    @model_validator(mode="after")
+    def _short_ones_are_shorter(self) -> Self:
+        if self.short_percent and self.short_messages >= self.messages:
+            raise ValueError(
+                f"short_messages: {self.short_messages} are not fewer than messages: {self.messages}.\n"
+                "  Expected fewer, or short_percent: 0."
+            )
+        return self
+
     @model_validator(mode="after")
     def _ends(self) -> Self:
         if self.lifetime_s > _LONGEST_LIFETIME_S:
@@ -125,6 +163,27 @@ class ConnectionProfile(Endpoints):
                 f"server_wait_ms: {self.messages} messages with a wait of {self.server_wait_ms:g} ms each take "
                 f"{self.lifetime_s:g} s.\n  Expected connections of at most {_LONGEST_LIFETIME_S} s: a trial waits as "
                 "long before it counts."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _half_open_ones_have_clients(self) -> Self:
+        if self.half_open_per_s:
+            twice = 2 * self.client_ips
+            require_range("half_open_per_s", self.ip_version, self.client_ip, twice)
+            client, server = int(as_address(self.client_ip)), int(as_address(self.server_ip))
+            if client < server + self.server_ips and server < client + twice:
+                raise ValueError(
+                    f"half_open_per_s: takes the {self.client_ips} addresses behind the clients', which reach into "
+                    "those of the servers.\n  Expected ranges farther apart."
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _only_tcp_is_closed(self) -> Self:
+        if self.ended_by != "client" and self.udp_percent == 100:
+            raise ValueError(
+                f"ended_by: {self.ended_by} is about TCP, and udp_percent is 100.\n  Expected connections over TCP."
             )
         return self
 
@@ -154,9 +213,29 @@ class PacketProfile(Endpoints):
     vlan: int = Field(0, ge=0, le=4094)
 
     @property
+    def ways(self) -> int:
+        """How many ways packets go."""
+        return 2 if self.directions == "both" else 1
+
+    @property
     def largest_frame_bytes(self) -> int:
         """Bytes of the largest frame, with FCS."""
         return max(size for size, _ in IMIX) if self.frame_bytes == "imix" else self.frame_bytes
+
+    @model_validator(mode="after")
+    def _frames_hold_what_is_counted(self) -> Self:
+        least = probe_headers(self.ip_version) + PROBE_BYTES + FCS_BYTES
+        if self.frame_bytes == "imix" and min(size for size, _ in IMIX) < least:
+            raise ValueError(
+                f"frame_bytes: imix has frames that are too small for IPv6.\n  Expected {least} bytes or more: "
+                "headers, and what tells packets apart."
+            )
+        if self.frame_bytes != "imix" and self.frame_bytes < least:
+            raise ValueError(
+                f"frame_bytes: {self.frame_bytes} bytes do not hold a packet of IPv{self.ip_version} that is counted.\n"
+                f"  Expected {least} or more: headers, and what tells packets apart."
+            )
+        return self
 
     @model_validator(mode="after")
     def _has_enough_clients(self) -> Self:
@@ -170,15 +249,15 @@ class PacketProfile(Endpoints):
 
 Profile = Annotated[ConnectionProfile | PacketProfile, Field(discriminator="kind")]
 
-#: Bytes of the headers of a connection's frames, at most.
-_HEADERS = 70
+#: Bytes of the headers of a connection's frames, at most, by version of IP.
+_HEADERS: dict[IpVersion, int] = {4: 70, 6: 90}
 
 
 def largest_frame(profile: ConnectionProfile | PacketProfile) -> int:
     """Bytes of the largest frame that the profile sends, without FCS, its VLAN tag included."""
     if isinstance(profile, PacketProfile):
         return profile.largest_frame_bytes - FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
-    return _HEADERS + max(profile.request_bytes, profile.reply_bytes)
+    return _HEADERS[profile.ip_version] + max(profile.request_bytes, profile.reply_bytes)
 
 
 #: What `kind` says in a profile's file.

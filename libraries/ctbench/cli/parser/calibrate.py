@@ -24,20 +24,30 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help="do not measure: use the records of this run; may be given again")  # fmt: skip
     add("--outputdir", type=Path, metavar="DIR",
         help="where the runs go; none is made again (default: a new folder in results/)")  # fmt: skip
+    add("--keep-image", type=Path, metavar="FILE",
+        help="keep what the emulated machine booted in this file (docs/emulated.md)")  # fmt: skip
     add("--force", action="store_true", help="replace a file that is there")
 
 
 CALIBRATE = Command(
     name="calibrate",
     summary="measure this machine as often as it takes, and write an SLA file for it",
-    description="Measure this machine and write variables/sla/NAME.yaml: floors that 95 % of its further runs reach, by"
-    " its own scatter, with 95 % confidence. At least five runs, and more until every floor is narrow enough"
-    " (--widest); a test that scatters too much for that gets no floor, and the file says why. The floors bind to this"
-    " machine: elsewhere a miss is not measured. Then ./run sla -v SLA:NAME notices when something gets slower. What"
-    " gets no floor keeps those that it was measured with.\n\nCtrl-C loses no finished run: the command says how to"
-    " go on, and --from makes the file from the runs that are there.",
+    description="""Measure this machine and write variables/sla/NAME.yaml: floors that 95 % of its further runs reach
+by its own scatter, with 95 % confidence. At least five runs, and more until every floor is narrow enough (--widest); a
+test that scatters too much for that gets no floor, and the file says why. The floors bind to this machine: elsewhere a
+miss is not measured. Then ./run sla -v SLA:NAME notices when something gets slower. What gets no floor keeps those that
+it was measured with.
+
+Of a testbed with nothing but an emulated machine one run is enough: instructions do not scatter, and the file promises
+them of what that machine boots, its image.
+
+Ctrl-C loses no finished run: the command says how to go on, and --from makes the file from the runs that are there.""",
     add=_add,
-    examples=("./run calibrate mine", "./run calibrate mine --most-runs 15 --widest 20%"),
+    examples=(
+        "./run calibrate mine",
+        "./run calibrate mine --most-runs 15 --widest 20%",
+        "./run calibrate mykernel --testbed emulated --keep-image mykernel.image",
+    ),
     needs=Needs.PACKAGES,
     statuses={
         ExitStatus.MET: "the SLA file is written",

@@ -7,14 +7,15 @@ from pathlib import Path
 from ctbench.base.statuses import ExitStatus
 from ctbench.base.units import write_ratio
 from ctbench.cli.parser.command import Command, Needs, Parser
-from ctbench.compare.limits import LEAST_OF_PAIRS, LEAST_OF_RUNS, LEAST_STARTS, MOST_STARTS, STARTS
+from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_PAIRS, LEAST_OF_RUNS, LEAST_STARTS, MOST_STARTS, STARTS
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--least-difference", metavar="PERCENT",
         help="what got worse by no more than this is no regression (default: "
-        f"{write_ratio(LEAST_OF_PAIRS)}% of installations, {write_ratio(LEAST_OF_RUNS)}% of runs)")  # fmt: skip
+        f"{write_ratio(LEAST_OF_PAIRS)}% of installations, {write_ratio(LEAST_OF_RUNS)}% of runs, "
+        f"{write_ratio(LEAST_OF_COUNTS)}% of kernels)")  # fmt: skip
     add("--only", action="append", default=[], metavar="TEXT",
         help="compare only tests with this text in name, topology, profile or metric; may be given again")  # fmt: skip
     add("--different", action="store_true",
@@ -23,6 +24,12 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help="leave out runs of BASE that were measured in another way than CANDIDATE, and name them")  # fmt: skip
     add("--outputdir", type=Path, metavar="DIR", help="where to write to (default: a new folder in results/)")
     add("--installations", nargs=2, metavar="ROLE=PREFIX", help="measure these two side by side, and compare them")
+    add("--no-instructions", action="store_true", help="of installations compare the rates alone")
+    add("--kernels", nargs=2, metavar="ROLE=FILE",
+        help="compare the instructions of two kernels, each a package (.deb) or a bzImage, in an emulated "
+        "machine")  # fmt: skip
+    add("--functions", action="store_true",
+        help="show the ten functions whose instructions grew most, of tests that differ; a minute more")  # fmt: skip
     add("--starts", metavar="NUMBER",
         help=f"starts of both installations, {LEAST_STARTS} to {MOST_STARTS} (default: as many as the tests need, at "
         f"least {STARTS})")  # fmt: skip
@@ -32,7 +39,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 def _judge(parser: Parser, options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Two sides are needed; where installations are measured, the rest goes to Robot Framework."""
-    if options.installations:
+    if options.installations and options.kernels:
+        parser.error("--installations and --kernels are two comparisons, and one of them is made at a time")
+    if options.installations or options.kernels:
         return
     parser.refuse(rest[2:] if not any(each.startswith("-") for each in rest) else rest)
     if len(rest) != 2:
@@ -41,9 +50,11 @@ def _judge(parser: Parser, options: argparse.Namespace, rest: Sequence[str]) -> 
 
 COMPARE = Command(
     name="compare",
-    summary="compare two builds of OVS side by side, or two runs",
+    summary="compare two builds of OVS side by side, two kernels, or two runs",
     usage="./run compare [options] BASE CANDIDATE\n"
     "       ./run compare --installations base=PREFIX candidate=PREFIX [options]\n"
+    "                     [options of Robot Framework] [suites...]\n"
+    "       ./run compare --kernels base=FILE candidate=FILE [options]\n"
     "                     [options of Robot Framework] [suites...]",
     description="""Compare two builds test by test: regressed, no evidence, improved or not measurable. Writes
 compare.html, compare.md and compare.json.
@@ -53,7 +64,11 @@ of a second, so what the machine does falls on both. A start of both gives one r
 samples. First the base is compared with itself, which says how small a difference this machine can show. PREFIX is what
 Open vSwitch was configured with, or "distribution" for the package. Arguments that are not listed here go to Robot
 Framework; without a suite or --include the tests of Open vSwitch are measured. Ctrl-C loses nothing: the same command
-with the --outputdir that it names goes on where it stopped.
+with the --outputdir that it names goes on where it stopped. Beside the rates stand the instructions that the emulated
+tests with Open vSwitch count with both builds (docs/emulated.md), which takes a minute.
+
+With --kernels nothing but instructions is compared, of two kernels in the emulated machine: seconds a test, the same on
+every host. FILE is a package (.deb), a bzImage whose modules are beside it or in /lib/modules, or "distribution".
 
 BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them. Tests are
 matched by topology, profile and metric. Each run is a sample; where a side is one run, each of its repetitions is one.
@@ -65,6 +80,7 @@ judges nothing: they are from other hardware.""",
     judge=_judge,
     examples=(
         "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --include conntrack",
+        "./run compare --kernels base=distribution candidate=/tmp/linux-image-6.12.deb",
         "./run compare results/last-release results/this-one",
     ),
     needs=Needs.PACKAGES,

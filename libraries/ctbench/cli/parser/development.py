@@ -13,7 +13,8 @@ SETUP = Command(
     summary="install what is missing (system packages, .venv), and stop",
     description="Install what is missing: system packages with apt, and Python packages in .venv. Every other command"
     " does so by itself; only the system packages need root. For the emulated machine (docs/emulated.md) it also"
-    " installs QEMU and unpacks a kernel, 120 MB; CONNTRACK_SLA_EMULATED=no in its environment declines that.",
+    " installs QEMU and unpacks a kernel, 120 MB, of which this command alone brings a newer one;"
+    " CONNTRACK_SLA_EMULATED=no in its environment declines that.",
     examples=("./run setup",),
     needs=Needs.PACKAGES,
     statuses={

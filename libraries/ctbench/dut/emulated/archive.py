@@ -52,3 +52,15 @@ def _record(number: int, name: str, entry: Entry) -> bytes:
 
 def _padded(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % 4)
+
+
+def unpack(packed: bytes) -> dict[str, bytes]:
+    """The files of archives that stand one after the other, by their path in the machine: `/usr/sbin/ovs-vswitchd`."""
+    found, at = {}, 0
+    while packed[at : at + 6] == b"070701":
+        data_length, name_length = (int(packed[at + begin : at + begin + 8], 16) for begin in (54, 94))
+        name = packed[at + 110 : at + 110 + name_length - 1].decode()
+        data = at + 110 + name_length + -(110 + name_length) % 4
+        found[f"/{name}"] = packed[data : data + data_length]
+        at = data + data_length + -data_length % 4
+    return found

@@ -1,20 +1,24 @@
 """An emulated machine as a DUT: a topology is a boot of it, and its answer is what packets cost in it."""
 
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
-from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem
-from ctbench.dut.counting import Counted, Workload
+from ctbench.dut.at_rest import AtRest
+from ctbench.dut.base import Ports
+from ctbench.dut.counting import ByFunction, Counted, Workload
 from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.archive import file, pack
 from ctbench.dut.emulated.config import EmulatedConfig
+from ctbench.dut.emulated.functions.counting import count_functions
 from ctbench.dut.emulated.image import PROGRAMS, Image
-from ctbench.dut.emulated.kernel import UNPACKED, find_kernel, unpack
+from ctbench.dut.emulated.kept import KeptImage, keep, open_kept
+from ctbench.dut.emulated.kernel import Kernel, find_kernel, unpack
 from ctbench.dut.emulated.log import Log, read_log
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import PortSetup, Topology
@@ -22,11 +26,14 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine
 
 FAMILIES = ("emulated",)
+#: Of rulesets whose packets a program forwards.
+WAITED_FOR = "ovs-user-"
 _PACKAGES = ("libc6", "openvswitch-switch", "qemu-system-x86", "tcc", *dict.fromkeys(PROGRAMS.values()))
 
 
-class EmulatedDut:
-    """Implements `ctbench.dut.base.Dut` and `ctbench.dut.counting.CountingDut`."""
+class EmulatedDut(AtRest):
+    """Implements `ctbench.dut.base.Dut`, and `CountingDut` and `OpenedDut` of `ctbench.dut.counting`. Each boot begins
+    without any state, and one that went wrong has no figures: its console is in the reason."""
 
     kind = "emulated"
 
@@ -43,69 +50,125 @@ class EmulatedDut:
         self._image: Image | None = None
         self._qemu = ""
         #: Of a kernel's package.
-        self._unpacked: tempfile.TemporaryDirectory[str] | None = None
-        #: What was counted, by topology and seed.
-        self._known: dict[tuple[str, int], tuple[Log, float]] = {}
+        self._unpacked: Path | None = None
+        #: What was counted, by topology, workloads of the boot, and seed; with the seconds that it took.
+        self._known: dict[tuple[str, str, int], tuple[Log, float]] = {}
+        #: Where the instructions are, by topology, workloads of the boot, and workload.
+        self._functions: dict[tuple[str, str], dict[Workload, ByFunction]] = {}
 
     def apply(self, topology: Topology) -> Ports:
         """See `Dut.apply`: makes the image. `MissingResource` names what is not installed."""
-        _require_one_cpu(topology)
+        _require_as_it_is(topology)
         self._script(topology)
+        self._require_not_left_out(topology.ruleset)
         if self._image is None:
             self._qemu = machine.version(self._host)
-            image = Image(find_kernel(self._kernel_folder()), self._config.ovs.prefix)
+            image = self._find_image()
             _ = image.identity
             self._image = image
         return Ports("inner", "", "", 1, 1)
 
-    def _kernel_folder(self) -> Path:
-        kernel = Path(self._config.kernel)
+    def _find_image(self) -> Image:
+        if self._config.image:
+            return open_kept(Path(self._config.image), self._private("image"), self._config.ovs.prefix)
+        return Image(self._kernel(), self._config.ovs.prefix, self._rulesets)
+
+    def _private(self, what: str) -> Path:
+        """A folder in the sandbox's own memory, which ends with it."""
+        made = tempfile.mkdtemp(prefix=f"ctbench-{what}-", dir=self._host.local_path(machine.PRIVATE))
+        self._unpacked = Path(made)
+        return self._unpacked
+
+    def _kernel(self) -> Kernel:
+        """The kernel. A package of one is unpacked in the sandbox's own memory, with which it goes."""
         if self._config.kernel == "distribution":
-            return UNPACKED
-        if kernel.suffix != ".deb":
-            return kernel
-        self._unpacked = tempfile.TemporaryDirectory(prefix="ctbench-kernel-")
-        return unpack(kernel, Path(self._unpacked.name))
+            return find_kernel()
+        kernel = Path(self._config.kernel)
+        try:
+            if kernel.suffix != ".deb":
+                return find_kernel(kernel)
+            return find_kernel(unpack(kernel, self._private("kernel")))
+        except MissingResource as error:
+            raise ConfigError(f"{error}\n  Expected one there: the testbed file names it.") from None
 
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
         """See `CountingDut.count`."""
-        image, seeds = self._image, range(1, self._config.seeds + 1)
+        image, seeds, boots = self._image, range(1, self._config.seeds + 1), _boots(topologies, workload)
         if image is None:
             raise TestbedError("No topology is applied yet.")
+        self._require_not_left_out(*(topology.ruleset for topology in topologies), workload)
         missing = [
             (topology, seed)
             for seed in seeds
             for topology in dict.fromkeys(topologies)
-            if (topology.key, seed) not in self._known
+            if (topology.key, boots, seed) not in self._known
         ]
-        archives = {topology: self._archive(image, topology) for topology, _ in missing}
-        boots = [machine.Boot(image.kernel.image, archives[topology], seed) for topology, seed in missing]
-        at_once = min(self._at_once, machine.fitting(self._host)) if boots else 1
-        every = machine.boot_all(self._host, boots, at_once, self._longest_s)
+        archives = {topology: self._archive(image, topology, boots) for topology, _ in missing}
+        asked = [machine.Boot(image.kernel.image, archives[topology], seed) for topology, seed in missing]
+        every = machine.boot_all(self._host, asked, self._fitting() if asked else 1, self._longest_s)
         for (topology, seed), ended in zip(missing, every, strict=True):
             log = read_log(ended.said)
             if trouble := ended.trouble or log.trouble:
                 raise TestbedError(f"The emulated machine did not measure {topology.key} (seed {seed}): {trouble}.")
-            self._known[topology.key, seed] = log, ended.wall_s
-        return [[self._counted(topology, seed, workload) for seed in seeds] for topology in topologies]
+            self._known[topology.key, boots, seed] = log, ended.wall_s
+        return [
+            [_counted(topology, seed, workload, *self._known[topology.key, boots, seed]) for seed in seeds]
+            for topology in topologies
+        ]
+
+    def _require_not_left_out(self, *names: str) -> None:
+        if any(name in self._config.leave_out for name in names):
+            # The same words for all of them: a report has one line for a reason.
+            raise MissingResource(
+                "This testbed leaves it out, so that a run is short (leave_out of its emulated machine): "
+                "`./run sla -v TESTBED:emulated --include emulated` measures it."
+            )
+
+    def _fitting(self) -> int:
+        """How many machines run side by side."""
+        return min(self._at_once, machine.fitting(self._host))
+
+    def keep_image(self, target: Path) -> str:
+        """See `OpenedDut.keep_image`."""
+        if self._image is None:
+            raise TestbedError("No topology is applied yet.")
+        keep(self._image, self._packages(self._image), target)
+        return self.identity
+
+    def _packages(self, image: Image) -> dict[str, str]:
+        """The packages of what it boots with their versions."""
+        if isinstance(image, KeptImage):
+            return dict(image.packages)
+        argv = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\n", *_PACKAGES]
+        said = self._host.run(argv, check=False).stdout
+        return dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+
+    def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
+        """See `OpenedDut.count_functions`."""
+        image = self._image
+        if image is None:
+            raise TestbedError("No topology is applied yet.")
+        self._require_not_left_out(*(topology.ruleset for topology in topologies), workload)
+        boots = _boots(topologies, workload)
+        missing = [each for each in topologies if (each.key, boots) not in self._functions]
+        archives = {each.key: self._archive(image, each, boots) for each in missing}
+        found = count_functions(self._host, image.kernel.image, archives, self._fitting()) if archives else {}
+        self._functions |= {(key, boots): functions for key, functions in found.items()}
+        known = {each.key: self._functions[each.key, boots] for each in topologies}
+        return {key: functions[workload] for key, functions in known.items() if workload in functions}
 
     def baseline(self, topology: Topology) -> Topology:
         """See `CountingDut.baseline`: with the same frames, which carry a tag where the ports are trunks of a VLAN."""
         tagged: PortSetup = "vlan" if topology.ports.endswith("vlan") else "plain"
         return Topology(datapath=self.kind, ruleset="baseline", ports=tagged)
 
-    def _counted(self, topology: Topology, seed: int, workload: Workload) -> Counted:
-        log, wall_s = self._known[topology.key, seed]
-        told = log.workloads[workload]
-        return Counted(topology.key, seed, tuple(told.rounds), told.doubt, wall_s)
-
     def _script(self, topology: Topology) -> Path:
         found = find_ruleset(FAMILIES, topology.ruleset, "an emulated machine", self._rulesets).file
         assert found is not None, "the family has an ending"
         return found
 
-    def _archive(self, image: Image, topology: Topology) -> bytes:
-        settings = file(f"PORTS={topology.ports}\n".encode())
+    def _archive(self, image: Image, topology: Topology, workloads: str = "usual") -> bytes:
+        settings = file(f"PORTS={topology.ports}\nWORKLOADS={workloads}\n".encode())
         return image.for_topology(self._script(topology)) + pack({"guest/settings": settings})
 
     @property
@@ -120,9 +183,6 @@ class EmulatedDut:
         """See `Dut.snapshot`."""
         if self._image is None:
             return {"kind": self.kind}
-        said = self._host.run(
-            ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\n", *_PACKAGES], check=False
-        ).stdout
         return {
             "kind": self.kind,
             "kernel": self._image.kernel.release,
@@ -130,45 +190,30 @@ class EmulatedDut:
             "image": self.identity,
             "ovs": self._config.ovs.prefix,
             "seeds": self._config.seeds,
-            "packages": dict(line.split(" ", 1) for line in said.splitlines() if " " in line),
+            "packages": self._packages(self._image),
         }
 
-    def flush_state(self) -> None:
-        """Each boot begins without any."""
-
-    def connections(self) -> int:
-        """Between two boots there are none."""
-        return 0
-
-    def begin_trial(self) -> None:
-        """There are no trials."""
-
-    def health(self) -> list[Problem]:
-        """A boot that went wrong has no figures."""
-        return []
-
-    def trouble(self) -> str:
-        """Nothing runs between two boots."""
-        return ""
-
-    def counters(self) -> DutCounters:
-        """Each boot counts for itself."""
-        return DutCounters()
-
-    def cpu_use(self) -> CpuUse | None:
-        """A clock of instructions knows none."""
-        return None
-
-    def pause(self) -> None:
-        """Nothing runs between two boots."""
-
-    def resume(self) -> None:
-        """Nothing runs between two boots."""
-
     def restore(self) -> None:
-        """Nothing is left of a boot."""
+        """Nothing is left of a boot; a kernel's package goes."""
+        if self._unpacked is not None:
+            shutil.rmtree(self._unpacked, ignore_errors=True)
 
 
-def _require_one_cpu(topology: Topology) -> None:
+def _require_as_it_is(topology: Topology) -> None:
+    if topology.timeout_s is not None or topology.max_connections is not None:
+        raise MissingResource(f"{topology.key} sets the connection table up, and an emulated machine has its own.")
     if topology.cpus > 1 or topology.rx_queues > 1:
         raise MissingResource(f"{topology.key} needs several CPUs or queues, and an emulated machine has one of each.")
+
+
+def _boots(topologies: Sequence[Topology], workload: Workload) -> str:
+    """What boots measure, as guest/library.sh calls it: the usual workloads one after the other, or many flows alone.
+    All that are compared send in the same way; a program that forwards is waited for."""
+    if any(topology.ruleset.startswith(WAITED_FOR) for topology in topologies):
+        return "waits"
+    return workload if workload.startswith("stream-") else "usual"
+
+
+def _counted(topology: Topology, seed: int, workload: Workload, log: Log, wall_s: float) -> Counted:
+    told = log.told(workload)
+    return Counted(topology.key, seed, tuple(told.rounds), told.doubt, wall_s)

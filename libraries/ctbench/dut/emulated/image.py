@@ -38,7 +38,7 @@ MODULES = (
     "veth", "bridge", "8021q", "bonding", "sch_ingress", "cls_matchall", "act_mirred",
     "nf_conntrack", "nf_conntrack_netlink", "nf_tables", "nft_ct", "nft_nat", "nft_chain_nat", "nft_masq",
     "nft_compat", "nft_flow_offload", "nf_flow_table_inet", "xt_conntrack", "xt_nat", "xt_MASQUERADE", "xt_tcpudp",
-    "openvswitch",
+    "openvswitch", "tun", "dummy",
 )  # fmt: skip
 #: Where programs look, and where an ordinary user's PATH does not.
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -59,6 +59,8 @@ class Image:
     kernel: Kernel
     #: Where Open vSwitch is installed: `distribution`, or the folder that a build was configured with (--prefix).
     ovs: str = "distribution"
+    #: The catalogue, with the topologies' scripts in `emulated`.
+    rulesets: Path = RULESETS
 
     @cached_property
     def common(self) -> bytes:
@@ -74,12 +76,27 @@ class Image:
 
     @cached_property
     def identity(self) -> str:
-        """Tells it from any other: a hash of the kernel and of `common`."""
-        return hashlib.sha256(self.kernel.image.read_bytes() + self.common).hexdigest()[:16]
+        """Tells it from any other: a hash of the kernel and of all that any topology has in its archive. Whatever can
+        change a count makes another image; so does an Open vSwitch that is not there."""
+        try:
+            openvswitch = self.openvswitch
+        except MissingResource:
+            openvswitch = b""
+        parts = (self.kernel_bytes, self.common, openvswitch, self.rules, self.scripts)
+        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:16]
+
+    @property
+    def kernel_bytes(self) -> bytes:
+        """The kernel itself."""
+        return self.kernel.image.read_bytes()
 
     @cached_property
     def openvswitch(self) -> bytes:
         """The archive with Open vSwitch, which only its topologies have. `MissingResource` names a missing part."""
+        return self.packed_openvswitch()
+
+    def packed_openvswitch(self) -> bytes:
+        """That archive, made of an installation."""
         schema = "share/openvswitch/vswitch.ovsschema"
         if self.ovs == "distribution":
             places = {name: find_program(name) for name in OVS_PROGRAMS}
@@ -96,16 +113,33 @@ class Image:
         entries |= {f"usr/sbin/{name}": archive.file(path.read_bytes()) for name, path in places.items()}
         return archive.pack(entries)
 
-    def for_topology(self, script: Path, rulesets: Path = RULESETS) -> bytes:
-        """The whole archive: `common`, then the topology's script and the rulesets. The kernel unpacks one after the
+    def for_topology(self, script: Path) -> bytes:
+        """The whole archive: `common`, then the rulesets and the topology's script. The kernel unpacks one after the
         other."""
-        own = {"guest/topology.sh": archive.file(script.read_bytes())}
-        for family in ("iptables", "nftables", "ovs"):
-            for rules in sorted((rulesets / family).glob("*.*")):
-                if rules.suffix != ".yaml":
-                    own[f"guest/rulesets/{family}/{rules.name}"] = archive.file(rules.read_bytes())
-        whole = self.common + archive.pack(own)
+        whole = self.common + self.rules + archive.pack({"guest/topology.sh": archive.file(self.script(script))})
         return whole + self.openvswitch if script.stem.startswith("ovs-") else whole
+
+    def script(self, path: Path) -> bytes:
+        """What a topology's script says, by its place in the catalogue."""
+        return path.read_bytes()
+
+    @cached_property
+    def scripts(self) -> bytes:
+        """An archive with the scripts of all topologies."""
+        paths = (self.rulesets / "emulated").glob("*.sh")
+        return archive.pack({path.name: archive.file(path.read_bytes()) for path in paths})
+
+    @cached_property
+    def rules(self) -> bytes:
+        """The archive with the rulesets of all families that topologies use."""
+        return archive.pack(
+            {
+                f"guest/rulesets/{family}/{rules.name}": archive.file(rules.read_bytes())
+                for family in ("iptables", "nftables", "ovs")
+                for rules in (self.rulesets / family).glob("*.*")
+                if rules.suffix != ".yaml"
+            }
+        )
 
     def _modules(self) -> Iterator[tuple[str, Entry]]:
         """The modules, and the list by which modprobe(8) knows what to load first."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.base import Dut
 from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.config import EmulatedConfig
@@ -31,7 +31,14 @@ class EmulatedKind:
     tags = ("emulated",)
 
     def require(self, config: EmulatedConfig) -> None:
-        """See `DutKind.require`: what this machine lacks for it skips its tests, and no others."""
+        """See `DutKind.require`: what this machine lacks for it skips its tests, and no others. `ConfigError` for a
+        kernel or an Open vSwitch that the testbed file names, and that is not there."""
+        for key, named in (("kernel", config.kernel), ("ovs.prefix", config.ovs.prefix), ("image", config.image)):
+            if named not in ("", "distribution") and not Path(named).exists():
+                raise ConfigError(
+                    f"{key} of the emulated machine is {named}, which does not exist.\n"
+                    '  Expected "distribution", or a path that is there.'
+                )
 
     def build(self, config: EmulatedConfig, around: Surroundings) -> Dut:
         """See `DutKind.build`."""
@@ -62,7 +69,7 @@ class EmulatedKind:
         """See `DutKind.describe`."""
         if not facts.get("kernel"):
             return ""
-        return f"Linux {facts['kernel']} in QEMU {facts.get('qemu', '')}".strip()
+        return f"Linux {facts['kernel']} in QEMU {str(facts.get('qemu', '')).partition(' ')[0]}".strip()
 
 
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"

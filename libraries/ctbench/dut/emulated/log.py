@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import get_args
 
 from ctbench.base.plain_text import one_line
 from ctbench.dut.counting import Round, Workload
 
 #: Of what the kernel says when it ends in a panic, and of anything else at the end of the line.
 _LONGEST = 200
-WORKLOADS: tuple[Workload, ...] = ("stream", "udp", "tcp")
+WORKLOADS: tuple[Workload, ...] = get_args(Workload)
 
 
 @dataclass
@@ -43,6 +44,10 @@ class Log:
     workloads: Mapping[Workload, Told]
     #: Why the machine did not come to its end, one sentence; empty where it did.
     trouble: str
+
+    def told(self, workload: Workload) -> Told:
+        """What was said of a workload; nothing of one that was not tried."""
+        return self.workloads.get(workload) or Told()
 
 
 def read_log(text: str) -> Log:

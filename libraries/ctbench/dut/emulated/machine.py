@@ -21,7 +21,7 @@ _OWN_MB = 128
 LONGEST_S = 150.0
 _POLL_S = 0.05
 #: In the sandbox's own memory, so that files go with it, whatever ends the run.
-_PRIVATE = "/run"
+PRIVATE = "/run"
 #: Without the instructions that make random numbers, with those that builds of DPDK ask for.
 _CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+fsgsbase,-rdrand,-rdseed"
 #: One CPU that executes one instruction a nanosecond and skips the time in which it has nothing to do; without a
@@ -47,10 +47,13 @@ SETTINGS = " ".join((*_MACHINE, _KERNEL))
 class Boot:
     """A boot that is asked for."""
 
+    #: As this process reaches it.
     kernel: Path
     archive: bytes
     #: An argument that the kernel does not know: it seeds the hash functions by all of its arguments.
     seed: int
+    #: More arguments of QEMU, for what is no measurement.
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,14 @@ class Ended:
 
 
 def version(host: Host) -> str:
-    """Version of QEMU: `7.2.22`. `MissingResource` where there is none."""
+    """Version of QEMU with its package's: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. `MissingResource` where there is
+    none."""
     if shutil.which(QEMU) is None:
         raise MissingResource(
             f"An emulated machine needs {QEMU} (package qemu-system-x86), which is missing; {REMEDY}."
         )
     said = host.run([QEMU, "--version"]).stdout
-    found = re.search(r"version (\S+)", said)
+    found = re.search(r"version (.+)", said)
     if found is None:
         raise TestbedError(f"{QEMU} does not say its version: {said[:100]!r}.")
     return found[1]
@@ -92,7 +96,7 @@ def boot_all(host: Host, boots: Sequence[Boot], at_once: int, longest_s: float =
     """Boot machines, so many side by side, and wait until all have ended. What one of them needs is gone then."""
     waiting, running = list(enumerate(boots)), dict[int, _Running]()
     ended: dict[int, Ended] = {}
-    with tempfile.TemporaryDirectory(prefix="ctbench-emulated-", dir=host.local_path(_PRIVATE)) as folder:
+    with tempfile.TemporaryDirectory(prefix="ctbench-emulated-", dir=host.local_path(PRIVATE)) as folder:
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
@@ -112,12 +116,15 @@ class _Running:
 
     def __init__(self, host: Host, boot: Boot, files: Path, longest_s: float) -> None:
         self._files = files
-        self._serial, self._log, archive = (files.with_suffix(each) for each in (".serial", ".log", ".cpio"))
+        endings = (".serial", ".log", ".cpio", ".kernel")
+        self._serial, self._log, archive, kernel = (files.with_suffix(each) for each in endings)
         archive.write_bytes(boot.archive)
+        shutil.copyfile(boot.kernel, kernel)  # one that was unpacked has another path in the sandbox
         self._begun, self._longest_s = time.monotonic(), longest_s
-        inside = f"{_PRIVATE}/{files.parent.name}"
-        argv = [QEMU, *_MACHINE, "-kernel", str(boot.kernel), "-initrd", f"{inside}/{archive.name}"]
+        inside = f"{PRIVATE}/{files.parent.name}"
+        argv = [QEMU, *_MACHINE, "-kernel", f"{inside}/{kernel.name}", "-initrd", f"{inside}/{archive.name}"]
         argv += ["-serial", f"file:{inside}/{self._serial.name}", "-append", f"{_KERNEL} ctbench.seed={boot.seed:04d}"]
+        argv += boot.more
         self.process: Process = host.start(argv, log=self._log)
 
     @property

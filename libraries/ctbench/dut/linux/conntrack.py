@@ -5,10 +5,13 @@ import time
 from collections.abc import Mapping
 
 from ctbench.base.errors import TestbedError
+from ctbench.dut.control_plane import DUMP_TIMEOUT_S, Done
 from ctbench.hosts.base import Host
 
 #: Entries of this network namespace.
 COUNT = "/proc/sys/net/netfilter/nf_conntrack_count"
+#: Entries at most, of all network namespaces.
+LIMIT = "/proc/sys/net/netfilter/nf_conntrack_max"
 #: Seconds that the table gets to become empty, and between two looks.
 FLUSH_TIMEOUT_S = 30.0
 POLL_S = 0.02
@@ -31,6 +34,15 @@ class ConntrackTable:
     def count(self) -> int:
         """Entries now; 0 where the kernel has no table, because nothing ever asked for one."""
         return int(self._host.run(["cat", COUNT], check=False).stdout or 0)
+
+    def dump(self) -> Done:
+        """Print it; a line is an entry."""
+        begun = time.monotonic()
+        printed = self._host.run(["sh", "-c", "conntrack -L 2>/dev/null | wc -l"], DUMP_TIMEOUT_S).stdout
+        seconds = time.monotonic() - begun
+        if not (entries := int(printed)):  # of a pipe, nobody hears how its first command ended
+            raise TestbedError("conntrack -L printed no connection.")
+        return Done(seconds, entries)
 
     def flush(self) -> None:
         """Empty the table and wait until it is; `TestbedError` when it stays."""

@@ -1,5 +1,6 @@
 """What a Linux router and a Linux bridge have in common: two links, CPUs, and the kernel's counters."""
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -11,9 +12,12 @@ from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
 from ctbench.base.paths import RULESETS
 from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, queue_size
+from ctbench.dut.capture import ask
+from ctbench.dut.control_plane import Done
 from ctbench.dut.iproute import IpRoute
+from ctbench.dut.linux.capture import QUESTIONS
 from ctbench.dut.linux.cards import CardLinks, busy_cpus
-from ctbench.dut.linux.conntrack import ConntrackTable, findings, increase
+from ctbench.dut.linux.conntrack import LIMIT, ConntrackTable, findings, increase
 from ctbench.dut.linux.health import Reading, link_problems, new_drops, placement_problem
 from ctbench.dut.linux.links import Links, describe, read_counters
 from ctbench.dut.linux.netfilter import Netfilter
@@ -22,6 +26,7 @@ from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
 from ctbench.dut.linux.sysctl import Sysctls
 from ctbench.dut.linux.upper_devices import unstack
 from ctbench.dut.rulesets import Ruleset, find_ruleset
+from ctbench.dut.table import FullSaid
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import VethLinks
 from ctbench.hosts.base import Host
@@ -44,6 +49,8 @@ class LinuxDut:
 
     #: For the record, and in messages.
     kind = ""
+    #: See `TableDut.sweep_s`; nf_conntrack_core.c: GC_SCAN_INTERVAL_MAX.
+    sweep_s = 60.0
     #: Families of rulesets that it knows.
     families: tuple[str, ...] = ()
 
@@ -82,6 +89,7 @@ class LinuxDut:
         self._asked_sysctls: dict[str, str] = {}
         #: Whether the host has anything of ours.
         self._touched = False
+        self._empty_memory = 0
         self._start: Reading | None = None
         self._trial: Reading | None = None
 
@@ -104,6 +112,7 @@ class LinuxDut:
             self.verify()
             self._table.flush()
             self._start = self._trial = self._read()
+            self._empty_memory = self._slabs()
         except CtbenchError:
             with suppress(TestbedError):  # what went wrong first says more
                 self.restore()
@@ -123,6 +132,36 @@ class LinuxDut:
     def connections(self) -> int:
         """Entries in the connection table now."""
         return self._table.count()
+
+    def dump_connections(self) -> Done:
+        """See `ctbench.dut.control_plane.DumpingDut`: conntrack -L."""
+        return self._table.dump()
+
+    def table_memory(self) -> int | None:
+        """See `TableDut.table_memory`: the kernel's slabs that cannot be reclaimed, of the whole machine."""
+        return self._slabs() - self._empty_memory
+
+    def sweeps_within(self, timeout_s: float) -> float:
+        """See `TableDut.sweeps_within`; gc_worker of nf_conntrack_core.c: it comes again after the mean of what the
+        entries that it saw have left, which is no more than their timeout; and a fifth for what it takes."""
+        return min(self.sweep_s, max(2.0, 1.2 * timeout_s))
+
+    def limit_now(self) -> int | None:
+        """See `TableDut.limit_now`."""
+        text = self._host.run(["cat", LIMIT], check=False).stdout
+        return int(text) if text else None
+
+    def full_said(self) -> FullSaid:
+        """See `TableDut.full_said`: what it writes to the kernel's log is for its host's administrator."""
+        counted = self._table.statistics()
+        return FullSaid(counted.get("drop", 0), None, counted.get("early_drop", 0))
+
+    def limit_table(self, entries: int) -> None:
+        """See `TableDut.limit_table`."""
+        raise MissingResource(
+            "The limit of the kernel's connection table (nf_conntrack_max) is not changed while connections are open: "
+            "it is the whole machine's."
+        )
 
     def begin_trial(self) -> None:
         """See `Dut.begin_trial`."""
@@ -212,6 +251,10 @@ class LinuxDut:
             **self._own_facts(),
         }
 
+    def capture(self) -> dict[str, str]:
+        """See `Dut.capture`."""
+        return ask(self._host, QUESTIONS)
+
     def pause(self) -> None:
         """See `Dut.pause`: the kernel works in the time of what hands frames to it, so this is up to the generator. A
         lab's DUT is alone on its host."""
@@ -224,6 +267,11 @@ class LinuxDut:
         if self._touched:
             self._clear()
         self._touched = False
+
+    def _slabs(self) -> int:
+        """Memory in slabs that the kernel cannot reclaim, bytes; 0 where it does not say."""
+        found = re.search(r"^SUnreclaim:\s+(\d+) kB", self._host.read("/proc/meminfo"), re.MULTILINE)
+        return int(found[1]) * 1024 if found else 0
 
     def _ruleset_of(self, topology: Topology) -> Ruleset:
         """Its entry in the catalogue; `ConfigError` lists those of this DUT."""

@@ -29,7 +29,7 @@ class LinuxKind:
     tags: tuple[str, ...]
     bridges: bool
     settings: type[YamlModel] = LinuxConfig
-    abilities: frozenset[Ability] = frozenset({"connections"})
+    abilities: frozenset[Ability] = frozenset({"connections", "dump"})
     builds: Builds | None = None
     #: The kernel forwards where its interrupts are.
     polls: bool = False
@@ -67,7 +67,8 @@ class LinuxKind:
             except (OSError, ValueError):
                 return None
         closed, answered = ours.timeouts["tcp_timeout_time_wait"], ours.timeouts["udp_timeout_stream"]
-        return ConnectionTable("The kernel's connection table", entries, closed, answered, remedy)
+        of_host = config.host == SANDBOX
+        return ConnectionTable("The kernel's connection table", entries, closed, answered, remedy, of_host=of_host)
 
     def hugepages_mb(self, config: LinuxConfig) -> int:
         """See `DutKind.hugepages_mb`."""

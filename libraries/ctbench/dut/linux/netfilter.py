@@ -11,6 +11,8 @@ from ctbench.hosts.base import Host
 
 #: The table of all files of nftables.
 TABLE = "ctbench"
+#: Families whose tool has a `-restore` and a `-save`.
+_TABLES = ("iptables", "ip6tables")
 #: Tables of iptables-legacy, which stay in the kernel when they are empty.
 LEGACY_TABLES = "/proc/net/ip_tables_names"
 
@@ -19,7 +21,7 @@ LEGACY_TABLES = "/proc/net/ip_tables_names"
 class Rules:
     """The rules of a ruleset file for given interfaces."""
 
-    #: `iptables` or `nftables`.
+    #: `iptables`, `ip6tables` or `nftables`.
     family: str
     #: What the tool is given: the file with the interfaces' names for `client` and `server`.
     text: str
@@ -58,7 +60,7 @@ class Netfilter:
     def require_none(self) -> None:
         """Raise `TestbedError` where there are rules that are not ours: they are not for us to remove."""
         tables = self._host.run(["nft", "list", "tables"]).stdout.splitlines()
-        foreign = [table for table in tables if table != f"table ip {TABLE}"]
+        foreign = [table for table in tables if table not in (f"table ip {TABLE}", f"table inet {TABLE}")]
         if foreign:
             raise TestbedError(
                 f"{self._host.name} has netfilter rules of its own ({', '.join(foreign)}), and a DUT must have none: "
@@ -78,8 +80,8 @@ class Netfilter:
 
     def load(self, ruleset: Rules | None) -> None:
         """Load a ruleset into cleared tables, and read back that it is what is there now."""
-        if ruleset and ruleset.family == "iptables":
-            self._host.run(["iptables-restore"], stdin=ruleset.text)
+        if ruleset and ruleset.family in _TABLES:
+            self._host.run([f"{ruleset.family}-restore"], stdin=ruleset.text)
         elif ruleset:
             self._host.run(["nft", "-f", "-"], stdin=ruleset.text)
         found = self.differences(ruleset)
@@ -93,8 +95,9 @@ class Netfilter:
 
     def listing(self, ruleset: Rules | None) -> str:
         """The rules as the tool of their family prints them; nft(8) prints those of both."""
-        tables = ruleset is not None and ruleset.family == "iptables"
-        return self._host.run(["iptables-save"] if tables else ["nft", "--stateless", "list", "ruleset"]).stdout
+        tables = ruleset is not None and ruleset.family in _TABLES
+        save = [f"{ruleset.family}-save"] if ruleset and tables else ["nft", "--stateless", "list", "ruleset"]
+        return self._host.run(save).stdout
 
     def versions(self) -> dict[str, str]:
         """Versions of the tools; that of iptables names what it works through: nf_tables or legacy."""

@@ -1,8 +1,10 @@
 """A Linux router as device under test: forwards between two links, with the rules of iptables or nftables, or none."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Ports, Problem
 from ctbench.dut.linux.dut import LinuxDut
 from ctbench.dut.linux.netfilter import Rules, read_rules
@@ -10,11 +12,18 @@ from ctbench.dut.linux.upper_devices import below, stack, wait_until_up
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 
-#: Side -> the router's address, the generator's next to it (RFC 2544 appendix C.2.2 reserves them for benchmarks), and
-#: the network behind that: the one of TRex's profiles.
+#: Version of IP -> side -> the router's address, the generator's next to it, and the network behind that. RFC 2544
+#: (appendix C.2.2) and RFC 5180 (section 8) reserve them for benchmarks; the networks of IPv4 are those of TRex's
+#: profiles.
 NETWORKS = {
-    "client": ("198.18.0.1", "198.18.0.2", "16.0.0.0/8"),
-    "server": ("198.18.1.1", "198.18.1.2", "48.0.0.0/8"),
+    4: {
+        "client": ("198.18.0.1/30", "198.18.0.2", "16.0.0.0/8"),
+        "server": ("198.18.1.1/30", "198.18.1.2", "48.0.0.0/8"),
+    },
+    6: {
+        "client": ("2001:2:0:1::1/64", "2001:2:0:1::2", "2001:2:0:16::/64"),
+        "server": ("2001:2:0:2::1/64", "2001:2:0:2::2", "2001:2:0:48::/64"),
+    },
 }
 
 
@@ -22,28 +31,32 @@ class LinuxRouterDut(LinuxDut):
     """Implements `ctbench.dut.base.Dut`."""
 
     kind = "linux-router"
-    families = ("linux", "iptables", "nftables")
+    families = ("linux", "iptables", "ip6tables", "nftables")
     _rules: Rules | None = None
     _devices: tuple[str, str] = ("", "")
+    #: Of IP: 4 or 6.
+    _version = 4
 
     def _configure(self, topology: Topology, placement: Placement) -> Ports:
         self._devices = devices = stack(self._ip, topology.ports, self._links.interfaces, topology.mtu)
-        self._rules = read_rules(self._ruleset_of(topology), devices)
+        ruleset = self._ruleset_of(topology)
+        self._version = 6 if ruleset.ip_version == 6 else 4
+        self._rules = read_rules(ruleset, devices)
         # Rules first: with them come the settings of conntrack, and no packet passes before they are there.
         self._netfilter.load(self._rules)
-        # ip_forward sets the others, so it comes first; what is below a VLAN device takes no frames without a tag.
-        untagged = {f"net/ipv4/conf/{device}/forwarding": "0" for device in below(topology.ports, devices)}
-        self._set_sysctls({"net/ipv4/ip_forward": "1", **untagged})
-        self._set_sysctls(interface_sysctls(devices))
+        self._set_sysctls(forwarding_sysctls(self._version, below(topology.ports, devices)))
+        self._set_sysctls(interface_sysctls(self._version, devices))
         if self._rules:
-            self._set_conntrack()
+            self._set_conntrack(topology)
+        networks = NETWORKS[self._version]
+        quietly = " nodad" if self._version == 6 else ""
         self._ip.batch(
-            f"address add {address}/30 dev {device}"
-            for (address, _, _), device in zip(NETWORKS.values(), devices, strict=True)
+            f"address add {address} dev {device}{quietly}"
+            for (address, _, _), device in zip(networks.values(), devices, strict=True)
         )
         self._links.up()
         wait_until_up(self._ip, self._links.interfaces, devices)
-        for (_, neighbour, network), device, mac in zip(NETWORKS.values(), devices, self._macs, strict=True):
+        for (_, neighbour, network), device, mac in zip(networks.values(), devices, self._macs, strict=True):
             self._ip.batch([
                 f"neighbour replace {neighbour} lladdr {mac} dev {device} nud permanent",
                 f"route replace {network} via {neighbour} dev {device}",
@@ -51,17 +64,23 @@ class LinuxRouterDut(LinuxDut):
         client, server = (self._ip.show("link", "show", "dev", device)[0]["address"] for device in devices)
         return replace(
             self._ports(topology, placement), client_mac=client, server_mac=server,
-            client_next_hop=NETWORKS["client"][1], server_next_hop=NETWORKS["server"][1],
+            client_next_hop=networks["client"][1], server_next_hop=networks["server"][1],
         )  # fmt: skip
 
-    def _set_conntrack(self) -> None:
-        settings = self._conntrack
-        self._sysctls.set(settings.shared)
+    def _set_conntrack(self, topology: Topology) -> None:
+        settings = self._conntrack.of(topology)
+        found = self._sysctls.set(settings.shared)
+        limit = next((value for name, value in found.items() if name.endswith("_max")), "unknown")
+        if topology.max_connections is not None and limit != str(topology.max_connections):
+            raise MissingResource(
+                f"A connection table of {topology.max_connections} entries is asked for, and nf_conntrack_max is "
+                f"{limit}: a sandbox cannot change it, it is its host's."
+            )
         self._set_sysctls(settings.writable)
 
     def _unconfigure(self) -> None:
         """Addresses, and with them neighbours and routes, go with the devices, or from a lab's cards."""
-        addresses = [address for address, _, _ in NETWORKS.values()]
+        addresses = [address.partition("/")[0] for sides in NETWORKS.values() for address, _, _ in sides.values()]
         for link in self._ip.show("address", "show"):
             for found in link["addr_info"]:
                 if found["local"] in addresses:
@@ -72,8 +91,8 @@ class LinuxRouterDut(LinuxDut):
         rules = self._netfilter.differences(self._rules)
         if rules:
             found.append(f"rules: `-` asked, `+` found: {'; '.join(rules)}")
-        routes = {route["dst"]: route.get("dev") for route in self._ip.show("route", "show")}
-        for (_, _, network), device in zip(NETWORKS.values(), self._devices, strict=True):
+        routes = {route["dst"]: route.get("dev") for route in self._ip.show(f"-{self._version}", "route", "show")}
+        for (_, _, network), device in zip(NETWORKS[self._version].values(), self._devices, strict=True):
             if routes.get(network) != device:
                 found.append(f"route to {network}: asked {device}, found {routes.get(network)}")
         return found
@@ -92,13 +111,24 @@ class LinuxRouterDut(LinuxDut):
     def _own_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"rules": self._netfilter.listing(self._rules)}
         if self._rules:
-            shared = self._conntrack.shared
+            shared = self._conntrack.of(self._applied[0]).shared if self._applied else self._conntrack.shared
             facts["conntrack_limits"] = {"asked": shared, "found": self._sysctls.read(shared)}
         return facts
 
 
-def interface_sysctls(devices: tuple[str, str]) -> dict[str, str]:
-    """Settings that let a device forward whatever comes: no check of sources, no redirects."""
+def forwarding_sysctls(version: int, untagged: Iterable[str]) -> dict[str, str]:
+    """Settings that make a router: the first one sets those of all devices, so the others come after it. What is below
+    a VLAN device (`untagged`) takes no frames without a tag."""
+    every = "net/ipv6/conf/all/forwarding" if version == 6 else "net/ipv4/ip_forward"
+    return {every: "1", **{f"net/ipv{version}/conf/{device}/forwarding": "0" for device in untagged}}
+
+
+def interface_sysctls(version: int, devices: tuple[str, str]) -> dict[str, str]:
+    """Settings that let a device forward whatever comes: no check of sources, no redirects. With IPv6 it has no address
+    but the one that it is given, and does not ask who else is there."""
+    if version == 6:
+        own = {"disable_ipv6": "0", "addr_gen_mode": "1", "accept_dad": "0", "accept_ra": "0"}
+        return {f"net/ipv6/conf/{device}/{name}": value for device in devices for name, value in own.items()}
     values = {"net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/all/send_redirects": "0"}
     for device in devices:
         values |= {f"net/ipv4/conf/{device}/rp_filter": "0", f"net/ipv4/conf/{device}/send_redirects": "0"}

@@ -1,11 +1,16 @@
 """How the kernel's connection table is set up."""
 
+from typing import Self
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.dut.base import CLOSED_S
+from ctbench.dut.topology import Topology
 
 #: Where the settings are; nf_conntrack-sysctl in the kernel's documentation.
 NETFILTER = "net/netfilter"
+#: Timeouts of a connection whose segments were lost, which the kernel's defaults keep for minutes.
+_OF_LOST_SEGMENTS = ("tcp_timeout_max_retrans", "tcp_timeout_unacknowledged")
 
 
 class LinuxConntrackSettings(BaseModel):
@@ -36,6 +41,15 @@ class LinuxConntrackSettings(BaseModel):
     tcp_loose: bool = False
     #: Whether segments outside of the window pass. Off, as is the kernel's default: they are invalid.
     tcp_be_liberal: bool = False
+
+    def of(self, topology: Topology) -> Self:
+        """These, with what a topology asks of the table: all of its timeouts, those for lost segments among them."""
+        own: dict[str, object] = {}
+        if topology.timeout_s is not None:
+            own["timeouts"] = dict.fromkeys((*self.timeouts, *_OF_LOST_SEGMENTS), topology.timeout_s)
+        if topology.max_connections is not None:
+            own["max_connections"] = topology.max_connections
+        return self.model_copy(update=own)
 
     @property
     def writable(self) -> dict[str, str]:

@@ -5,6 +5,7 @@ from tempfile import TemporaryDirectory
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.idle_ports import IdlePorts
 from ctbench.dut.ovs.ports import Devices
 from ctbench.dut.ovs.ruleset import NUMBERS, BridgePort, BridgeRules, number_ports
 from ctbench.dut.ovs.settings import PACKAGES, OvsConntrackSettings
@@ -23,7 +24,10 @@ class Bridge:
         self.datapath_type = datapath_type
         self._conntrack = conntrack
         self.devices = devices
+        self.idle_ports = IdlePorts(control)
         self._ports: tuple[BridgePort, ...] = ()
+        #: The timeout policy that zone 0 has.
+        self._timeouts: dict[str, int] | None = None
         #: What the ports were made for.
         self._shape: object = None
 
@@ -33,7 +37,7 @@ class Bridge:
         return f"{self._control.folder}/rules.flows"
 
     def create(self) -> None:
-        """Make the bridge and the timeout policy of zone 0."""
+        """Make the bridge."""
         kind = self.datapath_type
         # fail_mode=secure: without rules nothing passes, so that no packet is handled before the ruleset is there.
         name = self._control.bridge
@@ -43,18 +47,29 @@ class Bridge:
         if kind not in self._control.columns("Open_vSwitch", ".", "datapaths")["datapaths"]:
             datapath = ["--id=@m", "create", "Datapath", "datapath_version=0"]
             self._control.vsctl("--", *datapath, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m")
-        timeouts = [f"{name}={seconds}" for name, seconds in self._conntrack.timeouts.items()]
-        self._control.vsctl("--if-exists", "del-zone-tp", kind, "zone=0")
-        self._control.vsctl("add-zone-tp", kind, "zone=0", *timeouts)
 
     def configure(self, topology: Topology, placement: Placement, rules: BridgeRules) -> None:
         """Bring the running instance to `topology`."""
         self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={placement.pmd_mask}")
         self._set_option("emc-insert-inv-prob", topology.emc_insert_inv_prob)
         self._set_option("smc-enable", None if topology.smc is None else str(topology.smc).lower())
+        self._set_option("n-revalidator-threads", topology.revalidators)
+        self._set_option("n-handler-threads", topology.handlers)
         self._set_ports(topology, placement, rules.ports)
-        self._control.appctl("dpctl/ct-set-maxconns", str(self._conntrack.max_connections))
+        self.idle_ports.keep(topology.idle_ports)
+        self._set_table(self._conntrack.of(topology))
         self._load(rules.flows)
+
+    def _set_table(self, conntrack: OvsConntrackSettings) -> None:
+        """The limit of the connection table, and the timeout policy of zone 0, which every connection is in."""
+        self._control.appctl("dpctl/ct-set-maxconns", str(conntrack.max_connections))
+        if conntrack.timeouts == self._timeouts:
+            return
+        self._timeouts = None
+        timeouts = [f"{name}={seconds}" for name, seconds in conntrack.timeouts.items()]
+        self._control.vsctl("--if-exists", "del-zone-tp", self.datapath_type, "zone=0")
+        self._control.vsctl("add-zone-tp", self.datapath_type, "zone=0", *timeouts)
+        self._timeouts = conntrack.timeouts
 
     def _set_option(self, key: str, value: object) -> None:
         if value is None:

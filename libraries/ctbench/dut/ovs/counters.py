@@ -24,6 +24,8 @@ def new_drops(before: Counters, now: Counters) -> dict[str, int]:
     """`<side>.<counter>` -> packets lost at the interfaces of a side since `before`; only those that are not zero."""
     drops: dict[str, int] = {}
     for port, counters in now.items():
+        if port not in before or port not in SIDES:  # no packet of the load passes it
+            continue
         for counter, value in counters.drops.items():
             lost = since(before[port].drops.get(counter, 0), value)
             if lost:

@@ -9,32 +9,31 @@ from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
-from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem
+from ctbench.dut.base import DutCounters, Ports, Problem
+from ctbench.dut.capture import ask
+from ctbench.dut.control_plane import Done
+from ctbench.dut.ovs.answers import OvsAnswers
 from ctbench.dut.ovs.bonds import await_bonds
 from ctbench.dut.ovs.bridge import Bridge
+from ctbench.dut.ovs.capture import questions
 from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.counters import counters_since, new_drops
-from ctbench.dut.ovs.cpu import cpu_use
-from ctbench.dut.ovs.cpu_contention import read_thread_times, sharing_problems
+from ctbench.dut.ovs.control_plane import OvsControlPlane
+from ctbench.dut.ovs.counters import counters_since
 from ctbench.dut.ovs.daemons import OvsDaemons
 from ctbench.dut.ovs.facts import running_facts
-from ctbench.dut.ovs.health import TrialStart, drop_problems, log_problems, process_problem
 from ctbench.dut.ovs.installation import read_versions, require_installation
-from ctbench.dut.ovs.instance import POLL_S, Instance, ProcessIdentity, VswitchdLog
+from ctbench.dut.ovs.instance import POLL_S
 from ctbench.dut.ovs.memory import Memory, dpdk_options, memory_on
-from ctbench.dut.ovs.parse import (
-    PortCounters,
-    parse_cycle_rate,
-    parse_pmd_statistics,
-    parse_ports,
-)
+from ctbench.dut.ovs.parse import PortCounters, parse_ports
 from ctbench.dut.ovs.pause import awake
 from ctbench.dut.ovs.ports import Devices, MemifDevices
 from ctbench.dut.ovs.readback import differences, differing_threads
+from ctbench.dut.ovs.revalidators import require_cpus
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus
+from ctbench.dut.ovs.trial_watch import TrialWatch
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
@@ -44,12 +43,11 @@ from ctbench.hosts.machine import Machine, Placement, pretended_numa
 FOLDER, BESIDE_SYSTEM = "/run/ctbench/ovs", "/run/ctbench/ovs-system"
 #: Device that the LOCAL port of a `netdev` bridge needs; only root can open it on some distributions.
 TUN = "/dev/net/tun"
-#: Seconds that OVS gets to take over a topology, and conntrack to empty its table.
+#: Seconds that OVS gets to take over a topology.
 SETTLE_TIMEOUT_S = 15.0
-FLUSH_TIMEOUT_S = 30.0
 
 
-class OvsDpdkDut:
+class OvsDpdkDut(OvsAnswers):
     """Implements `ctbench.dut.base.Dut`. Everything that an instance of our own starts and writes is in `FOLDER` of the
     host; the system's is touched only where `system` says so."""
 
@@ -75,7 +73,6 @@ class OvsDpdkDut:
         uses, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `devices`: what its
         ports are; memif where none are given. `system`: set up the instance that runs on the host, and put it back.
         ovs-vswitchd's log is copied to `log_folder`."""
-        self._host = host
         self._machine = machine
         self._installation = installation or OvsInstallation()
         self._conntrack = conntrack or OvsConntrackSettings()
@@ -87,16 +84,15 @@ class OvsDpdkDut:
         self._hugepages = hugepages
         self.placement = placement
         own = OvsControl(host, self._installation, FOLDER)
-        self.control = system_control(host, self._installation, BESIDE_SYSTEM) if system else own
+        control = system_control(host, self._installation, BESIDE_SYSTEM) if system else own
         cards = self._devices.kind == "pci"
-        self._instance: Instance = SystemOvs(self.control, cards=cards) if system else OvsDaemons(own)
-        self._log = VswitchdLog(host, self._instance)
+        super().__init__(host, control, SystemOvs(control, cards=cards) if system else OvsDaemons(own))
         self._bridge: Bridge | None = None
         self._started_for = ("", 0)
         self._memory: Memory | None = None
         self._version: dict[str, str] = {}
         self._applied: tuple[Topology, BridgeRules, Placement] | None = None
-        self._trial: TrialStart | None = None
+        self._watch = TrialWatch(host, self._instance, self._log)
         self._counted_from: dict[int, PortCounters] = {}
 
     def apply(self, topology: Topology) -> Ports:
@@ -106,13 +102,14 @@ class OvsDpdkDut:
         ruleset = find_ruleset(self.families, topology.ruleset, "Open vSwitch", self._rulesets)
         rules = read_rules(ruleset, topology.ports)
         self._require(topology, rules)
+        require_cpus(topology, placement)
         numa = pretended_numa(topology.cpus) if placement.oversubscribed else ""
         # An MTU has buffers of its own, and in memory that another one's have left full of holes OVS may fail to make
         # them ("Failed to create memory pool"). A fresh one also makes as many of them every time.
         fixed = (numa, topology.mtu)
         if self._bridge is None or fixed != self._started_for or self._instance.vswitchd() is None:
             self._bridge = self._start(placement, numa)
-            self._started_for = fixed
+            self._started_for, self._empty_memory = fixed, 0
         self._applied = None
         try:
             self._bridge.configure(topology, placement, rules)
@@ -120,7 +117,8 @@ class OvsDpdkDut:
             self._applied = (topology, rules, placement)
             self._wait_until_settled()
             self._counted_from = self._read_ports()
-            self._trial = self._start_of_trial()
+            self._empty_memory = self._empty_memory or self._resident()
+            self._begin_trial()
         except TestbedError:
             self._bridge = None  # whatever state it is in: the next topology gets a fresh one
             with suppress(TestbedError):
@@ -144,46 +142,25 @@ class OvsDpdkDut:
             raise TestbedError(f"OVS is not set up as the topology asks: {'; '.join(found)}.")
 
     @awake
-    def flush_state(self) -> None:
-        """See `Dut.flush_state`."""
-        deadline = time.monotonic() + FLUSH_TIMEOUT_S
-        while True:
-            # Again and again: frames that waited in the rings may have opened connections since.
-            self.control.appctl("dpctl/flush-conntrack")
-            if (left := self.connections()) == 0:
-                return
-            if time.monotonic() > deadline:
-                raise TestbedError(f"{left} connections are left {FLUSH_TIMEOUT_S:g} s after conntrack was flushed.")
-            time.sleep(POLL_S)
-
-    @awake
-    def connections(self) -> int:
-        """Entries in the connection table now."""
-        return int(self.control.appctl("dpctl/ct-get-nconns"))
-
-    @awake
     def begin_trial(self) -> None:
         """See `Dut.begin_trial`; clears the PMD threads' statistics. Waits until all links of bonds are in use: OVS
         sees with a delay that the generator has come, and until then drops what comes."""
         if self._applied:
             await_bonds(self.control, self._applied[1].bonds, SETTLE_TIMEOUT_S)
-        self._trial = self._start_of_trial()
+        self._begin_trial()
 
     @awake
     def health(self) -> list[Problem]:
         """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself. But those that found the
         generator's rings full are no loss of the DUT."""
-        if self._trial is None:
+        if not self._watch.has_begun:
             return [Problem("fatal", "ovs-vswitchd is not set up.")]
-        if fatal := self._fatal(self._trial):
+        if fatal := self._watch.fatal(self.trouble()):
             with suppress(TestbedError):
                 self._save_log()
             return fatal
-        was_paused = self._instance.paused_s > self._trial.paused_s
-        problems = log_problems(self._log.since(self._trial.log_size), was_paused=was_paused)
-        problems += self._sharing(self._trial)
-        lost = new_drops(self._trial.ports, self._read_ports())
-        return problems + drop_problems(lost, self._devices.kind)
+        placement = self._applied[2] if self._applied else None
+        return self._watch.problems(placement, self._read_ports(), self._devices.kind)
 
     def trouble(self) -> str:
         """See `Dut.trouble`."""
@@ -193,14 +170,6 @@ class OvsDpdkDut:
     def counters(self) -> DutCounters:
         """See `Dut.counters`; immediate, not what ovs-vswitchd writes to its database every 5 s."""
         return counters_since(self._counted_from, self._read_ports())
-
-    @awake
-    def cpu_use(self) -> CpuUse | None:
-        """See `Dut.cpu_use`; none of a dead OVS. The time after a trial counts as idle: to be asked at its end."""
-        if self._instance.vswitchd() is None:
-            return None
-        statistics = parse_pmd_statistics(self.control.appctl("dpif-netdev/pmd-stats-show"))
-        return cpu_use(statistics.values(), parse_cycle_rate(self.control.appctl("dpif-netdev/pmd-perf-show")))
 
     @awake
     def snapshot(self) -> dict[str, Any]:
@@ -221,7 +190,7 @@ class OvsDpdkDut:
             "topology": topology.model_dump(),
             "datapath_type": self._bridge.datapath_type,
             "placement": asdict(placement),
-            "conntrack": self._conntrack.model_dump(),
+            "conntrack": self._conntrack.of(topology).model_dump(),
         }
         if trouble := self.trouble():
             return facts | {"trouble": trouble}
@@ -230,25 +199,30 @@ class OvsDpdkDut:
         except TestbedError as error:
             return facts | {"trouble": str(error)}
 
+    @awake
+    def capture(self) -> dict[str, str]:
+        """See `Dut.capture`."""
+        return ask(self._host, questions(self.control, self._instance.log))
+
     @property
-    def paused(self) -> bool:
-        """Whether `pause` was called last, and no `resume`."""
-        return self._instance.paused
+    def control_plane(self) -> OvsControlPlane:
+        """See `ctbench.dut.control_plane.ControlPlaneDut`."""
+        if self._bridge is None:
+            raise TestbedError("No topology is applied.")
+        return OvsControlPlane(self.control, self._bridge.idle_ports, self._running().pid)
 
-    def pause(self) -> None:
-        """See `Dut.pause`: its PMD threads poll."""
-        self._instance.pause()
-
-    def resume(self) -> None:
-        """See `Dut.resume`."""
-        self._instance.resume()
+    @awake
+    def dump_connections(self) -> Done:
+        """See `ctbench.dut.control_plane.DumpingDut`."""
+        return self.control_plane.dump_connections()
 
     def restore(self) -> None:
         """See `Dut.restore`: the daemons end, their folder goes, their log is kept."""
         self.resume()
         with suppress(TestbedError):  # a lost log is no reason to leave the daemons
             self._save_log()
-        self._bridge = self._applied = self._trial = None
+        self._bridge = self._applied = None
+        self._watch.forget()
         self._instance.stop()
         self._devices.remove()
 
@@ -262,7 +236,8 @@ class OvsDpdkDut:
         if self._system and numa:
             raise MissingResource("CPUs can be shared (oversubscribe) only by an OVS of the run's own: manage: false.")
         self._save_log()
-        self._bridge = self._applied = self._trial = None
+        self._bridge = self._applied = None
+        self._watch.forget()
         kind = "netdev" if self._system or self._can_open(TUN) else "dummy"
         options = ["--enable-dummy"] if kind == "dummy" else []
         options += [f"--dummy-numa={numa}"] if numa else []
@@ -298,48 +273,11 @@ class OvsDpdkDut:
             raise TestbedError("No topology is applied.")
         topology, rules, placement = self._applied
         found = differing_threads(self.control, self._running().pid, placement)
-        return found + differences(self.control, self._bridge, topology, rules, placement, self._conntrack)
+        return found + differences(self.control, self._bridge, topology, rules, placement, self._conntrack.of(topology))
 
-    def _fatal(self, start: TrialStart) -> list[Problem]:
-        """Why nothing more can be measured, with the errors that ovs-vswitchd logged since; empty where it can."""
-        trouble = self.trouble()
-        try:
-            now = self._instance.vswitchd()
-        except TestbedError:
-            now = None
-        found = process_problem(start.process, now)
-        if trouble and (found is None or now is None):  # else it is another one that is well, or in trouble
-            found = Problem("fatal", trouble)
-        if found is None:
-            return []
-        try:
-            return [found, *log_problems(self._log.since(start.log_size))]
-        except TestbedError:
-            return [found]
-
-    def _start_of_trial(self) -> TrialStart:
-        running = self._running()
-        times = read_thread_times(self._host, running.pid)
-        start = TrialStart(
-            running, self._log.size(), self._read_ports(), times, time.monotonic(), self._instance.paused_s
-        )
+    def _begin_trial(self) -> None:
+        self._watch.begin(self._running(), self._read_ports())
         self.control.appctl("dpif-netdev/pmd-stats-clear")
-        return start
-
-    def _sharing(self, start: TrialStart) -> list[Problem]:
-        placement = self._applied[2] if self._applied else None
-        if placement is None or placement.oversubscribed:  # then nothing is measured anyway
-            return []
-        times = read_thread_times(self._host, start.process.pid)
-        shares = set(placement.housekeeping) == set(placement.generator)
-        paused_s = self._instance.paused_s - start.paused_s
-        return sharing_problems(start.times, times, time.monotonic() - start.at_s - paused_s, with_generator=shares)
-
-    def _running(self) -> ProcessIdentity:
-        process = self._instance.vswitchd()
-        if process is None:
-            raise TestbedError(f"ovs-vswitchd died: {self._log.excerpt()}.")
-        return process
 
     def _read_ports(self) -> dict[int, PortCounters]:
         return parse_ports(self.control.ofctl("-O", "OpenFlow14", "dump-ports", self.control.bridge))

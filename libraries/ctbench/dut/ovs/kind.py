@@ -26,7 +26,9 @@ class OvsDpdkKind:
     name = OvsDpdkDut.kind
     title = "OVS-DPDK"
     settings = OvsDpdkConfig
-    abilities: frozenset[Ability] = frozenset({"connections"})
+    abilities: frozenset[Ability] = frozenset(
+        {"connections", "table limit", "control plane", "dump", "samples", "upcalls"}
+    )
     builds = OvsBuilds()
     polls = True
     families = OvsDpdkDut.families

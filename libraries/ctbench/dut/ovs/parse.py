@@ -108,12 +108,23 @@ def parse_pmd_statistics(text: str) -> dict[int, PmdStatistics]:
     return statistics
 
 
+#: No CPU counts so many.
+_MOST_CYCLES_PER_S = 1e11
+
+
 def parse_cycle_rate(text: str) -> float | None:
     """Cycles per second that a PMD thread counts, from `dpif-netdev/pmd-perf-show`; None when it does not tell. Both
-    the cycles and the time are OVS' own, so that it does not matter how long the command took."""
+    the cycles and the time are OVS' own, so that it does not matter how long the command took. A PMD thread that was
+    stopped counts backwards, which looks like 10^18 a second: that tells nothing."""
     seconds = re.search(r"^Measurement duration: ([\d.]+) s", text, re.MULTILINE)
     cycles = re.search(r"^  - Used TSC cycles: +(\d+)", text, re.MULTILINE)
-    return int(cycles[1]) / float(seconds[1]) if seconds and cycles and float(seconds[1]) else None
+    rate = int(cycles[1]) / float(seconds[1]) if seconds and cycles and float(seconds[1]) else None
+    return rate if rate and rate < _MOST_CYCLES_PER_S else None
+
+
+def parse_datapath_flows(text: str) -> int:
+    """Flows of all datapaths, from `upcall/show`."""
+    return sum(int(count) for count in re.findall(r"^\s*flows\s*: \(current (\d+)\)", text, re.MULTILINE))
 
 
 def parse_bond_members(text: str) -> dict[str, bool]:

@@ -56,6 +56,10 @@ def differing_options(other_config: Mapping[str, str], topology: Topology, place
     emc = None if topology.emc_insert_inv_prob is None else str(topology.emc_insert_inv_prob)
     _compare(found, "pmd-cpu-mask", placement.pmd_mask, other_config.get("pmd-cpu-mask"))
     _compare(found, "emc-insert-inv-prob", emc, other_config.get("emc-insert-inv-prob"))
+    revalidators = None if topology.revalidators is None else str(topology.revalidators)
+    _compare(found, "n-revalidator-threads", revalidators, other_config.get("n-revalidator-threads"))
+    handlers = None if topology.handlers is None else str(topology.handlers)
+    _compare(found, "n-handler-threads", handlers, other_config.get("n-handler-threads"))
     _compare(found, "smc-enable", smc, other_config.get("smc-enable"))
     return found
 

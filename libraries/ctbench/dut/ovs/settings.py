@@ -1,8 +1,11 @@
 """Which Open vSwitch is measured, and how its connection table is set up."""
 
+from typing import Self
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.dut.base import CLOSED_S
+from ctbench.dut.topology import Topology
 
 #: Where Debian and Ubuntu put the DPDK build (package openvswitch-switch-dpdk).
 DISTRIBUTION_VSWITCHD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
@@ -81,3 +84,12 @@ class OvsConntrackSettings(BaseModel):
         "tcp_close": 1,
         "tcp_established": 30,
     }
+
+    def of(self, topology: Topology) -> Self:
+        """These, with what a topology asks of the table."""
+        own: dict[str, object] = {}
+        if topology.timeout_s is not None:
+            own["timeouts"] = dict.fromkeys(self.timeouts, topology.timeout_s)
+        if topology.max_connections is not None:
+            own["max_connections"] = topology.max_connections
+        return self.model_copy(update=own)

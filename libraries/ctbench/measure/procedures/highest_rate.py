@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from ctbench.dut.kind import Ability
 from ctbench.measure.campaign import Campaign, SaturationSettings, SearchSettings
+from ctbench.measure.descent import descend
 from ctbench.measure.expected import Expected, expected
 from ctbench.measure.procedure import Bench, Outcome, figures_of
 from ctbench.measure.repetition import repeat
@@ -48,7 +49,8 @@ class HighestRate:
         span, runner, how = bench.campaign.load_range(bench.profile), bench.runner, self.how
         metric = SATURATION_OF[bench.profile.kind]
         saturation = bench.earlier.figure(metric) if bench.earlier else None
-        if isinstance(how, SaturationSettings) and not saturation:
+        beyond = _served_by_generator(bench.earlier)
+        if isinstance(how, SaturationSettings) and not saturation and not beyond:
             how = self.otherwise or bench.campaign.ceiling
         # The capacity is a little below what a closed loop shows, which a descent takes into account by itself.
         near = saturation if isinstance(how, SaturationSettings) or not saturation else saturation * BELOW_SATURATION
@@ -63,6 +65,9 @@ class HighestRate:
         def once(last: float | None) -> SearchResult:
             nonlocal to_come
             to_come -= 1
+            if isinstance(how, SaturationSettings) and not saturation:
+                # Above this rate every trial would say the same again, and a bisection makes them all.
+                return descend(runner, beyond, span.max, how, tell, bench.made, of_generator=True)
             begin = hint if isinstance(how, SaturationSettings) else last or hint
             return search(
                 runner, span.min, span.max, how, tell,
@@ -71,6 +76,13 @@ class HighestRate:
             )  # fmt: skip
 
         return outcome_of(repeat(self.repetitions, once), bench.rate_metric)
+
+
+def _served_by_generator(earlier: Outcome | None) -> float:
+    """The rate of the last closed loop that said that the generator was its limit; 0 where none did."""
+    steps = [step for step in earlier.steps if step.phase == "saturation"] if earlier else []
+    limited = steps and steps[-1].observation.trial.generator_limited
+    return (steps[-1].observation.trial.service_rate or 0.0) if limited else 0.0
 
 
 def outcome_of(found: SearchResult, metric: Metric) -> Outcome:

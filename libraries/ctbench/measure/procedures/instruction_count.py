@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.ethernet import VLAN_ID
-from ctbench.dut.counting import Counted, CountingDut, Workload
+from ctbench.dut.counting import NET, Counted, CountingDut, Workload
 from ctbench.dut.kind import Ability
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
@@ -16,10 +16,12 @@ from ctbench.measure.procedure import Bench, Decision, Outcome
 from ctbench.results.figure import Figure
 from ctbench.results.metrics import COST_OF, METRICS, Metric
 from ctbench.traffic.loads import Load
-from ctbench.traffic.profiles import PacketProfile, Profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
-#: What the program in the machine sends: frames of 64 bytes of one flow, UDP requests and replies of so many bytes.
+#: What the program in the machine sends: frames of 64 bytes, UDP requests and replies of so many bytes.
 _FRAME_BYTES, _UDP_BYTES = 64, 18
+#: Of so many flows.
+_STREAMS: dict[int, Workload] = {1: "stream", 1_000: "stream-1k", 10_000: "stream-10k"}
 _RELATIVE = METRICS["relative_cost"]
 #: Seconds that a boot takes, where several run side by side.
 _BOOT_S = 4.0
@@ -48,7 +50,8 @@ class InstructionCount:
         metric, dut, tested = self.metric(bench.profile), bench.dut, bench.topology
         assert isinstance(dut, CountingDut) and tested is not None, "its ability was required"
         workload = workload_of(bench.profile, tested)
-        topologies = [dut.baseline(tested), tested, *([bench.compared_with] if bench.compared_with else [])]
+        baseline = [] if workload in NET else [dut.baseline(tested)]
+        topologies = [*baseline, tested, *([bench.compared_with] if bench.compared_with else [])]
         try:
             every = dut.count(topologies, workload)
         except TestbedError as error:
@@ -56,15 +59,16 @@ class InstructionCount:
         counts = tuple(one for each in every for one in each)
         if doubt := next((f"{one.key} (seed {one.seed}): {one.doubt}" for one in counts if one.doubt), ""):
             return _undecided(bench, metric, counts, f"what was counted was not proved: {doubt}")
-        baseline, own, *other = ([one.each for one in each] for each in every)
-        net = _less(own, baseline)
-        bench.on_counted(tested.key, every[1], net)
+        wires = [one.each for one in every[0]] if baseline else [0.0] * len(every[0])
+        own, *other = every[len(baseline) :]
+        net = _less(own, wires)
+        bench.on_counted(tested.key, own, net)
         figures = {metric.name: _figure(metric, net)}
         if other:
-            to = _less(other[0], baseline)  # of the same profile, so of the same frames
-            bench.on_counted(topologies[2].key, every[2], to)
+            to = _less(other[0], wires)  # of the same profile, so of the same frames
+            bench.on_counted(topologies[-1].key, other[0], to)
             if min(to) <= 0:
-                return _undecided(bench, metric, counts, f"{topologies[2].key} costs nothing to compare with")
+                return _undecided(bench, metric, counts, f"{topologies[-1].key} costs nothing to compare with")
             figures[_RELATIVE.name] = _figure(_RELATIVE, [one / two for one, two in zip(net, to, strict=True)])
         reason = f"counted in {len(net)} boots, each with a seed of its own"
         return Outcome(
@@ -74,25 +78,29 @@ class InstructionCount:
 
 def workload_of(profile: Profile, topology: Topology) -> Workload:
     """What the machine sends for a profile. `MissingResource` where it cannot send that."""
+    if isinstance(profile, ConnectionProfile) and profile.half_open_per_s:
+        raise MissingResource(f"An emulated machine sends no half-open connections; profile {profile.name} has them.")
     if isinstance(profile, PacketProfile):
         tag = VLAN_ID if topology.ports.endswith("vlan") else 0
-        simple = (profile.frame_bytes, profile.flows, profile.directions) == (_FRAME_BYTES, 1, "one")
-        if simple and profile.vlan == tag:
-            return "stream"
-        needs = f"one flow of {_FRAME_BYTES}-byte frames, clients to servers, " + (f"VLAN {tag}" if tag else "no VLAN")
+        if (profile.frame_bytes, profile.directions, profile.vlan) == (_FRAME_BYTES, "one", tag) and (
+            profile.flows in _STREAMS
+        ):
+            return _STREAMS[profile.flows]
+        flows, tagged = " or ".join(map(str, _STREAMS)), f"VLAN {tag}" if tag else "no VLAN"
+        needs = f"{flows} flows of {_FRAME_BYTES}-byte frames, clients to servers, {tagged}"
     elif profile.udp_percent == 100 and (profile.messages, profile.request_bytes, profile.reply_bytes) == (
         1, _UDP_BYTES, _UDP_BYTES,
     ):  # fmt: skip
-        return "udp"
-    elif profile.udp_percent == 0 and profile.messages == 0:
+        return "udp" if profile.counts == "opening" else profile.counts
+    elif (profile.udp_percent, profile.messages, profile.counts, profile.ended_by) == (0, 0, "opening", "client"):
         return "tcp"
     else:
-        needs = f"UDP with one request and one reply of {_UDP_BYTES} bytes, or TCP without data"
+        needs = f"UDP with one request and one reply of {_UDP_BYTES} bytes, or TCP without data that is opened"
     raise MissingResource(f"An emulated machine sends {needs}; profile {profile.name} is something else.")
 
 
-def _less(whole: Sequence[float], baseline: Sequence[float]) -> list[float]:
-    return [one - two for one, two in zip(whole, baseline, strict=True)]
+def _less(whole: Sequence[Counted], baseline: Sequence[float]) -> list[float]:
+    return [one.each - two for one, two in zip(whole, baseline, strict=True)]
 
 
 def _figure(metric: Metric, samples: Sequence[float]) -> Figure:

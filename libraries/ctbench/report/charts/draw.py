@@ -11,9 +11,11 @@ from ctbench.report.charts.model import (
     Category,
     Chart,
     Guide,
+    HeatTable,
     LegendItem,
     Panels,
     ShareChart,
+    SharePart,
     XyChart,
 )
 from ctbench.report.charts.scale import Placed, fit
@@ -26,6 +28,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 12.0, 22.0, 44.0
 _WORD = 115.0
 #: Height of a horizontal bar with its label, and where the bars begin.
 _ROW, _BAR_LEFT = 40.0, 4.0
+#: Room for a line below it.
+_NOTE = 16.0
+#: Stands where there is no figure: an en dash.
+NOTHING = "\u2013"
+#: Height of a row of a heat table: its label, and a cell with three lines.
+_HEAT_ROW = 70.0
 #: Height of a panel without its x axis' words, and the room below it.
 _PANEL, _PANEL_BOTTOM = 135.0, 10.0
 
@@ -38,6 +46,8 @@ def draw(chart: Chart) -> str:
         return _shares(chart)
     if isinstance(chart, Panels):
         return _panels(chart)
+    if isinstance(chart, HeatTable):
+        return _heat(chart)
     return _xy(chart)
 
 
@@ -127,19 +137,44 @@ def _values_of(category: Category) -> list[float]:
 
 
 def _shares(chart: ShareChart) -> str:
-    height = 10 + _ROW * len(chart.shares)
+    row = _ROW + (_NOTE if any(share.note for share in chart.shares) else 0.0)
+    height = 10 + row * len(chart.shares)
     drawing = Drawing(WIDTH, height, f"{chart.title}. {chart.caption}")
     whole = max([1.0, *(share.share for share in chart.shares)])
     scale = (WIDTH - _BAR_LEFT * 2) / whole
     for number, share in enumerate(chart.shares):
-        top = 6 + _ROW * number
+        top, left = 6 + row * number, _BAR_LEFT
         drawing.text(_BAR_LEFT, top + 11, share.label, "label")
         drawing.text(WIDTH - _BAR_LEFT, top + 11, share.text, "value", "end")
         drawing.bar(_BAR_LEFT, top + 17, scale * whole, 12, "track")
-        drawing.bar(_BAR_LEFT, top + 17, scale * share.share, 12, share.style, share.hint)
+        for part in share.parts or (SharePart(share.share, share.hint, share.style),):
+            drawing.bar(left, top + 17, scale * part.share, 12, part.style, part.hint)
+            left += scale * part.share
+        if share.note:
+            drawing.text(_BAR_LEFT, top + 42, share.note, "tick")
         if share.floor is not None:
             x = _BAR_LEFT + scale * share.floor
             drawing.line(x, top + 14, x, top + 32, "floor")
+    return drawing.markup()
+
+
+def _heat(chart: HeatTable) -> str:
+    """A row of cells below each label, so that a label may be long."""
+    drawing = Drawing(WIDTH, 16 + _HEAT_ROW * len(chart.rows), f"{chart.title}. {chart.caption}")
+    wide = WIDTH / max(1, len(chart.columns))
+    for place, words in enumerate(chart.columns):
+        drawing.text(wide * (place + 0.5), 11, words, "tick", "middle")
+    for number, (label, cells) in enumerate(chart.rows):
+        top = 16 + _HEAT_ROW * number
+        drawing.text(_BAR_LEFT, top + 13, label, "label")
+        for place, cell in enumerate(cells):
+            if cell is None:
+                drawing.text(wide * (place + 0.5), top + 46, NOTHING, "tick", "middle")
+                continue
+            drawing.bar(wide * place + 1, top + 18, wide - 2, _HEAT_ROW - 20, cell.style, cell.hint)
+            for line, words in enumerate((cell.text, *cell.notes)):
+                style = "tick" if line else "value"
+                drawing.text(wide * (place + 0.5), top + 33 + 14 * line, words, style, "middle")
     return drawing.markup()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ctbench.report import enough, figures, labels
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
-from ctbench.results.metrics import RATE_OF, SATURATION_OF, Metric
+from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF, Metric
 from ctbench.results.record import Record, Word
 
 _MARKS: dict[Word, Mark] = {"met": "dot", "missed": "cross", "not measured": "ring"}
@@ -41,12 +41,27 @@ def _chart(test: Sequence[tuple[Record, float]]) -> XyChart:
         title=enough.name(newest.test),
         caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}"
         f"{_change(metric, values[-1], values[0])}.",
-        x=Axis("start of the test, UTC", words="label", labels=tuple(_label(record, many) for record in records)),
+        x=_x(records, many),
         y=Axis(figures.name(metric)),
         legend=(*legend, *at_most),
         series=(Series(tuple(points), "run-line", joined=True), *served, *marked),
         guides=tuple(guides),
     )
+
+
+def _x(records: Sequence[Record], many: bool) -> Axis:
+    """When each was measured; of instructions, which are the same at any time, what they were counted of."""
+    if records[-1].metric in COSTS:
+        return Axis("what was counted", words="label", labels=tuple(map(_build, records)))
+    return Axis("start of the test, UTC", words="label", labels=tuple(_label(record, many) for record in records))
+
+
+def _build(record: Record) -> str:
+    """The kernel, shortened, and Open vSwitch where it is no package: `6.1.0-56`, `6.1.0-56 ovs-3.3`."""
+    dut = record.environment.dut
+    kernel = "-".join(enough.name(str(dut.kernel)).split("-")[:2])
+    prefix = str(dut.extra.get("ovs", "distribution"))
+    return kernel if prefix == "distribution" else f"{kernel} {enough.name(prefix.rpartition('/')[2])}"
 
 
 def _served(records: Sequence[Record], metric: Metric) -> tuple[list[Series], list[LegendItem]]:

@@ -57,6 +57,15 @@ class BarChart:
 
 
 @dataclass(frozen=True)
+class SharePart:
+    """A part of a horizontal bar."""
+
+    share: float
+    hint: str
+    style: str
+
+
+@dataclass(frozen=True)
 class Share:
     """One horizontal bar: a share of the first one."""
 
@@ -68,6 +77,10 @@ class Share:
     style: str
     #: The least share that is promised; None where nothing is.
     floor: float | None = None
+    #: What it is made of, from the left to the right; where that is empty, it is of one piece.
+    parts: tuple[SharePart, ...] = ()
+    #: What stands below the bar, where anything does.
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,4 +157,28 @@ class Panels:
     charts: tuple[XyChart, ...]
 
 
-Chart = BarChart | ShareChart | XyChart | Panels
+@dataclass(frozen=True)
+class HeatCell:
+    """A figure of a heat table."""
+
+    #: The figure, and lines below it.
+    text: str
+    notes: tuple[str, ...]
+    hint: str
+    #: Class in the style sheet: `heat-0` (the least) to `heat-4`.
+    style: str
+
+
+@dataclass(frozen=True)
+class HeatTable:
+    """Figures by two properties, the darker the larger."""
+
+    title: str
+    caption: str
+    legend: tuple[LegendItem, ...]
+    columns: tuple[str, ...]
+    #: Each with its label, and a cell for each column; None where there is no figure.
+    rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
+
+
+Chart = BarChart | ShareChart | XyChart | Panels | HeatTable

@@ -41,7 +41,7 @@ def _strip(record: Record, pair: PairRecord) -> XyChart:
 
 def _promise(record: Record, pair: PairRecord) -> ThresholdRecord | None:
     """The promise that a pair is about: that of another build where the topology is the same."""
-    return record.threshold("of_build" if pair.other.key == pair.tested.key else "ratio")
+    return record.threshold("ratio" if pair.other.profile or pair.other.key != pair.tested.key else "of_build")
 
 
 def _caption(record: Record, pair: PairRecord, what: str) -> str:

@@ -94,7 +94,7 @@ def waiting_chart(record: Record) -> XyChart | None:
 
 def _times(made: TrialRecord) -> tuple[float, float, float] | None:
     """Median, 99th percentile and maximum, microseconds."""
-    found = made.trial.connect_time_us or made.latency_us
+    found = made.waited
     return (found.p50, found.p99, found.max) if found and found.p50 > 0 else None
 
 

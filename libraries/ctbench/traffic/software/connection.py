@@ -17,7 +17,8 @@ SERVER_IP, SERVER_PEER_IP, SERVER_PORTS, SERVER_SEQ, SERVER_ACK = 20, 24, 28, 32
 CLIENT_LEFT, SERVER_LEFT = 40, 42
 #: Bytes: state of either end, flags, queue.
 CLIENT_STATE, SERVER_STATE, FLAGS, QUEUE = 44, 45, 46, 47
-#: Cycles of the first packet / 64, and milliseconds (roughly) of the last progress; both wrap around.
+#: Cycles / 64 of the first packet, later of the message under way (see `latency`); milliseconds (roughly) of the last
+#: progress. Both wrap around.
 STARTED, PROGRESS = 48, 52
 #: The next record in the queue of waiting replies, or in the list of free records; when the reply is due (cycles / 64).
 NEXT, REPLY_DUE = 56, 60
@@ -25,8 +26,10 @@ NEXT, REPLY_DUE = 56, 60
 #: States of the client end. FREE: the record is not in use. DEAD: the connection has failed, but its server's reply
 #: still waits in the queue and the record is free only when that is over.
 FREE, SYN_SENT, AWAITS_REPLY, FIN_SENT, CLIENT_DONE, DEAD = 0, 1, 2, 3, 4, 5
+#: Of a client whose server closes first: it has all replies.
+AWAITS_FIN = 8
 #: States of the server end.
-LISTENING, SYN_RECEIVED, SERVING, LAST_ACK = 0, 1, 2, 3
+LISTENING, SYN_RECEIVED, SERVING, LAST_ACK, FIN_WAIT, SERVER_DONE = 0, 1, 2, 3, 4, 5
 
 #: Flags: begun in the sustain phase (and so counted), UDP, waits in the queue of replies, established.
 COUNTED, UDP, REPLY_WAITS, ESTABLISHED = 1, 2, 4, 8

@@ -10,7 +10,7 @@ import numpy as np
 from ctbench.traffic.generator import ConnectTime, Trial
 from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import connection, histogram, kernel, plan, timeline
+from ctbench.traffic.software import connection, histogram, kernel, latency, plan, timeline
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.drive import Counts, Watcher, drive
@@ -28,7 +28,8 @@ class Run:
     s: Counts
     counts: Counts
     marks: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
-    times: Counts
+    #: See `latency`.
+    times: latency.Histograms
     points: timeline.Points
     #: Both ends' Ethernet addresses, which the parameters point to.
     headers: "np.ndarray[tuple[int], np.dtype[np.uint8]]"
@@ -56,13 +57,20 @@ class Tables:
 
 
 def prepare(
-    wiring: Wiring, tables: Tables, profile: ConnectionProfile, load: Load, timing: plan.Timing, salt: int
+    wiring: Wiring,
+    tables: Tables,
+    profile: ConnectionProfile,
+    load: Load,
+    timing: plan.Timing,
+    salt: int,
+    records: int | None = None,
 ) -> Run:
-    """Parameters and empty tables for a trial. Arguments: see `run_trial`."""
+    """Parameters and empty tables for a trial. Arguments: see `run_trial`; `records`: connections at once at most,
+    where that does not follow from the load."""
     hertz = cycles_per_second()
-    count = plan.records_needed(profile, load)
+    count = records or plan.records_needed(profile, load)
     tables.reserve(count * connection.RECORD_BYTES)
-    headers = wiring.headers()
+    headers = wiring.headers(profile)
     p = plan.parameters(
         profile, timing, hertz=hertz, salt=salt, records=tables.address, count=count,
         under_way=wiring.bounded(load), population=plan.population_of(profile, load), most_lost=plan.most_lost_of(load),
@@ -70,14 +78,14 @@ def prepare(
     plan.join(p, wiring, int(headers.ctypes.data))
     s = np.zeros(lay.STATES, np.int64)
     s[lay.WAITING_FIRST] = s[lay.WAITING_LAST] = connection.NOBODY
-    s[lay.TUPLE] = (salt * 7919) % int(p[lay.TUPLES])
+    s[lay.TUPLE] = s[lay.HALF_TUPLE] = (salt * 7919) % int(p[lay.TUPLES])
     return Run(
         p=p,
-        intervals=plan.schedule(plan.per_second(load), hertz),
+        intervals=plan.schedules(profile, plan.per_second(load), hertz),
         s=s,
         counts=np.zeros(lay.COUNTERS, np.int64),
         marks=np.zeros((2, lay.COUNTERS), np.int64),
-        times=np.zeros(histogram.BINS, np.int64),
+        times=latency.room(),
         points=timeline.room(timing),
         headers=headers,
         tables=tables,
@@ -97,12 +105,13 @@ def run_trial(
 ) -> Trial:
     """Offer a load of connections for `duration_s` seconds and count.
 
-    `cpus`: where the generator's thread may run; `salt`: tells this trial's frames from an earlier one's (10 bits);
+    `cpus`: where the generator's thread may run; `salt`: tells this trial's frames from an earlier one's (9 bits);
     `watcher(elapsed, state, counters)`: called about ten times a second. Ctrl-C ends the trial.
     """
     started = time.perf_counter()
     timing = plan.timing_of(profile, load, duration_s)
     run = prepare(wiring, tables, profile, load, timing, salt)
+    run.p[lay.TIMES_MESSAGES] = 1
     s, counts = run.s, run.counts
 
     def stop() -> None:
@@ -140,7 +149,7 @@ def _trial(wiring: Wiring, load: Load, timing: plan.Timing, run: Run, dropped: i
     )
     setup = None
     if counts[lay.TCP_ESTABLISHED]:
-        p50, p90, p99 = (histogram.percentile(times, share, hertz) for share in (0.5, 0.9, 0.99))
+        p50, p90, p99 = (histogram.percentile(times[latency.CONNECT], share, hertz) for share in (0.5, 0.9, 0.99))
         # Some were set up after the last point.
         slowest = max([int(counts[lay.SETUP_MAX]), *points[:, timeline.SETUP_MAX].tolist()])
         setup = ConnectTime(p50=p50, p90=p90, p99=p99, max=histogram.microseconds(slowest, hertz))
@@ -178,6 +187,17 @@ def _trial(wiring: Wiring, load: Load, timing: plan.Timing, run: Run, dropped: i
             )
             if counts[place]
         },
+        half_open=(
+            {
+                name: int(sustain[place])
+                for name, place in (
+                    ("sent", lay.HALF_SENT), ("missed", lay.HALF_MISSED),
+                    ("passed", lay.HALF_PASSED), ("answered", lay.HALF_ANSWERED),
+                )
+            }
+            if p[lay.HALF_OPEN]
+            else {}
+        ),
         active_mean=float(s[lay.ACTIVE_SUM] / s[lay.ACTIVE_SAMPLES]) if s[lay.ACTIVE_SAMPLES] else 0.0,
         active_max=int(s[lay.ACTIVE_MAX]),
         timeline_step_s=timing.timeline_step_s,
@@ -186,6 +206,7 @@ def _trial(wiring: Wiring, load: Load, timing: plan.Timing, run: Run, dropped: i
         timeline_connect_mean_us=course.setup_mean_us,
         timeline_connect_max_us=course.setup_max_us,
         connect_time_us=setup,
+        latency_us=latency.read(times, counts, hertz),
         link=wiring.work(
             int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), counted_s, hertz
         ),

@@ -1,4 +1,4 @@
-"""Frames: Ethernet, IPv4, TCP and UDP headers written to and read from a buffer, with checksums that are right.
+"""Frames: Ethernet, IP, TCP and UDP headers written to and read from a buffer, with checksums that are right.
 
 Addresses and ports are kept as the 32-bit words that stand in the packet, so that comparing and answering needs no
 byte swap. Every TCP segment carries the time stamp option (RFC 7323): its value names the connection's record, and
@@ -8,6 +8,7 @@ payload. The word is only a hint: addresses and ports are compared with the reco
 
 from numba import njit
 
+from ctbench.traffic.software import ipv6_header
 from ctbench.traffic.software.machine_code import (
     load8,
     load16,
@@ -105,21 +106,28 @@ def write_pattern(address, length, pattern):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def write_tcp(frame, macs, source, destination, ports, seq, ack, flags, tsval, tsecr, payload, pattern, pattern_sum):  # type: ignore[no-untyped-def]
+def write_tcp(  # type: ignore[no-untyped-def]
+    frame, shift, macs, source, destination, ports, seq, ack, flags, tsval, tsecr, payload, pattern, pattern_sum
+):
     """One TCP segment; a SYN carries a maximum segment size too. Returns the frame's length.
 
-    `seq`, `ack`: numbers; `tsval`, `tsecr`: words as they stand; `pattern_sum`: `words_sum` of the payload.
+    `shift`: 0, or `ipv6_header.SHIFT` for IPv6, where `macs` is a whole template; `seq`, `ack`: numbers;
+    `tsval`, `tsecr`: words as they stand; `pattern_sum`: `words_sum` of the payload.
     """
     syn = flags & SYN
     header = 36 if syn else 32
-    write_ip(frame, macs, source, destination, 20 + header + payload, TTL_64_TCP)
+    total = source + destination + (PROTOCOL_TCP << 8) + swap16(header + payload)
+    if shift:
+        total += ipv6_header.write_ip(frame, macs, source, destination, header + payload, PROTOCOL_TCP)
+    else:
+        write_ip(frame, macs, source, destination, 20 + header + payload, TTL_64_TCP)
+    frame += shift
     offset_flags = ((header << 2) | (flags << 8)) & 0xFFFF
     seq_word, ack_word = swap32(seq), swap32(ack)
     store32(frame + L4, ports)
     store32(frame + TCP_SEQ, seq_word)
     store32(frame + TCP_ACK, ack_word)
     store32(frame + TCP_OFFSET, offset_flags | (_WINDOW_65535 << 16))
-    total = source + destination + (PROTOCOL_TCP << 8) + swap16(header + payload)
     total += ports + seq_word + ack_word + offset_flags + (_WINDOW_65535 << 16)
     total += _NOP_NOP_TIMESTAMP + tsval + tsecr + pattern_sum
     options = frame + 54
@@ -132,26 +140,31 @@ def write_tcp(frame, macs, source, destination, ports, seq, ack, flags, tsval, t
     store32(options + 8, tsecr)
     store32(frame + TCP_CHECKSUM, ~fold(total) & 0xFFFF)  # and an urgent pointer of 0
     write_pattern(options + 12, payload, pattern)
-    return L4 + header + payload
+    return shift + L4 + header + payload
 
 
 @njit(nogil=True, forceinline=True)
-def write_udp(frame, macs, source, destination, ports, tag, payload, pattern, pattern_sum):  # type: ignore[no-untyped-def]
+def write_udp(frame, shift, macs, source, destination, ports, tag, payload, pattern, pattern_sum):  # type: ignore[no-untyped-def]
     """One UDP datagram whose payload begins with the word `tag`. Returns the frame's length.
 
-    `pattern_sum`: `words_sum` of the payload without its first four bytes. At least 18 bytes of payload.
+    `shift`, `macs`: as for `write_tcp`; `pattern_sum`: `words_sum` of the payload without its first four bytes. At
+    least 18 bytes of payload.
     """
-    write_ip(frame, macs, source, destination, 28 + payload, TTL_64_UDP)
     length = swap16(8 + payload)
-    store32(frame + L4, ports)
     total = source + destination + (PROTOCOL_UDP << 8) + length + ports + length + tag + pattern_sum
+    if shift:
+        total += ipv6_header.write_ip(frame, macs, source, destination, 8 + payload, PROTOCOL_UDP)
+    else:
+        write_ip(frame, macs, source, destination, 28 + payload, TTL_64_UDP)
+    frame += shift
+    store32(frame + L4, ports)
     checksum = ~fold(total) & 0xFFFF
     if checksum == 0:
         checksum = 0xFFFF  # 0 means "no checksum" (RFC 768)
     store32(frame + UDP_LENGTH, length | (checksum << 16))
     store32(frame + UDP_PAYLOAD, tag)
     write_pattern(frame + UDP_PAYLOAD + 4, payload - 4, pattern)
-    return UDP_PAYLOAD + payload
+    return shift + UDP_PAYLOAD + payload
 
 
 @njit(nogil=True, forceinline=True)
@@ -189,7 +202,13 @@ def tag_of(frame, echoed):  # type: ignore[no-untyped-def]
 
     Reads at most the first 70 bytes, which every buffer has.
     """
-    if load8(frame + IP_PROTOCOL) == PROTOCOL_UDP:
+    return tag_ahead(frame, load8(frame + IP_PROTOCOL), echoed)
+
+
+@njit(nogil=True, forceinline=True)
+def tag_ahead(frame, protocol, echoed):  # type: ignore[no-untyped-def]
+    """`tag_of` for a frame whose protocol is known: `ipv6.classify` has not seen it yet."""
+    if protocol == PROTOCOL_UDP:
         return load32(frame + UDP_PAYLOAD)
     at = SYN_TSVAL if load8(frame + TCP_FLAGS) & SYN else DATA_TSVAL
     return load32(frame + at + 4) if echoed else load32(frame + at)

@@ -1,17 +1,19 @@
 """The software traffic generator behind the TrafficGenerator interface."""
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ctbench.base.errors import GeneratorError
-from ctbench.traffic.generator import Side, Slice, Trial
-from ctbench.traffic.loads import Idle, Load, Rate, Saturation, require
+from ctbench.base.errors import GeneratorError, MissingResource
+from ctbench.traffic.generator import Profiles, Side, Slice, Trial
+from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import engine, stream_engine
 from ctbench.traffic.software.bundle import bundle
 from ctbench.traffic.software.cable import cable
 from ctbench.traffic.software.drive import Watcher
+from ctbench.traffic.software.hold import HeldConnections
 from ctbench.traffic.software.link import LinkThreads
 from ctbench.traffic.software.memif import MemifPort, RingPlan, connect
 from ctbench.traffic.software.packet_port import OpenSocket, PacketPort
@@ -131,17 +133,20 @@ class SoftwareTrafficGenerator:
     @property
     def offers(self) -> frozenset[type[Load]]:
         """See `TrafficGenerator.offers`."""
-        return frozenset({Rate, Saturation, Idle})
+        return frozenset({Rate, Hold, Saturation, Idle})
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """See `TrafficGenerator.run_trial`. A wire that broke is a `GeneratorError`."""
         require(self.offers, load, "the software traffic generator")
-        if "tested" not in self._wirings:
-            raise GeneratorError("The traffic generator is not connected to a DUT.")
-        self.forget()  # a trial takes what waits on the rings for another one's
-        wiring = self._wirings["tested"]
-        self._trials += 1
-        salt = 1 + self._trials % (FIRST_SALT - 1)
+        if isinstance(load, Hold):
+            if isinstance(profile, PacketProfile):
+                raise MissingResource(f"Profile {profile.name} is of packets: no connection of it can be held open.")
+            with self.hold(profile, load) as held:
+                held.open(load.connections)
+                time.sleep(duration_s)
+                held.ask()
+                return held.trial()
+        wiring, salt = self._begin()
         if isinstance(profile, PacketProfile):
             return stream_engine.run_trial(
                 wiring, self._tables, profile, load, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
@@ -150,9 +155,14 @@ class SoftwareTrafficGenerator:
             wiring, self._tables, profile, load, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
         )
 
+    def hold(self, profile: ConnectionProfile, load: Hold) -> HeldConnections:
+        """See `HoldingGenerator.hold`. Until the next trial, which takes its memory."""
+        wiring, salt = self._begin()
+        return HeldConnections(wiring, self._tables, profile, load, self._cpus, salt)
+
     def run_slices(
         self,
-        profile: ConnectionProfile | PacketProfile,
+        profiles: Profiles,
         order: Sequence[Side],
         slice_s: float,
         turn: Callable[[Side], None],
@@ -162,7 +172,7 @@ class SoftwareTrafficGenerator:
             if "other" not in self._wirings:
                 raise GeneratorError("The traffic generator is not connected to a pair of DUTs.")
             self._pair = PairedSlices(self._wirings["tested"], self._wirings["other"], self._cpus)
-        return self._pair.run_slices(profile, order, slice_s, turn)
+        return self._pair.run_slices(profiles, order, slice_s, turn)
 
     def forget(self) -> None:
         """Forget what is under way on the sides of a pair: for who empties the DUTs' connection tables, which knew it.
@@ -188,6 +198,14 @@ class SoftwareTrafficGenerator:
     def close(self) -> None:
         """Let go of the ports. May be called twice."""
         self.disconnect()
+
+    def _begin(self) -> tuple[Wiring, int]:
+        """What the next trial uses, and what tells its frames from those of others."""
+        if "tested" not in self._wirings:
+            raise GeneratorError("The traffic generator is not connected to a DUT.")
+        self.forget()  # a trial takes what waits on the rings for another one's
+        self._trials += 1
+        return self._wirings["tested"], 1 + self._trials % (FIRST_SALT - 1)
 
     def _make_way(self, side: Side) -> None:
         if side == "tested":
@@ -221,5 +239,6 @@ def warm_up() -> None:
     try:
         generator.run_trial(ConnectionProfile(name="warm-up"), Rate(1000), 0.05)
         generator.run_trial(PacketProfile(name="warm-up", kind="packets"), Rate(1000), 0.05)
+        generator.run_trial(ConnectionProfile(name="warm-up"), Hold(10, 1000), 0.0)
     finally:
         generator.close()

@@ -11,111 +11,39 @@ sees the time in between. All times in it are of that clock.
 Compiled by numba without Python objects and without the GIL. All state is in int64 arrays and raw memory, see `layout`.
 """
 
-import math
-
 from numba import njit
 
-from ctbench.traffic.software import arp, early_end, pacing, timeline
 from ctbench.traffic.software import connection as c
-from ctbench.traffic.software import frames as f
+from ctbench.traffic.software import early_end, half_open, pacing, timeline
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.client_end import at_client
-from ctbench.traffic.software.lifecycle import begin, fail, find, sweep
+from ctbench.traffic.software.lifecycle import begin, sweep
 from ctbench.traffic.software.link import BUSY, FRAMES, REFUSED, total
-from ctbench.traffic.software.machine_code import cycles, prefetch
+from ctbench.traffic.software.machine_code import cycles
+from ctbench.traffic.software.polling import poller
 from ctbench.traffic.software.server_end import at_server, send_due_replies
+from ctbench.traffic.software.warm_start import BURST, STRIDE, open_population
 
-#: Frames taken from one ring before the others have their turn.
-_BURST = 32
-#: Connections begun before the rings are polled again.
-_BEGIN_BURST = 16
-#: Connection records are fetched this many frames ahead.
-_AHEAD = 3
-#: Coprime to all that it is used with but its own multiples: a jump of 0.618 of 2**20, the golden section.
-_STRIDE = 648_059
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
-def _poll(rx, rings, tx, port, now, p, s, counts, histogram):  # type: ignore[no-untyped-def]
-    """Take a burst of frames from each ring of a port. Returns how many there were."""
-    seen = 0
-    for queue in range(rings):
-        ring = rx + queue * r.ROW_BYTES
-        waiting = r.frames_waiting(ring)
-        if waiting == 0:
-            continue
-        if waiting > _BURST:
-            waiting = _BURST
-        for ahead in range(waiting):
-            r.prefetch_frame(ring, ahead)
-        for ahead in range(waiting):
-            if ahead + _AHEAD < waiting:
-                later, _ = r.frame_at(ring, ahead + _AHEAD)
-                slot = f.tag_of(later, port == lay.CLIENT) & lay.SLOT_MASK
-                if slot < s[lay.HIGHEST]:
-                    prefetch(p[lay.RECORDS] + slot * c.RECORD_BYTES)
-            frame, length = r.frame_at(ring, ahead)
-            counts[lay.RX_PACKETS + port] += 1
-            counts[lay.RX_BYTES + port] += length
-            kind = f.classify(frame, length)
-            if kind == f.IS_OTHER:
-                if port == lay.CLIENT:
-                    done = arp.answer(
-                        tx, frame, length, p[lay.CLIENT_MACS], p[lay.CLIENT_IP], p[lay.CLIENT_IPS],
-                        p[lay.CLIENT_NEXT_HOP],
-                    )  # fmt: skip
-                else:
-                    done = arp.answer(
-                        tx, frame, length, p[lay.SERVER_MACS], p[lay.SERVER_IP], p[lay.SERVER_IPS],
-                        p[lay.SERVER_NEXT_HOP],
-                    )  # fmt: skip
-                if done == arp.ANSWERED:
-                    counts[lay.TX_PACKETS + port] += 1
-                    counts[lay.TX_BYTES + port] += arp.REPLY_BYTES
-                elif done == arp.NOT_ARP:
-                    counts[lay.FOREIGN] += 1
-                continue
-            slot = find(frame, port == lay.CLIENT, p, s)
-            if kind == f.IS_BAD_CHECKSUM:
-                if slot < 0:
-                    counts[lay.FOREIGN] += 1
-                else:
-                    fail(p[lay.RECORDS] + slot * c.RECORD_BYTES, slot, lay.CAUSE_BAD_CHECKSUM, s, counts)
-            elif slot < 0:
-                counts[lay.UNKNOWN] += 1
-            elif port == lay.CLIENT:
-                at_client(frame, kind, slot, now, tx, p, s, counts, histogram)
-            else:
-                at_server(frame, kind, slot, now, tx, p, s, counts)
-        r.give_back(ring, waiting)
-        seen += waiting
-    return seen
+_poll = poller(at_client, at_server)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def mixed(number, count, messages):  # type: ignore[no-untyped-def]
     """Messages that number `number` of `count` connections has left, of connections that are in the middle of their
     life: 1 to `messages`, evenly, in an order that jumps."""
-    place = number * _STRIDE % count
+    place = number * STRIDE % count
     return 1 + place * messages // count
 
 
-@njit(nogil=True, error_model="numpy")
-def _open_population(now, start, interval, tx, p, s, counts):  # type: ignore[no-untyped-def]
-    """Open some of the connections that a warm start finds open, most of them at first: those that are open take a
-    growing share of the load. Each was begun, as it were, at some time before `start`, and has the rest of its life
-    before it; where that is over by now, there is nothing to open. `interval`: cycles from one to the next."""
-    left = 1.0 - min(1.0, (now - start) / p[lay.OPENING])
-    wanted = int(p[lay.POPULATION] * (1.0 - left * left))
-    begun = 0
-    while s[lay.OPENED] < wanted and begun < _BEGIN_BURST:
-        ends_in = (s[lay.OPENED] * _STRIDE % p[lay.POPULATION] + 0.5) * interval  # after the start
-        s[lay.OPENED] += 1
-        messages = math.ceil((ends_in - (now - start)) / p[lay.SERVER_WAIT])
-        if messages > 0:
-            begin(tx, now, False, min(messages, p[lay.MESSAGES]), p, s, counts)
-            begun += 1
+@njit(nogil=True, forceinline=True)
+def _messages(p, s):  # type: ignore[no-untyped-def]
+    """Messages of the next connection: error feedback spreads the short ones evenly."""
+    s[lay.SHORT_DEBT] += p[lay.SHORT_PER_MILLION]
+    if s[lay.SHORT_DEBT] >= 1000000:
+        s[lay.SHORT_DEBT] -= 1000000
+        return p[lay.SHORT_MESSAGES]
+    return p[lay.MESSAGES]
 
 
 @njit(nogil=True, error_model="numpy")
@@ -155,12 +83,12 @@ def _discard(rx, rings, port, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-untyped-def]
+def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-untyped-def]
     """Run a trial: ramp up, sustain, ramp down. Arguments: see `layout`. Returns when it is over or `STOP` is set; with
     the same state it goes on later with what was under way.
 
-    p: parameters · intervals: `plan.schedule` · s: state · counts: counters, and
-    marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histogram: connect times ·
+    p: parameters · intervals: `plan.schedules` · s: state · counts: counters, and
+    marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histograms: see `latency` ·
     points: see `timeline`.
     """
     interval = intervals[0]
@@ -176,8 +104,8 @@ def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-u
     end = sustain + p[lay.SUSTAIN]
     give_up = end + p[lay.LINGER]
     due = float(start) + intervals[1]
-    not_before = float(start)
-    slack = max(interval * _BEGIN_BURST, float(p[lay.SLACK]))
+    not_before = half_open_due = float(start)
+    slack = max(interval * BURST, float(p[lay.SLACK]))
     latest = end + p[lay.LATEST]
     next_tick = next_sweep = start
     next_point = sustain + p[lay.TIMELINE_STEP]
@@ -206,6 +134,7 @@ def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-u
                 end, give_up = now + p[lay.SUSTAIN], now + p[lay.SUSTAIN] + p[lay.LINGER]
                 next_point = now + p[lay.TIMELINE_STEP]
             s[lay.LONGEST_PAUSE] = 0
+            s[lay.TIMING] = p[lay.TIMES_MESSAGES]
             s[lay.LINK_BUSY] = -total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
             s[lay.LINK_FRAMES] = -total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
             s[lay.LINK_REFUSED] = -total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
@@ -215,24 +144,25 @@ def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-u
             s[lay.COUNTED_UNTIL] = now
             next_point = timeline.note(points, end, next_point, p[lay.TIMELINE_STEP], s, counts)
             s[lay.SUSTAIN_PAUSE] = s[lay.LONGEST_PAUSE]
+            s[lay.TIMING] = 0
             s[lay.LINK_BUSY] += total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
             s[lay.LINK_FRAMES] += total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
             s[lay.LINK_REFUSED] += total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
         if p[lay.UNDER_WAY] and now < end:
             begun = 0
-            while s[lay.ACTIVE] < p[lay.UNDER_WAY] and begun < _BEGIN_BURST:
+            while s[lay.ACTIVE] < p[lay.UNDER_WAY] and begun < BURST:
                 # The first of them end as in the middle of a loop: not all at once.
                 number = s[lay.BEGUN]
-                messages = p[lay.MESSAGES]
+                messages = _messages(p, s)
                 if number < p[lay.UNDER_WAY] and messages:
                     messages = mixed(number, p[lay.UNDER_WAY], messages)
                 begin(client_tx, now, phase == 1, messages, p, s, counts)
                 begun += 1
         if s[lay.OPENED] < p[lay.POPULATION]:
-            _open_population(now, start, interval, client_tx, p, s, counts)
+            open_population(now, start, interval, client_tx, p, s, counts)
         if due < end and now < latest:
             begun = 0
-            while due <= now and begun < _BEGIN_BURST and not_before <= now and due < end:
+            while due <= now and begun < BURST and not_before <= now and due < end:
                 counted = due >= sustain
                 if counted:
                     late = now - due
@@ -241,18 +171,20 @@ def run(p, intervals, s, counts, marks, histogram, points):  # type: ignore[no-u
                     if late > p[lay.LATE_LIMIT]:
                         s[lay.LATE_COUNT] += 1
                     s[lay.INTENDED] += 1
-                begin(client_tx, now, counted, p[lay.MESSAGES], p, s, counts)
+                begin(client_tx, now, counted, _messages(p, s), p, s, counts)
                 step = interval
                 if due < ramp_end:
                     step = interval / max(0.02, (due - start) / (ramp_end - start))
                 due += step
                 not_before = pacing.next_allowed(not_before, now, slack, interval)
                 begun += 1
+        if p[lay.HALF_OPEN] and half_open_due <= now < end:
+            half_open_due = half_open.send_due(half_open_due, now, intervals[2], client_tx, p, s, counts)
         send_due_replies(now, server_tx, p, s, counts)
-        _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, now, p, s, counts, histogram)
+        _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, cycles() - away, p, s, counts, histograms)
         for queue in range(p[lay.QUEUES]):
             r.publish(server_tx + queue * r.ROW_BYTES)
-        _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles() - away, p, s, counts, histogram)
+        _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles() - away, p, s, counts, histograms)
         for queue in range(p[lay.QUEUES]):
             r.publish(client_tx + queue * r.ROW_BYTES)
         if now >= next_tick:

@@ -10,6 +10,9 @@ from ctbench.hosts.examination.finding import Finding, bad, ok
 from ctbench.traffic.kind import OpenLimit, OwnCpus
 from ctbench.traffic.software.config import SoftwareGeneratorConfig
 
+#: The record of a connection (`connection.RECORD_BYTES`, which would compile).
+RECORD_BYTES = 64
+
 
 class SoftwareKind:
     """Implements `ctbench.traffic.kind.TrafficSourceKind`."""
@@ -39,8 +42,12 @@ class SoftwareKind:
         return OwnCpus()
 
     def open_limit(self, config: SoftwareGeneratorConfig) -> OpenLimit | None:
-        """See `TrafficSourceKind.open_limit`: a trial that needs more than four million says so."""
+        """See `TrafficSourceKind.open_limit`: a trial that needs more than eight million says so."""
         return None
+
+    def held_bytes(self, config: SoftwareGeneratorConfig, connections: int) -> int:
+        """See `TrafficSourceKind.held_bytes`."""
+        return connections * RECORD_BYTES
 
     def port_macs(self, config: SoftwareGeneratorConfig) -> tuple[str, str]:
         """See `TrafficSourceKind.port_macs`."""

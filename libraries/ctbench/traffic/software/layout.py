@@ -19,12 +19,18 @@ REQUEST_BYTES, REQUEST_SUM, REPLY_BYTES, REPLY_SUM = (_next() for _ in range(4))
 UDP_REQUEST_BYTES, UDP_REQUEST_SUM, UDP_REPLY_BYTES, UDP_REPLY_SUM = (_next() for _ in range(4))
 #: What a connection does; the wait is in cycles.
 MESSAGES, SERVER_WAIT, ACK_BEFORE_REPLY, UDP_PER_MILLION = (_next() for _ in range(4))
+#: Who ends a TCP connection first, and how: see `BY_CLIENT` and the others.
+ENDED_BY = _next()
+#: Whether connections that stay half open are begun beside the load (see `half_open`).
+HALF_OPEN = _next()
 #: Who talks to whom; addresses as numbers.
 CLIENT_IP, SERVER_IP, SERVER_IPS, PORT_MIN, PORTS, TCP_PORT, UDP_PORT = (_next() for _ in range(7))
 #: Client addresses times ports, and the generator of random ones.
 TUPLES, TUPLE_MASK, TUPLE_SHIFT, PORT_ORDER_RANDOM = (_next() for _ in range(4))
 #: High bits of the tag: frames of an earlier trial do not belong to this one.
 QUEUES, SALT = (_next() for _ in range(2))
+#: 0, or `ipv6_header.SHIFT` where the profile is of IPv6: addresses are the last 32 bits then.
+SHIFT = _next()
 #: For whom the ports answer ARP: their next hops (0: none).
 CLIENT_IPS, CLIENT_NEXT_HOP, SERVER_NEXT_HOP = (_next() for _ in range(3))
 #: Address of the link threads' counters, and how many threads there are.
@@ -38,21 +44,33 @@ SLACK, LATEST = (_next() for _ in range(2))
 MOST_LOST, EARLIEST, LEAST_SAVED, SHORT_LINGER = (_next() for _ in range(4))
 #: Connections open at once in a closed loop; 0: they begin on a schedule.
 UNDER_WAY = _next()
-#: A warm start: connections that live when the trial begins, and the cycles in which they are opened; 0: none do.
-POPULATION, OPENING = (_next() for _ in range(2))
+#: A warm start: connections that live when the trial begins, and in how many waits of their servers they are opened;
+#: 0: none do.
+POPULATION, OPENING_WAITS = (_next() for _ in range(2))
 #: How long frames are still taken, and nothing is sent, at the end of a trial that leaves connections open, cycles.
 HUSH = _next()
+#: Short connections, of a million, and their messages: the others have MESSAGES.
+SHORT_PER_MILLION, SHORT_MESSAGES = (_next() for _ in range(2))
 #: Whether failures count by when they happen, not by when their connection began.
 FAILURES_COUNT = _next()
 #: A tick is 2**TICK_SHIFT cycles, about a millisecond; a connection fails after TIMEOUT_TICKS without progress.
 TICK_SHIFT, TIMEOUT_TICKS = (_next() for _ in range(2))
+#: Whether the latency of messages is measured (see `latency`).
+TIMES_MESSAGES = _next()
 PARAMETERS = _next()
+
+#: Values of ENDED_BY: the client closes, the server does, the client resets.
+BY_CLIENT, BY_SERVER, BY_RESET = range(3)
 
 _names = iter(range(1000))
 #: State: STOP is set from outside. Lists of records by number.
 STOP, FREE_HEAD, HIGHEST, WAITING_FIRST, WAITING_LAST, SWEEP = (_next() for _ in range(6))
 #: Connections open, and those of them that count; begun since the start; the next client.
 ACTIVE, COUNTED_ACTIVE, BEGUN, UDP_DEBT, TUPLE = (_next() for _ in range(5))
+#: As UDP_DEBT, of short connections.
+SHORT_DEBT = _next()
+#: Half-open connections begun since the start, and the next one's client.
+HALF_BEGUN, HALF_TUPLE = (_next() for _ in range(2))
 #: Connections due in the sustain phase and begun; how late at worst (cycles), how many were later than the limit.
 INTENDED, LATE_MAX, LATE_COUNT, LONGEST_PAUSE, SUSTAIN_PAUSE = (_next() for _ in range(5))
 #: Cycles of the sustain phase after which it was ended early; 0: it was not.
@@ -70,6 +88,8 @@ LOOKS, LOOKS_HELD = (_next() for _ in range(2))
 LEFT_AT, AWAY = (_next() for _ in range(2))
 #: What the link threads did in the sustain phase: cycles, frames, frames refused.
 LINK_BUSY, LINK_FRAMES, LINK_REFUSED = (_next() for _ in range(3))
+#: Whether messages that arrive now are to be timed: in the sustain phase, where TIMES_MESSAGES says so.
+TIMING = _next()
 STATES = _next()
 
 _names = iter(range(1000))
@@ -82,15 +102,21 @@ COUNTED_MISSED = _next()
 ATTEMPTED, TCP_ESTABLISHED, UDP_ESTABLISHED, COMPLETED = (_next() for _ in range(4))
 #: TCP connect time of those over TCP, in units of `histogram`: of all, and the longest since the timeline's last point.
 SETUP_SUM, SETUP_MAX = (_next() for _ in range(2))
+#: Messages that were timed, by the port that sends; the longest and the last latency, and what one message took longer
+#: or shorter than the one before, all added. In units of `histogram`.
+TIMED, _, LATENCY_MAX, _, LATENCY_LAST, _, JITTER_SUM, _ = (_next() for _ in range(8))
 #: Received frames that are no use: not ours, of no connection, of another one, at the wrong time.
 FOREIGN, UNKNOWN, MISDIRECTED, OUT_OF_ORDER = (_next() for _ in range(4))
+#: Half-open connections: SYNs sent, those that met a full ring of the DUT, that reached the server, and whose answer
+#: came back. None of their packets are among those above.
+HALF_SENT, HALF_MISSED, HALF_PASSED, HALF_ANSWERED = (_next() for _ in range(4))
 #: Failed connections that count, by cause.
 FAILED = _next()
 CAUSES = ("no_syn_ack", "no_reply", "no_fin", "no_last_ack", "reset", "bad_checksum")
 CAUSE_NO_SYN_ACK, CAUSE_NO_REPLY, CAUSE_NO_FIN, CAUSE_NO_LAST_ACK, CAUSE_RESET, CAUSE_BAD_CHECKSUM = range(6)
 COUNTERS = FAILED + len(CAUSES)
 
-#: The record's number in a tag: at most four million connections.
-SLOT_BITS = 22
+#: The record's number in a tag: at most eight million connections. What is left of its 32 bits tells trials apart.
+SLOT_BITS = 23
 SLOT_MASK = (1 << SLOT_BITS) - 1
 MOST_RECORDS = 1 << SLOT_BITS

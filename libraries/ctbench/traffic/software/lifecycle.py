@@ -7,6 +7,7 @@ from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.histogram import bin_of
+from ctbench.traffic.software.latency import CONNECT
 from ctbench.traffic.software.machine_code import load8, load32, store8, store16, store32, swap16, swap32
 from ctbench.traffic.software.order import next_state, scrambled
 from ctbench.traffic.software.sending import client_tcp, client_udp
@@ -49,7 +50,7 @@ def fail(record, slot, cause, s, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def established(record, now, p, counts, histogram):  # type: ignore[no-untyped-def]
+def established(record, now, p, counts, histograms):  # type: ignore[no-untyped-def]
     """The SYN-ACK came: the connect time is known. (UDP has none: its first reply may have waited.)"""
     if not load8(record + c.FLAGS) & c.COUNTED:
         return
@@ -58,18 +59,19 @@ def established(record, now, p, counts, histogram):  # type: ignore[no-untyped-d
     counts[lay.SETUP_SUM] += took
     if took > counts[lay.SETUP_MAX]:
         counts[lay.SETUP_MAX] = took
-    histogram[bin_of(took)] += 1
+    histograms[CONNECT, bin_of(took)] += 1
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _next_tuple(p, s):  # type: ignore[no-untyped-def]
-    """Number of the next client address and port: all of them once before any comes again."""
+def next_tuple(at, p, s):  # type: ignore[no-untyped-def]
+    """Number of the next client address and port: all of them once before any comes again. `at`: where the state has
+    the last one."""
     if p[lay.PORT_ORDER_RANDOM] == 0:
-        s[lay.TUPLE] = s[lay.TUPLE] + 1 if s[lay.TUPLE] + 1 < p[lay.TUPLES] else 0
-        return s[lay.TUPLE]
+        s[at] = s[at] + 1 if s[at] + 1 < p[lay.TUPLES] else 0
+        return s[at]
     while True:
-        s[lay.TUPLE] = next_state(s[lay.TUPLE], p[lay.TUPLE_MASK])
-        number = scrambled(s[lay.TUPLE], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
+        s[at] = next_state(s[at], p[lay.TUPLE_MASK])
+        number = scrambled(s[at], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
         if number < p[lay.TUPLES]:
             return number
 
@@ -99,7 +101,7 @@ def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-
         flags |= c.COUNTED
         s[lay.COUNTED_ACTIVE] += 1
         counts[lay.ATTEMPTED] += 1
-    who = _next_tuple(p, s)
+    who = next_tuple(lay.TUPLE, p, s)
     client = p[lay.CLIENT_IP] + who // p[lay.PORTS]
     port = p[lay.PORT_MIN] + who % p[lay.PORTS]
     server = p[lay.SERVER_IP] + number % p[lay.SERVER_IPS]
@@ -156,7 +158,7 @@ def sweep(now, p, s, counts):  # type: ignore[no-untyped-def]
             cause = lay.CAUSE_NO_SYN_ACK
         elif state == c.AWAITS_REPLY:
             cause = lay.CAUSE_NO_REPLY
-        elif state == c.FIN_SENT:
+        elif state == c.FIN_SENT or state == c.AWAITS_FIN:
             cause = lay.CAUSE_NO_FIN
         else:
             cause = lay.CAUSE_NO_LAST_ACK

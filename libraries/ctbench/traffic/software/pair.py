@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ctbench.base.errors import ConfigError
-from ctbench.traffic.generator import Side, Slice
+from ctbench.traffic.generator import Profiles, Side, Slice
 from ctbench.traffic.loads import saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import engine, kernel, plan, stream_engine, stream_kernel, stream_plan
@@ -26,8 +26,8 @@ SETTLE_S = 0.0125
 #: their lives then, and every flow is known.
 WARM_UP_S = 0.1
 
-#: What tells frames of one profile from another's (10 bits): none that a trial has (see `generator`).
-FIRST_SALT, SALTS = 1001, 20
+#: What tells frames of one profile from another's (9 bits): none that a trial has (see `generator`).
+FIRST_SALT, SALTS = 491, 20
 
 
 class PairedSlices:
@@ -37,13 +37,13 @@ class PairedSlices:
         """`cpus`: where the generator's thread may run; empty: anywhere. The wirings stay whose they are."""
         self._wirings: Mapping[Side, Wiring] = {"tested": tested, "other": other}
         self._cpus = tuple(cpus)
-        self._profile: ConnectionProfile | PacketProfile | None = None
+        self._profiles: Profiles | None = None
         self._loops: dict[Side, _Loop] = {}
         self._salt = FIRST_SALT
 
     def run_slices(
         self,
-        profile: ConnectionProfile | PacketProfile,
+        profiles: Profiles,
         order: Sequence[Side],
         slice_s: float,
         turn: Callable[[Side], None],
@@ -55,8 +55,8 @@ class PairedSlices:
                 f" counted. Expected {2000 * SETTLE_S:g} ms or more."
             )
         try:
-            if profile != self._profile:
-                self._begin(profile, turn)
+            if profiles != self._profiles:
+                self._begin(profiles, turn)
             slices = []
             for side in order:
                 turn(side)
@@ -66,17 +66,18 @@ class PairedSlices:
             raise
         return slices
 
-    def _begin(self, profile: ConnectionProfile | PacketProfile, turn: Callable[[Side], None]) -> None:
+    def _begin(self, profiles: Profiles, turn: Callable[[Side], None]) -> None:
         self._salt = FIRST_SALT + (self._salt + 1 - FIRST_SALT) % SALTS
-        self._loops = {side: _loop(wiring, profile, self._salt) for side, wiring in self._wirings.items()}
+        offered = zip(self._wirings.items(), profiles, strict=True)
+        self._loops = {side: _loop(wiring, profile, self._salt) for (side, wiring), profile in offered}
         for side, loop in self._loops.items():
             turn(side)
             loop.serve(side, max(WARM_UP_S, loop.warm_up_s), self._cpus)
-        self._profile = profile
+        self._profiles = profiles
 
     def forget(self) -> None:
         """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""
-        self._profile = None
+        self._profiles = None
         self._loops = {}
 
 

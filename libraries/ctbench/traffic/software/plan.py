@@ -1,22 +1,25 @@
 """From a profile and an offered load to the parameters of the kernel function."""
 
-import ipaddress
 import math
 import struct
 from dataclasses import dataclass
 
 import numpy as np
 
+from ctbench.traffic.addresses import last_word
 from ctbench.traffic.loads import Idle, Load, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import early_end, pacing
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.frames import REPLY_PATTERN, REQUEST_PATTERN
+from ctbench.traffic.software.ipv6_header import HEADER_BYTES, SHIFT
 from ctbench.traffic.software.order import mask_and_shift
 from ctbench.traffic.software.wiring import Wiring
 
 #: A shorter UDP payload would need padding behind the datagram: Ethernet's least is 60 bytes without FCS.
 _LEAST_UDP_PAYLOAD = 18
+#: In the order of `layout`.
+_ENDS = ("client", "server", "reset")
 #: The rate climbs to the offered load in this time; then it is held for a connection's lifetime before it counts.
 RAMP_S = 0.2
 #: At the full rate, before counting: caches, flow tables and queues settle.
@@ -38,9 +41,11 @@ HUSH_S = 0.05
 #: Connections that live longer than this start warm: the population of the steady state is opened at once instead of
 #: waiting for one lifetime until it has come together.
 WARM_ABOVE_S = 1.0
-#: The time in which that population is opened, but for no more than so many per second: as the DUT must set them up.
+#: The time in which that population is opened at least, but for no more than so many per second in the mean, as the DUT
+#: must set them up; and at least so many waits of a server, if they live for so long.
 OPENING_S = 0.3
 OPENED_PER_S = 100_000.0
+OPENING_WAITS = 3
 #: After it, before counting.
 WARM_SETTLE_S = 0.2
 
@@ -79,7 +84,7 @@ def timing_of(profile: ConnectionProfile, load: Load, duration_s: float) -> Timi
     if population := population_of(profile, load):
         return Timing(
             ramp_s=0.0,
-            settle_s=opening_s(population) + WARM_SETTLE_S,
+            settle_s=opening_waits(profile, population) * profile.server_wait_ms / 1000 + WARM_SETTLE_S,
             sustain_s=duration_s,
             # What made its last progress at the end of the sustain phase fails by then, and is looked at.
             linger_s=REPLY_TIMEOUT_S + profile.server_wait_ms / 1000 + LOOP_LINGER_S,
@@ -96,12 +101,16 @@ def timing_of(profile: ConnectionProfile, load: Load, duration_s: float) -> Timi
 
 def population_of(profile: ConnectionProfile, load: Load) -> int:
     """Connections that are open in the steady state, where a trial starts in it (see `WARM_ABOVE_S`); else 0."""
-    return round(per_second(load) * profile.lifetime_s) if profile.lifetime_s > WARM_ABOVE_S else 0
+    return round(per_second(load) * profile.mean_lifetime_s) if profile.lifetime_s > WARM_ABOVE_S else 0
 
 
-def opening_s(population: int) -> float:
-    """Seconds in which so many connections are opened."""
-    return max(OPENING_S, population / OPENED_PER_S)
+def opening_waits(profile: ConnectionProfile, population: int) -> int:
+    """Waits of a server in which so many connections are opened (see `warm_start`); 0: none is."""
+    if not population:
+        return 0
+    opening_s = max(OPENING_S, population / OPENED_PER_S)
+    waits = math.ceil(opening_s * 1000 / profile.server_wait_ms)
+    return min(max(OPENING_WAITS, waits), profile.messages)
 
 
 def timeline_step_s(duration_s: float) -> float:
@@ -119,12 +128,13 @@ def pattern_sum(pattern: int, length: int) -> int:
 def records_needed(profile: ConnectionProfile, load: Load) -> int:
     """Connection records for the trial: those that live, and those of a DUT that answers none until the timeout.
 
-    At most four million; a trial that needs more is limited by the generator, and says so.
+    At most eight million; a trial that needs more is limited by the generator, and says so.
     """
+    most = lay.MOST_RECORDS - (profile.half_open_per_s > 0)  # whose tag has the last number
     if isinstance(load, Saturation):
-        return max(4096, min(lay.MOST_RECORDS, 2 * load.under_way))
-    open_at_once = per_second(load) * (profile.lifetime_s + 3 * REPLY_TIMEOUT_S)
-    return max(4096, min(lay.MOST_RECORDS, int(open_at_once * 1.1)))
+        return max(4096, min(most, 2 * load.under_way))
+    open_at_once = per_second(load) * (profile.mean_lifetime_s + 3 * REPLY_TIMEOUT_S)
+    return max(4096, min(most, int(open_at_once * 1.1)))
 
 
 def per_second(load: Load) -> float:
@@ -144,6 +154,12 @@ def schedule(per_s: float, hertz: float) -> "np.ndarray[tuple[int], np.dtype[np.
     return np.array([hertz / per_s, 0.0] if per_s else [np.inf, np.inf])
 
 
+def schedules(profile: ConnectionProfile, per_s: float, hertz: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """`schedule`, and the cycles from one half-open connection to the next."""
+    apart = hertz / profile.half_open_per_s if profile.half_open_per_s else np.inf
+    return np.append(schedule(per_s, hertz), apart)
+
+
 def join(p: Parameters, wiring: Wiring, headers: int) -> None:
     """Enter the wiring into the parameters. `headers`: address of both ends' Ethernet addresses (Wiring.headers)."""
     for place, rings in (
@@ -153,7 +169,7 @@ def join(p: Parameters, wiring: Wiring, headers: int) -> None:
         p[place] = rings.ctypes.data
     p[lay.CLIENT_RX_RINGS], p[lay.SERVER_RX_RINGS] = len(wiring.client.rx), len(wiring.server.rx)
     p[lay.QUEUES] = len(wiring.client.tx)
-    p[lay.CLIENT_MACS], p[lay.SERVER_MACS] = headers, headers + 16
+    p[lay.CLIENT_MACS], p[lay.SERVER_MACS] = headers, headers + HEADER_BYTES
     p[lay.CLIENT_NEXT_HOP], p[lay.SERVER_NEXT_HOP] = wiring.next_hops()
     if wiring.link:
         p[lay.LINK], p[lay.LINK_THREADS] = wiring.link.counters.ctypes.data, len(wiring.link.counters)
@@ -196,13 +212,18 @@ def parameters(
         lay.UDP_REPLY_BYTES: udp_reply,
         lay.UDP_REPLY_SUM: pattern_sum(REPLY_PATTERN, udp_reply - 4),
         lay.MESSAGES: profile.messages,
+        lay.SHORT_PER_MILLION: round(profile.short_percent * 10_000),
+        lay.SHORT_MESSAGES: profile.short_messages,
         lay.SERVER_WAIT: 0 if under_way else cycles(profile.server_wait_ms / 1000),
         # A server that never waits has nothing to acknowledge before; in a closed loop the packets stay the same.
         lay.ACK_BEFORE_REPLY: int(profile.ack_before_reply and profile.server_wait_ms > 0),
+        lay.ENDED_BY: (lay.BY_CLIENT, lay.BY_SERVER, lay.BY_RESET)[_ENDS.index(profile.ended_by)],
+        lay.HALF_OPEN: int(profile.half_open_per_s > 0),
         lay.UDP_PER_MILLION: round(profile.udp_percent * 10_000),
-        lay.CLIENT_IP: int(ipaddress.IPv4Address(profile.client_ip)),
+        lay.SHIFT: SHIFT if profile.ip_version == 6 else 0,
+        lay.CLIENT_IP: last_word(profile.client_ip),
         lay.CLIENT_IPS: profile.client_ips,
-        lay.SERVER_IP: int(ipaddress.IPv4Address(profile.server_ip)),
+        lay.SERVER_IP: last_word(profile.server_ip),
         lay.SERVER_IPS: profile.server_ips,
         lay.PORT_MIN: profile.client_port_min,
         lay.PORTS: ports,
@@ -227,7 +248,7 @@ def parameters(
         lay.SHORT_LINGER: cycles(min(timing.linger_s, profile.lifetime_s * 1.1 + early_end.LINGER_S)),
         lay.UNDER_WAY: under_way,
         lay.POPULATION: population,
-        lay.OPENING: cycles(opening_s(population)),
+        lay.OPENING_WAITS: opening_waits(profile, population),
         lay.HUSH: cycles(HUSH_S if timing.linger_s else 0.0),
         lay.FAILURES_COUNT: int(population > 0),
         lay.TICK_SHIFT: int(hertz / 1000).bit_length() - 1,

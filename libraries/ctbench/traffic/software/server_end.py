@@ -4,11 +4,12 @@ from numba import njit
 
 from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import frames as f
+from ctbench.traffic.software import latency
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.lifecycle import complete, fail, release
 from ctbench.traffic.software.machine_code import load8, load16, load32, prefetch, store8, store16, store32, swap32
-from ctbench.traffic.software.sending import reply, server_tcp
+from ctbench.traffic.software.sending import reply, server_closes, server_tcp
 
 #: Replies sent before the rings are polled again.
 _BURST = 32
@@ -22,6 +23,7 @@ def _request(ring, record, slot, tag, now, p, s, counts):  # type: ignore[no-unt
     if p[lay.ACK_BEFORE_REPLY] and not load8(record + c.FLAGS) & c.UDP:
         server_tcp(ring, record, tag, f.ACK, 0, p, counts)
     if p[lay.SERVER_WAIT] == 0:
+        latency.sent(record, slot, now, p)
         reply(ring, record, tag, p, counts)
         return
     # Every reply waits equally long, so the one that was queued first is due first: a queue does for a timer wheel.
@@ -36,7 +38,7 @@ def _request(ring, record, slot, tag, now, p, s, counts):  # type: ignore[no-unt
 
 
 @njit(nogil=True, forceinline=True)
-def at_server(frame, kind, slot, now, tx, p, s, counts):  # type: ignore[no-untyped-def]
+def at_server(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ignore[no-untyped-def]
     """The server end takes a frame. It answers whom it sees, whatever was translated on the way."""
     record = p[lay.RECORDS] + slot * c.RECORD_BYTES
     state = load8(record + c.SERVER_STATE)
@@ -68,14 +70,22 @@ def at_server(frame, kind, slot, now, tx, p, s, counts):  # type: ignore[no-unty
     if kind == f.IS_UDP:
         if load16(record + c.SERVER_LEFT):
             store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
+            latency.taken(record, slot, lay.CLIENT, now, s, counts, histograms)
             _request(ring, record, slot, tag, now, p, s, counts)
         else:
             counts[lay.OUT_OF_ORDER] += 1
         return
-    if flags & f.RST:
-        fail(record, slot, lay.CAUSE_RESET, s, counts)
-        return
     seq = swap32(load32(frame + f.TCP_SEQ))
+    if flags & f.RST:
+        if (
+            p[lay.ENDED_BY] == lay.BY_RESET
+            and load8(record + c.CLIENT_STATE) == c.CLIENT_DONE
+            and seq == load32(record + c.SERVER_ACK)
+        ):
+            complete(record, slot, s, counts)
+        else:
+            fail(record, slot, lay.CAUSE_RESET, s, counts)
+        return
     ack = swap32(load32(frame + f.TCP_ACK))
     if seq != load32(record + c.SERVER_ACK) or ack != load32(record + c.SERVER_SEQ) or flags & f.SYN:
         counts[lay.OUT_OF_ORDER] += 1
@@ -86,6 +96,7 @@ def at_server(frame, kind, slot, now, tx, p, s, counts):  # type: ignore[no-unty
         if payload == p[lay.REQUEST_BYTES] and load16(record + c.SERVER_LEFT):
             store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
             store32(record + c.SERVER_ACK, seq + payload)
+            latency.taken(record, slot, lay.CLIENT, now, s, counts, histograms)
             _request(ring, record, slot, tag, now, p, s, counts)
         elif payload == 0 and flags & f.FIN:
             store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
@@ -94,6 +105,13 @@ def at_server(frame, kind, slot, now, tx, p, s, counts):  # type: ignore[no-unty
             server_tcp(ring, record, tag, f.FIN | f.ACK, 0, p, counts)
         elif payload or flags != f.ACK:
             counts[lay.OUT_OF_ORDER] += 1
+        elif p[lay.ENDED_BY] == lay.BY_SERVER and load16(record + c.SERVER_LEFT) == 0:
+            server_closes(ring, record, tag, p, counts)  # without data
+    elif state == c.FIN_WAIT and flags & f.FIN:
+        store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
+        store32(record + c.SERVER_ACK, seq + 1)
+        store8(record + c.SERVER_STATE, c.SERVER_DONE)
+        server_tcp(ring, record, tag, f.ACK, 0, p, counts)
     elif state == c.LAST_ACK and load8(record + c.CLIENT_STATE) == c.CLIENT_DONE:
         complete(record, slot, s, counts)
     else:
@@ -120,4 +138,5 @@ def send_due_replies(now, tx, p, s, counts):  # type: ignore[no-untyped-def]
             release(record, slot, s)
             continue
         store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
+        latency.sent(record, slot, now, p)
         reply(tx + load8(record + c.QUEUE) * r.ROW_BYTES, record, slot | p[lay.SALT], p, counts)

@@ -49,14 +49,14 @@ def prepare(wiring: Wiring, tables: Tables, profile: PacketProfile, load: Load, 
     size = profile.flows * lay.RECORD_BYTES
     tables.reserve(size)
     ctypes.memset(tables.address, 0, size)
-    headers = wiring.headers()
+    headers = wiring.headers(profile)
     p = stream_plan.parameters(
         profile, timing, wiring, hertz=hertz, salt=salt, records=tables.address, headers=int(headers.ctypes.data),
         under_way=wiring.bounded(load), most_lost=plan.most_lost_of(load),
     )  # fmt: skip
     return Run(
         p=p,
-        intervals=plan.schedule(plan.per_second(load) / stream_plan.directions(profile), hertz),
+        intervals=plan.schedule(plan.per_second(load) / profile.ways, hertz),
         s=np.zeros(lay.STATES, np.int64),
         sizes=stream_plan.payloads(profile),
         counts=np.zeros(lay.COUNTERS, np.int64),
@@ -139,8 +139,7 @@ def run_trial(
             int(n) for n in np.diff(points[:, stream_kernel.RECEIVED], prepend=marks[0][lay.ALL_RECEIVED])
         ],
         directions={
-            side: _direction(port, counts, latencies[port], hertz)
-            for port, side in enumerate(_SIDES[: stream_plan.directions(profile)])
+            side: _direction(port, counts, latencies[port], hertz) for port, side in enumerate(_SIDES[: profile.ways])
         },
         link=wiring.work(int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), counted_s, hertz),
         late_max_ms=pace.late_max_ms,

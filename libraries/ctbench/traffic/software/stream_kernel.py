@@ -9,7 +9,7 @@ configuration here, and nothing is ever sent to a DUT that would have to refuse 
 import numpy as np
 from numba import njit
 
-from ctbench.traffic.software import arp, early_end, histogram, pacing
+from ctbench.traffic.software import arp, early_end, histogram, ipv6, ndp, pacing
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software import stream_frames as sf
@@ -65,12 +65,23 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
         return
     s[lay.SENT] += 1
     length = sf.write(
-        r.next_buffer(ring), p[lay.MACS + port], p[lay.VLAN], source, destination, ports, flow | p[lay.SALT],
-        sequence | lay.COUNTED if counted else sequence, now, sizes[size, 0], sizes[size, 1],
+        r.next_buffer(ring), p[lay.IP_SHIFT], p[lay.MACS + port], p[lay.VLAN], source, destination, ports,
+        flow | p[lay.SALT], sequence | lay.COUNTED if counted else sequence, now, sizes[size, 0], sizes[size, 1],
     )  # fmt: skip
     r.put(ring, length)
     counts[lay.TX_PACKETS + port] += 1
     counts[lay.TX_BYTES + port] += length
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _waits_for_client(p, s):  # type: ignore[no-untyped-def]
+    """Whether the server's next flow has only just been sent to it, or is about to be: a loop waits for it. A server
+    that went ahead would come again a whole pass later, when a DUT has forgotten what was not answered. What has not
+    come by two windows is lost. Few flows come again soon enough."""
+    flow, soon = s[lay.FLOW + lay.SERVER], 2 * p[lay.UNDER_WAY]
+    if p[lay.RANDOM] or p[lay.FLOWS] <= soon or load32(p[lay.RECORDS] + flow * lay.RECORD_BYTES + lay.SEEN):
+        return False
+    return (s[lay.FLOW + lay.CLIENT] - flow) % p[lay.FLOWS] <= soon
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -115,6 +126,7 @@ def _count(frame, port, now, p, s, counts, latencies):  # type: ignore[no-untype
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def _poll(port, away, p, s, counts, latencies):  # type: ignore[no-untyped-def]
     """Take a burst of frames from each ring of a port."""
+    shift, headers = p[lay.IP_SHIFT], p[lay.MACS + port]
     for queue in range(p[lay.RX_RINGS + port]):
         ring = p[lay.RX + port] + queue * r.ROW_BYTES
         waiting = r.frames_waiting(ring)
@@ -130,22 +142,27 @@ def _poll(port, away, p, s, counts, latencies):  # type: ignore[no-untyped-def]
             counts[lay.RX_PACKETS + port] += 1
             counts[lay.RX_BYTES + port] += length
             vlan, tag_bytes = r.vlan_at(ring, ahead, frame)
-            kind = f.classify(frame + tag_bytes, length - tag_bytes, tag_bytes > 0)
-            if kind == f.IS_UDP and vlan == p[lay.VLAN] and sf.is_probe(frame + tag_bytes):
-                _count(frame + tag_bytes, port, now, p, s, counts, latencies)
+            inner = frame + tag_bytes
+            if shift:
+                kind = ipv6.classify(inner, length - tag_bytes, headers, tag_bytes > 0)
+            else:
+                kind = f.classify(inner, length - tag_bytes, tag_bytes > 0)
+            if kind == f.IS_UDP and vlan == p[lay.VLAN] and sf.is_probe(inner + shift):
+                _count(inner + shift, port, now, p, s, counts, latencies)
             elif kind == f.IS_BAD_CHECKSUM:
                 counts[lay.BAD_CHECKSUM] += 1
             else:
                 first, many = p[lay.CLIENT_IP], p[lay.CLIENT_IPS]
                 if port == lay.SERVER:
                     first, many = p[lay.SERVER_IP], p[lay.SERVER_IPS]
-                done = arp.answer(
-                    p[lay.TX + port], frame, length, p[lay.MACS + port], first, many, p[lay.NEXT_HOP + port]
-                )
+                if shift:
+                    done = ndp.answer(p[lay.TX + port], frame, length, headers, first, many)
+                else:
+                    done = arp.answer(p[lay.TX + port], frame, length, headers, first, many, p[lay.NEXT_HOP + port])
                 if done == arp.ANSWERED:
                     r.publish(p[lay.TX + port])
                     counts[lay.TX_PACKETS + port] += 1
-                    counts[lay.TX_BYTES + port] += arp.REPLY_BYTES
+                    counts[lay.TX_BYTES + port] += ndp.REPLY_BYTES if shift else arp.REPLY_BYTES
                 elif done == arp.NOT_ARP:
                     counts[lay.FOREIGN] += 1
         r.give_back(ring, waiting)
@@ -180,6 +197,8 @@ def _fill(now, counted, p, s, sizes, counts):  # type: ignore[no-untyped-def]
     for port in range(ways):
         share = free if ways == 1 else (free + (odd ^ port)) // 2
         for _ in range(min(_BURST, share)):
+            if port == lay.SERVER and _waits_for_client(p, s):
+                break
             before = s[lay.SENT]
             _send(port, counted, now, p, s, sizes, counts)
             if s[lay.SENT] == before:  # a full ring, or a flow that the server has not seen
@@ -231,8 +250,9 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
     due = np.zeros(2)
     not_before = np.zeros(2)
     due[0] = not_before[0] = float(start) + intervals[1]
+    # Servers begin when the ramp is half over: they answer each flow when it has come, and not a whole pass later.
     # Half an interval apart, so that two directions are not a burst of two.
-    due[1] = not_before[1] = due[0] + interval / 2
+    due[1] = not_before[1] = due[0] + p[lay.RAMP] // 2 + interval / 2
     slack = max(interval * _BURST, float(p[lay.SLACK]))
     latest = end + p[lay.LATEST]
     next_point = sustain + p[lay.TIMELINE_STEP]

@@ -18,6 +18,8 @@ MACS, _, TX, _, RX, _, RX_RINGS, _, QUEUES = (_next() for _ in range(9))
 CLIENT_IP, CLIENT_IPS, SERVER_IP, SERVER_IPS, PORT_MIN, UDP_PORT, FLOWS, RANDOM, MASK, SHIFT = (
     _next() for _ in range(10)
 )
+#: As in `layout`; the order of the flows has one of its own.
+IP_SHIFT = _next()
 #: Address of the flows' records; for whom the ports answer ARP.
 RECORDS, NEXT_HOP, _ = (_next() for _ in range(3))
 #: How many frame sizes are sent in turn (see `stream_plan.payloads`), the VLAN (-1: none).

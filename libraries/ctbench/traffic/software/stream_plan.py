@@ -1,15 +1,15 @@
 """From a packet profile and an offered load to the parameters of the kernel function."""
 
-import ipaddress
-
 import numpy as np
 
 from ctbench.base.ethernet import FCS_BYTES
+from ctbench.traffic.addresses import last_word
 from ctbench.traffic.loads import Idle, Load, Saturation
-from ctbench.traffic.profiles import IMIX, PacketProfile
+from ctbench.traffic.profiles import IMIX, PacketProfile, probe_headers
 from ctbench.traffic.software import early_end, pacing
 from ctbench.traffic.software import stream_frames as sf
 from ctbench.traffic.software import stream_layout as lay
+from ctbench.traffic.software.ipv6_header import HEADER_BYTES, SHIFT
 from ctbench.traffic.software.order import mask_and_shift
 from ctbench.traffic.software.plan import LATE_LIMIT_S, Parameters, Timing, pattern_sum, per_second, timeline_step_s
 from ctbench.traffic.software.wiring import Wiring
@@ -30,19 +30,17 @@ LOST_AFTER_S = 0.02
 SILENCE_S = 0.2
 #: After the last packet was sent, at most. The DUT's queues hold some ten milliseconds.
 LINGER_S = 0.2
-#: Ethernet, IPv4 and UDP headers.
-_HEADERS = 42
 
 
 def timing_of(profile: PacketProfile, load: Load, duration_s: float) -> Timing:
     """Every flow is known to the DUT before anything counts: creating its state is another measurement."""
     if isinstance(load, Idle):
         return Timing.idle(duration_s)
-    flows = profile.flows * directions(profile)
+    packets = profile.flows * profile.ways
     if isinstance(load, Saturation):
-        settle_s = min(LONGEST_LOOP_SETTLE_S, max(LOOP_SETTLE_S, _FLOW_PASS * flows / LOOP_PPS))
+        settle_s = min(LONGEST_LOOP_SETTLE_S, max(LOOP_SETTLE_S, _FLOW_PASS * packets / LOOP_PPS))
         return Timing(0.0, settle_s, duration_s, LINGER_S, timeline_step_s(duration_s))
-    first_pass = flows / per_second(load)
+    first_pass = packets / per_second(load)
     return Timing(
         ramp_s=RAMP_S,
         settle_s=max(SETTLE_S, _FLOW_PASS * first_pass),
@@ -50,11 +48,6 @@ def timing_of(profile: PacketProfile, load: Load, duration_s: float) -> Timing:
         linger_s=LINGER_S,
         timeline_step_s=timeline_step_s(duration_s),
     )
-
-
-def directions(profile: PacketProfile) -> int:
-    """How many ways packets go."""
-    return 2 if profile.directions == "both" else 1
 
 
 def frame_sizes(profile: PacketProfile) -> tuple[int, ...]:
@@ -70,7 +63,7 @@ def frame_sizes(profile: PacketProfile) -> tuple[int, ...]:
 
 def payloads(profile: PacketProfile) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
     """Payload bytes, and the sum of the pattern in it, of each frame in turn."""
-    sizes = [size - FCS_BYTES - _HEADERS for size in frame_sizes(profile)]
+    sizes = [size - FCS_BYTES - probe_headers(profile.ip_version) for size in frame_sizes(profile)]
     return np.array([(size, pattern_sum(sf.PATTERN, size - sf.FILLER)) for size in sizes], np.int64)
 
 
@@ -85,7 +78,7 @@ def parameters(
     mask, shift = mask_and_shift(profile.flows)
     for place, value in {
         lay.MACS: headers,
-        lay.MACS + 1: headers + 16,
+        lay.MACS + 1: headers + HEADER_BYTES,
         lay.TX: wiring.client.tx.ctypes.data,
         lay.TX + 1: wiring.server.tx.ctypes.data,
         lay.RX: wiring.client.rx.ctypes.data,
@@ -93,9 +86,10 @@ def parameters(
         lay.RX_RINGS: len(wiring.client.rx),
         lay.RX_RINGS + 1: len(wiring.server.rx),
         lay.QUEUES: len(wiring.client.tx),
-        lay.CLIENT_IP: int(ipaddress.IPv4Address(profile.client_ip)),
+        lay.IP_SHIFT: SHIFT if profile.ip_version == 6 else 0,
+        lay.CLIENT_IP: last_word(profile.client_ip),
         lay.CLIENT_IPS: profile.client_ips,
-        lay.SERVER_IP: int(ipaddress.IPv4Address(profile.server_ip)),
+        lay.SERVER_IP: last_word(profile.server_ip),
         lay.SERVER_IPS: profile.server_ips,
         lay.PORT_MIN: profile.client_port_min,
         lay.UDP_PORT: profile.udp_port,
@@ -106,7 +100,7 @@ def parameters(
         lay.RECORDS: records,
         lay.SIZE_COUNT: len(frame_sizes(profile)),
         lay.VLAN: profile.vlan or -1,
-        lay.DIRECTIONS: directions(profile),
+        lay.DIRECTIONS: profile.ways,
         lay.SALT: (salt << lay.FLOW_BITS) & 0xFFFFFFFF,
         lay.RAMP: timing.ramp_s * hertz,
         lay.SETTLE: timing.settle_s * hertz,

@@ -9,6 +9,8 @@ import numpy as np
 from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
 from ctbench.traffic.generator import LinkWork
 from ctbench.traffic.loads import Load, Saturation
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.software.ipv6_header import HEADER_BYTES, header_of
 from ctbench.traffic.software.link import LinkThreads
 from ctbench.traffic.software.memif import Rings
 from ctbench.traffic.software.ring import MASK
@@ -51,15 +53,20 @@ class Wiring:
             return 0
         return max(1, min(load.under_way, self.ring_frames // 2))
 
-    def headers(self) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-        """Ethernet destination and source of the client's frames, and 16 bytes on those of the server's."""
+    def headers(self, profile: ConnectionProfile | PacketProfile) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+        """Ethernet destination and source of the client's frames, and `HEADER_BYTES` on those of the server's; with a
+        profile of IPv6 whole templates."""
         client = _mac(self.client_gateway_mac or SERVER_MAC) + _mac(CLIENT_MAC)
         server = _mac(self.server_gateway_mac or CLIENT_MAC) + _mac(SERVER_MAC)
-        return np.frombuffer(client.ljust(16) + server.ljust(16), np.uint8)
+        if profile.ip_version == 6:
+            client = header_of(client, profile.client_ip, profile.server_ip, self.client_next_hop)
+            server = header_of(server, profile.server_ip, profile.client_ip, self.server_next_hop)
+        return np.frombuffer(client.ljust(HEADER_BYTES) + server.ljust(HEADER_BYTES), np.uint8)
 
     def next_hops(self) -> tuple[int, int]:
-        """The next hops as numbers; 0: none."""
-        client, server = (int(ipaddress.IPv4Address(hop or 0)) for hop in (self.client_next_hop, self.server_next_hop))
+        """The next hops as numbers, where they are of IPv4; 0: none."""
+        hops = (ipaddress.ip_address(hop or "0.0.0.0") for hop in (self.client_next_hop, self.server_next_hop))
+        client, server = (int(hop) if hop.version == 4 else 0 for hop in hops)
         return client, server
 
     @property

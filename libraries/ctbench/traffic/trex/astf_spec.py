@@ -25,12 +25,8 @@ Command = list[Any]
 
 def astf_spec(profile: ConnectionProfile, ramp_up_s: int = 0) -> Spec:
     """The description. `ramp_up_s`: TRex climbs to its rate in steps of a second, 2 or more of them; 0: at once."""
-    udp, base = profile.udp_percent / 100, base_cps(profile)
-    templates = []
-    if udp > 0:
-        templates.append(_template(profile, False, udp * base))
-    if udp < 1:
-        templates.append(_template(profile, True, (1 - udp) * base))
+    base = base_cps(profile)
+    templates = [_template(profile, stream, is_short, share * base) for stream, is_short, share in _kinds(profile)]
     return {
         "addresses": {
             "client": _range(profile.client_ip, profile.client_ips),
@@ -45,9 +41,18 @@ def astf_spec(profile: ConnectionProfile, ramp_up_s: int = 0) -> Spec:
 
 def base_cps(profile: ConnectionProfile) -> float:
     """Connections per second of the description at a multiplier of 1."""
-    udp = profile.udp_percent / 100
-    least_share = min(share for share in (udp, 1 - udp) if share > 0)
-    return max(BASE_CPS, LEAST_CPS / least_share)
+    return max(BASE_CPS, LEAST_CPS / min(share for *_, share in _kinds(profile)))
+
+
+def _kinds(profile: ConnectionProfile) -> list[tuple[bool, bool, float]]:
+    """What kinds of connections there are: whether over TCP, whether short, and which share of all they have."""
+    udp, short = profile.udp_percent / 100, profile.short_percent / 100
+    kinds = [
+        (stream, is_short, of_protocol * of_length)
+        for stream, of_protocol in ((False, udp), (True, 1 - udp))
+        for is_short, of_length in ((True, short), (False, 1 - short))
+    ]
+    return [kind for kind in kinds if kind[-1] > 0]
 
 
 def limitations(profile: ConnectionProfile) -> list[str]:
@@ -65,36 +70,50 @@ def limitations(profile: ConnectionProfile) -> list[str]:
         notes.append("TRex' server acknowledges a TCP request with its reply: two packets per message, not three.")
     if 0 < profile.udp_percent < 100:
         notes.append("TRex draws lots for TCP or UDP, so the share of UDP varies a little from trial to trial.")
+    if profile.short_percent:
+        ports = " and ".join(
+            str(_port(profile, stream, is_short=True)) for stream, is_short, _ in _kinds(profile) if is_short
+        )
+        notes.append(
+            "TRex draws lots for short connections or long ones, so their share varies a little; the short ones go to "
+            f"port {ports}, because TRex' servers know by the port alone what to do."
+        )
     return notes
 
 
-def _template(profile: ConnectionProfile, stream: bool, cps: float) -> Spec:
-    programs = _tcp(profile) if stream else _udp(profile)
+def _template(profile: ConnectionProfile, stream: bool, is_short: bool, cps: float) -> Spec:
+    messages = profile.short_messages if is_short else profile.messages
+    programs = (_tcp if stream else _udp)(profile, messages)
     return {
         "stream": stream,
-        "port": profile.tcp_port if stream else profile.udp_port,
+        "port": _port(profile, stream, is_short),
         "cps": cps,
         "client": programs[0],
         "server": programs[1],
     }
 
 
-def _tcp(profile: ConnectionProfile) -> tuple[list[Command], list[Command]]:
+def _port(profile: ConnectionProfile, stream: bool, is_short: bool) -> int:
+    """The server's. Two programs of a server have two ports: the short connections' is the next one."""
+    return (profile.tcp_port if stream else profile.udp_port) + is_short
+
+
+def _tcp(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list[Command]]:
     """Programs of the client and the server. Whoever has done its part closes its side."""
-    if profile.messages == 0:
+    if messages == 0:
         return [["connect"]], [["wait_for_peer_close"]]
     client = [["send", profile.request_bytes, "x"], ["recv", profile.reply_bytes, True]]
     server = [["recv", profile.request_bytes, True], *_wait(profile), ["send", profile.reply_bytes, "y"]]
-    return _repeated(client, profile.messages), _repeated(server, profile.messages)
+    return _repeated(client, messages), _repeated(server, messages)
 
 
-def _udp(profile: ConnectionProfile) -> tuple[list[Command], list[Command]]:
+def _udp(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list[Command]]:
     patience = ["set_keepalive_msg", int(profile.server_wait_ms) + UDP_PATIENCE_MS]
     client = [["send_msg", profile.request_bytes, "x"], ["recv_msg", 1, True]]
     server = [["recv_msg", 1, True], *_wait(profile), ["send_msg", profile.reply_bytes, "y"]]
     return (
-        [patience, *_repeated(client, profile.messages)],
-        [patience, *_repeated(server, profile.messages)],
+        [patience, *_repeated(client, messages)],
+        [patience, *_repeated(server, messages)],
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
-from ctbench.base.errors import GeneratorError
+from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -62,6 +62,11 @@ class TrexTrafficGenerator:
         """See `TrafficGenerator.run_trial`. After a `GeneratorError` the next trial connects, and starts the server
         where it is ours, again."""
         require(self.offers, load, "TRex")
+        if missing := unsupported(profile):
+            raise MissingResource(
+                f"Profile {profile.name} has {missing}, which is offered by the software traffic generator only: use a "
+                "testbed with that one."
+            )
         per_s = load.per_s if isinstance(load, Rate) else 0.0
         try:
             if isinstance(profile, PacketProfile):
@@ -147,3 +152,14 @@ def _is_abandoned(owner: str) -> bool:
     """Whether the ports are held by a run of ours that was killed."""
     found = Owner.parse(owner)
     return found is not None and found.is_gone()
+
+
+def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
+    """What of a profile TRex is not asked for here, in words; empty where it is asked for all of it."""
+    if profile.ip_version == 6:
+        return "IPv6"
+    if isinstance(profile, PacketProfile):
+        return ""
+    if profile.ended_by != "client":
+        return "connections that the client does not close first"
+    return "half-open connections" if profile.half_open_per_s else ""

@@ -59,6 +59,10 @@ class TrexKind:
         what, remedy = f"generator.memory.dp_flows: {objects}", "\n  Expected a TRex that was started with more."
         return OpenLimit(objects // 2, _LINGER_S, what, True, remedy)  # an object for either end
 
+    def held_bytes(self, config: TrexGeneratorConfig, connections: int) -> int:
+        """See `TrafficSourceKind.held_bytes`."""
+        return 0
+
     def port_macs(self, config: TrexGeneratorConfig) -> tuple[str, str]:
         """See `TrafficSourceKind.port_macs`."""
         return config.client.mac, config.server_port.mac

@@ -20,7 +20,7 @@ FLOW_LINGER_S = 1.0
 
 def concurrent_flows(profile: ConnectionProfile, load: float) -> int:
     """Connections of `profile` that are open at the same time when `load` begin each second."""
-    return round(load * (profile.lifetime_s + FLOW_LINGER_S))
+    return round(load * (profile.mean_lifetime_s + FLOW_LINGER_S))
 
 
 def dp_flows(flows: int, cores: int) -> int:

@@ -18,8 +18,13 @@ TO_SERVER=02:00:00:00:00:02       # where the client's frames go: past a bridge 
 TO_CLIENT=02:00:00:00:00:01
 VLAN=0
 # How much is sent: rounds of packets of one flow, and of connections, after a first batch of these. PASSED and OPENED
-# count what went through.
-ROUNDS=5 PACKETS=4096 NEW=256 FIRST=32 PASSED=0 OPENED=0
+# count what went through, ESTABLISHED what of a stream did after an answer.
+ROUNDS=5 PACKETS=2048 NEW=256 FIRST=32 PASSED=0 OPENED=0 ESTABLISHED=0
+WAITS=                            # whether each batch is waited for: where a program forwards it
+UPCALLS=0                         # packets that a switch decides on by a program, besides the first ones
+STREAMS_ONLY=                     # whether no connections are opened
+OWN_BONDS=                        # whether Open vSwitch has a bond of its own on each side
+TABLE=/proc/sys/net/netfilter/nf_conntrack_count
 
 end() { busybox reboot -f; }
 broken() { echo "broken $*"; end; }
@@ -111,7 +116,7 @@ rules() {
     *.rules) dut iptables-restore /tmp/rules ;;
     *.nft) dut nft -f /tmp/rules ;;
     esac
-    [ "$(dut busybox cat /proc/sys/net/netfilter/nf_conntrack_count)" = 0 ] || broken "the connection table is not empty"
+    [ "$(held)" = 0 ] || broken "the connection table is not empty"
 }
 
 # unmatched N: so many rules at the head of the chain that match no packet.
@@ -124,16 +129,35 @@ unmatched() {
     dut iptables-restore --noflush /tmp/unmatched
 }
 
+# more_rules N: stateful iptables with so many rules more; and what is to be proved of it after a workload.
+more_rules() {
+    use nf_conntrack nf_conntrack_netlink nft_compat xt_conntrack
+    router
+    rules iptables/stateful.rules
+    unmatched "$1"
+}
+
+prove_more_rules() {
+    forwarded $PASSED
+    tracked $OPENED
+    check "$1" "$(dut iptables -S FORWARD | busybox grep -c 203.0.113)" "rules that match nothing"
+    [ "$2" != stream ] || accepted $ESTABLISHED
+}
+
 # begin WORKLOAD: say so, and wait until that is said: the serial line interrupts.
 begin() {
     echo "workload $1"
     busybox sleep 1
 }
 
-# openvswitch FILE: Open vSwitch with its kernel datapath between the wires, with flows of resources/rulesets/ovs. A
-# switch that starts within the first seconds after the boot gets no thread that takes what the datapath does not know.
+# openvswitch FILE [netdev]: Open vSwitch between the wires, with flows of resources/rulesets/ovs. It uses the kernel's
+# datapath, or that of the program itself (netdev). A switch that starts within the first seconds after the boot gets no
+# thread that takes what the kernel does not know.
 openvswitch() {
-    use openvswitch
+    case ${2:-system} in
+    netdev) use tun ;;
+    *) use openvswitch ;;
+    esac
     wires
     devices
     busybox sleep 12
@@ -142,29 +166,92 @@ openvswitch() {
     dut ovsdb-server /tmp/conf.db --remote=punix:/run/db.sock --detach --no-chdir --pidfile -vconsole:off
     dut ovs-vsctl --no-wait init
     dut ovs-vswitchd --detach --no-chdir --pidfile -vconsole:off
-    dut ovs-vsctl add-br bridge -- set bridge bridge fail_mode=secure \
-        -- add-port bridge client -- set interface client ofport_request=1 \
-        -- add-port bridge server -- set interface server ofport_request=2
+    dut ovs-vsctl add-br bridge -- set bridge bridge fail_mode=secure datapath_type="${2:-system}"
+    switch_port client "$CLIENT" 1
+    switch_port server "$SERVER" 2
     up
     busybox sed "s/\\bport0\\b/1/g; s/\\bport1\\b/2/g" "/guest/rulesets/ovs/$1" >/tmp/flows
     dut ovs-ofctl add-flows bridge /tmp/flows
     busybox sleep 1
 }
 
-# measure: one workload after the other; what each proves is the topology's to say.
+# switch_port SIDE DEVICE NUMBER: a port of the switch, or, with OWN_BONDS, one of its own bonds: of this link, which it
+# prefers, and of one that nobody answers on. A trunk of the VLAN where there is one.
+# shellcheck disable=SC2046  # no word, or one
+switch_port() {
+    if [ -n "$OWN_BONDS" ]; then
+        dut ip link add "spare-$1" type dummy
+        dut ip link set "spare-$1" up
+        dut ovs-vsctl add-bond bridge "bond-$1" "$2" "spare-$1" bond_mode=active-backup \
+            other_config:bond-primary="$2" $(trunk)
+    else
+        dut ovs-vsctl add-port bridge "$2" $(trunk) -- set interface "$2" ofport_request="$3"
+    fi
+}
+
+trunk() { [ $VLAN = 0 ] || echo vlan_mode=trunk trunks=$VLAN; }
+
+# measure: what the setting WORKLOADS names; what each workload proves is the topology's to say.
 measure() {
-    begin stream
-    /guest/traffic stream 1 $PACKETS $ROUNDS $TO_SERVER $TO_CLIENT $VLAN || broken "no stream could be sent"
-    PASSED=$((2 + ROUNDS * PACKETS)) OPENED=1
+    case $WORKLOADS in
+    stream-1k) streams 1000 ;;
+    stream-10k)
+        PACKETS=10016
+        room 65536
+        streams 10000
+        ;;
+    usual)
+        streams 1
+        [ -z "$STREAMS_ONLY" ] || return 0
+        connections udp 2
+        connections tcp 6
+        [ "$(held)" = 0 ] || removals_and_dumps
+        ;;
+    waits)
+        NEW=128 WAITS=waits
+        streams 1
+        connections udp 2
+        connections tcp 6
+        ;;
+    esac
+}
+
+# streams FLOWS: packets of so many flows, each of which was answered before.
+streams() {
+    [ "$1" = 1 ] && name=stream || name=$WORKLOADS
+    begin $name
+    traffic stream "$1" $PACKETS $ROUNDS
+    ESTABLISHED=$(($1 + ROUNDS * PACKETS)) PASSED=$((3 * $1 + ROUNDS * PACKETS)) OPENED=$1
     prove stream
-    begin udp
-    /guest/traffic udp $NEW $ROUNDS $TO_SERVER $TO_CLIENT $VLAN || broken "no UDP connections could be opened"
-    PASSED=$((PASSED + 2 * (FIRST + ROUNDS * NEW))) OPENED=$((OPENED + FIRST + ROUNDS * NEW))
-    prove udp
-    begin tcp
-    /guest/traffic tcp $NEW $ROUNDS $TO_SERVER $TO_CLIENT $VLAN || broken "no TCP connections could be opened"
-    PASSED=$((PASSED + 6 * (FIRST + ROUNDS * NEW))) OPENED=$((OPENED + FIRST + ROUNDS * NEW))
-    prove tcp
+}
+
+# connections PROTOCOL N: new ones, of so many packets each.
+connections() {
+    begin "$1"
+    traffic "$1" $NEW $ROUNDS
+    PASSED=$((PASSED + $2 * (FIRST + ROUNDS * NEW))) OPENED=$((OPENED + FIRST + ROUNDS * NEW))
+    prove "$1"
+}
+
+# removals_and_dumps: connections are opened and removed from the kernel's table; opened, read out of it, and removed.
+removals_and_dumps() {
+    for name in removal dump; do
+        begin $name
+        traffic $name $NEW $ROUNDS
+        PASSED=$((PASSED + 2 * ROUNDS * NEW)) OPENED=0
+        prove $name
+    done
+}
+
+# shellcheck disable=SC2086  # WAITS is a word or none
+traffic() { /guest/traffic "$@" $TO_SERVER $TO_CLIENT $VLAN $WAITS || broken "no $1 could be sent"; }
+
+# room N: for so many connections, in the kernel's table of connections where there is one.
+room() {
+    if [ -e $TABLE ]; then
+        echo "$1" >/sys/module/nf_conntrack/parameters/hashsize
+        busybox sysctl -q -w net.netfilter.nf_conntrack_max="$1"
+    fi
 }
 
 # --- proofs ----------------------------------------------------------------------------------------------------------
@@ -178,23 +265,30 @@ forwarded() { check "$1" "$(routed)" "packets routed"; }
 # switched N: so many packets were forwarded by flows of the datapath and not by the program, of the stream at least.
 switched() {
     missed=$(dut ovs-appctl dpctl/show | busybox sed -n 's/.*lookups: hit:\([0-9]*\) missed:\([0-9]*\) .*/\2/p')
-    check yes "$([ "${missed:-9999}" -lt 100 ] && echo yes)" "less than 100 packets decided on by the program"
+    most=$((100 + UPCALLS))
+    check yes "$([ "${missed:-999999}" -lt $most ] && echo yes)" "less than $most packets decided on by the program"
     hits=$(dut ovs-appctl dpctl/show | busybox sed -n 's/.*lookups: hit:\([0-9]*\) .*/\1/p')
-    check yes "$([ "${hits:-0}" -ge "$(($1 - 100))" ] && echo yes)" "$1 packets forwarded by flows of the datapath"
+    check yes "$([ "${hits:-0}" -ge "$(($1 - most))" ] && echo yes)" "$1 packets forwarded by flows of the datapath"
 }
 
-# tracked N: so many connections are in the table; none where there is no table.
+# held: how many connections the kernel's table holds; none where there is no table.
+held() { [ ! -e $TABLE ] && echo 0 || dut busybox cat $TABLE; }
+
+# tracked N: so many connections are in the kernel's table.
 tracked() {
-    found=0
-    table=/proc/sys/net/netfilter/nf_conntrack_count
-    [ ! -e $table ] || found=$(dut busybox cat $table)
-    check "$1" "$found" "connections in the table"
+    check "$1" "$(held)" "connections in the table"
 }
 
 # translated KIND N: so many of them are translated: src or dst.
 translated() {
     found=$(ip netns exec dut conntrack -L "--$1-nat" 2>/dev/null | busybox wc -l)
     check "$2" "$found" "connections with $1 translated"
+}
+
+# tracked_by_program N [TEXT]: so many connections are in the table of Open vSwitch's own datapath, each with a text.
+tracked_by_program() {
+    found=$(dut ovs-appctl dpctl/dump-conntrack | busybox grep -c "orig=.*reply=.*${2:-}")
+    check "$1" "$found" "connections in the switch's own table${2:+ with $2}"
 }
 
 # accepted N: so many packets of clients were accepted as of an established connection, by the rule's own counter.
@@ -210,4 +304,16 @@ members() {
         check server "$(dut busybox cat /sys/class/net/bond-server/bonding/slaves)" "link of the bond"
         ;;
     esac
+}
+
+# learnt: the addresses of both ends are known to Open vSwitch, in the VLAN that the frames carry.
+learnt() {
+    found=$(dut ovs-appctl fdb/show bridge | busybox awk -v vlan=$VLAN '$2 == vlan && $3 ~ /^02:00:00:00:00:0[12]$/' | busybox wc -l)
+    check 2 "$found" "addresses learnt by Open vSwitch"
+}
+
+# active SIDE: the link of its own bond that Open vSwitch sends on.
+active() {
+    found=$(dut ovs-appctl bond/show "bond-$1" | busybox sed -n 's/^active.*(\(.*\))$/\1/p')
+    check "$1" "$found" "the link that a bond of Open vSwitch sends on"
 }

@@ -1,0 +1,17 @@
+#!/usr/bin/dash
+# The first process of a machine whose functions are counted: as guest/init.sh, and then it says on the second serial
+# line, packed, what is at which address: the kernel's symbols, and what Open vSwitch has mapped.
+. /guest/library.sh
+. /guest/settings
+. /guest/topology.sh
+measure
+busybox stty -F /dev/ttyS1 raw -echo
+{
+    busybox awk '$2 ~ /^[tTwW]$/ { print "symbol", $1, $3, $4 }' /proc/kallsyms
+    for process in $(busybox pidof ovs-vswitchd); do
+        busybox awk '$2 ~ /x/ && $6 ~ /^\// { print "mapped", $1, $3, $6 }' "/proc/$process/maps"
+    done
+    echo end
+} | busybox gzip >/dev/ttyS1
+echo "done"
+end

@@ -1,0 +1,86 @@
+/* Counts what an emulated machine executes, by address, between two readings of its time-stamp counter: a plugin of
+ * QEMU's translator (docs/devel/tcg-plugins.rst there; -plugin).
+ *
+ *   -plugin plugin.so,out=FILE,mark=ADDRESS
+ *
+ * ADDRESS is that of the instruction that guest/traffic reads the counter with: once when a round begins, and once when
+ * it ends. For each round FILE has a line `round`, and for each block of instructions that ran in it
+ *   ADDRESS INSTRUCTIONS
+ * with the address of the block's first one, in hexadecimal, and how many instructions of it were executed in all.
+ *
+ * Nothing of the machine changes: a plugin's counting is no instruction of it. Each instruction adds one to the counter
+ * of its block, so that a block which an exception leaves in its middle counts what was executed of it.
+ *
+ * The interface is declared here, as packages of QEMU have no header of it (include/qemu/qemu-plugin.h, version 1).
+ */
+
+typedef unsigned long u64;
+typedef struct tb tb;
+typedef struct insn insn;
+
+extern void qemu_plugin_register_vcpu_tb_trans_cb(u64 id, void (*call)(u64 id, tb *));
+extern void qemu_plugin_register_vcpu_insn_exec_cb(insn *, void (*call)(unsigned cpu, void *), int registers, void *);
+extern void qemu_plugin_register_vcpu_insn_exec_inline(insn *, int operation, void *counter, u64 by);
+extern u64 qemu_plugin_tb_n_insns(const tb *);
+extern u64 qemu_plugin_tb_vaddr(const tb *);
+extern insn *qemu_plugin_tb_get_insn(const tb *, u64 number);
+extern u64 qemu_plugin_insn_vaddr(const insn *);
+
+extern void *calloc(u64, u64);
+extern int strncmp(const char *, const char *, u64);
+extern u64 strtoul(const char *, char **, int);
+extern void *fopen(const char *, const char *);
+extern int fprintf(void *, const char *, ...);
+extern int fflush(void *);
+
+int qemu_plugin_version = 1;
+
+/* Of a block: how often an instruction of it was executed, and what that was when the round began. */
+struct block { u64 address, executed, before; struct block *next; };
+
+static struct block *blocks;
+static void *out;
+static u64 mark;
+static int in_round;
+
+static void marked(unsigned cpu, void *unused)
+{
+    struct block *each;
+
+    in_round = !in_round;
+    if (!in_round) fprintf(out, "round\n");
+    for (each = blocks; each; each = each->next) {
+        if (!in_round && each->executed != each->before)
+            fprintf(out, "%lx %lu\n", each->address, each->executed - each->before);
+        each->before = each->executed;
+    }
+    fflush(out);
+}
+
+static void translated(u64 id, tb *tb)
+{
+    u64 count = qemu_plugin_tb_n_insns(tb), number;
+    struct block *block = calloc(1, sizeof *block);
+
+    block->address = qemu_plugin_tb_vaddr(tb);
+    block->next = blocks;
+    blocks = block;
+    for (number = 0; number < count; number++) {
+        insn *each = qemu_plugin_tb_get_insn(tb, number);
+        if (qemu_plugin_insn_vaddr(each) == mark) qemu_plugin_register_vcpu_insn_exec_cb(each, marked, 0, 0);
+        qemu_plugin_register_vcpu_insn_exec_inline(each, 0, &block->executed, 1);
+    }
+}
+
+int qemu_plugin_install(u64 id, const void *machine, int count, char **arguments)
+{
+    int each;
+
+    for (each = 0; each < count; each++) {
+        if (!strncmp(arguments[each], "out=", 4)) out = fopen(arguments[each] + 4, "w");
+        if (!strncmp(arguments[each], "mark=", 5)) mark = strtoul(arguments[each] + 5, 0, 16);
+    }
+    if (!out || !mark) return 1;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    return 0;
+}

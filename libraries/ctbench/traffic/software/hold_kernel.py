@@ -1,0 +1,203 @@
+"""The kernel function that holds connections: it opens many and keeps them open, or asks each that is open something.
+
+A phase is a call. What is open stays so between calls, and nothing is sent then. Connections begin at a rate at most,
+and only so many wait for the DUT at once that no ring of it overflows: what is looked for is how many the DUT knows,
+not how fast it learns of them. What is not answered within a while no longer holds the next one back; where many in a
+row are not, the DUT refuses them, and no more are begun.
+
+Compiled by numba as `kernel` is, with the same records, parameters and counters (`layout`), and two arrays of its own.
+"""
+
+import numpy as np
+from numba import njit
+
+from ctbench.traffic.software import connection as c
+from ctbench.traffic.software import frames as f
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software import ring as r
+from ctbench.traffic.software.lifecycle import begin, established, fail
+from ctbench.traffic.software.machine_code import cycles, load8, load32, store8, store32, swap32
+from ctbench.traffic.software.polling import poller
+from ctbench.traffic.software.sending import client_tcp, client_udp
+from ctbench.traffic.software.server_end import at_server
+
+#: Further states of the client end: open, with nothing under way; UDP whose first reply has not come yet.
+HELD, OPENING = 6, 7
+#: Messages of a connection at most: a counter of 16 bits.
+_MESSAGES = 0xFFFF
+#: Connections begun, or asked, before the rings are polled again.
+_BURST = 16
+
+#: What a phase is to do: open, or ask; connections to open; cycles from one to the next; how many may wait at once, and
+#: for how many cycles one of them holds the next one back; cycles after the last in which answers still count; after so
+#: many in a row without an answer it ends, 0: never.
+MODE, WANTED, INTERVAL, WINDOW, PATIENCE, TIMEOUT, GIVE_UP = range(7)
+OPEN, ASK = 0, 1
+JOB = 7
+#: What came of it: whether it gave up; how many were begun, or asked; cycles until the first answer and until the last
+#: (0: none came); the longest time in which the function itself stood still.
+GAVE_UP, TRIED, FIRST, LAST, PAUSE = range(5)
+FOUND = 5
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ignore[no-untyped-def]
+    """The client end takes a frame: the connection is open now, or its question is answered."""
+    record = p[lay.RECORDS] + slot * c.RECORD_BYTES
+    state = load8(record + c.CLIENT_STATE)
+    if (
+        load32(frame + f.IP_SOURCE) != load32(record + c.CLIENT_PEER_IP)
+        or load32(frame + f.IP_DESTINATION) != load32(record + c.CLIENT_IP)
+        or load32(frame + f.L4) != f.swap_ports(load32(record + c.CLIENT_PORTS))
+    ):
+        counts[lay.MISDIRECTED] += 1
+        return
+    if kind == f.IS_UDP:
+        if state == OPENING:
+            counts[lay.UDP_ESTABLISHED] += 1
+        elif state == c.AWAITS_REPLY:
+            counts[lay.ALL_COMPLETED] += 1
+        else:
+            counts[lay.OUT_OF_ORDER] += 1
+            return
+        store8(record + c.CLIENT_STATE, HELD)
+        return
+    flags = load8(frame + f.TCP_FLAGS)
+    if flags & f.RST:
+        fail(record, slot, lay.CAUSE_RESET, s, counts)
+        return
+    seq = swap32(load32(frame + f.TCP_SEQ))
+    ring = tx + load8(record + c.QUEUE) * r.ROW_BYTES
+    if swap32(load32(frame + f.TCP_ACK)) != load32(record + c.CLIENT_SEQ):
+        counts[lay.OUT_OF_ORDER] += 1
+    elif state == c.SYN_SENT and flags == f.SYN | f.ACK:
+        store32(record + c.CLIENT_ACK, seq + 1)
+        established(record, now, p, counts, histograms)
+        store8(record + c.CLIENT_STATE, HELD)
+        client_tcp(ring, record, slot | p[lay.SALT], f.ACK, 0, p, counts)
+    elif (
+        state == c.AWAITS_REPLY
+        and seq == load32(record + c.CLIENT_ACK)
+        and f.tcp_payload_bytes(frame) == p[lay.REPLY_BYTES]
+    ):
+        counts[lay.ALL_COMPLETED] += 1
+        store32(record + c.CLIENT_ACK, seq + p[lay.REPLY_BYTES])
+        store8(record + c.CLIENT_STATE, HELD)
+        client_tcp(ring, record, slot | p[lay.SALT], f.ACK, 0, p, counts)
+    else:
+        counts[lay.OUT_OF_ORDER] += 1
+
+
+_poll = poller(_at_client, at_server)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _open_one(slot, tx, now, p, s, counts):  # type: ignore[no-untyped-def]
+    """Begin the connection of a record that is free, which is the next one of them."""
+    begin(tx, now, True, _MESSAGES, p, s, counts)
+    record = p[lay.RECORDS] + slot * c.RECORD_BYTES
+    if load8(record + c.CLIENT_STATE) == c.AWAITS_REPLY:
+        store8(record + c.CLIENT_STATE, OPENING)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _ask(slot, tx, now, p, counts):  # type: ignore[no-untyped-def]
+    """Ask a connection that is open something; whether it was."""
+    record = p[lay.RECORDS] + slot * c.RECORD_BYTES
+    if load8(record + c.CLIENT_STATE) != HELD:
+        return False
+    store8(record + c.CLIENT_STATE, c.AWAITS_REPLY)
+    store32(record + c.STARTED, now >> 6)
+    ring, tag = tx + load8(record + c.QUEUE) * r.ROW_BYTES, slot | p[lay.SALT]
+    if load8(record + c.FLAGS) & c.UDP:
+        client_udp(ring, record, tag, p, counts)
+    else:
+        client_tcp(ring, record, tag, f.PSH | f.ACK, p[lay.REQUEST_BYTES], p, counts)
+    return True
+
+
+@njit(nogil=True, error_model="numpy")
+def _pass_over(tail, cursor, in_a_row, asks, now, patience, p):  # type: ignore[no-untyped-def]
+    """The oldest record, up to `cursor`, that still holds the next one back, and how many in a row before it did not
+    answer in time."""
+    while tail < cursor:
+        record = p[lay.RECORDS] + tail * c.RECORD_BYTES
+        state = load8(record + c.CLIENT_STATE)
+        if state == c.AWAITS_REPLY if asks else state == c.SYN_SENT or state == OPENING:
+            if ((now >> 6) - load32(record + c.STARTED)) & 0xFFFFFFFF <= patience >> 6:
+                break
+            in_a_row += 1
+        elif state == HELD:
+            in_a_row = 0
+        tail += 1
+    return tail, in_a_row
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def run(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-def]
+    """Open connections, or ask those that are open. Returns when all have answered, when the time for that is over, or
+    when `STOP` is set. p, s, counts: see `layout`; job, found: see above; histograms: see `latency`."""
+    client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
+    if s[lay.LEFT_AT] == 0:
+        s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
+    asks = job[MODE] == ASK
+    cursor = tail = 0 if asks else s[lay.BEGUN]
+    last = s[lay.HIGHEST] if asks else min(cursor + job[WANTED], p[lay.RECORD_COUNT])
+    answers = counts[lay.ALL_COMPLETED] if asks else counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]
+    seen = in_a_row = 0
+    found[:] = 0
+    start = previous = sent_at = cycles()
+    due = start
+    quiet_from = 0
+    while True:
+        now = cycles()
+        if now - previous > found[PAUSE]:
+            found[PAUSE] = now - previous
+        previous = now
+        tail, in_a_row = _pass_over(tail, cursor, in_a_row, asks, now, job[PATIENCE], p)
+        if job[GIVE_UP] and in_a_row >= job[GIVE_UP]:
+            found[GAVE_UP] = 1
+            last = cursor
+        begun = 0
+        while cursor < last and due <= now and cursor - tail < job[WINDOW] and begun < _BURST:
+            if asks:
+                tried = _ask(cursor, client_tx, now, p, counts)
+            else:
+                _open_one(cursor, client_tx, now, p, s, counts)
+                tried = True
+            cursor += 1
+            if tried:
+                found[TRIED] += 1
+                begun += 1
+                sent_at = now
+                due += job[INTERVAL]
+        due = max(due, now - _BURST * job[INTERVAL])  # what was held back is not made good in a burst
+        _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, now, p, s, counts, histograms)
+        for queue in range(p[lay.QUEUES]):
+            r.publish(server_tx + queue * r.ROW_BYTES)
+        _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles(), p, s, counts, histograms)
+        for queue in range(p[lay.QUEUES]):
+            r.publish(client_tx + queue * r.ROW_BYTES)
+        total = counts[lay.ALL_COMPLETED] if asks else counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]
+        if total - answers > seen:
+            if seen == 0:
+                found[FIRST] = cycles() - start
+            seen = total - answers
+            found[LAST] = cycles() - start
+        if s[lay.STOP]:
+            break
+        if quiet_from == 0 and cursor >= last and (seen >= found[TRIED] or now - sent_at > job[TIMEOUT]):
+            quiet_from = now
+        if quiet_from and now - quiet_from > p[lay.HUSH]:  # the last acknowledgments reach the DUT, and the server
+            break
+    s[lay.LEFT_AT] = cycles()
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def held(p, highest):  # type: ignore[no-untyped-def]
+    """How many of the first `highest` connections are open, with nothing under way."""
+    number = np.int64(0)
+    for slot in range(highest):
+        if load8(p[lay.RECORDS] + slot * c.RECORD_BYTES + c.CLIENT_STATE) == HELD:
+            number += 1
+    return number

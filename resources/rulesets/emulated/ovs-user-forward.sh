@@ -1,0 +1,10 @@
+# shellcheck shell=dash disable=SC2034,SC2154
+# Open vSwitch with the datapath of the program itself and the flows of resources/rulesets/ovs/forward.flows.
+openvswitch forward.flows netdev
+
+prove() {
+    forwarded 0
+    tracked 0
+    switched $PASSED
+    tracked_by_program 0
+}

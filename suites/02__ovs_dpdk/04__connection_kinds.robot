@@ -1,0 +1,26 @@
+*** Settings ***
+Documentation    How many connections per second Open vSwitch with DPDK sets up and takes down, by what they do.
+...
+...              The kinds of the measurements of 2017 (TCP without data, HTTP, UDP), connections that the server closes
+...              or the client resets, connections beside a SYN flood, and those of IPv6. Each is compared with
+...              short-lived connections, side by side.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Hold Its Connection Rate
+
+Test Tags        nightly
+
+Name             Connection Kinds
+
+
+*** Test Cases ***                   DATAPATH    RULESET           CPUS    RX QUEUES    PROFILE
+TCP Without Data                     ovs-dpdk    conntrack         1       1            tcp-no-data
+HTTP, 600 Bytes                      ovs-dpdk    conntrack         1       1            http-600
+HTTP, 800 Bytes                      ovs-dpdk    conntrack         1       1            http-800
+UDP, 800 Bytes                       ovs-dpdk    conntrack         1       1            udp-800
+Server Closes First                  ovs-dpdk    conntrack         1       1            short-lived-server-closes
+Client Resets                        ovs-dpdk    conntrack         1       1            short-lived-reset
+Beside Half-Open Connections         ovs-dpdk    conntrack         1       1            short-lived-half-open
+IPv6 Connections                     ovs-dpdk    conntrack-ipv6    1       1            short-lived-ipv6

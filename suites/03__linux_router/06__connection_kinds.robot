@@ -1,0 +1,29 @@
+*** Settings ***
+Documentation    How many connections per second the Linux kernel sets up and takes down, by what they do.
+...
+...              The kinds of the measurements of 2017 (TCP without data, HTTP, UDP), connections that the server closes
+...              or the client resets, connections beside a SYN flood, and those of IPv6. Each is compared with
+...              short-lived connections, side by side.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Hold Its Connection Rate
+
+Test Tags        nightly
+
+Name             Connection Kinds
+
+
+*** Test Cases ***                      DATAPATH        RULESET                   CPUS    RX QUEUES    PROFILE
+Stateful iptables, TCP Without Data     linux-router    iptables-stateful         1       1            tcp-no-data
+Stateful iptables, HTTP, 600 Bytes      linux-router    iptables-stateful         1       1            http-600
+Stateful iptables, HTTP, 800 Bytes      linux-router    iptables-stateful         1       1            http-800
+Stateful iptables, UDP, 800 Bytes       linux-router    iptables-stateful         1       1            udp-800
+Stateful iptables, Server Closes        linux-router    iptables-stateful         1       1            short-lived-server-closes
+Stateful iptables, Client Resets        linux-router    iptables-stateful         1       1            short-lived-reset
+Stateful iptables, Half-Open Beside     linux-router    iptables-stateful         1       1            short-lived-half-open
+Forwarding, IPv6 Connections            linux-router    forward-ipv6              1       1            short-lived-ipv6
+    [Tags]    forwarding
+Stateful ip6tables, IPv6 Connections    linux-router    ip6tables-stateful        1       1            short-lived-ipv6
+Stateful nftables, IPv6 Connections     linux-router    nftables-stateful-inet    1       1            short-lived-ipv6

@@ -1,0 +1,20 @@
+*** Settings ***
+Documentation    The Linux kernel forwards IPv6, and tracks its connections: packets per second.
+...
+...              Compared with the same frames and rules of IPv4, side by side.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Hold Its Packet Rate
+
+Test Tags        nightly
+
+Name             IPv6
+
+
+*** Test Cases ***                                 DATAPATH        RULESET                   CPUS    RX QUEUES    PROFILE
+Forwarding, IPv6, 128 Bytes, 10k Flows             linux-router    forward-ipv6              1       1            udp-128-10k-ipv6
+    [Tags]    forwarding
+Stateful ip6tables, IPv6, 128 Bytes, 10k Flows     linux-router    ip6tables-stateful        1       1            udp-128-10k-ipv6
+Stateful nftables, IPv6, 128 Bytes, 10k Flows      linux-router    nftables-stateful-inet    1       1            udp-128-10k-ipv6

@@ -1,0 +1,19 @@
+*** Settings ***
+Documentation    What it costs to remove a connection from the table, in instructions.
+...
+...              Counted in an emulated machine: all connections of a table are removed at once, net of going through an
+...              empty table, and compared with another topology in the same machine.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Keep Its Cost
+
+Name             Instructions Per Removal
+
+
+*** Test Cases ***                  DATAPATH    RULESET              CPUS    RX QUEUES    PROFILE
+Stateful iptables, Removal          emulated    iptables-stateful    1       1            udp-removal
+Stateful nftables, Removal          emulated    nftables-stateful    1       1            udp-removal
+SNAT, iptables, Removal             emulated    iptables-snat        1       1            udp-removal
+Open vSwitch, Conntrack, Removal    emulated    ovs-conntrack        1       1            udp-removal

@@ -1,0 +1,21 @@
+*** Settings ***
+Documentation    What it costs to read a connection out of the table, in instructions: an operator prints the table.
+...
+...              Counted in an emulated machine: all connections of a table are read, net of going through an empty
+...              table, and compared with another topology in the same machine. It is what the kernel does for
+...              conntrack -L, and for dpctl/dump-conntrack of an Open vSwitch with its datapath in the kernel.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Keep Its Cost
+
+Name             Instructions Per Entry Of A Dump
+
+
+*** Test Cases ***               DATAPATH    RULESET              CPUS    RX QUEUES    PROFILE
+Stateful iptables, Dump          emulated    iptables-stateful    1       1            udp-dump
+Stateful nftables, Dump          emulated    nftables-stateful    1       1            udp-dump
+SNAT, iptables, Dump             emulated    iptables-snat        1       1            udp-dump
+Open vSwitch, Conntrack, Dump    emulated    ovs-conntrack        1       1            udp-dump
+Open vSwitch, NAT, Dump          emulated    ovs-nat              1       1            udp-dump

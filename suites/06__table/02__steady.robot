@@ -1,0 +1,30 @@
+*** Settings ***
+Documentation    Whether the connection table settles.
+...
+...              Connections of a lifetime at a rate, for longer than they are remembered: the table holds as many as begin
+...              in a lifetime and a timeout. Every timeout is 5 s. Rates and lifetimes of those that live for 5 s are those
+...              of 2017 (slides 15 and 16).
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Keep Its Table Steady
+
+Name             Table Steady State
+
+
+*** Test Cases ***                          DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
+Steady Table, Open vSwitch                  ovs-dpdk        conntrack            1       1            steady         timeout_s=5
+Steady Table, Stateful iptables             linux-router    iptables-stateful    1       1            steady         timeout_s=5
+Steady Table, 50k CPS, Open vSwitch         ovs-dpdk        conntrack            1       1            steady-50k     timeout_s=5
+    [Tags]    nightly
+Steady Table, 100k CPS, Open vSwitch        ovs-dpdk        conntrack            1       1            steady-100k    timeout_s=5
+    [Tags]    nightly
+Steady Table, 5k CPS, Stateful iptables     linux-router    iptables-stateful    1       1            steady-5k      timeout_s=5
+    [Tags]    nightly
+Steady Table, 10k CPS, Stateful iptables    linux-router    iptables-stateful    1       1            steady-10k     timeout_s=5
+    [Tags]    nightly
+Steady Table, 20k CPS, Stateful iptables    linux-router    iptables-stateful    1       1            steady-20k     timeout_s=5
+    [Tags]    nightly
+Steady Table, 50k CPS, Stateful iptables    linux-router    iptables-stateful    1       1            steady-50k     timeout_s=5
+    [Tags]    nightly

@@ -1,0 +1,15 @@
+*** Settings ***
+Documentation    What happens when the connection table is full.
+...
+...              New connections are refused, those that are open go on, and when there is room new ones open.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Withstand A Full Table
+
+Name             Full Table
+
+
+*** Test Cases ***          DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
+Full Table, Open vSwitch    ovs-dpdk    conntrack    1       1            held       timeout_s=120    max_connections=10000

@@ -1,0 +1,16 @@
+*** Settings ***
+Documentation    How fast the connection table drains.
+...
+...              Connections are opened, asked a message and left. No entry may go before its timeout of 5 s.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Drain Its Table
+
+Name             Table Drain
+
+
+*** Test Cases ***          DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
+Drain, Open vSwitch         ovs-dpdk        conntrack            1       1            held       timeout_s=5
+Drain, Stateful iptables    linux-router    iptables-stateful    1       1            held       timeout_s=5

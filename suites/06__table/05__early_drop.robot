@@ -1,0 +1,17 @@
+*** Settings ***
+Documentation    What happens at a limit that nobody changes: that of the Linux kernel's table, which is its host's.
+...
+...              Connections beyond it are refused, or others that are open are forgotten to make room (early drop).
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Keep Connections At Its Limit
+
+Test Tags        nightly
+
+Name             Early Drop
+
+
+*** Test Cases ***               DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
+Early Drop, Stateful iptables    linux-router    iptables-stateful    1       1            held       timeout_s=120

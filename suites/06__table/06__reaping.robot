@@ -1,0 +1,17 @@
+*** Settings ***
+Documentation    What a load loses while a million entries of other connections expire.
+...
+...              It is half of what a closed loop shows, and held alone. Timeouts of open connections are 30 s.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Serve While Entries Expire
+
+Test Tags        nightly
+
+Name             Reaping
+
+
+*** Test Cases ***       DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
+Reaping, Open vSwitch    ovs-dpdk    conntrack    1       1            short-lived

@@ -1,0 +1,16 @@
+*** Settings ***
+Documentation    An operator prints the connection table while traffic passes.
+...
+...              The load is small, and held alone. Short-lived connections are remembered for a second after they are
+...              closed: at 10 000 per second there are as many entries.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Dump Its Table In Time
+
+Name             Table Dump
+
+
+*** Test Cases ***            DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
+Dump Of 10 000 Entries        ovs-dpdk    conntrack    1       1            short-lived

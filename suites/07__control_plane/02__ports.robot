@@ -1,0 +1,15 @@
+*** Settings ***
+Documentation    Containers come and go: ports of the bridge are added and deleted while traffic passes.
+...
+...              128 ports stay; ten others are added one after the other, then deleted, ten ports in a second.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Take Ports In Time
+
+Name             Port Churn
+
+
+*** Test Cases ***              DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
+Port Churn Beside 128 Ports     ovs-dpdk    conntrack    1       1            short-lived    idle_ports=128

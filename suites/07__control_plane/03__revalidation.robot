@@ -1,0 +1,27 @@
+*** Settings ***
+Documentation    Open vSwitch looks at all flows of its datapath, whether they are still right, while traffic keeps them
+...              alive: at least twice a second by itself, and in a sweep whenever something of its rules changes.
+...
+...              Each flow of the profile is a flow of the datapath, of 50 000 flows that are tracked two. More revalidators
+...              are faster where they have CPUs of their own.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Revalidate In Time
+
+Name             Revalidation
+
+
+*** Test Cases ***                               DATAPATH    RULESET          CPUS    RX QUEUES    PROFILE
+Revalidation, 10 000 Flows, 1 Revalidator        ovs-dpdk    flow-each        1       1            udp-64-10k     revalidators=1
+Revalidation, 50 000 Flows, 1 Revalidator        ovs-dpdk    flow-each        1       1            udp-64-50k     revalidators=1
+Revalidation, 50 000 Flows, 2 Revalidators       ovs-dpdk    flow-each        1       1            udp-64-50k     revalidators=2
+Revalidation, 50 000 Flows, 4 Revalidators       ovs-dpdk    flow-each        1       1            udp-64-50k     revalidators=4
+Revalidation, 200 000 Flows, 1 Revalidator       ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=1
+Revalidation, 200 000 Flows, 2 Revalidators      ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=2
+Revalidation, 200 000 Flows, 4 Revalidators      ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=4
+Revalidation, 200 000 Flows, 32 Revalidators     ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=32
+Revalidation, 200 000 Flows, 128 Revalidators    ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=128
+Revalidation, Conntrack, 1 Revalidator           ovs-dpdk    flow-each-ct     1       1            udp-64-50k     revalidators=1
+Revalidation, NAT, 1 Revalidator                 ovs-dpdk    flow-each-nat    1       1            udp-64-50k     revalidators=1

@@ -1,0 +1,17 @@
+*** Settings ***
+Documentation    Open vSwitch collects the statistics of all interfaces each 5 s while traffic passes, in its main thread.
+...
+...              Seen from outside: CPU time of that thread.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Collect Statistics In Time
+
+Name             Interface Statistics
+
+
+*** Test Cases ***            DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
+Statistics Of 16 Ports        ovs-dpdk    conntrack    1       1            short-lived    idle_ports=16
+Statistics Of 128 Ports       ovs-dpdk    conntrack    1       1            short-lived    idle_ports=128
+Statistics Of 1024 Ports      ovs-dpdk    conntrack    1       1            short-lived    idle_ports=1024

@@ -1,0 +1,19 @@
+*** Settings ***
+Documentation    Where the time of a thread that forwards goes at the highest load: which share of it locks have, which it
+...              waits for, or makes others wait for.
+...
+...              Nothing else is judged by the trial in which the thread is sampled.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Seldom Wait For Locks
+
+Name             Contention
+
+
+*** Test Cases ***                   DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
+Contention Of New Connections        ovs-dpdk    conntrack    1       1            short-lived
+Contention Of Known Connections      ovs-dpdk    conntrack    1       1            long-lived
+Contention, 2 CPUs, 2 Queues         ovs-dpdk    conntrack    2       2            long-lived
+Contention, 8 CPUs, 8 Queues         ovs-dpdk    conntrack    8       8            long-lived

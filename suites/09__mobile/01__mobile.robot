@@ -1,0 +1,18 @@
+*** Settings ***
+Documentation    The highest rate of new flows while a million flows stay open, and nothing is lost (slides 3 to 8 of 2017).
+...
+...              75 % of the flows are short, frames have 600 bytes in the mean, both ways. A campaign may scale the flows
+...              down (``scale``); the record says so.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Topology Should Hold Its Connection Rate
+
+Test Tags        nightly
+
+Name             Mobile Traffic
+
+
+*** Test Cases ***              DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
+Mobile Traffic, Open vSwitch    ovs-dpdk    conntrack    1       1            mobile

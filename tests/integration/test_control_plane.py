@@ -1,0 +1,280 @@
+"""The control plane of the real OVS-DPDK beside a real load: what it does is measured, a promise can be missed, and one
+that is killed in the middle is named, looked at, and replaced."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from integration.small_testbed import small
+from integration.test_faults import process_of, said, sandbox_of
+from integration.test_suites_records import HERE, started
+
+from ctbench.base.errors import TestbedError
+from ctbench.dut.ovs import OvsDpdkDut, idle_ports
+from ctbench.dut.topology import Topology
+from ctbench.hosts.child import ends_with_us
+from ctbench.measure.control_actions import Revalidate, TableDump
+from ctbench.measure.control_plane_settings import ControlPlaneSettings
+from ctbench.results.record import Record
+from ctbench.run.acceptance import AcceptanceRun
+from ctbench.run.choice import CHURN, COLLECT, CONTENTION, DUMP, FORCE, HELD_DUMP, REVALIDATE, UPCALLS
+from ctbench.run.measurement import TestName
+from ctbench.run.settings import RunSettings
+from ctbench.sla.floors import Floors
+from ctbench.traffic.software import plan
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+PLAIN = Topology()
+PORTS = Topology(idle_ports=8)
+FLOWS = Topology(ruleset="flow-each", revalidators=1)
+#: What is done beside a load, of which topology, with which profile.
+ALL = [(DUMP, PLAIN, "short-lived"), (CHURN, PORTS, "short-lived"), (REVALIDATE, FLOWS, "udp-64-10k"),
+       (FORCE, FLOWS, "udp-64-10k")]  # fmt: skip
+#: What else is measured of the control plane, and in which phase its first trial is.
+HELD = Topology(timeout_s=120)
+NEW = Topology(ruleset="flow-each", handlers=1)
+MORE = [(COLLECT, PORTS, "short-lived", "alone"), (CONTENTION, PLAIN, "short-lived", "saturation"),
+        (UPCALLS, NEW, "udp-exchange", "saturation")]  # fmt: skip
+FEW_PORTS, MANY_PORTS = (Topology(idle_ports=number) for number in (16, 1024))
+LOADS = ControlPlaneSettings.model_construct(
+    trial_duration=4.0, alone_duration=0.5, connections=2_000, packets=20_000, most=None
+)
+
+#: Busy loops that revalidators share a CPU with: they get a thirteenth of it at most.
+LOOPS = 12
+#: Rounds after which these begin.
+AFTER = 10
+#: How many times as long as usual a round may take, and how many times it takes at least where they are held up.
+PROMISED, SLOWED = 2, 3
+
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+
+def settings(**promises: str) -> RunSettings:
+    """The default testbed, with a small load, and these promises of each of the topologies."""
+    read = RunSettings.load(campaign=str(HERE / "gate.yaml"), sla=str(HERE / "floors.yaml"))
+    promised = {
+        topology.key: {profile: {name: text for name, text in promises.items() if _is_of(name, profile)}}
+        for topology, profile in (
+            *(each[1:3] for each in (*ALL, *MORE)),
+            (HELD, "held"),
+            (FEW_PORTS, "short-lived"),
+            (MANY_PORTS, "short-lived"),
+        )
+    }
+    head = {"name": "mine", "description": "", "source": "tests"}
+    campaign = read.campaign.model_copy(update={"control_plane": LOADS})
+    return replace(read, testbed=small(read.testbed), campaign=campaign, floors=Floors.model_validate(head | promised))
+
+
+def _is_of(name: str, profile: str) -> bool:
+    if name in ONLY:
+        return profile in ONLY[name]
+    return profile in ("short-lived", "held") and (profile == "short-lived" or name == "dump_time")
+
+
+#: Promises that only some profiles can have.
+ONLY = {"revalidation_time": ["udp-64-10k"], "sweep_time": ["udp-64-10k"], "new_flow_rate": ["udp-exchange"],
+        "held_connections": ["held"]}  # fmt: skip
+EASY = {
+    "statistics_time": "<= 30s",
+    "mutex_share": "<= 100%",
+    "new_flow_rate": ">= 1",
+    "held_connections": ">= 2k",
+    "dump_time": "<= 30s",
+    "port_add_time": "<= 30s",
+    "port_delete_time": "<= 30s",
+    "revalidation_time": "<= 30s",
+    "sweep_time": "<= 30s",
+}
+
+
+@pytest.fixture(scope="module")
+def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcceptanceRun]:
+    """The run that everything happens to. What never comes need not be waited for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)
+        yield from started(tmp_path_factory.mktemp("control"), settings(**EASY))
+
+
+def measure(run: AcceptanceRun, what: str, topology: Topology, profile: str, **promises: str) -> Record:
+    run.settings = settings(**(EASY | promises))
+    return run.measure(TestName("Suite", what, ("tag",)), topology, profile, what)
+
+
+@pytest.mark.parametrize(("what", "topology", "profile"), ALL)
+def test_it_is_measured_and_nothing_of_it_stays(
+    run: AcceptanceRun, what: str, topology: Topology, profile: str
+) -> None:
+    record = measure(run, what, topology, profile)
+
+    assert record.verdict == "met", record.verdict_reason
+    assert [trial.phase for trial in record.evidence.trials] == ["alone", "beside"]
+    sizes = {DUMP: 2_000, CHURN: 8, REVALIDATE: 10_000, FORCE: 10_000}
+    for done in record.evidence.control:
+        assert done.number >= 3 and 0 <= done.median <= done.most
+        assert 0.8 * sizes[what] <= done.size <= 2 * sizes[what]
+    assert record.figures["main_thread_longest"].value >= 0
+    assert ("loss_meanwhile" in record.figures) or record.evidence.trials[1].state == "invalid"
+    dut = run.testbed.dut
+    assert isinstance(dut, OvsDpdkDut)
+    ports = dut.control.vsctl("list-ports", dut.control.bridge).split()
+    assert len([name for name in ports if name.startswith("stay")]) == topology.idle_ports
+    assert not [name for name in ports if name.startswith("pod")]
+    dut.verify()
+
+
+def test_as_many_revalidators_run_as_the_topology_asks_for(run: AcceptanceRun) -> None:
+    run.testbed.apply(FLOWS)
+    dut = run.testbed.dut
+    assert isinstance(dut, OvsDpdkDut)
+    pid = dut.snapshot()["pid"]
+    names = dut.control.host.run(["sh", "-c", f"cat /proc/{pid}/task/*/comm"]).stdout
+    assert len(re.findall(r"^revalidator", names, re.MULTILINE)) == 1
+
+
+@contextmanager
+def held_up(pid: int) -> Iterator[None]:
+    """The revalidators of a process share one CPU with busy loops. Each is of a session of its own: where the kernel
+    gives every session as much time (sched(7), autogroups), all loops of one would have no more than Open vSwitch."""
+    threads = [
+        int(path.parent.name)
+        for path in Path(f"/proc/{pid}/task").glob("*/comm")
+        if path.read_text().startswith("revalidator")
+    ]
+    cpu = min(os.sched_getaffinity(threads[0]))
+    for thread in threads:
+        os.sched_setaffinity(thread, {cpu})
+    endless = ends_with_us(["taskset", "-c", str(cpu), sys.executable, "-S", "-c", "while True: pass"])
+    loops = [subprocess.Popen(endless, start_new_session=True) for _ in range(LOOPS)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def test_revalidators_that_busy_loops_hold_up_are_seen(run: AcceptanceRun) -> None:
+    usual = measure(run, FORCE, FLOWS, "udp-64-10k").figures["sweep_time"].value
+    promise = f"<= {PROMISED * usual * 1000:.0f}ms"
+    ask = Revalidate.sample
+    seen: list[float] = []
+
+    with ExitStack() as loops, pytest.MonkeyPatch.context() as patch:
+
+        def hold_up(action: Revalidate) -> float:
+            seen.append(ask(action))
+            if len(seen) == AFTER:  # when the load is there, which shares that CPU as well
+                loops.enter_context(held_up(process_of(sandbox_of(run), "ovs-vswitchd")))
+            return seen[-1]
+
+        patch.setattr(Revalidate, "sample", hold_up)
+        record = measure(run, FORCE, FLOWS, "udp-64-10k", sweep_time=promise)
+
+    assert record.verdict == "missed", record.verdict_reason
+    slowed = record.figures["sweep_time"].value
+    assert slowed >= SLOWED * usual, (usual, slowed)
+    assert re.search(r"[\d.]+ m?s instead of at most [\d.]+ ms", record.verdict_reason), record.verdict_reason
+    assert record.capture
+    assert measure(run, FORCE, FLOWS, "udp-64-10k").figures["sweep_time"].value < slowed / 2
+
+
+def test_a_promise_that_it_does_not_keep_is_missed(run: AcceptanceRun) -> None:
+    record = measure(run, CHURN, PORTS, "short-lived", port_add_time="<= 1us")
+    assert record.verdict == "missed"
+    assert "adding a port: " in record.verdict_reason and "instead of at most 1 us" in record.verdict_reason
+    assert record.capture
+
+
+def test_a_thread_is_sampled_at_the_highest_load(run: AcceptanceRun) -> None:
+    record = measure(run, CONTENTION, PLAIN, "short-lived", mutex_share="<= 0.1%")
+    assert record.verdict == "missed", record.verdict_reason
+    assert [trial.phase for trial in record.evidence.trials] == ["saturation", "samples"]
+    (profile,) = record.evidence.profiles
+    assert profile.samples >= 300 and profile.ran_s > 1 and 0 < profile.locks < profile.samples / 2
+    assert {each.name.partition(" ")[0] for each in profile.functions if each.lock} & {"pthread_mutex_lock"}
+
+
+def test_every_new_connection_gets_flows_of_its_own(run: AcceptanceRun) -> None:
+    record = measure(run, UPCALLS, NEW, "udp-exchange")
+    assert record.verdict == "met", record.verdict_reason
+    assert len(record.evidence.trials) >= 9 and record.figures["new_flow_rate"].value > 100
+
+
+def test_the_table_is_printed_while_connections_are_held(run: AcceptanceRun) -> None:
+    record = measure(run, HELD_DUMP, HELD, "held", dump_time="<= 1us")
+    assert record.verdict == "missed", record.verdict_reason
+    (done,) = record.evidence.control
+    assert done.number >= 9 and done.size == record.figures["held_connections"].value == 2000
+    assert record.figures["loss_meanwhile"].value == 0
+
+
+def test_one_that_is_killed_while_the_table_is_printed_is_named(run: AcceptanceRun) -> None:
+    run.testbed.apply(HELD, run.profile("held"))
+
+    def kill(_: TableDump) -> float:
+        os.kill(process_of(sandbox_of(run), "ovs-vswitchd"), signal.SIGKILL)
+        raise TestbedError("killed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableDump, "sample", kill)
+        record = measure(run, HELD_DUMP, HELD, "held")
+    assert (record.verdict, record.limited_by) == ("not measured", "fault"), record.verdict_reason
+    assert re.search(r"ovs-vswitchd \(process \d+\) was killed by SIGKILL, in trial 1", record.verdict_reason)
+    assert "log" in said(run, record)
+    assert measure(run, HELD_DUMP, HELD, "held").verdict == "met"
+
+
+@pytest.mark.parametrize(("what", "topology", "profile", "first"), [*((*each, "alone") for each in ALL), *MORE])
+def test_one_that_is_killed_in_the_middle_is_named_and_looked_at_and_the_next_test_has_a_fresh_one(
+    run: AcceptanceRun, what: str, topology: Topology, profile: str, first: str
+) -> None:
+    trials: list[float] = []
+    run_trial = SoftwareTrafficGenerator.run_trial
+    # The testbed has to stand before its generator can be watched.
+    run.testbed.apply(topology, run.profile(profile))
+
+    def counted(generator: SoftwareTrafficGenerator, *arguments: object) -> object:
+        trials.append(0.0)
+        return run_trial(generator, *arguments)  # type: ignore[arg-type]
+
+    def watch(*_: object) -> None:
+        if len(trials) == 2:
+            trials.append(0.0)
+            os.kill(process_of(sandbox_of(run), "ovs-vswitchd"), signal.SIGKILL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SoftwareTrafficGenerator, "run_trial", counted)
+        patch.setattr(run.testbed.generator, "watcher", watch)
+        patch.setattr(idle_ports, "_TAKE_OVER_S", 1)  # what has died takes no port over
+        record = measure(run, what, topology, profile)
+
+    assert (record.verdict, record.limited_by) == ("not measured", "fault"), record.verdict_reason
+    assert re.search(r"ovs-vswitchd \(process \d+\) was killed by SIGKILL, in trial 2", record.verdict_reason)
+    # This trial had the one that is fresh after the test before.
+    assert [trial.phase for trial in record.evidence.trials] == [first]
+    assert "log" in said(run, record)
+
+
+def test_after_the_last_of_them_a_fresh_one_is_measured_to_the_end(run: AcceptanceRun) -> None:
+    assert measure(run, DUMP, PLAIN, "short-lived").verdict == "met"
+
+
+def test_a_bridge_with_many_ports_takes_longer_to_collect_statistics(run: AcceptanceRun) -> None:
+    few = measure(run, COLLECT, FEW_PORTS, "short-lived")
+    assert few.verdict == "met", few.verdict_reason
+    usual = few.figures["statistics_time"].value
+    promise = f"<= {PROMISED * usual * 1e6:.0f}us"
+    many = measure(run, COLLECT, MANY_PORTS, "short-lived", statistics_time=promise)
+    assert many.verdict == "missed", many.verdict_reason
+    assert many.figures["statistics_time"].value >= SLOWED * usual
+    assert re.search(r"instead of at most [\d.]+ [mu]s", many.verdict_reason)
+    assert [done.number for done in (*few.evidence.control, *many.evidence.control)] == [3, 3]

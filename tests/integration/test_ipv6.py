@@ -1,0 +1,135 @@
+"""IPv6 through the real kernel and the real Open vSwitch: every packet accounted for, every connection in the table."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctbench.dut.base import Ports
+from ctbench.dut.linux import LinuxRouterDut
+from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.topology import Topology
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Hold, Load, Rate
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.software import plan
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+CLIENTS, SERVERS = "2001:2:0:16::", "2001:2:0:48::"
+PACKETS = PacketProfile(
+    name="packets", kind="packets", ip_version=6, client_ip=CLIENTS, server_ip=SERVERS, client_ips=50, flows=500,
+    frame_bytes=128, directions="both",
+)  # fmt: skip
+CONNECTIONS = ConnectionProfile(
+    name="mixed", ip_version=6, client_ip=CLIENTS, server_ip=SERVERS, messages=2, udp_percent=10, client_ips=100
+)
+HELD = CONNECTIONS.model_copy(update={"udp_percent": 100.0})
+LOAD, SECONDS = Rate(20_000), 0.2
+TRACKING = ["ip6tables-stateful", "nftables-stateful-inet"]
+
+
+@pytest.fixture(scope="module")
+def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
+    instance = SoftwareTrafficGenerator()
+    yield instance
+    instance.close()
+
+
+def through_router(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str, profile: object, load: Load = LOAD
+) -> Trial:
+    ports = router.apply(Topology(datapath="linux-router", ruleset=ruleset))
+    join(generator, ports)
+    return generator.run_trial(profile, load, SECONDS)  # type: ignore[arg-type]
+
+
+def join(generator: SoftwareTrafficGenerator, ports: Ports) -> None:
+    assert ports.open_socket
+    generator.connect_interfaces(
+        ports.client, ports.server, open_socket=ports.open_socket, rx_queues=ports.rx_queues,
+        rx_rings=ports.tx_queues, ring_size=ports.ring_size, client_mac=ports.client_mac, server_mac=ports.server_mac,
+        client_next_hop=ports.client_next_hop, server_next_hop=ports.server_next_hop, cpus=ports.cpus,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ruleset", ["forward-ipv6", *TRACKING])
+def test_a_lossless_trial_through_the_kernel_is_what_it_counted(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
+) -> None:
+    trial = through_router(router, generator, ruleset, PACKETS)
+    counted = router.counters()
+    assert trial.completed == trial.intended
+    # The kernel itself says a few things that nobody asked for: that it listens to its neighbours (MLD).
+    assert trial.failed == {} and sum(trial.unexpected.values()) < 20 and set(trial.unexpected) <= {"foreign"}
+    for side in ("client", "server"):
+        assert counted.rx_packets[side] == trial.total_tx_packets[side]
+        assert 0 <= counted.tx_packets[side] - trial.total_rx_packets[side] < 20
+
+
+@pytest.mark.parametrize("ruleset", TRACKING)
+def test_connections_complete_through_the_kernel_and_each_has_an_entry(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
+) -> None:
+    trial = through_router(router, generator, ruleset, CONNECTIONS)
+    assert trial.completed == trial.intended and trial.failed == {}
+    through_router(router, generator, ruleset, HELD, Hold(1000, 20_000))
+    assert router.connections() == 1000
+
+
+def test_without_conntrack_the_kernel_remembers_no_connection(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+) -> None:
+    trial = through_router(router, generator, "forward-ipv6", CONNECTIONS)
+    assert trial.completed == trial.intended
+    assert router.connections() == 0
+
+
+def test_rules_of_ipv4_let_no_ipv6_through(
+    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # what never comes need not be waited for
+    trial = through_router(router, generator, "iptables-stateful", CONNECTIONS)
+    assert trial.intended > 0 and trial.completed == 0
+
+
+def test_a_router_of_ipv6_is_gone_with_its_addresses(router: LinuxRouterDut, sandbox: Sandbox) -> None:
+    router.apply(Topology(datapath="linux-router", ruleset="ip6tables-stateful"))
+    router.verify()
+    assert "2001:2:0:1::1" in sandbox.run(["ip", "-6", "address"]).stdout
+    router.apply(Topology(datapath="linux-router", ruleset="forward"))
+    assert "2001:2" not in sandbox.run(["ip", "-6", "address"]).stdout
+    assert sandbox.run(["ip6tables-save"]).stdout == ""
+
+
+def test_a_dut_that_solicits_its_neighbour_gets_an_answer(
+    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+) -> None:
+    ports = router.apply(Topology(datapath="linux-router", ruleset="forward-ipv6"))
+    join(generator, ports)
+    for device in ("r0", "r1"):  # from which the kernel asks for what it forwards
+        sandbox.run(["ip", "address", "add", "fe80::1/64", "dev", device, "nodad"])
+    sandbox.run(["ip", "-6", "neighbour", "flush", "all", "nud", "permanent"])
+    for _ in range(2):  # servers answer whom they have seen
+        generator.run_trial(PACKETS, LOAD, SECONDS)
+    neighbours = sandbox.run(["ip", "-6", "neighbour", "show"]).stdout
+    assert f"{ports.client_next_hop} dev r0 lladdr 02:00:00:00:00:01" in neighbours
+    assert f"{ports.server_next_hop} dev r1 lladdr 02:00:00:00:00:02" in neighbours
+
+
+@pytest.mark.parametrize("ruleset", ["conntrack-ipv6", "forward-ipv6"])
+def test_connections_and_packets_pass_through_open_vswitch(
+    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, ruleset: str
+) -> None:
+    ports = dut.apply(Topology(ruleset=ruleset, rx_queues=2))
+    generator.connect(
+        Path(ports.client), Path(ports.server), rx_queues=ports.rx_queues, tx_queues=ports.tx_queues,
+        ring_size=ports.ring_size,
+    )  # fmt: skip
+    for profile in (CONNECTIONS, PACKETS):
+        dut.flush_state()
+        trial = generator.run_trial(profile, LOAD, SECONDS)
+        assert trial.completed == trial.intended and trial.failed == {}
+    dut.flush_state()
+    generator.run_trial(HELD, Hold(1000, 20_000), SECONDS)
+    assert dut.connections() == (1000 if ruleset == "conntrack-ipv6" else 0)

@@ -1,0 +1,142 @@
+"""The connection table on the real OVS-DPDK and the real kernel: counts that are equal to the connection, a limit,
+timeouts that are read back, and an Open vSwitch that is killed with a full table."""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from integration.test_faults import process_of
+
+from ctbench.base.errors import MissingResource
+from ctbench.base.yaml_files import load
+from ctbench.dut.table import TableDut
+from ctbench.dut.topology import Topology
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.measure import held
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedures.table_capacity import TableCapacity
+from ctbench.measure.procedures.table_early_drop import TableEarlyDrop
+from ctbench.measure.procedures.table_full import TableFull
+from ctbench.measure.table_settings import TableSettings
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import Testbed
+from ctbench.traffic.profiles import load_profile
+
+PROFILE = load_profile("held")
+OVS = Topology(timeout_s=120)
+ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful", timeout_s=120)
+HOW = TableSettings.model_validate({"opened_per_s": "20k", "hold": "100ms"})
+CONNECTIONS = 5000
+
+
+@pytest.fixture(scope="module")
+def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
+    """The local testbed, used by one test after the other."""
+    made = Testbed(load("testbeds", "local", TestbedConfig), tmp_path_factory.mktemp("table"))
+    yield made
+    made.close()
+
+
+def bench(testbed: Testbed, topology: Topology, **limits: float) -> Bench:
+    testbed.apply(topology, PROFILE)
+    quick = load("campaigns", "quick", Campaign)
+    return Bench(testbed.dut, testbed.generator, PROFILE, {}, quick, topology=topology, limits=limits)
+
+
+def capacity(testbed: Testbed, topology: Topology, connections: int = CONNECTIONS) -> Outcome:
+    return TableCapacity(HOW).run(bench(testbed, topology, held_connections=connections))
+
+
+def sandbox_of(testbed: Testbed) -> Sandbox:
+    found = next(host for place, (_, host) in testbed._duts.items() if place.datapath == "ovs-dpdk")
+    assert isinstance(found, Sandbox)
+    return found
+
+
+@pytest.mark.parametrize("topology", [OVS, ROUTER], ids=["ovs-dpdk", "linux-router"])
+def test_the_dut_counts_as_many_as_are_open_at_every_step(testbed: Testbed, topology: Topology) -> None:
+    found = capacity(testbed, topology)
+    assert found.limited_by != "fault", found.reason
+    assert [(each.moment, each.found) for each in found.table[-4:]] == [
+        ("before", 0), ("opened", CONNECTIONS), ("held", CONNECTIONS), ("answered", CONNECTIONS),
+    ]  # fmt: skip
+
+
+def test_a_floor_above_the_limit_is_missed_with_what_fits(testbed: Testbed) -> None:
+    found = capacity(testbed, OVS.model_copy(update={"max_connections": 1000}))
+    assert found.result is not None and found.result.value == 1000
+    assert found.decisions["held_connections"].kept is False and "were refused" in found.reason
+
+
+def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:
+    topology = OVS.model_copy(update={"max_connections": 2000})
+    found = TableFull(HOW).run(bench(testbed, topology, recovery_time=5.0))
+    assert found.decisions["recovery_time"].kept is True, found.reason
+    assert [each.found for each in found.table[-4:]] == [0, 2000, 2000, 3000]
+
+
+def test_a_limit_that_is_lowered_under_the_runs_feet_is_missed_with_the_reason(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work = bench(testbed, OVS, held_connections=CONNECTIONS)
+    dut = testbed.dut
+    assert isinstance(dut, TableDut)
+    with monkeypatch.context() as patch:
+        patch.setattr(held, "time", SimpleNamespace(sleep=lambda _seconds: dut.limit_table(1000)))
+        found = TableCapacity(HOW).run(at_work)
+    decision = found.decisions["held_connections"]
+    assert decision.kept is False
+    assert "the DUT's limit of entries was 5000000 when the trial began, and 1000 at its end" in decision.reason
+
+
+def test_the_kernel_at_its_limit_refuses_what_is_beyond_it_and_says_so(testbed: Testbed) -> None:
+    quick_to_open = HOW.model_copy(update={"opened_per_s": 100_000.0})
+    found = TableEarlyDrop(quick_to_open).run(bench(testbed, ROUTER, forgotten_when_full=0.001))
+    assert found.decisions["forgotten_when_full"].kept is True, found.reason
+    assert "packets that found the table full" in found.reason
+
+
+def test_timeouts_are_read_back_and_those_of_the_next_topology_are_its_own(testbed: Testbed) -> None:
+    testbed.apply(OVS.model_copy(update={"timeout_s": 7}), PROFILE)
+    assert set(testbed.dut.snapshot()["conntrack"]["timeouts"].values()) == {7}
+    testbed.apply(Topology(), PROFILE)  # which would fail if it were not what it asks for
+    assert testbed.dut.snapshot()["conntrack"]["timeouts"]["tcp_established"] == 30
+    testbed.apply(ROUTER.model_copy(update={"timeout_s": 7}), PROFILE)
+    found = {
+        name: value
+        for name, value in testbed.dut.snapshot()["sysctls"].items()
+        if re.search("nf_conntrack_(udp|tcp)_timeout", name)
+    }
+    assert len(found) == 12 and set(found.values()) == {"7"}
+
+
+def test_the_kernels_limit_is_its_hosts(testbed: Testbed) -> None:
+    with pytest.raises(MissingResource, match="it is its host's"):
+        testbed.apply(ROUTER.model_copy(update={"max_connections": 1000}), PROFILE)
+
+
+def test_a_killed_open_vswitch_is_a_fault_with_its_reason_and_the_next_test_has_a_fresh_one(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = OVS.model_copy(update={"max_connections": CONNECTIONS})
+    at_work = bench(testbed, full, held_connections=CONNECTIONS)
+    pid = process_of(sandbox_of(testbed), "ovs-vswitchd")
+
+    def kill(_seconds: float) -> None:
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.5)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(held, "time", SimpleNamespace(sleep=kill))
+        found = TableCapacity(HOW).run(at_work)
+    assert found.limited_by == "fault" and "SIGKILL" in found.reason
+    assert not Path(f"/proc/{pid}").exists()  # and its memory with it
+    assert "SIGKILL" in testbed.replace_broken(OVS)
+    again = capacity(testbed, OVS)
+    assert again.result is not None and again.result.value == CONNECTIONS

@@ -1,0 +1,123 @@
+"""A connection table, and a generator that holds connections in it, for the unit tests. Nothing here measures
+anything."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from ctbench.base.errors import MissingResource
+from ctbench.dut.base import Problem
+from ctbench.dut.table import FullSaid
+from ctbench.measure.procedure import Bench
+from ctbench.measure.trial import Step
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.holding import Answered, Opened
+from ctbench.traffic.loads import Hold
+from ctbench.traffic.profiles import ConnectionProfile
+
+from .healthy import HealthyDut
+from .simulated import LIMITS, made_up_trial
+from .test_procedure import campaign
+
+HELD = ConnectionProfile(name="held")
+
+
+@dataclass
+class TableDouble(HealthyDut):
+    """A DUT with a table of `limit` entries, of 400 bytes each, and the generator that fills it."""
+
+    limit: int = 1000
+    #: Added to what it counts once connections are open.
+    miscount: int = 0
+    #: Connections that do not answer in the end.
+    mute: int = 0
+    #: Bytes that an earlier test left.
+    left: int = 0
+    #: What is wrong with the DUT after each trial, one after the other.
+    problems: list[list[Problem]] = field(default_factory=list)
+    #: Raised when connections are opened.
+    error: Exception | None = None
+    adjustable: bool = True
+    sweep_s: float = 20.0
+    entries: int = 0
+    flushed: int = 0
+    #: Connections that found it full; whether it counts them, and logs each.
+    refused: int = 0
+    says: bool = True
+    chatty: bool = False
+    opened: list[int] = field(default_factory=list)
+
+    def flush_state(self) -> None:
+        self.entries, self.flushed = 0, self.flushed + 1
+
+    def health(self) -> list[Problem]:
+        return self.problems.pop(0) if self.problems else []
+
+    def connections(self) -> int:
+        return self.entries + (self.miscount if self.entries else 0)
+
+    def table_memory(self) -> int | None:
+        return max(self.left, 400 * self.entries)
+
+    def sweeps_within(self, timeout_s: float) -> float:
+        return self.sweep_s
+
+    def limit_now(self) -> int | None:
+        return self.limit
+
+    def full_said(self) -> FullSaid:
+        return FullSaid(self.refused if self.says else 0, self.refused if self.chatty else min(self.refused, 1))
+
+    def limit_table(self, entries: int) -> None:
+        if not self.adjustable:
+            raise MissingResource("it is the host's")
+        self.limit = entries
+
+    def hold(self, profile: ConnectionProfile, load: Hold) -> "HoldingDouble":
+        return HoldingDouble(self, load)
+
+
+@dataclass
+class HoldingDouble:
+    """Implements `Holding`."""
+
+    dut: TableDouble
+    load: Hold
+    begun: int = 0
+    established: int = 0
+    answered: int = 0
+
+    def open(self, connections: int) -> Opened:
+        if self.dut.error:
+            raise self.dut.error
+        self.dut.opened.append(connections)
+        room = min(connections, max(0, self.dut.limit - self.dut.entries))
+        self.dut.entries += room
+        self.dut.refused += connections - room
+        self.begun, self.established = self.begun + connections, self.established + room
+        times = (0.001, 0.5) if room else (None, None)
+        return Opened(
+            intended=connections, begun=connections, established=room, first_s=times[0], last_s=times[1], gave_up=False
+        )
+
+    def ask(self) -> Answered:
+        self.answered = self.established - self.dut.mute
+        return Answered(asked=self.established, answered=self.answered)
+
+    def held(self) -> int:
+        return self.established
+
+    def trial(self) -> Trial:
+        lost = 1 - self.answered / self.begun
+        return made_up_trial(self.begun, 1.0, loss=lost)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def table_bench(dut: TableDouble, told: list[Step] | None = None, **more: Any) -> Bench:
+    """A bench with this table."""
+    tell = told.append if told is not None else lambda _step: None
+    profile = more.pop("profile", HELD)
+    return Bench(dut, dut, profile, LIMITS, campaign(), on_trial=tell, **more)  # type: ignore[arg-type]

@@ -1,0 +1,179 @@
+"""Calibration of instructions: one run, floors above all seeds, bound to the image that was measured."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.errors import ConfigError
+from ctbench.base.paths import RESULTS_VARIABLE, VARIABLES
+from ctbench.base.yaml_files import load
+from ctbench.cli import calibrate, child_runs, emulated_dut
+from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Decision, Outcome
+from ctbench.results import store
+from ctbench.results.figure import Figure
+from ctbench.results.metrics import METRICS
+from ctbench.sla.calibration_counts import Ceiling, ceilings, counts_file, only_counts
+from ctbench.sla.calibration_text import Stock
+from ctbench.sla.floors import Floors
+from ctbench.sla.verdict import judge
+from ctbench.traffic.profiles import load_profile
+
+from .counted import PER_PACKET, counted_record
+from .simulated import made_up_record
+
+pytestmark = pytest.mark.unit
+
+FORWARD = "emulated/forward/1cpu-1rxq"
+STOCK = """
+name: stock
+source: somewhere
+image: b2
+emulated/forward/1cpu-1rxq:
+  udp-64-1flow: {instructions_per_packet: "<= 1", cost: {to: emulated/bridge/1cpu-1rxq, instructions: "<= 400%"}}
+emulated/bridge/1cpu-1rxq:
+  udp-64-1flow: {instructions_per_packet: "<= 2"}
+linux-bridge/forward/1cpu-1rxq:
+  udp-64-1flow: {pps: ">= 10k"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("seeds", "kind", "most"),
+    [([1000.0, 1000.2], "packets", 1001), ([1000.0, 1010.0], "packets", 1020), ([1000.0, 1001.0], "connections", 1007)],
+)
+def test_a_floor_has_room_for_a_seed_that_was_not_tried(seeds: list[float], kind: str, most: int) -> None:
+    figure = Figure(seeds[0], "instructions", seeds[0], seeds[1], tuple(seeds))
+    assert Ceiling.of(METRICS[PER_PACKET], figure, kind).most == most  # type: ignore[arg-type]
+
+
+def floors_of(tmp_path: Path, text: str) -> Floors:
+    (tmp_path / "mine.yaml").write_text(text)
+    return load("sla", tmp_path / "mine.yaml", Floors)
+
+
+def test_the_file_is_of_its_image_and_keeps_what_was_not_counted(tmp_path: Path) -> None:
+    records = [counted_record("forward", [1375.2, 1375.3]), counted_record("nothing-proved", [])]
+    floors = floors_of(tmp_path, counts_file("mine", records, Stock.read("stock", STOCK)))
+    entry = floors.floors[FORWARD]["udp-64-1flow"]
+    assert (floors.image, entry.thresholds[PER_PACKET].limit) == ("a1", 1376)
+    assert entry.cost and entry.cost.to == "emulated/bridge/1cpu-1rxq"
+    # What was promised of another image is no promise of this one.
+    assert set(floors.floors) == {FORWARD, "linux-bridge/forward/1cpu-1rxq"}
+
+
+@pytest.mark.parametrize(
+    ("value", "image", "word"),
+    [(1375.0, "a1", "met"), (1380.0, "a1", "missed"), (1375.0, "b2", "not measured"), (1380.0, "b2", "not measured")],
+)
+def test_another_image_is_shown_and_not_judged(value: float, image: str, word: str, tmp_path: Path) -> None:
+    floors = floors_of(tmp_path, counts_file("mine", [counted_record("forward", [1375.2])], Stock("none", {}, {})))
+    metric = METRICS[PER_PACKET]
+    floor = floors.find(Topology.parse(FORWARD), load_profile("udp-64-1flow"), metric, (PER_PACKET,))
+    decision = Decision(kept=metric.keeps(value, 1376), reason="2 seeds found it")
+    outcome = Outcome(
+        metric, {PER_PACKET: Figure(value, "instructions")}, "dut", "", held=True, steps=(),
+        decisions={PER_PACKET: decision},
+    )  # fmt: skip
+    found = judge(outcome, floor, image=image)
+    assert found.word == word
+    assert found.thresholds[0].measured == value
+    assert ("image a1" in found.reason) == (image == "b2")
+
+
+def test_runs_of_several_images_are_refused() -> None:
+    with pytest.raises(ConfigError, match="of several emulated machines: a1, b2"):
+        ceilings([counted_record("forward", [1.0]), counted_record("forward", [1.0], image="b2")])
+
+
+def test_a_run_with_rates_is_calibrated_as_ever() -> None:
+    assert only_counts([counted_record("forward", [1.0])])
+    assert not only_counts([counted_record("forward", [1.0]), made_up_record()])
+    assert not only_counts([])
+
+
+class MadeUpSla:
+    """Stands in for ./run sla with the testbed `emulated`."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, argv: Sequence[str]) -> int:
+        self.calls += 1
+        store.write(counted_record("forward", [1375.2, 1375.3]), Path(argv[argv.index("--outputdir") + 1]))
+        return 0
+
+
+@pytest.fixture
+def sla(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUpSla:
+    (tmp_path / "variables" / "sla").mkdir(parents=True)
+    monkeypatch.setattr(calibrate, "ROOT", tmp_path)
+    monkeypatch.setattr(calibrate, "VARIABLES", tmp_path / "variables")
+    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
+    made = MadeUpSla()
+    monkeypatch.setattr(child_runs, "run_child", made)
+    return made
+
+
+def calibrated(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["calibrate", "mine", *arguments])
+    return calibrate.main()
+
+
+def test_one_run_is_enough(
+    sla: MadeUpSla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert calibrated(monkeypatch, "--testbed", "emulated") == 0
+    assert sla.calls == 1
+    said = capsys.readouterr().out
+    assert "run 1 of about 1, at most 1" in said and "1 floors are of image a1." in said
+    assert load("sla", tmp_path / "variables" / "sla" / "mine.yaml", Floors).image == "a1"
+
+
+def test_an_image_is_kept_where_there_is_one(
+    sla: MadeUpSla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    emulated = (VARIABLES / "testbeds" / "emulated.yaml").read_text()
+    duts = "  - {type: linux-router, host: sandbox, ports: {kind: veth, ring_size: 4096}}"
+    made = re.sub(r"  - type: emulated\n(    .*\n)+", f"{duts}\n", emulated).replace("name: emulated", "name: router")
+    (tmp_path / "router.yaml").write_text(made)
+    for target, testbed, said in (
+        (tmp_path / "mine.image", str(tmp_path / "router.yaml"), "has no emulated machine"),
+        (tmp_path, "emulated", "is there already"),
+        (tmp_path / "nowhere" / "mine.image", "emulated", "cannot be written"),
+    ):
+        assert calibrated(monkeypatch, "--testbed", testbed, "--keep-image", str(target)) == 4
+        assert said in capsys.readouterr().err
+    assert sla.calls == 0
+
+
+def test_the_image_that_is_kept_is_the_one_that_was_measured(
+    sla: MadeUpSla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Kind:
+        """An emulated machine that something was updated in since it was measured."""
+
+        identity = "b2"
+
+        def build(self, *_: object) -> "Kind":
+            return self
+
+        def apply(self, _: Topology) -> None: ...
+
+        def count_functions(self) -> None: ...
+
+        def keep_image(self, target: Path) -> str:
+            target.touch()
+            return self.identity
+
+    monkeypatch.setattr(emulated_dut, "KINDS", {"emulated": Kind()})
+    target = tmp_path / "mine.image"
+    given = ["--testbed", "emulated", "--keep-image", str(target)]
+    assert calibrated(monkeypatch, *given) == 4
+    assert "makes image b2 now, and a1 was measured" in capsys.readouterr().err
+    assert not target.exists() and not list((tmp_path / "variables" / "sla").iterdir())
+    monkeypatch.setattr(Kind, "identity", "a1")
+    assert calibrated(monkeypatch, *given) == 0
+    assert target.exists() and f"{target} keeps image a1." in capsys.readouterr().out

@@ -1,0 +1,270 @@
+"""Instructions of two sides: how they are judged, `./run compare --kernels`, and what stands beside the rates."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.yaml_files import load
+from ctbench.cli import child_runs, compare, compare_counts
+from ctbench.compare.counts import counts_note, judge_counts, nothing_counted
+from ctbench.compare.emulated import kernel_setting
+from ctbench.dut.counting import ByFunction
+from ctbench.dut.topology import Topology
+from ctbench.results import store, without_record
+from ctbench.results.comparison import Comparison, Counts, Judgement
+from ctbench.results.store import Stored
+from ctbench.results.without_record import WithoutRecord
+from ctbench.testbed.config import TestbedConfig
+
+from .counted import counted_record
+
+pytestmark = pytest.mark.unit
+
+
+def stored(ruleset: str, values: Sequence[float], **dut: str) -> Stored:
+    return Stored(Path(f"{ruleset}.json"), counted_record(ruleset, values, **dut))
+
+
+def judged(base: Sequence[float], candidate: Sequence[float], **more: float) -> tuple[Judgement, str]:
+    (test,) = judge_counts([stored("forward", base)], [stored("forward", candidate)], **more).tests
+    return test.judgement, test.reason
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "judgement", "said"),
+    [
+        ([4000, 4000], [4000, 4000], "no evidence", "Both count the same, to the last digit."),
+        ([4000, 4001], [4100, 4101], "regressed", "+2.5 %, +2.5 % to +2.5 % over the seeds."),
+        ([4100, 4101], [4000, 4001], "improved", "-2.4 %, -2.5 % to -2.4 % over the seeds."),
+        ([4000, 4001], [4010, 4011], "no evidence", "there is a difference, and it is within 0.5 %."),
+        ([4000, 4200], [4190, 4300], "no evidence", "no more than one seed differs from the next."),
+        ([4000], [], "not measurable", "Of the candidate: not measured: nothing was proved of the topology."),
+        ([], [4000], "not measurable", "Of the base: not measured: nothing was proved of the topology."),
+    ],
+)
+def test_the_range_over_the_seeds_is_the_uncertainty(
+    base: list[float], candidate: list[float], judgement: str, said: str
+) -> None:
+    found = judged(base, candidate)
+    assert found[0] == judgement
+    assert said in found[1]
+
+
+def test_what_is_no_regression_can_be_less() -> None:
+    assert judged([4000, 4001], [4010, 4011], least_difference=0.0)[0] == "regressed"
+
+
+def test_a_test_of_one_side_only_is_named() -> None:
+    counts = judge_counts([stored("forward", [1]), stored("bridge", [1])], [stored("forward", [1])])
+    assert [test.judgement for test in counts.tests] == ["no evidence", "not measurable"]
+    assert "there is no record of it" in counts.tests[1].reason
+    assert counts.sentence == "Of 2 tests whose instructions were counted: 1 could not be counted, 1 cost the same."
+
+
+def test_machines_that_differ_in_something_else_are_said() -> None:
+    counts = judge_counts([stored("forward", [1])], [stored("forward", [1], qemu="8.0")])
+    assert counts.notes == ["The sides differ in QEMU as well, so a difference may not be what is compared."]
+
+
+def test_whether_rates_and_instructions_disagree_is_said() -> None:
+    counts = judge_counts([stored("forward", [4000])], [stored("forward", [4100])])
+    assert counts_note("regressed", counts) == "Rates and instructions agree: regressed."
+    said = "Rates and instructions disagree: no evidence by rates, regressed by instructions."
+    assert counts_note("no evidence", counts) == said
+    assert counts_note("not measurable", counts) == counts_note("regressed", nothing_counted("no QEMU")) == ""
+
+
+class MadeUpSla:
+    """Stands in for ./run sla: a packet costs so much with a kernel (or a build) of the testbed file."""
+
+    def __init__(self, costs: dict[str, float], *, by_build: bool = False, status: int = 0, skipped: str = "") -> None:
+        self.costs, self.by_build, self.status, self.skipped = costs, by_build, status, skipped
+        self.calls: list[list[str]] = []
+
+    def __call__(self, argv: Sequence[str]) -> int:
+        self.calls.append(list(argv[2:]))
+        folder = Path(argv[argv.index("--outputdir") + 1])
+        if self.skipped:
+            without_record.note([WithoutRecord(suite="E", test="F", outcome="skipped", reason=self.skipped)], folder)
+            return 6
+        if not self.status:
+            testbed = next(each for each in argv if each.startswith("TESTBED:")).removeprefix("TESTBED:")
+            (dut,) = yaml.safe_load(Path(testbed).read_text())["duts"]
+            cost = self.costs[dut["ovs"]["prefix"] if self.by_build else dut["kernel"]]
+            store.write(counted_record("forward", [cost, cost + 1]), folder)
+        return self.status
+
+
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.argv", ["compare.py", *arguments])
+    status = compare.main()
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> str:
+    file = tmp_path / "linux-6.12.deb"
+    file.touch()
+    return str(file)
+
+
+@pytest.mark.parametrize(("cost", "status", "word"), [(4000, 0, "no evidence"), (4100, 7, "REGRESSED")])
+def test_two_kernels_are_compared_by_instructions_alone(
+    cost: float, status: int, word: str, package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    sla, out = MadeUpSla({"distribution": 4000, package: cost}), tmp_path / "out"
+    monkeypatch.setattr(child_runs, "run_child", sla)
+    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(out)]
+    found, shown, _ = run(capsys, monkeypatch, *given)
+    assert (found, len(sla.calls)) == (status, 2)
+    assert sla.calls[0][-2:] == ["--include", "emulated"]
+    assert word in shown and "caches, locks and other CPUs are not" in shown.replace("\n", " ")
+    written = Comparison.model_validate_json((out / "compare.json").read_text())
+    assert (written.kind, written.tests, written.base.name) == ("counts", [], "distribution")
+    assert written.count(written.judgement) == 1
+    assert max(map(len, shown.splitlines()[4:-1])) <= 120
+    for page in ("compare.md", "compare.html"):
+        assert "4,000.0 to 4,001.0" in (out / page).read_text()
+    run(capsys, monkeypatch, *given)
+    assert len(sla.calls) == 2  # what is complete is not counted again
+
+
+def test_a_machine_without_qemu_says_so_and_nothing_is_compared(
+    package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, skipped="An emulated machine needs QEMU."))
+    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(tmp_path / "out")]
+    status, shown, _ = run(capsys, monkeypatch, *given)
+    assert status == 6
+    assert "compare: No instructions were counted: An emulated machine needs QEMU.\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("kernels", "said"),
+    [
+        (["base=distribution", "candidate=/nowhere.deb"], '"candidate=/nowhere.deb" is not there.'),
+        (["base=distribution", "other=/x"], '"other=/x" is no kernel of a side.'),
+        (["base=distribution", "base=distribution"], "names one side twice"),
+    ],
+)
+def test_what_is_no_kernel_is_refused(
+    kernels: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, _, error = run(capsys, monkeypatch, "--kernels", *kernels, "--outputdir", str(tmp_path / "out"))
+    assert status == 4
+    assert said in error
+
+
+def counts_of_builds(tmp_path: Path) -> Counts:
+    testbed = load("testbeds", "local", TestbedConfig)
+    prefixes = {"base": "distribution", "candidate": "/opt/ovs-3.3"}
+    return compare_counts.count_builds(tmp_path, prefixes, testbed, ())  # type: ignore[arg-type]
+
+
+def test_two_builds_are_counted_in_the_tests_with_open_vswitch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sla = MadeUpSla({"distribution": 4000, "/opt/ovs-3.3": 4100}, by_build=True)
+    monkeypatch.setattr(child_runs, "run_child", sla)
+    counts = counts_of_builds(tmp_path)
+    assert [test.judgement for test in counts.tests] == ["regressed"]
+    assert sla.calls[0][-2:] == ["--include", "emulatedANDovs"]
+    (dut,) = yaml.safe_load((tmp_path / "counts" / "candidate.yaml").read_text())["duts"]
+    assert (dut["type"], dut["ovs"], dut["seeds"]) == ("emulated", {"prefix": "/opt/ovs-3.3"}, 2)
+    # What the testbed leaves out so that a run is short depends on the build most.
+    assert not any(name.startswith("ovs-") for name in dut["leave_out"])
+
+
+def test_rates_go_on_where_nothing_can_be_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, skipped="An emulated machine needs QEMU."))
+    assert counts_of_builds(tmp_path).sentence == "No instructions were counted: An emulated machine needs QEMU."
+    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, status=5))
+    assert counts_of_builds(tmp_path).tests == []
+
+
+def test_ctrl_c_is_not_a_machine_without_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, status=130))
+    with pytest.raises(KeyboardInterrupt):
+        counts_of_builds(tmp_path)
+
+
+def bzimage(path: Path, release: str = "6.9.0-mine", magic: bytes = b"HdrS") -> Path:
+    """The header of a kernel, and the text with its release."""
+    data = bytearray(0x1000)
+    data[0x202:0x206] = magic
+    data[0x20E:0x210] = (0x300).to_bytes(2, "little")
+    text = f"{release} (me@here) #1\0".encode()
+    data[0x500 : 0x500 + len(text)] = text
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> None:
+    image, modules = bzimage(tmp_path / "k" / "boot" / "bzImage"), tmp_path / "k" / "lib" / "modules" / "6.9.0-mine"
+    with pytest.raises(ConfigError, match=r"the modules of Linux 6\.9\.0-mine are not found"):
+        kernel_setting(str(image), tmp_path / "made")
+    modules.mkdir(parents=True)
+    for _ in range(2):
+        made = Path(kernel_setting(str(image), tmp_path / "made"))
+    assert (made / "boot" / "vmlinuz-6.9.0-mine").resolve() == image
+    assert (made / "lib" / "modules" / "6.9.0-mine").resolve() == modules
+
+
+@pytest.mark.parametrize("broken", [{"magic": b"ELF!"}, {"release": ""}, {"release": "../../etc"}])
+def test_a_file_that_is_no_kernel_is_refused(broken: dict[str, object], tmp_path: Path) -> None:
+    image = bzimage(tmp_path / "image", **broken)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="is no kernel"):
+        kernel_setting(str(image), tmp_path / "made")
+
+
+def test_packages_and_folders_are_taken_as_they_are(tmp_path: Path) -> None:
+    for each in ("distribution", "/linux.deb", str(tmp_path)):
+        assert kernel_setting(each, tmp_path / "made") == each
+
+
+def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
+    package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Machine:
+        def __init__(self, testbed: TestbedConfig) -> None:
+            self.cost = 4000.0 if testbed.duts[0].model_dump()["kernel"] == "distribution" else 4100.0
+
+        def apply(self, topology: Topology) -> None:
+            assert topology.ruleset == "forward"
+
+        def count_functions(self, topologies: Sequence[Topology], workload: str) -> dict[str, ByFunction]:
+            assert workload == "stream"
+            return {each.key: ByFunction({"nf_hook_slow": self.cost - 1000, "ip_rcv": 1000.0}, self.cost)
+                    for each in topologies}  # fmt: skip
+
+    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({"distribution": 4000, package: 4100}))
+    monkeypatch.setattr(compare_counts, "emulated_dut", lambda testbed: nullcontext(Machine(testbed)))
+    out = tmp_path / "out"
+    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(out), "--functions"]
+    status, shown, _ = run(capsys, monkeypatch, *given)
+    assert status == 7
+    assert "Forward: functions that grew most, of 4,000.0 and 4,100.0 instructions per packet" in shown
+    (row,) = [line for line in shown.splitlines() if "nf_hook_slow" in line]
+    assert row.split() == ["nf_hook_slow", "3,000.0", "3,100.0", "+100.0"] and len(row) <= 120
+    assert not any("ip_rcv" in line for line in shown.splitlines())
+    for page in ("compare.md", "compare.html"):
+        assert "+100.0" in (out / page).read_text()
+
+
+def test_a_machine_whose_functions_cannot_be_counted_says_so(
+    package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: TestbedConfig) -> None:
+        raise MissingResource("An emulated machine needs tcc.")
+
+    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({"distribution": 4000, package: 4100}))
+    monkeypatch.setattr(compare_counts, "emulated_dut", broken)
+    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(tmp_path / "out")]
+    status, shown, _ = run(capsys, monkeypatch, *given, "--functions")
+    assert status == 7
+    assert "No functions were counted: An emulated machine needs tcc." in shown

@@ -1,0 +1,147 @@
+"""An image that is kept as a file: the same identity again, and a file that is cut off or changed is refused."""
+
+import gzip
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.errors import ConfigError, MissingResource, OutputError
+from ctbench.dut.emulated import archive
+from ctbench.dut.emulated.config import EmulatedConfig
+from ctbench.dut.emulated.image import Image
+from ctbench.dut.emulated.kept import KeptImage, keep, open_kept
+from ctbench.dut.emulated.kernel import Kernel
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    """An image whose programs are made up."""
+    (tmp_path / "vmlinuz-6.9").write_bytes(b"MZ of a kernel" * 1000)
+    (tmp_path / "rulesets" / "emulated").mkdir(parents=True)
+    (tmp_path / "rulesets" / "emulated" / "ovs-mine.sh").write_text("prove() { :; }\n")
+    made = Image(Kernel(tmp_path / "vmlinuz-6.9", Path("/lib/modules/6.9")), rulesets=tmp_path / "rulesets")
+    made.__dict__["common"] = archive.pack({"usr/bin/dash": archive.file(b"dash" * 1000)})
+    made.__dict__["openvswitch"] = archive.pack({"usr/sbin/ovs-vswitchd": archive.file(b"ovs")})
+    return made
+
+
+@pytest.fixture
+def kept(image: Image, tmp_path: Path) -> Path:
+    keep(image, {"dash": "0.5"}, tmp_path / "mine.image")
+    return tmp_path / "mine.image"
+
+
+def opened(path: Path, tmp_path: Path) -> KeptImage:
+    (tmp_path / "memory").mkdir(exist_ok=True)
+    return open_kept(path, tmp_path / "memory")
+
+
+def test_an_image_that_was_kept_has_the_same_identity_and_boots_the_same(
+    image: Image, kept: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "rulesets" / "emulated" / "ovs-mine.sh"
+    whole = image.for_topology(script)
+    script.write_text("changed since\n")
+    again = opened(kept, tmp_path)
+    assert again.identity == image.identity
+    assert again.for_topology(script) == whole
+    assert (again.kernel.release, again.packages) == ("6.9", {"dash": "0.5"})
+    assert again.kernel.image.parent == tmp_path / "memory"
+    assert again.kernel.image.read_bytes() == image.kernel.image.read_bytes()
+    with pytest.raises(MissingResource, match="has no topology newer"):
+        again.for_topology(tmp_path / "newer.sh")
+
+
+def test_the_same_image_makes_the_same_file(image: Image, kept: Path, tmp_path: Path) -> None:
+    keep(image, {"dash": "0.5"}, tmp_path / "again.image")
+    assert (tmp_path / "again.image").read_bytes() == kept.read_bytes()
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, 0.5, 0.99])
+def test_a_file_that_is_cut_off_is_refused(left: float, kept: Path, tmp_path: Path) -> None:
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[: left if isinstance(left, int) else int(len(whole) * left)])
+    with pytest.raises(
+        ConfigError, match=r"mine\.image: is no image of an emulated machine, or was cut off or changed\."
+    ):
+        opened(kept, tmp_path)
+
+
+def rewritten(kept: Path, name: str, data: bytes) -> None:
+    """The same file with another part in it."""
+    with tarfile.open(kept) as tar:
+        parts = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+    with tarfile.open(kept, "w:gz") as tar:
+        for each, content in (parts | {name: data}).items():
+            header = tarfile.TarInfo(each)
+            header.size = len(content)
+            tar.addfile(header, io.BytesIO(content))
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("kernel", b"MZ of another kernel"),
+        ("common.cpio", b""),
+        ("more", b"a part that is not listed"),
+        ("list.json", b"{}"),
+        ("list.json", b"[1]"),
+        ("list.json", b"not JSON"),
+        ("list.json", json.dumps({"sha256": {}, "packages": {}, "release": "", "identity": ""}).encode()),
+    ],
+)
+def test_a_file_that_was_changed_is_refused(name: str, data: bytes, kept: Path, tmp_path: Path) -> None:
+    rewritten(kept, name, data)
+    with pytest.raises(ConfigError, match="was cut off or changed"):
+        opened(kept, tmp_path)
+
+
+def test_a_list_that_names_another_identity_is_refused(kept: Path, tmp_path: Path) -> None:
+    with tarfile.open(kept) as tar:
+        listed = json.loads(tar.extractfile("list.json").read())  # type: ignore[union-attr]
+    rewritten(kept, "list.json", json.dumps(listed | {"identity": "0" * 16}).encode())
+    with pytest.raises(ConfigError, match="is not the image that it says it is"):
+        opened(kept, tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"", b"no image", gzip.compress(b"no archive")])
+def test_any_other_file_is_refused(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(data)
+    with pytest.raises(ConfigError, match="is no image"):
+        opened(tmp_path / "other", tmp_path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.image: cannot be read \(No such file or directory\)"):
+        opened(tmp_path / "none.image", tmp_path)
+
+
+def test_an_image_without_open_vswitch_says_so(image: Image, tmp_path: Path) -> None:
+    del image.__dict__["openvswitch"]
+    bare = Image(image.kernel, str(tmp_path / "nothing"), image.rulesets)
+    bare.__dict__["common"] = image.common
+    keep(bare, {}, tmp_path / "bare.image")
+    with pytest.raises(MissingResource, match="the image that was kept has none"):
+        _ = opened(tmp_path / "bare.image", tmp_path).openvswitch
+
+
+def test_a_folder_that_cannot_be_written_is_said(image: Image, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="the image cannot be written"):
+        keep(image, {}, tmp_path / "nowhere" / "mine.image")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"image": "mine.image"}, "is no image"),
+        ({"image": "/mine.image", "kernel": "/linux.deb"}, "the image that was kept has a kernel"),
+    ],
+)
+def test_a_testbed_names_an_image_by_its_path_and_no_kernel_beside_it(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        EmulatedConfig.model_validate({"type": "emulated", "kernel": "distribution", "seeds": 2} | settings)

@@ -1,0 +1,129 @@
+"""Connections that are held: what goes over the wire, what counts as open, and when no more are begun."""
+
+from collections import Counter
+
+import pytest
+from packets import ACK, PSH, SYN, parse
+from wire import Handler, Wire
+
+from ctbench.base.errors import GeneratorError, MissingResource
+from ctbench.traffic.holding import HoldingGenerator
+from ctbench.traffic.loads import Hold
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.software import hold as holding
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software.kind import RECORD_BYTES, SoftwareKind
+
+pytestmark = pytest.mark.usefixtures("compiled_generator")
+
+TCP = ConnectionProfile(name="held", client_ips=100, server_ips=10)
+UDP = TCP.model_copy(update={"udp_percent": 100.0})
+
+
+def refusing(allowed: int) -> Handler:
+    """A DUT whose table holds so many TCP connections: what opens another one is dropped."""
+    known: set[tuple[str, int]] = set()
+
+    def handler(frame: bytes, side: str) -> list[bytes]:
+        packet = parse(frame)
+        key = (packet.source, packet.source_port)
+        if side == "client" and packet.flags == SYN and key not in known:
+            if len(known) >= allowed:
+                return []
+            known.add(key)
+        return [frame]
+
+    return handler
+
+
+def test_a_connection_is_opened_held_and_asked_once_and_never_closed() -> None:
+    frames: list[tuple[str, int, int]] = []
+
+    def record(frame: bytes, side: str) -> list[bytes]:
+        packet = parse(frame)
+        frames.append((side, packet.flags, len(packet.payload)))
+        return [frame]
+
+    with Wire(record) as wire:
+        trial = wire.generator.run_trial(TCP, Hold(1, 1000), 0.0)
+    assert frames == [
+        ("client", SYN, 0), ("server", SYN | ACK, 0), ("client", ACK, 0),
+        ("client", PSH | ACK, 20), ("server", PSH | ACK, 20), ("client", ACK, 0),
+    ]  # fmt: skip
+    assert (trial.intended, trial.established, trial.completed, trial.active_max) == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("profile", [TCP, UDP], ids=["tcp", "udp"])
+def test_what_is_open_stays_so_and_more_may_be_opened_and_all_asked_again(profile: ConnectionProfile) -> None:
+    with Wire() as wire, wire.generator.hold(profile, Hold(300, 5000)) as held:
+        first = held.open(200)
+        assert (first.begun, first.established, first.refused, held.held()) == (200, 200, 0, 200)
+        assert first.first_s is not None and first.last_s is not None and first.first_s <= first.last_s
+        assert held.ask().answered == 200
+        assert held.open(100).established == 100
+        again = held.ask()
+        assert (again.asked, again.answered, again.lost, held.held()) == (300, 300, 0, 300)
+        with pytest.raises(GeneratorError, match="No more than 300"):
+            held.open(1)
+
+
+def test_connections_are_no_two_alike() -> None:
+    seen: Counter[tuple[str, int, str]] = Counter()
+
+    def record(frame: bytes, side: str) -> list[bytes]:
+        packet = parse(frame)
+        if packet.flags == SYN:
+            seen[packet.source, packet.source_port, packet.destination] += 1
+        return [frame]
+
+    with Wire(record) as wire:
+        wire.generator.run_trial(TCP, Hold(500, 10_000), 0.0)
+    assert len(seen) == 500 and set(seen.values()) == {1}
+
+
+def test_those_that_are_refused_are_counted_and_the_others_answer() -> None:
+    with Wire(refusing(50)) as wire, wire.generator.hold(TCP, Hold(80, 5000)) as held:
+        opened = held.open(80)
+        assert (opened.begun, opened.established, opened.refused, opened.gave_up) == (80, 50, 30, False)
+        assert held.ask().answered == 50
+        trial = held.trial()
+    assert trial.failed == {"no_syn_ack": 30} and trial.completed == 50
+
+
+def test_where_many_in_a_row_are_refused_no_more_are_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "GIVE_UP", 20)
+    monkeypatch.setattr(holding, "WINDOW", 10)
+    with Wire(refusing(50)) as wire, wire.generator.hold(TCP, Hold(500, 5000)) as held:
+        opened = held.open(500)
+    assert opened.gave_up and opened.established == 50
+    assert 70 <= opened.begun <= 90
+
+
+def test_a_reply_that_is_lost_is_a_connection_that_is_not_held() -> None:
+    def losing(frame: bytes, side: str) -> list[bytes]:
+        packet = parse(frame)
+        return [] if side == "server" and packet.payload and packet.destination_port % 2 else [frame]
+
+    with Wire(losing) as wire, wire.generator.hold(TCP, Hold(100, 5000)) as held:
+        held.open(100)
+        answered = held.ask()
+        assert answered.asked == 100 and 0 < answered.answered < 100
+        assert held.held() == answered.answered and held.trial().failed == {"no_reply": answered.lost}
+
+
+def test_eight_million_fit_64_bytes_each_and_their_memory_is_said() -> None:
+    assert lay.MOST_RECORDS == 8 << 20 and RECORD_BYTES == 64
+    kind = SoftwareKind()
+    assert kind.held_bytes(kind.settings(type="software"), lay.MOST_RECORDS) == 512 << 20
+    with pytest.raises(MissingResource, match="8388609 connections are to be held"):
+        generator = SoftwareTrafficGenerator()
+        generator.connect_cable()
+        generator.hold(TCP.model_copy(update={"client_ips": 65536}), Hold(lay.MOST_RECORDS + 1, 1e5))
+
+
+def test_packets_cannot_be_held() -> None:
+    generator = SoftwareTrafficGenerator()
+    assert isinstance(generator, HoldingGenerator)
+    with pytest.raises(MissingResource, match="of packets"):
+        generator.run_trial(PacketProfile(name="packets", kind="packets"), Hold(1, 1), 0.0)

@@ -1,0 +1,48 @@
+"""Tests that a campaign leaves out, profiles that it scales, and connections of two lengths."""
+
+import pytest
+
+from ctbench.base.errors import MissingResource
+from ctbench.base.yaml_files import load
+from ctbench.measure.campaign import Campaign
+from ctbench.sla.floor import packets_per_connection
+from ctbench.traffic.loads import Rate
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.software import plan
+
+pytestmark = pytest.mark.unit
+
+MOBILE = load_profile("mobile")
+
+
+def test_a_campaign_leaves_tests_out_by_their_tags_and_says_where_they_are() -> None:
+    quick = load("campaigns", "quick", Campaign)
+    quick.require_time_for(["1cpu", "conntrack"])
+    with pytest.raises(MissingResource, match="Campaign quick leaves tests tagged nightly out"):
+        quick.require_time_for(["1cpu", "nightly"])
+    load("campaigns", "characterise", Campaign).require_time_for(["nightly"])
+
+
+def test_mobile_traffic_has_19_packets_a_connection_of_600_bytes_and_a_million_open_at_any_rate() -> None:
+    assert isinstance(MOBILE, ConnectionProfile)
+    assert packets_per_connection(MOBILE) == pytest.approx(19)
+    data, empty = 2 * MOBILE.mean_messages, packets_per_connection(MOBILE) - 2 * MOBILE.mean_messages
+    assert (data * (733 + 58) + empty * 64) / (data + empty) == pytest.approx(600, rel=0.001)
+    for rate in (100_000, 200_000):
+        at_rate = MOBILE.at_rate(rate)
+        assert rate * at_rate.mean_lifetime_s == pytest.approx(1_000_000)
+        assert plan.population_of(at_rate, Rate(rate)) == 1_000_000
+    assert MOBILE.at_rate(1.0).server_wait_ms == 10_000
+
+
+def test_a_campaign_scales_what_says_how_much_is_open_at_once_and_nothing_else() -> None:
+    quick = load("campaigns", "quick", Campaign)
+    scaled = quick.scaled(MOBILE)
+    assert isinstance(scaled, ConnectionProfile) and scaled.open_at_once == 100_000
+    short = load_profile("short-lived")
+    assert quick.scaled(short) is short
+
+
+def test_short_connections_are_shorter_than_long_ones() -> None:
+    with pytest.raises(ValueError, match="short_messages: 3 are not fewer than messages: 2"):
+        ConnectionProfile(name="odd", messages=2, short_percent=50, short_messages=3)

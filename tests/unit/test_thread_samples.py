@@ -1,0 +1,105 @@
+"""Samples of a real thread, and the functions of real programs: each way that this machine has, and stripped files."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.elf import Program
+from ctbench.base.errors import TestbedError
+from ctbench.dut.ovs import pmd_samples
+from ctbench.hosts import thread_samples
+from ctbench.hosts.local import LocalHost
+
+pytestmark = pytest.mark.unit
+
+#: Locks and unlocks a mutex of the C library without end, in a child of ours.
+SPINS = """
+import ctypes
+libc = ctypes.CDLL(None)
+mutex = ctypes.create_string_buffer(64)
+lock, unlock = libc.pthread_mutex_lock, libc.pthread_mutex_unlock
+print("ready", flush=True)
+while True:
+    lock(mutex); unlock(mutex)
+"""
+
+
+#: Says so when it hears a signal.
+HEARS = """
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: print("heard", flush=True))
+print("ready", flush=True)
+while True: pass
+"""
+
+
+@pytest.fixture
+def spinning() -> Iterator[int]:
+    child = subprocess.Popen([sys.executable, "-I", "-S", "-c", SPINS], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    yield child.pid
+    child.kill()
+    child.wait()
+
+
+@pytest.mark.parametrize("how", [[], ["stops"]])
+def test_a_thread_of_an_ordinary_process_is_sampled_and_its_functions_have_names(spinning: int, how: list[str]) -> None:
+    source = Path(thread_samples.__file__).read_text()
+    argv = [sys.executable, "-I", "-S", "-c", source, str(spinning), str(spinning), "0.4", "499", "199", *how]
+    begun = time.monotonic()
+    said = json.loads(LocalHost().run(argv).stdout)
+    assert time.monotonic() - begun < 10
+    assert (said["how"] == "stack samples") if how else said["how"]
+    functions = pmd_samples._by_function(LocalHost(), said)
+    assert functions.total() == sum(times for _, times in said["user"] + said["kernel"]) > 20
+    assert any("pthread_mutex" in name for name in functions), functions
+    child = Path(f"/proc/{spinning}/stat").read_text().rpartition(")")[2].split()[0]
+    assert child in "RS"  # it goes on
+
+
+def test_a_signal_that_comes_meanwhile_is_handed_on() -> None:
+    child = subprocess.Popen([sys.executable, "-c", HEARS], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+        source = Path(thread_samples.__file__).read_text()
+        argv = [sys.executable, "-I", "-S", "-c", source, str(child.pid), str(child.pid), "0.5", "499", "199", "stops"]
+        sampler = subprocess.Popen(argv, stdout=subprocess.PIPE)
+        for _ in range(20):
+            time.sleep(0.01)
+            child.send_signal(signal.SIGUSR1)
+        assert sampler.wait(10) == 0
+        assert child.stdout.readline() == b"heard\n" and child.poll() is None
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_thread_that_is_not_there_is_an_error() -> None:
+    argv = [sys.executable, "-I", "-S", "-c", Path(thread_samples.__file__).read_text(), "4194305", "4194305", "0.1",
+            "499", "199"]  # fmt: skip
+    with pytest.raises(TestbedError):
+        LocalHost().run(argv)
+
+
+def test_a_stripped_library_names_the_parts_of_its_exported_locks() -> None:
+    path = next(Path(line.split()[-1]) for line in Path("/proc/self/maps").read_text().splitlines()
+                if "libc.so.6" in line or "libc-" in line)  # fmt: skip
+    library = Program(path.read_bytes())
+    assert len(library.build_id) == 40
+    names = {name: (begin, size) for begin, size, name in library._functions}
+    assert "pthread_mutex_lock" in names and not [name for name in names if "@" in name]
+    offset = library._offset(names["pthread_mutex_lock"][0])
+    assert offset is not None and library.place(offset) == library.name(offset) == "pthread_mutex_lock"
+    assert {"pthread_mutex_unlock (a part)"} <= set(library._parts.values())
+
+
+def test_what_is_no_program_has_no_names() -> None:
+    for data in (b"", b"#!/bin/sh\n", b"\x7fELF\x01"):
+        assert (Program(data).name(0), Program(data).place(0), Program(data).build_id) == ("", "", "")

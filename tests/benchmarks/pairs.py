@@ -77,7 +77,10 @@ def precision(runs: int) -> None:
     for noise in NOISES:
         made = [bench(noise.pair(1.0, seed), None) for seed in range(runs)]
         found = [SideBySide(each, each.pair, SLICE_S, LOOKS).measure().looks for each in made if each.pair]
-        halves = [statistics.median(each[at].half_width for each in found) for at in range(len(LOOKS))]
+        halves = [
+            statistics.median(max(each[at].value - each[at].low, each[at].high - each[at].value) for each in found)
+            for at in range(len(LOOKS))
+        ]
         wrong = sum(any(not look.low <= 1 <= look.high for look in each) for each in found) / runs
         cells = " | ".join(f"± {half:.1%}" for half in halves)
         print(f"| {noise.name} | {deviation(noise):.1%} | {cells} | {wrong:.1%} |")

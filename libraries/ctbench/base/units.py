@@ -132,6 +132,15 @@ def format_share(share: float) -> str:
     return f"{percent:.{0 if percent >= 100 else 1}f} %"
 
 
+def format_interval(value: float, low: float, high: float) -> str:
+    """Format how sure a share is, for people: `± 2.3 %`, or `(53.4 to 96.1 %)` where one end is more than three times
+    as far away as the other: one width would not say that."""
+    below, above = value - low, high - value
+    if max(below, above) <= 3 * min(below, above) or max(below, above) < 0.0005:
+        return f"± {format_share(max(below, above))}"
+    return f"({low * 100:.1f} to {high * 100:.1f} %)"
+
+
 def format_duration(seconds: float) -> str:
     """Format seconds for people: `210 us`, `4.1 ms`, `1.5 s`."""
     if round(seconds * 1e6) < 1000:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ctbench.base.units import format_ratio
+from ctbench.base.units import format_interval, format_ratio
 from ctbench.measure.loss import limits_in
 from ctbench.measure.pairs import Estimate
 from ctbench.measure.procedure import Bench, Decision, Look, Outcome
@@ -130,7 +130,7 @@ def in_words(found: Estimate, other: SideRecord, promised: float | None) -> str:
     of = f"{other.key} of {other.build}" if other.build else other.key
     least = "" if promised is None else f", at least {promised * 100:g} % promised"
     # At a hundred percent the tenths decide.
-    return f"{found.value * 100:.1f} % ± {found.half_width * 100:.1f} % of {of}{least}"
+    return f"{found.value * 100:.1f} % {format_interval(found.value, found.low, found.high)} of {of}{least}"
 
 
 def _decision(found: Found, bench: Bench) -> Decision:

@@ -36,11 +36,6 @@ class Estimate:
     #: Rounds (blocks) that it stands on.
     rounds: int
 
-    @property
-    def half_width(self) -> float:
-        """The larger of the distances from the value to the ends."""
-        return max(self.value - self.low, self.high - self.value)
-
 
 def turns(first: int, rounds: int) -> list[Side]:
     """The order of the slices of some rounds, of which `first` have gone before: the sequence of Thue and Morse (AB BA

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from ctbench.base.plain_text import one_line, printable
-from ctbench.base.units import format_bits, format_count, format_duration, format_rate, format_ratio
+from ctbench.base.units import format_bits, format_count, format_duration, format_interval, format_rate, format_ratio
 from ctbench.dut.counting import Counted
 from ctbench.measure.procedure import Look
 from ctbench.report import figures
@@ -62,8 +62,8 @@ def look_line(look: Look) -> str:
     if found is None:
         ratio, rounds = "too few that count", ""
     else:
-        half = max(found.value - found.low, found.high - found.value)
-        ratio, rounds = f"{found.value * 100:.1f} % ± {half * 100:.1f} %", f"{found.rounds} rounds"
+        width = format_interval(found.value, found.low, found.high)
+        ratio, rounds = f"{found.value * 100:.1f} % {width}", f"{found.rounds} rounds"
     promised = "" if look.promised is None else f"at least {look.promised * 100:g} %"
     word = "decided" if look.decided else "goes on" if look.left_s > 0 else ""
     left = f"at most ~{look.left_s:.0f} s" if look.left_s > 0 else ""

@@ -74,8 +74,8 @@ def measured(record: Record) -> str:
 
 
 def width_of(ratio: ThresholdRecord) -> str:
-    """How sure a ratio is: the half width of its interval."""
-    return f"± {format_share(ratio.half_width)}" if ratio.half_width is not None else ""
+    """How sure a ratio is: its interval."""
+    return ratio.width
 
 
 def found(record: Record, metric: Metric, value: float) -> str:

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from ctbench.base.bounds import Real
-from ctbench.base.units import format_share
+from ctbench.base.units import format_interval, format_share
 from ctbench.results.figure import MetricName, Values
 from ctbench.results.metrics import METRICS, Kind, Operator, kind_of
 from ctbench.results.part import Part
@@ -59,16 +59,16 @@ class ThresholdRecord(Part):
         nothing was compared."""
         if self.measured is None or self.kind == "absolute":
             return ""
-        width = f" ± {format_share(self.half_width)}" if self.half_width is not None else ""
         bound = METRICS[self.metric].bound
-        return f"{format_share(self.measured)}{width} of {self.other}, {bound} {self.limit * 100:g} % promised"
+        value = " ".join(part for part in (format_share(self.measured), self.width) if part)
+        return f"{value} of {self.other}, {bound} {self.limit * 100:g} % promised"
 
     @property
-    def half_width(self) -> float | None:
-        """How far the farther end of the interval is from what was measured, in the same unit."""
+    def width(self) -> str:
+        """How sure what was measured is, in words; empty without an interval."""
         if self.measured is None or self.low is None or self.high is None:
-            return None
-        return max(self.high - self.measured, self.measured - self.low)
+            return ""
+        return format_interval(self.measured, self.low, self.high)
 
 
 class Reference(Part):

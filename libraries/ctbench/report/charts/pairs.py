@@ -1,6 +1,6 @@
 """A pair: the ratio of each round, with the interval that they come to and the promise."""
 
-from ctbench.base.units import format_share
+from ctbench.base.units import format_interval, format_share
 from ctbench.report import figures, labels
 from ctbench.report.charts.model import Axis, Guide, LegendItem, Point, Series, XyChart
 from ctbench.results.evidence import PairRecord
@@ -49,8 +49,7 @@ def _caption(record: Record, pair: PairRecord, what: str) -> str:
     dropped = f", {pair.dropped} dropped" if pair.dropped else ""
     said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
     if found:
-        half = max(found.high - found.value, found.value - found.low)
-        said += f": {format_share(found.value)} ± {format_share(half)}"
+        said += f": {format_share(found.value)} {format_interval(found.value, found.low, found.high)}"
     rates = [metric.format(side.rate) for side in (pair.tested, pair.other) if side.rate]
     of = " of ".join((figures.side(pair.tested), figures.side(pair.other)))
     loop = f" ({' and '.join(rates)} in a closed loop: no SLA figures)" if rates and pair.how == "side by side" else ""

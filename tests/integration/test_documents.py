@@ -137,8 +137,8 @@ def clone(able_machine: None) -> Iterator[Clone]:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
         made.own()
-        done = made.type("./run report --help")  # makes the .venv
-        assert done.returncode == 0, done.stdout
+        done = made.type("./run doctor")  # makes the .venv, which would remove what is brought before
+        assert (made.folder / ".venv" / "bin" / "robot").exists(), done.stdout
         _bring_compiled_code(made)
         _bring_kernel(made)
         done = made.type("./run setup")

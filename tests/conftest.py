@@ -54,11 +54,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def runs_beside_others(item: pytest.Item) -> bool:
-    """Unit tests do, but for those that drive the traffic generator; integration tests where they say so: on a machine
-    with two CPUs most of them need both."""
-    if item.path.parent.name == "integration":
-        return item.get_closest_marker("beside_others") is not None
-    return "compiled_generator" not in getattr(item, "fixturenames", ())
+    """Unit tests do, but for those that drive the traffic generator; these and integration tests where they say so: on
+    a machine with two CPUs most of them need both."""
+    if item.get_closest_marker("beside_others"):
+        return True
+    return item.path.parent.name != "integration" and "compiled_generator" not in getattr(item, "fixturenames", ())
 
 
 class Outcomes:

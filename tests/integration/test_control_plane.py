@@ -42,7 +42,7 @@ HELD = Topology(timeout_s=120)
 NEW = Topology(ruleset="flow-each", handlers=1)
 MORE = [(COLLECT, PORTS, "short-lived", "alone"), (CONTENTION, PLAIN, "short-lived", "saturation"),
         (UPCALLS, NEW, "udp-exchange", "saturation")]  # fmt: skip
-FEW_PORTS, MANY_PORTS = (Topology(idle_ports=number) for number in (16, 1024))
+FEW_PORTS, MANY_PORTS = (Topology(idle_ports=number) for number in (16, 256))
 LOADS = ControlPlaneSettings.model_construct(
     trial_duration=4.0, alone_duration=0.5, connections=2_000, packets=20_000, most=None
 )

@@ -17,7 +17,8 @@ from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.software import pacing, stream_plan
 from ctbench.traffic.software.order import mask_and_shift, next_state, scrambled
 
-pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("compiled_generator")]
+#: Patient enough (see `unhurried`) for other tests beside them.
+pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 
 ONE = PacketProfile(name="one", kind="packets", client_ips=10, server_ips=5)
 BOTH = ONE.model_copy(update={"directions": "both", "flows": 7})

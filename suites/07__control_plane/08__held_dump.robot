@@ -2,7 +2,8 @@
 Documentation    An operator prints a connection table that holds very many connections, which are asked something
 ...              meanwhile.
 ...
-...              How many are held is in the SLA: 100 000 of them are remembered for 300 s, a million for 900 s.
+...              How many are held is in the SLA: 10 000 of them are remembered for 180 s, 100 000 for 300 s, a million for
+...              900 s.
 
 Resource         ../../resources/promises.resource
 
@@ -15,5 +16,6 @@ Name             Dump Of Held Connections
 *** Test Cases ***                     DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Dump Of 100 000, Open vSwitch          ovs-dpdk        conntrack            1       1            held       timeout_s=300
 Dump Of A Million, Open vSwitch        ovs-dpdk        conntrack            1       1            held       timeout_s=900
+Dump Of 10 000, Stateful iptables      linux-router    iptables-stateful    1       1            held       timeout_s=180
 Dump Of 100 000, Stateful iptables     linux-router    iptables-stateful    1       1            held       timeout_s=300
 Dump Of A Million, Stateful iptables    linux-router    iptables-stateful    1       1            held       timeout_s=900

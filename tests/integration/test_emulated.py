@@ -14,9 +14,11 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
 from ctbench.dut.counting import Workload
+from ctbench.dut.emulated import archive
 from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.dut import EmulatedDut
 from ctbench.dut.emulated.kernel import UNPACKED
+from ctbench.dut.emulated.states import States
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
@@ -37,6 +39,22 @@ def new_dut(sandbox: Sandbox, rulesets: Path = RULESETS, kernel: str = "distribu
     return dut
 
 
+@pytest.fixture(scope="module")
+def whole(sandbox: Sandbox) -> Iterator[EmulatedDut]:
+    """One that works. Others start from its states."""
+    dut = new_dut(sandbox)
+    yield dut
+    dut.restore()
+
+
+def from_states_of(whole: EmulatedDut, sandbox: Sandbox, rulesets: Path, **more: float) -> EmulatedDut:
+    """Another one, whose topologies are in another folder: a machine boots the same whatever they say."""
+    dut = new_dut(sandbox, rulesets, **more)
+    whole._ready([1, 2])
+    dut._states = whole._states
+    return dut
+
+
 @pytest.fixture
 def rulesets(tmp_path: Path) -> Iterator[Path]:
     """A copy of the catalogue, to break."""
@@ -50,29 +68,30 @@ def change(rulesets: Path, name: str, old: str, new: str) -> None:
     script.write_text(text.replace(old, new))
 
 
-def test_two_machines_count_the_same_to_the_last_digit(sandbox: Sandbox) -> None:
-    one, two = (new_dut(sandbox) for _ in range(2))
+def test_two_machines_count_the_same_to_the_last_digit(sandbox: Sandbox, whole: EmulatedDut) -> None:
+    one, two = whole, new_dut(sandbox)
     first, second = (dut.count([FORWARD], "stream")[0] for dut in (one, two))
+    two.restore()
     assert one.identity == two.identity
     assert [each.doubt for each in first] == ["", ""]
     assert [each.rounds for each in first] == [each.rounds for each in second]
     assert max(each.each for each in first) / min(each.each for each in first) < 1.0005
 
 
-def test_rules_that_were_not_loaded_are_not_measured(sandbox: Sandbox, rulesets: Path) -> None:
+def test_rules_that_were_not_loaded_are_not_measured(sandbox: Sandbox, whole: EmulatedDut, rulesets: Path) -> None:
     change(rulesets, "iptables-stateful", "rules iptables/stateful.rules", ":")
-    (counted, _) = new_dut(sandbox, rulesets).count([STATEFUL], "stream")[0]
+    (counted, _) = from_states_of(whole, sandbox, rulesets).count([STATEFUL], "stream")[0]
     assert counted.doubt == "connections in the table: 0 where 1 had to be"
 
 
-def test_connections_that_are_removed_are_counted(sandbox: Sandbox) -> None:
-    (counted, _), (forward, _) = new_dut(sandbox).count([STATEFUL, FORWARD], "removal")
+def test_connections_that_are_removed_are_counted(whole: EmulatedDut) -> None:
+    (counted, _), (forward, _) = whole.count([STATEFUL, FORWARD], "removal")
     assert (counted.doubt, forward.doubt) == ("", "no round was counted")  # forwarding has no table
     assert 1000 < counted.each < 3000
 
 
-def test_connections_that_are_read_out_of_the_table_are_counted(sandbox: Sandbox) -> None:
-    (counted, _), (forward, _) = new_dut(sandbox).count([STATEFUL, FORWARD], "dump")
+def test_connections_that_are_read_out_of_the_table_are_counted(whole: EmulatedDut) -> None:
+    (counted, _), (forward, _) = whole.count([STATEFUL, FORWARD], "dump")
     assert (counted.doubt, forward.doubt) == ("", "no round was counted")
     assert {(each.sent, each.received) for each in counted.rounds} == {(256, 256)}
     assert 1000 < counted.each < 10_000
@@ -96,11 +115,13 @@ def test_connections_that_are_read_out_of_the_table_are_counted(sandbox: Sandbox
     ],
 )  # fmt: skip
 def test_what_is_not_what_its_name_says_has_no_figure(
-    sandbox: Sandbox, rulesets: Path, ruleset: str, old: str, new: str, workload: Workload, doubt: str
-) -> None:
+    sandbox: Sandbox, whole: EmulatedDut, rulesets: Path, ruleset: str, old: str, new: str, workload: Workload,
+    doubt: str,
+) -> None:  # fmt: skip
     change(rulesets, ruleset, old, new)
+    broken = from_states_of(whole, sandbox, rulesets)
     try:
-        (counted, _) = new_dut(sandbox, rulesets).count([FORWARD.model_copy(update={"ruleset": ruleset})], workload)[0]
+        (counted, _) = broken.count([FORWARD.model_copy(update={"ruleset": ruleset})], workload)[0]
     except MissingResource as error:
         pytest.skip(str(error))
     except TestbedError as error:  # some cannot even be sent
@@ -109,22 +130,35 @@ def test_what_is_not_what_its_name_says_has_no_figure(
         assert doubt in counted.doubt
 
 
-def test_what_does_not_come_through_is_said(sandbox: Sandbox, rulesets: Path) -> None:
-    change(rulesets, "forward", "router\n", "router\ndut ip link set server down\n")
-    with pytest.raises(TestbedError, match="no stream could be sent"):
-        new_dut(sandbox, rulesets).count([FORWARD], "stream")
+@pytest.mark.parametrize(
+    ("instead", "said"),
+    [
+        ("router\ndut ip link set server down\n", "no stream could be sent"),
+        ("use not_there\nrouter\n", "the kernel has no module not_there"),
+        ("while :; do :; done\n", "it took longer than 3 s"),
+    ],
+)
+def test_what_goes_wrong_is_said(sandbox: Sandbox, whole: EmulatedDut, rulesets: Path, instead: str, said: str) -> None:
+    change(rulesets, "forward", "router\n", instead)
+    longest_s = 3 if "longer" in said else 60
+    with pytest.raises(TestbedError, match=f"did not measure emulated/forward.*: {said}"):
+        from_states_of(whole, sandbox, rulesets, longest_s=longest_s).count([FORWARD], "stream")
 
 
-def test_a_module_that_the_kernel_does_not_have_is_said(sandbox: Sandbox, rulesets: Path) -> None:
-    change(rulesets, "forward", "router\n", "use not_there\nrouter\n")
-    with pytest.raises(TestbedError, match="the kernel has no module not_there"):
-        new_dut(sandbox, rulesets).count([FORWARD], "stream")
-
-
-def test_a_machine_that_hangs_is_stopped(sandbox: Sandbox, rulesets: Path) -> None:
-    change(rulesets, "forward", "router\n", "while :; do :; done\n")
-    with pytest.raises(TestbedError, match="did not end within 6 s"):
-        new_dut(sandbox, rulesets, longest_s=6).count([FORWARD], "stream")
+def test_a_state_that_is_cut_off_is_said(sandbox: Sandbox, whole: EmulatedDut) -> None:
+    whole._ready([1, 2])
+    dut = new_dut(sandbox)
+    assert dut._image is not None
+    dut._states = States(sandbox, dut._image)
+    assert whole._states is not None
+    for seed, state in whole._states._saved.items():
+        dut._states._saved[seed] = dut._states._folder / state.name
+        dut._states._saved[seed].write_bytes(state.read_bytes()[: state.stat().st_size // 2])
+    try:
+        with pytest.raises(TestbedError, match=r"did not measure emulated/forward.*QEMU ended with status 1: .*load"):
+            dut.count([FORWARD], "stream")
+    finally:
+        dut.restore()
 
 
 def machines(sandbox: Sandbox) -> list[int]:
@@ -138,44 +172,87 @@ def machines(sandbox: Sandbox) -> list[int]:
     return found
 
 
-def test_a_machine_that_is_killed_is_said_and_leaves_nothing(sandbox: Sandbox) -> None:
-    dut = new_dut(sandbox)
+@contextlib.contextmanager
+def kills_one(sandbox: Sandbox) -> Iterator[None]:
+    """Kills a machine a moment after one has begun."""
     ended = threading.Event()
 
-    def kill_one() -> None:
+    def kill() -> None:
         while not ended.is_set():
             if found := machines(sandbox):
                 time.sleep(0.5)
-                os.kill(found[0], signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(found[0], signal.SIGKILL)
                 return
             time.sleep(0.05)
 
-    killer = threading.Thread(target=kill_one)
+    killer = threading.Thread(target=kill)
     killer.start()
     try:
-        with pytest.raises(TestbedError, match=r"did not measure emulated/forward.*QEMU ended with status -?(9|137)"):
-            dut.count([FORWARD], "stream")
+        yield
     finally:
         ended.set()
         killer.join()
-    assert machines(sandbox) == []
-    assert list(sandbox.local_path("/run").glob("ctbench-*")) == []
 
 
-def test_a_kernel_that_is_cut_off_does_not_boot(sandbox: Sandbox, tmp_path: Path) -> None:
+def left(sandbox: Sandbox, whole: EmulatedDut) -> list[str]:
+    """What is left of others than `whole`: machines, files."""
+    files = [each.name for each in sandbox.local_path("/run").glob("ctbench-*")]
+    own = whole._states._folder.name if whole._states else ""
+    return [*map(str, machines(sandbox)), *(each for each in files if each != own)]
+
+
+def test_a_machine_that_is_killed_is_said_and_leaves_nothing(sandbox: Sandbox, whole: EmulatedDut) -> None:
+    whole._ready([1, 2])
+    killed = r"did not measure emulated/ovs-forward.*QEMU ended with status -?(9|137)"
+    with kills_one(sandbox), pytest.raises(TestbedError, match=killed):
+        whole.count([FORWARD.model_copy(update={"ruleset": "ovs-forward"})], "stream")
+    assert left(sandbox, whole) == []
+
+
+def test_a_machine_that_is_killed_before_it_is_ready_is_said_and_leaves_nothing(
+    sandbox: Sandbox, whole: EmulatedDut
+) -> None:
+    dut = new_dut(sandbox)
+    killed = r"did not get ready \(seed 1\): QEMU ended with status -?(9|137)"
+    with kills_one(sandbox), pytest.raises(TestbedError, match=killed):
+        dut.count([FORWARD], "stream")
+    assert dut._states is not None
+    assert [each.name for each in dut._states._folder.iterdir()] == ["kernel"]
+    dut.restore()
+    assert left(sandbox, whole) == []
+
+
+@pytest.mark.parametrize(
+    ("init", "said"),
+    [("while :; do :; done", "it took longer than 3 s"), ("exit 7", "Kernel panic"), ("broken no luck", "no luck")],
+)
+def test_a_machine_that_does_not_get_ready_is_said(sandbox: Sandbox, init: str, said: str) -> None:
+    dut = new_dut(sandbox, longest_s=3 if "longer" in said else 60)
+    assert dut._image is not None
+    script = f"#!/usr/bin/dash\n. /guest/library.sh\n{init}\n".encode()
+    dut._image.__dict__["common"] = dut._image.common + archive.pack({"init": archive.file(script)})
     try:
-        new_dut(sandbox)
+        with pytest.raises(TestbedError, match=rf"did not get ready \(seed 1\): .*{said}"):
+            dut.count([FORWARD], "stream")
     finally:
-        (tmp_path / "boot").mkdir()
-    (whole,) = (UNPACKED / "boot").glob("vmlinuz-*")
-    (tmp_path / "boot" / whole.name).write_bytes(whole.read_bytes()[:1_000_000])
+        dut.restore()
+
+
+def test_a_kernel_that_is_cut_off_does_not_boot(sandbox: Sandbox, whole: EmulatedDut, tmp_path: Path) -> None:
+    (tmp_path / "boot").mkdir()
+    (kernel,) = (UNPACKED / "boot").glob("vmlinuz-*")
+    (tmp_path / "boot" / kernel.name).write_bytes(kernel.read_bytes()[:1_000_000])
     (tmp_path / "lib").symlink_to(UNPACKED / "lib")
-    with pytest.raises(TestbedError, match="did not measure emulated/forward"):
-        new_dut(sandbox, kernel=str(tmp_path), longest_s=6).count([FORWARD], "stream")
+    dut = new_dut(sandbox, kernel=str(tmp_path), longest_s=3)
+    with pytest.raises(TestbedError, match="did not get ready"):
+        dut.count([FORWARD], "stream")
+    dut.restore()
+    assert left(sandbox, whole) == []
 
 
-def test_an_image_that_was_kept_is_the_same_machine(sandbox: Sandbox, tmp_path: Path) -> None:
-    one, kept = new_dut(sandbox), tmp_path / "mine.image"
+def test_an_image_that_was_kept_is_the_same_machine(sandbox: Sandbox, whole: EmulatedDut, tmp_path: Path) -> None:
+    one, kept = whole, tmp_path / "mine.image"
     one.keep_image(kept)
     other = EmulatedDut(
         EmulatedConfig(type="emulated", kernel="distribution", image=str(kept), seeds=2),
@@ -186,12 +263,12 @@ def test_an_image_that_was_kept_is_the_same_machine(sandbox: Sandbox, tmp_path: 
     assert one.identity == other.identity
     assert one.snapshot() == other.snapshot()
     first, second = (dut.count([FORWARD], "stream")[0] for dut in (one, other))
+    other.restore()
     assert [each.rounds for each in first] == [each.rounds for each in second]
 
 
-def test_functions_add_up_to_what_the_clock_counts_and_show_what_was_added(sandbox: Sandbox) -> None:
-    rules = Topology(datapath="emulated", ruleset="iptables-10-rules")
-    dut = new_dut(sandbox)
+def test_functions_add_up_to_what_the_clock_counts_and_show_what_was_added(whole: EmulatedDut) -> None:
+    rules, dut = Topology(datapath="emulated", ruleset="iptables-10-rules"), whole
     for workload in ("tcp", "udp", "stream"):
         found = dut.count_functions([STATEFUL, rules], workload)
         assert set(found) == {STATEFUL.key, rules.key}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.emulated.image import GUEST, compile_traffic
+from ctbench.dut.emulated.image import GUEST, OWN_PROGRAMS, compile_program
 from ctbench.hosts.sandbox import Sandbox
 
 pytestmark = pytest.mark.beside_others
@@ -41,7 +41,7 @@ ip netns exec dut sh -c "echo 1 >/proc/sys/net/ipv4/ip_forward"
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
-        made = compile_traffic()
+        made = compile_program(GUEST / "traffic.c")
     except MissingResource as error:
         pytest.skip(str(error))
     path = tmp_path_factory.mktemp("traffic") / "traffic"
@@ -95,8 +95,9 @@ def test_wrong_usage_is_said(routed: Sandbox, program: Path, words: list[str], s
     assert (done.exit_status, said in done.stdout) == (1, True)
 
 
-def test_another_compiler_has_no_complaint(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", OWN_PROGRAMS)
+def test_another_compiler_has_no_complaint(tmp_path: Path, name: str) -> None:
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
     argv = ["gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-ffreestanding", "-fno-builtin", "-fno-stack-protector"]
-    subprocess.run([*argv, "-c", "-o", tmp_path / "traffic.o", GUEST / "traffic.c"], check=True, timeout=60)
+    subprocess.run([*argv, "-c", "-o", tmp_path / f"{name}.o", GUEST / f"{name}.c"], check=True, timeout=60)

@@ -12,7 +12,7 @@ from ctbench.dut.counting import ByFunction
 from ctbench.dut.emulated import archive
 from ctbench.dut.emulated.functions import counting
 from ctbench.dut.emulated.functions.symbols import Symbols
-from ctbench.dut.emulated.image import compile_traffic
+from ctbench.dut.emulated.image import GUEST, compile_program
 
 from .test_compare_counts import stored
 
@@ -96,7 +96,7 @@ def test_rounds_are_told_apart_and_a_block_counts_all_its_instructions() -> None
 
 def test_the_program_reads_the_counter_where_the_plugin_looks() -> None:
     try:
-        program = compile_traffic()
+        program = compile_program(GUEST / "traffic.c")
     except Exception as error:  # whatever is missing, the others are tested
         pytest.skip(str(error))
     assert counting._mark(program) > 0x1000

@@ -100,7 +100,7 @@ def test_a_kernel_without_its_modules_is_refused(tmp_path: Path) -> None:
 def image(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Image:
     """An image of its own catalogue, and of an Open vSwitch whose programs are texts."""
     monkeypatch.setattr("ctbench.dut.emulated.image._programs", lambda: [("usr/bin/dash", archive.file(b"dash"))])
-    monkeypatch.setattr("ctbench.dut.emulated.image.compile_traffic", lambda: b"traffic")
+    monkeypatch.setattr("ctbench.dut.emulated.image.compile_program", lambda source: source.read_bytes())
     ovs = tmp_path / "ovs"
     places = [f"bin/{each}" for each in ("ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")]
     for place in (*places, "sbin/ovs-vswitchd", "sbin/ovsdb-server", "share/openvswitch/vswitch.ovsschema"):
@@ -126,9 +126,15 @@ def test_whatever_can_change_a_count_makes_another_image(image: Image, tmp_path:
     assert Image(image.kernel, image.ovs, image.rulesets).identity != before
 
 
-def test_the_program_that_sends_and_counts_is_part_of_the_image(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["traffic", "await"])
+def test_the_guests_own_programs_are_part_of_the_image(
+    image: Image, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     before = image.identity
-    monkeypatch.setattr("ctbench.dut.emulated.image.compile_traffic", lambda: b"other traffic")
+    monkeypatch.setattr(
+        "ctbench.dut.emulated.image.compile_program",
+        lambda source: b"other" if source.stem == name else source.read_bytes(),
+    )
     assert Image(image.kernel, image.ovs, image.rulesets).identity != before
 
 
@@ -143,5 +149,7 @@ def test_an_image_without_open_vswitch_is_one_too(image: Image, tmp_path: Path) 
     (tmp_path / "ovs/bin/ovs-vsctl").unlink()
     without = Image(image.kernel, image.ovs, image.rulesets)
     assert without.identity != before
+    assert without.whole == image.common + image.rules
+    assert b"forward" in without.topology(tmp_path / "rulesets/emulated/forward.sh")
     with pytest.raises(MissingResource, match="ovs-vsctl is missing"):
-        without.for_topology(tmp_path / "rulesets/emulated/ovs-forward.sh")
+        without.topology(tmp_path / "rulesets/emulated/ovs-forward.sh")

@@ -45,16 +45,16 @@ def test_an_image_that_was_kept_has_the_same_identity_and_boots_the_same(
     image: Image, kept: Path, tmp_path: Path
 ) -> None:
     script = tmp_path / "rulesets" / "emulated" / "ovs-mine.sh"
-    whole = image.for_topology(script)
+    whole, said = image.whole, image.topology(script)
     script.write_text("changed since\n")
     again = opened(kept, tmp_path)
     assert again.identity == image.identity
-    assert again.for_topology(script) == whole
+    assert (again.whole, again.topology(script)) == (whole, said)
     assert (again.kernel.release, again.packages) == ("6.9", {"dash": "0.5"})
     assert again.kernel.image.parent == tmp_path / "memory"
     assert again.kernel.image.read_bytes() == image.kernel.image.read_bytes()
     with pytest.raises(MissingResource, match="has no topology newer"):
-        again.for_topology(tmp_path / "newer.sh")
+        again.topology(tmp_path / "newer.sh")
 
 
 def test_the_same_image_makes_the_same_file(image: Image, kept: Path, tmp_path: Path) -> None:
@@ -106,6 +106,15 @@ def test_a_list_that_names_another_identity_is_refused(kept: Path, tmp_path: Pat
         listed = json.loads(tar.extractfile("list.json").read())  # type: ignore[union-attr]
     rewritten(kept, "list.json", json.dumps(listed | {"identity": "0" * 16}).encode())
     with pytest.raises(ConfigError, match="is not the image that it says it is"):
+        opened(kept, tmp_path)
+
+
+def test_a_file_of_another_version_is_refused(kept: Path, tmp_path: Path) -> None:
+    with tarfile.open(kept) as tar:
+        listed = json.loads(tar.extractfile("list.json").read())  # type: ignore[union-attr]
+    del listed["format"]  # as the first version wrote it
+    rewritten(kept, "list.json", json.dumps(listed).encode())
+    with pytest.raises(ConfigError, match=r"mine\.image: was kept by another version of this project"):
         opened(kept, tmp_path)
 
 

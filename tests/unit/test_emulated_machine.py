@@ -1,9 +1,9 @@
 """The emulated machine's process: what is missing is said, and what goes wrong is a sentence."""
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -12,90 +12,53 @@ from ctbench.base.yaml_files import YamlModel, load
 from ctbench.dut.counting import Workload
 from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.config import EmulatedConfig
-from ctbench.dut.emulated.dut import EmulatedDut, _boots
-from ctbench.dut.emulated.image import Image, compile_traffic, find_program
+from ctbench.dut.emulated.dut import EmulatedDut, _workloads
+from ctbench.dut.emulated.image import GUEST, Image, compile_program, find_program
 from ctbench.dut.emulated.kind import EmulatedKind
+from ctbench.dut.emulated.states import States
 from ctbench.dut.topology import Topology
-from ctbench.hosts.base import Completed
 
 from .doctor_facts import xeon_facts
+from .qemu_double import MonitorDouble, QemuDouble
 
 pytestmark = pytest.mark.unit
 
 FORWARD = Topology(datapath="emulated", ruleset="forward")
-BOOT = machine.Boot(Path(__file__), b"archive", 3)  # any file for a kernel
+START = machine.Start("/run/kernel", "/run/1.state", b"given")
 
 
-class Ending:
-    """A QEMU that says something on the serial line and ends; its process is asked for the first time after `looks`."""
-
-    def __init__(self, host: "QemuDouble", argv: Sequence[str], log: Path) -> None:
-        (serial,) = (word.removeprefix("file:") for word in argv if word.startswith("file:"))
-        self._serial = host.local_path(serial)
-        assert host.local_path(argv[argv.index("-initrd") + 1]).read_bytes() == b"archive"
-        assert host.local_path(argv[argv.index("-kernel") + 1]).read_bytes() == BOOT.kernel.read_bytes()
-        self._host, self._left = host, host.looks
-        self._serial.write_text(host.says)
-        log.write_text(host.complains)
-        host.running += 1
-        host.most = max(host.most, host.running)
-        self.pid = 1
-
-    def is_running(self) -> bool:
-        self._left -= 1
-        return self._left > 0
-
-    def stop(self, timeout: float = 5.0) -> int:
-        self._host.running -= 1
-        return self._host.status
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> QemuDouble:
+    """A host whose machines wait to be started, and end."""
+    made = QemuDouble()
+    monkeypatch.setattr("ctbench.dut.emulated.machine.Monitor", lambda _path: MonitorDouble(made))
+    return made
 
 
-class QemuDouble:
-    """A host where QEMU runs, and how much memory is free there."""
-
-    name = "double"
-
-    def __init__(self, status: int = 0, says: str = "done\n", complains: str = "", free_kb: int = 2**22) -> None:
-        self.status, self.says, self.complains, self.free_kb = status, says, complains, free_kb
-        self.running = self.most = 0
-        self.looks = 2
-
-    def local_path(self, remote: str) -> Path:
-        """Its /run is the folder for temporary files."""
-        assert remote.startswith("/run")
-        return Path(tempfile.gettempdir(), remote.removeprefix("/run").lstrip("/"))
-
-    def start(self, argv: Sequence[str], *, log: Path) -> Ending:
-        return Ending(self, argv, log)
-
-    def read(self, remote: str) -> str:
-        return f"MemTotal:  9 kB\nMemAvailable:   {self.free_kb} kB\n"
-
-    def run(self, argv: Sequence[str], **_: Any) -> Completed:
-        return Completed(tuple(argv), 0, "QEMU emulator version 7.2.22 (Debian)\n", "")
+def run(host: Any, count: int = 1, at_once: int = 2, longest_s: float = 60.0) -> list[machine.Ended]:
+    return machine.run_all(host, [START] * count, at_once, longest_s)
 
 
-def boot(host: Any, count: int = 1, at_once: int = 2, longest_s: float = 60.0) -> list[machine.Ended]:
-    return machine.boot_all(host, [BOOT] * count, at_once, longest_s)
-
-
-def test_so_many_run_side_by_side_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_run_side_by_side_and_nothing_is_left(
+    host: QemuDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    host = QemuDouble()
-    assert [(each.said, each.trouble) for each in boot(host, 5)] == [("done\n", "")] * 5
+    assert [(each.said, each.trouble, each.told) for each in run(host, 5)] == [("done\n", "", True)] * 5
     assert (host.most, host.running, list(tmp_path.iterdir())) == (2, 0, [])
+    assert host.given == [b"given"] * 5
+    assert host.asked.count("cont") == 5
 
 
-def test_a_qemu_that_is_killed_or_complains_is_quoted() -> None:
-    (ended,) = boot(QemuDouble(status=-9, complains="cannot set up guest memory\n"))
+def test_a_qemu_that_is_killed_or_complains_is_quoted(host: QemuDouble) -> None:
+    host.status, host.complains = -9, "cannot set up guest memory\n"
+    (ended,) = run(host)
     assert ended.trouble == "QEMU ended with status -9: cannot set up guest memory"
 
 
-def test_one_that_takes_too_long_is_stopped() -> None:
-    host = QemuDouble()
+def test_one_that_takes_too_long_is_stopped(host: QemuDouble) -> None:
     host.looks = 10**9
-    (ended,) = boot(host, longest_s=0.0)
-    assert (ended.trouble, host.running) == ("the emulated machine did not end within 0 s", 0)
+    (ended,) = run(host, longest_s=0.0)
+    assert (ended.trouble, host.running) == ("it took longer than 0 s", 0)
 
 
 def test_too_little_memory_is_said_before() -> None:
@@ -119,7 +82,7 @@ def test_each_program_that_is_missing_is_named_with_its_package(
     with pytest.raises(MissingResource, match=r"needs nft \(package nftables\)"):
         find_program("nft")
     with pytest.raises(MissingResource, match=r"needs tcc \(package tcc\)"):
-        compile_traffic()
+        compile_program(GUEST / "traffic.c")
 
 
 def test_a_topology_with_several_cpus_is_more_than_there_is() -> None:
@@ -144,8 +107,33 @@ def test_what_a_testbed_leaves_out_is_skipped_and_says_where_it_is_measured() ->
         dut.count([FORWARD], "stream-10k")
 
 
+def test_seeds_that_there_is_no_memory_for_are_counted_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OneAtATime:
+        asked: ClassVar[list[list[int]]] = []
+
+        def ready(self, seeds: Sequence[int], at_once: int) -> dict[int, machine.Start]:
+            self.asked.append(list(seeds))
+            return {seeds[0]: machine.Start("kernel", f"{seeds[0]}.state")}
+
+    def run_all(_host: Any, asked: Sequence[machine.Start], *_: Any) -> list[machine.Ended]:
+        said = "workload stream\nround stream 10 10 {}000\ncheck 1 1 all\ndone\n"
+        assert all(b"PORTS=plain\nWORKLOADS=usual\nscript" in each.given for each in asked)
+        return [machine.Ended(said.format(each.state[0]), "", 1.0, told=True) for each in asked]
+
+    monkeypatch.setattr("ctbench.dut.emulated.machine.run_all", run_all)
+    host: Any = QemuDouble()
+    dut = EmulatedDut(EmulatedConfig(type="emulated", kernel="distribution", seeds=3), host, xeon_facts().machine)
+    dut._image = cast(Image, SimpleNamespace(topology=lambda _script: b"script"))
+    dut._states = cast(States, OneAtATime())
+    counted = dut.count([FORWARD, FORWARD.model_copy(update={"ruleset": "bridge"})], "stream")
+    assert OneAtATime.asked == [[1, 2, 3], [2, 3], [3]]
+    assert [[(each.seed, each.each, each.doubt) for each in one] for one in counted] == [
+        [(1, 100.0, ""), (2, 200.0, ""), (3, 300.0, "")]
+    ] * 2
+
+
 @pytest.mark.parametrize(
-    ("rulesets", "workload", "boots"),
+    ("rulesets", "workload", "workloads"),
     [
         (("baseline", "forward"), "stream", "usual"),
         (("forward",), "removal", "usual"),
@@ -154,9 +142,10 @@ def test_what_a_testbed_leaves_out_is_skipped_and_says_where_it_is_measured() ->
     ],
 )
 def test_all_that_are_compared_are_sent_to_in_the_same_way(
-    rulesets: Sequence[str], workload: Workload, boots: str
+    rulesets: Sequence[str], workload: Workload, workloads: str
 ) -> None:
-    assert _boots([Topology(datapath="emulated", ruleset=each) for each in rulesets], workload) == boots
+    topologies = [Topology(datapath="emulated", ruleset=each) for each in rulesets]
+    assert _workloads(topologies, workload) == workloads
 
 
 @pytest.mark.parametrize(

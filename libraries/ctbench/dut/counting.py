@@ -33,7 +33,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Counted:
-    """What one boot of an emulated machine counted of a topology with one workload."""
+    """What one emulated machine counted of a topology with one workload."""
 
     #: `emulated/forward/1cpu-1rxq`.
     key: str
@@ -74,7 +74,7 @@ class CountingDut(Protocol):
     """A DUT with the ability `instructions`."""
 
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
-        """Of each topology, what its boots counted: one for each seed, in the same order for all. What was counted
+        """Of each topology, what its machines counted: one for each seed, in the same order for all. What was counted
         before is not counted again: it would be the same. `MissingResource` where a topology needs what the machine
         lacks, `TestbedError` where the machine does not work."""
 
@@ -91,7 +91,7 @@ class OpenedDut(Protocol):
         """See `ctbench.dut.base.Dut.apply`."""
 
     def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
-        """The functions that the instructions are in, by the topology's key: a boot of each with one seed, several
+        """The functions that the instructions are in, by the topology's key: a machine for each with one seed, several
         times as long as others. Those whose functions do not add up to the clock are left out. Raises as `count`
         does."""
 

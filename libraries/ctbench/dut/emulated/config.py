@@ -63,7 +63,8 @@ class EmulatedConfig(YamlModel):
     host: Literal["sandbox"] = "sandbox"
     #: `distribution`: the package that `./run setup` unpacked; or another one (.deb), or a folder as a package has it.
     kernel: Annotated[str, AfterValidator(_check_kernel)]
-    #: Boots of each topology, each with its own seed of the kernel's hash functions: their range is the uncertainty.
+    #: Machines for each topology, each with its own seed of the kernel's hash functions: their range is the
+    #: uncertainty.
     seeds: int = Field(ge=2, le=100)
 
     #: An image that was kept (`./run calibrate --keep-image`), in the place of the kernel and the tools that are

@@ -1,9 +1,10 @@
-"""An emulated machine as a DUT: a topology is a boot of it, and its answer is what packets cost in it."""
+"""An emulated machine as a DUT: a topology is a start of it, and its answer is what packets cost in it."""
 
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ from ctbench.base.paths import RULESETS
 from ctbench.dut.at_rest import AtRest
 from ctbench.dut.base import Ports
 from ctbench.dut.counting import ByFunction, Counted, Workload
-from ctbench.dut.emulated import machine
-from ctbench.dut.emulated.archive import file, pack
+from ctbench.dut.emulated import archive, machine
 from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.functions.counting import count_functions
 from ctbench.dut.emulated.image import PROGRAMS, Image
 from ctbench.dut.emulated.kept import KeptImage, keep, open_kept
 from ctbench.dut.emulated.kernel import Kernel, find_kernel, unpack
 from ctbench.dut.emulated.log import Log, read_log
+from ctbench.dut.emulated.states import States
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.base import Host
@@ -32,8 +33,8 @@ _PACKAGES = ("libc6", "openvswitch-switch", "qemu-system-x86", "tcc", *dict.from
 
 
 class EmulatedDut(AtRest):
-    """Implements `ctbench.dut.base.Dut`, and `CountingDut` and `OpenedDut` of `ctbench.dut.counting`. Each boot begins
-    without any state, and one that went wrong has no figures: its console is in the reason."""
+    """Implements `ctbench.dut.base.Dut`, and `CountingDut` and `OpenedDut` of `ctbench.dut.counting`. Each machine
+    starts from the same state, and one that went wrong has no figures: its console is in the reason."""
 
     kind = "emulated"
 
@@ -41,19 +42,20 @@ class EmulatedDut(AtRest):
         self, config: EmulatedConfig, host: Host, here: Machine, rulesets: Path = RULESETS,
         longest_s: float = machine.LONGEST_S,
     ) -> None:  # fmt: skip
-        """Nothing is made before the first `apply`. `rulesets`: the catalogue; `longest_s`: of a boot, seconds."""
+        """Nothing is made before the first `apply`. `rulesets`: the catalogue; `longest_s`: of a machine, seconds."""
         self._config = config
         self._host = host
         self._at_once = max(1, len(here.usable_cpus))
         self._rulesets = rulesets
         self._longest_s = longest_s
         self._image: Image | None = None
+        self._states: States | None = None
         self._qemu = ""
-        #: Of a kernel's package.
+        #: Of a kernel's package, or an image that was kept.
         self._unpacked: Path | None = None
-        #: What was counted, by topology, workloads of the boot, and seed; with the seconds that it took.
+        #: What was counted, by topology, workloads of the machine, and seed; with the seconds that it took.
         self._known: dict[tuple[str, str, int], tuple[Log, float]] = {}
-        #: Where the instructions are, by topology, workloads of the boot, and workload.
+        #: Where the instructions are, by topology, workloads of the machine, and workload.
         self._functions: dict[tuple[str, str], dict[Workload, ByFunction]] = {}
 
     def apply(self, topology: Topology) -> Ports:
@@ -93,28 +95,38 @@ class EmulatedDut(AtRest):
 
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
         """See `CountingDut.count`."""
-        image, seeds, boots = self._image, range(1, self._config.seeds + 1), _boots(topologies, workload)
-        if image is None:
-            raise TestbedError("No topology is applied yet.")
         self._require_not_left_out(*(topology.ruleset for topology in topologies), workload)
-        missing = [
-            (topology, seed)
-            for seed in seeds
-            for topology in dict.fromkeys(topologies)
-            if (topology.key, boots, seed) not in self._known
+        seeds, workloads = range(1, self._config.seeds + 1), _workloads(topologies, workload)
+        given = {topology: self._given(topology, workloads) for topology in topologies}
+        missing = [(each, seed) for seed in seeds for each in given if (each.key, workloads, seed) not in self._known]
+        while missing:
+            ready = self._ready(list(dict.fromkeys(seed for _, seed in missing)))
+            self._count([each for each in missing if each[1] in ready], given, workloads, ready)
+            missing = [each for each in missing if each[1] not in ready]
+        return [
+            [_counted(topology, seed, workload, *self._known[topology.key, workloads, seed]) for seed in seeds]
+            for topology in topologies
         ]
-        archives = {topology: self._archive(image, topology, boots) for topology, _ in missing}
-        asked = [machine.Boot(image.kernel.image, archives[topology], seed) for topology, seed in missing]
-        every = machine.boot_all(self._host, asked, self._fitting() if asked else 1, self._longest_s)
+
+    def _count(
+        self, missing: Sequence[tuple[Topology, int]], given: Mapping[Topology, bytes], workloads: str,
+        ready: Mapping[int, machine.Start],
+    ) -> None:  # fmt: skip
+        asked = [replace(ready[seed], given=given[topology]) for topology, seed in missing]
+        every = machine.run_all(self._host, asked, self._fitting(), self._longest_s)
         for (topology, seed), ended in zip(missing, every, strict=True):
             log = read_log(ended.said)
             if trouble := ended.trouble or log.trouble:
                 raise TestbedError(f"The emulated machine did not measure {topology.key} (seed {seed}): {trouble}.")
-            self._known[topology.key, boots, seed] = log, ended.wall_s
-        return [
-            [_counted(topology, seed, workload, *self._known[topology.key, boots, seed]) for seed in seeds]
-            for topology in topologies
-        ]
+            self._known[topology.key, workloads, seed] = log, ended.wall_s
+
+    def _ready(self, seeds: Sequence[int]) -> dict[int, machine.Start]:
+        """Machines that are ready for a topology, of as many of these seeds as there is memory for."""
+        if self._image is None:
+            raise TestbedError("No topology is applied yet.")
+        if self._states is None:
+            self._states = States(self._host, self._image, self._longest_s)
+        return self._states.ready(seeds, self._at_once)
 
     def _require_not_left_out(self, *names: str) -> None:
         if any(name in self._config.leave_out for name in names):
@@ -145,16 +157,16 @@ class EmulatedDut(AtRest):
 
     def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
         """See `OpenedDut.count_functions`."""
-        image = self._image
-        if image is None:
-            raise TestbedError("No topology is applied yet.")
         self._require_not_left_out(*(topology.ruleset for topology in topologies), workload)
-        boots = _boots(topologies, workload)
-        missing = [each for each in topologies if (each.key, boots) not in self._functions]
-        archives = {each.key: self._archive(image, each, boots) for each in missing}
-        found = count_functions(self._host, image.kernel.image, archives, self._fitting()) if archives else {}
-        self._functions |= {(key, boots): functions for key, functions in found.items()}
-        known = {each.key: self._functions[each.key, boots] for each in topologies}
+        workloads = _workloads(topologies, workload)
+        missing = [each for each in topologies if (each.key, workloads) not in self._functions]
+        if missing:
+            (ready,) = self._ready([1]).values()
+            given = {each.key: self._given(each, workloads) for each in missing}
+            assert self._image is not None, "it is ready"
+            found = count_functions(self._host, archive.unpack(self._image.whole), ready, given, self._fitting())
+            self._functions |= {(key, workloads): functions for key, functions in found.items()}
+        known = {each.key: self._functions[each.key, workloads] for each in topologies}
         return {key: functions[workload] for key, functions in known.items() if workload in functions}
 
     def baseline(self, topology: Topology) -> Topology:
@@ -167,9 +179,12 @@ class EmulatedDut(AtRest):
         assert found is not None, "the family has an ending"
         return found
 
-    def _archive(self, image: Image, topology: Topology, workloads: str = "usual") -> bytes:
-        settings = file(f"PORTS={topology.ports}\nWORKLOADS={workloads}\n".encode())
-        return image.for_topology(self._script(topology)) + pack({"guest/settings": settings})
+    def _given(self, topology: Topology, workloads: str) -> bytes:
+        """What a machine that is ready is given (guest/init.sh)."""
+        if self._image is None:
+            raise TestbedError("No topology is applied yet.")
+        settings = f"PORTS={topology.ports}\nWORKLOADS={workloads}\n"
+        return settings.encode() + self._image.topology(self._script(topology))
 
     @property
     def identity(self) -> str:
@@ -194,7 +209,10 @@ class EmulatedDut(AtRest):
         }
 
     def restore(self) -> None:
-        """Nothing is left of a boot; a kernel's package goes."""
+        """Nothing is left of a machine; states and a kernel's package go."""
+        if self._states is not None:
+            self._states.close()
+            self._states = None
         if self._unpacked is not None:
             shutil.rmtree(self._unpacked, ignore_errors=True)
 
@@ -206,9 +224,9 @@ def _require_as_it_is(topology: Topology) -> None:
         raise MissingResource(f"{topology.key} needs several CPUs or queues, and an emulated machine has one of each.")
 
 
-def _boots(topologies: Sequence[Topology], workload: Workload) -> str:
-    """What boots measure, as guest/library.sh calls it: the usual workloads one after the other, or many flows alone.
-    All that are compared send in the same way; a program that forwards is waited for."""
+def _workloads(topologies: Sequence[Topology], workload: Workload) -> str:
+    """What machines measure, as guest/library.sh calls it: the usual workloads in their order, or many flows alone. All
+    that are compared send in the same way; a program that forwards is waited for."""
     if any(topology.ruleset.startswith(WAITED_FOR) for topology in topologies):
         return "waits"
     return workload if workload.startswith("stream-") else "usual"

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,8 +32,10 @@ PROGRAMS = {
 }
 #: Of Open vSwitch, besides ovs-vswitchd.
 OVS_PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
-#: Compiles the program that sends and counts; see docs/emulated.md for why this one.
+#: Compiles the guest's own programs; see docs/emulated.md for why this one.
 COMPILER = ("tcc", "tcc")
+#: Those that send and count, and wait for what is given.
+OWN_PROGRAMS = ("traffic", "await")
 #: What topologies may load (`use` in their scripts).
 MODULES = (
     "veth", "bridge", "8021q", "bonding", "sch_ingress", "cls_matchall", "act_mirred",
@@ -71,13 +74,13 @@ class Image:
         entries |= dict(_programs()) | dict(self._modules())
         entries |= {f"guest/{path.name}": archive.file(path.read_bytes()) for path in sorted(GUEST.glob("*.sh"))}
         entries["init"] = entries.pop("guest/init.sh")
-        entries["guest/traffic"] = archive.file(compile_traffic())
+        entries |= {f"guest/{name}": archive.file(compile_program(GUEST / f"{name}.c")) for name in OWN_PROGRAMS}
         return archive.pack(entries)
 
     @cached_property
     def identity(self) -> str:
-        """Tells it from any other: a hash of the kernel and of all that any topology has in its archive. Whatever can
-        change a count makes another image; so does an Open vSwitch that is not there."""
+        """Tells it from any other: a hash of the kernel, of what it boots, and of the topologies. Whatever can change a
+        count makes another image; so does an Open vSwitch that is not there."""
         try:
             openvswitch = self.openvswitch
         except MissingResource:
@@ -92,7 +95,7 @@ class Image:
 
     @cached_property
     def openvswitch(self) -> bytes:
-        """The archive with Open vSwitch, which only its topologies have. `MissingResource` names a missing part."""
+        """The archive with Open vSwitch. `MissingResource` names a missing part."""
         return self.packed_openvswitch()
 
     def packed_openvswitch(self) -> bytes:
@@ -113,11 +116,19 @@ class Image:
         entries |= {f"usr/sbin/{name}": archive.file(path.read_bytes()) for name, path in places.items()}
         return archive.pack(entries)
 
-    def for_topology(self, script: Path) -> bytes:
-        """The whole archive: `common`, then the rulesets and the topology's script. The kernel unpacks one after the
-        other."""
-        whole = self.common + self.rules + archive.pack({"guest/topology.sh": archive.file(self.script(script))})
-        return whole + self.openvswitch if script.stem.startswith("ovs-") else whole
+    @property
+    def whole(self) -> bytes:
+        """What a machine boots, whatever its topology: `common`, the rulesets, and Open vSwitch where there is one. The
+        kernel unpacks one archive after the other."""
+        with suppress(MissingResource):
+            return self.common + self.rules + self.openvswitch
+        return self.common + self.rules
+
+    def topology(self, script: Path) -> bytes:
+        """What a topology's script says. `MissingResource` where it needs an Open vSwitch that is not there."""
+        if script.stem.startswith("ovs-"):
+            _ = self.openvswitch
+        return self.script(script)
 
     def script(self, path: Path) -> bytes:
         """What a topology's script says, by its place in the catalogue."""
@@ -199,14 +210,14 @@ def _place(path: Path) -> str:
     return name if name.startswith("usr/") else f"usr/{name}"
 
 
-def compile_traffic(source: Path = GUEST / "traffic.c") -> bytes:
-    """The program that sends and counts. `MissingResource` where there is no compiler."""
+def compile_program(source: Path) -> bytes:
+    """One of the guest's own programs. `MissingResource` where there is no compiler."""
     name, package = COMPILER
     compiler = shutil.which(name, path=_PATH)
     if compiler is None:
         raise MissingResource(f"An emulated machine needs {name} (package {package}), which is missing; {REMEDY}.")
     with tempfile.TemporaryDirectory(prefix="ctbench-") as folder:
-        target = Path(folder) / "traffic"
+        target = Path(folder) / source.stem
         argv = [compiler, "-Wall", "-nostdlib", "-static", "-o", str(target), str(source)]
         said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
         if said.returncode or not target.exists():

@@ -26,6 +26,8 @@ _COMMON, _RULES, _SCRIPTS = "common.cpio", "rules.cpio", "scripts.cpio"
 _ALWAYS = {_KERNEL, _COMMON, _RULES, _SCRIPTS}
 #: Bytes of a file in it: a kernel with all of its tools is some 60 MB.
 _MOST = 1 << 30
+#: What the parts are: another one is of a machine that is set up in another way.
+_FORMAT = 2
 _REMEDY = "Expected a file that ./run calibrate --keep-image wrote, whole and unchanged."
 
 
@@ -36,6 +38,7 @@ def keep(image: Image, packages: Mapping[str, str], target: Path) -> None:
     with suppress(MissingResource):
         parts[_OPENVSWITCH] = image.openvswitch
     listed = {
+        "format": _FORMAT,
         "identity": image.identity,
         "release": image.kernel.release,
         "packages": dict(packages),
@@ -102,6 +105,11 @@ def open_kept(path: Path, folder: Path, ovs: str = "distribution") -> KeptImage:
     """Read a file that `keep` wrote; its kernel is put into `folder`. `ovs`: an installation in the place of the one
     that was kept. `ConfigError` where the file is not whole, or not as it was written."""
     listed, parts = _read(path)
+    if listed.get("format") != _FORMAT:
+        raise ConfigError(
+            f"{path}: was kept by another version of this project, which sets its machines up in another way.\n"
+            "  Expected one that this version kept: ./run calibrate --keep-image writes it."
+        )
     (folder / _KERNEL).write_bytes(parts[_KERNEL])
     kernel = Kernel(folder / _KERNEL, Path(str(listed["release"])))
     kept = KeptImage(kernel, parts=parts, packages=listed["packages"])

@@ -45,7 +45,7 @@ class EmulatedKind:
         return EmulatedDut(config, around.host, around.machine)
 
     def table(self, config: EmulatedConfig, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
-        """See `DutKind.table`: a boot opens as many as fit."""
+        """See `DutKind.table`: a machine opens as many as fit."""
         return None
 
     def hugepages_mb(self, config: EmulatedConfig) -> int:
@@ -63,7 +63,7 @@ class EmulatedKind:
         except MissingResource as error:
             yield unknown("emulated machine", f"its tests are skipped: {error}")
             return
-        yield ok("emulated machine", f"Linux {kernel.release}, {config.seeds} boots of each topology")
+        yield ok("emulated machine", f"Linux {kernel.release}, {config.seeds} machines for each topology")
 
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
         """See `DutKind.describe`."""

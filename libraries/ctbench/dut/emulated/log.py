@@ -39,7 +39,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Log:
-    """What a whole boot said."""
+    """What a machine said until its end."""
 
     workloads: Mapping[Workload, Told]
     #: Why the machine did not come to its end, one sentence; empty where it did.

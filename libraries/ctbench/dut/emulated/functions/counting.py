@@ -1,4 +1,4 @@
-"""One boot of an emulated machine whose instructions are counted by function.
+"""One start of an emulated machine whose instructions are counted by function.
 
 Nothing of the machine changes but its last act: it says its symbols. Its rounds still say their instructions by the
 machine's own clock, so that what is found here is checked against what a test finds.
@@ -8,19 +8,19 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.counting import ByFunction, Workload
-from ctbench.dut.emulated.archive import file, pack, unpack
 from ctbench.dut.emulated.functions.symbols import Symbols
 from ctbench.dut.emulated.image import COMPILER, find_program
-from ctbench.dut.emulated.log import read_log
-from ctbench.dut.emulated.machine import PRIVATE, Boot, boot_all
+from ctbench.dut.emulated.log import Log, read_log
+from ctbench.dut.emulated.machine import PRIVATE, Start, run_all
 from ctbench.hosts.base import Host
 
 _HERE = Path(__file__).parent
-#: Seconds that a boot may take: the plugin makes it some three times as long.
+#: Seconds that a machine may take: the plugin makes it some three times as long.
 _LONGEST_S = 300.0
 #: A workload whose functions add up to another figure (ratio) reads the clock in its own way, and is left out.
 _MOST_ERROR = 1e-4
@@ -29,43 +29,43 @@ _READS_THE_COUNTER = bytes.fromhex("0f3148c1e220")
 
 
 def count_functions(
-    host: Host, kernel: Path, archives: Mapping[str, bytes], at_once: int = 1, seed: int = 1
+    host: Host, files: Mapping[str, bytes], ready: Start, given: Mapping[str, bytes], at_once: int = 1
 ) -> dict[str, dict[Workload, ByFunction]]:
-    """Boot a machine of each archive (`Image.for_topology` with its settings), by the archive's name. `TestbedError`
-    where one does not come to its end, or proves nothing."""
+    """Start a machine that is ready, once for each topology that it is given, by the topology's name; `files`: those in
+    it. `TestbedError` where one does not come to its end, or proves nothing."""
     found: dict[str, dict[Workload, ByFunction]] = {}
     with tempfile.TemporaryDirectory(prefix="ctbench-functions-", dir=host.local_path(PRIVATE)) as folder:
         here, inside = Path(folder), f"{PRIVATE}/{Path(folder).name}"
         (here / "plugin.so").write_bytes(compile_plugin())
-        files = [unpack(archive) for archive in archives.values()]
-        marks = [_mark(each["/guest/traffic"]) for each in files]
-        init = pack({"init": file((_HERE / "init.sh").read_bytes())})
-        boots = [
-            Boot(kernel, archive + init, seed, (
+        mark, last = _mark(files["/guest/traffic"]), (_HERE / "last.sh").read_bytes()
+        asked = [
+            replace(ready, given=one + last, more=(
                 "-serial", f"file:{inside}/{number}.symbols",
-                "-plugin", f"{inside}/plugin.so,out={inside}/{number}.rounds,mark={marks[number]:x}",
+                "-plugin", f"{inside}/plugin.so,out={inside}/{number}.rounds,mark={mark:x}",
             ))
-            for number, archive in enumerate(archives.values())
+            for number, one in enumerate(given.values())
         ]  # fmt: skip
-        ended = boot_all(host, boots, at_once, _LONGEST_S)
-        for number, (name, one) in enumerate(zip(archives, ended, strict=True)):
+        for number, (name, one) in enumerate(zip(given, run_all(host, asked, at_once, _LONGEST_S), strict=True)):
             log = read_log(one.said)
             if trouble := one.trouble or log.trouble:
                 raise TestbedError(f"The emulated machine did not count the functions of {name}: {trouble}.")
-            symbols = Symbols.read((here / f"{number}.symbols").read_bytes(), files[number])
-            rounds = _rounds((here / f"{number}.rounds").read_text())
-            found[name] = {}
-            for workload, told in log.workloads.items():
-                own, rounds = rounds[: len(told.rounds)], rounds[len(told.rounds) :]
-                if told.doubt or len(own) != len(told.rounds):
-                    raise TestbedError(
-                        f"The functions of {name} were not proved: {told.doubt or 'rounds are missing'}."
-                    )
-                sent = sum(each.sent for each in told.rounds)
-                clock = sum(each.instructions for each in told.rounds) / sent
-                counted = ByFunction(_by_function(own, symbols, sent), clock)
-                if abs(counted.error) < _MOST_ERROR:
-                    found[name][workload] = counted
+            symbols = Symbols.read((here / f"{number}.symbols").read_bytes(), files)
+            found[name] = _found(log, _rounds((here / f"{number}.rounds").read_text()), symbols, name)
+    return found
+
+
+def _found(log: Log, rounds: list[Counter[int]], symbols: Symbols, name: str) -> dict[Workload, ByFunction]:
+    """The functions of each workload that a machine measured."""
+    found: dict[Workload, ByFunction] = {}
+    for workload, told in log.workloads.items():
+        own, rounds = rounds[: len(told.rounds)], rounds[len(told.rounds) :]
+        if told.doubt or len(own) != len(told.rounds):
+            raise TestbedError(f"The functions of {name} were not proved: {told.doubt or 'rounds are missing'}.")
+        sent = sum(each.sent for each in told.rounds)
+        clock = sum(each.instructions for each in told.rounds) / sent
+        counted = ByFunction(_by_function(own, symbols, sent), clock)
+        if abs(counted.error) < _MOST_ERROR:
+            found[workload] = counted
     return found
 
 

@@ -1,4 +1,5 @@
-/* Calls of the kernel, the machine's own clock, and lines on the terminal, without a library. */
+/* Calls of the kernel, the machine's own clock, and lines on the terminal, without a library. What includes this has the
+ * name of its `program`. */
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -46,6 +47,6 @@ static void say_number(u64 number)
 
 static void fail(const char *what, long status)
 {
-    say("traffic: "); say(what); say(": error "); say_number(status < 0 ? -status : status); say("\n");
+    say(program); say(": "); say(what); say(": error "); say_number(status < 0 ? -status : status); say("\n");
     kernel(EXIT, 1, 0, 0, 0, 0, 0);
 }

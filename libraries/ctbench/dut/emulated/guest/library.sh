@@ -29,6 +29,7 @@ TABLE=/proc/sys/net/netfilter/nf_conntrack_count
 end() { busybox reboot -f; }
 broken() { echo "broken $*"; end; }
 check() { echo "check $*"; }
+last() { :; }                     # what else is said at the end
 
 # use MODULE... : load kernel modules.
 use() { for module in "$@"; do busybox modprobe "$module" || broken "the kernel has no module $module"; done; }
@@ -151,8 +152,7 @@ begin() {
 }
 
 # openvswitch FILE [netdev]: Open vSwitch between the wires, with flows of resources/rulesets/ovs. It uses the kernel's
-# datapath, or that of the program itself (netdev). A switch that starts within the first seconds after the boot gets no
-# thread that takes what the kernel does not know.
+# datapath, or that of the program itself (netdev).
 openvswitch() {
     case ${2:-system} in
     netdev) use tun ;;
@@ -160,7 +160,6 @@ openvswitch() {
     esac
     wires
     devices
-    busybox sleep 12
     export OVS_RUNDIR=/run OVS_LOGDIR=/tmp OVS_DBDIR=/tmp OVS_SYSCONFDIR=/tmp
     dut ovsdb-tool create /tmp/conf.db /guest/vswitch.ovsschema
     dut ovsdb-server /tmp/conf.db --remote=punix:/run/db.sock --detach --no-chdir --pidfile -vconsole:off

@@ -21,6 +21,7 @@
  * No library: it is compiled by whatever C compiler there is, and starts in a machine that has none. Linux on x86-64.
  */
 
+static const char *const program = "traffic";
 #include "kernel.h"
 #include "wire.h"
 #include "frames.h"

@@ -7,7 +7,8 @@ import re
 
 _RATE = r"\d[\d.]*( ?[kMG])?(/s| pps)?"  # without a measurement, the floor is as written: 1k
 _SHARE = r"\d[\d.]* %"
-_RATIO = rf"{_SHARE} ± {_SHARE}"
+#: With one width, or by its ends.
+_RATIO = rf"{_SHARE} (± {_SHARE}|\(\d[\d.]* to {_SHARE}\))"
 _TIME = r"\d[\d.]* (us|ms|s)"
 _CELLS = (
     r".+",
@@ -16,7 +17,6 @@ _CELLS = (
     r"[+-]<?\d[\d.]* %|-",
     r"MET|MISSED|NOT MEASURED",
 )
-_TABLE_ROW = re.compile(r"(.{58})(.{14})  (.{20})  (.{10})  (.+)")
 _EFFORT = re.compile(
     r"\d+ trials( \(\d+ for ceilings and comparisons\))?: \d+ s of traffic, \d+ s of ramp-up, "
     r"and \d+ s for flushes and checks "
@@ -49,14 +49,14 @@ def table(text: str) -> list[str]:
     end = begin + 2 + lines[begin + 2 :].index(rule)
     for line in lines[begin + 2 : end]:
         if line != "..." and not line.startswith("    "):
-            row = _TABLE_ROW.fullmatch(line)
-            assert row, line
-            for cell, form in zip(row.groups(), _CELLS, strict=True):
-                assert re.fullmatch(form, cell.strip()), (cell, line)
+            cells = re.split(" {2,}", line)
+            assert line.index(cells[-1], len(cells[0])) == lines[begin].index("verdict"), line
+            for cell, form in zip(cells, _CELLS, strict=True):
+                assert re.fullmatch(form, cell), (cell, line)
     rest = lines[end + 1 : end + 4]
     counts = next(number for number, line in enumerate(rest) if _COUNTS.fullmatch(line))
     assert rest[:counts] == ["..."] or _EFFORT.fullmatch(" ".join(rest[:counts])), rest
-    return [lines[begin], rule]
+    return [*lines[begin].split(), rule]
 
 
 def trials(text: str) -> list[str]:

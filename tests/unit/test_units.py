@@ -130,6 +130,7 @@ def test_a_throughput_is_formatted_for_people(value: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "low", "high", "text"),
     [(0.642, 0.631, 0.653, "± 1.1 %"), (1.01, 0.99, 1.02, "± 2.0 %"), (0.865, 0.534, 0.961, "(53.4 to 96.1 %)"),
+     (2.86, 2.77, 3.643, "(277 to 364 %)"),
      (1.0, 0.9999, 1.0, "± 0.0 %"), (1.0, 1.0, 1.0, "± 0.0 %")],
 )  # fmt: skip
 def test_an_interval_with_one_long_end_is_shown_by_its_ends(value: float, low: float, high: float, text: str) -> None:

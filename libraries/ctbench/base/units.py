@@ -138,7 +138,7 @@ def format_interval(value: float, low: float, high: float) -> str:
     below, above = value - low, high - value
     if max(below, above) <= 3 * min(below, above) or max(below, above) < 0.0005:
         return f"± {format_share(max(below, above))}"
-    return f"({low * 100:.1f} to {high * 100:.1f} %)"
+    return f"({format_share(low).removesuffix(' %')} to {format_share(high)})"
 
 
 def format_duration(seconds: float) -> str:

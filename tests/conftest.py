@@ -1,6 +1,7 @@
 """What ctbench.cli.checks.whole_suite needs: which tests run beside others, and what became of each."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,17 @@ def runs_beside_others(item: pytest.Item) -> bool:
     if item.get_closest_marker("beside_others"):
         return True
     return item.path.parent.name != "integration" and "compiled_generator" not in getattr(item, "fixturenames", ())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heard_signals() -> None:
+    """A shell script starts what it leaves in the background deaf to Ctrl-C, and `nohup` whatever it starts to the end
+    of a terminal; what that starts is deaf as well: TRex, and the programs of these tests, which they send signals. A
+    handler is not inherited, and the one for SIGHUP lets the tests go on, as asked for."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 class Outcomes:

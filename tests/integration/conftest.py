@@ -1,7 +1,6 @@
 """What integration tests share: a sandbox, the real OVS-DPDK in it, an sshd."""
 
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,14 +24,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("integration")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def heard_signals() -> None:
-    """A shell script starts what it leaves in the background deaf to Ctrl-C, and whatever that starts is deaf as well:
-    TRex, and the programs of these tests. (In a run Robot Framework's own handler does this.)"""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ class AtRest:
     """The part of `ctbench.dut.base.Dut` that such a DUT has nothing to say to."""
 
     def flush_state(self) -> None:
-        """See `Dut.flush_state`: there is none."""
+        """See `Dut.flush_state`: it has no state."""
 
     def connections(self) -> int:
         """See `Dut.connections`: none are kept."""

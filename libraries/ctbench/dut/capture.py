@@ -27,7 +27,7 @@ class Question:
 
 
 def ask(host: Host, questions: Sequence[Question]) -> dict[str, str]:
-    """The answers by name, each with its command in front; where there is none, why. Raises nothing: one that fails
+    """The answers by name, each with its command in front; where it gave no answer, why. Raises nothing: one that fails
     keeps no other one away."""
     silent: set[str] = set()
     return {each.name: f"$ {' '.join(each.argv)}\n{_answer(host, each, silent)}" for each in questions}

@@ -45,7 +45,7 @@ _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_
 
 
 def _opened(thread: int, hz: int, *, kernel: bool) -> "tuple[int, str]":
-    """Descriptor of an event that samples a thread, and what it is called; OSError where there is none."""
+    """Descriptor of an event that samples a thread, and what it is called; OSError where it cannot be had."""
     number = _PERF_EVENT_OPEN.get(os.uname().machine)
     if number is None:
         raise OSError("perf_event_open is not known here")

@@ -119,7 +119,7 @@ class CountedTest(Part):
     base_record: str
     candidate_record: str
     #: The candidate against the base, percent of the base's: of the medians over the seeds, and the least and the most
-    #: that any two seeds of both differ by. None where there is none.
+    #: that any two seeds of both differ by. None where it cannot be said.
     difference_pct: float | None
     low_pct: float | None
     high_pct: float | None

@@ -69,7 +69,7 @@ class States:
 
     def ready(self, seeds: Sequence[int], at_once: int) -> dict[int, Start]:
         """Machines that start from the states of these seeds, or of as many of them as there is memory for.
-        `MissingResource` where there is none for one, `TestbedError` where a machine does not get ready."""
+        `MissingResource` where one does not fit, `TestbedError` where a machine does not get ready."""
         missing = [seed for seed in seeds if seed not in self._saved][:at_once]
         if missing and (room := self._room(seeds)):
             self._save(missing[:room])

@@ -68,7 +68,7 @@ def _costs(group: Sequence[Record]) -> dict[Topology, _Cost]:
 
 
 def _below(topology: Topology, values: Mapping[Topology, float]) -> tuple[str, Topology | None]:
-    """What a topology adds, and the one that it adds it to; None where that was not counted or there is none."""
+    """What a topology adds, and the one that it adds it to; None where that was not counted, or it adds to no other."""
     ruleset = _ruleset(topology)
     if topology.ports != "plain":
         ports = ["vlan", "plain"] if topology.ports == "bond-vlan" else ["plain"]

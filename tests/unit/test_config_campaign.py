@@ -153,3 +153,13 @@ def test_a_slow_generator_ends_the_ranges_of_its_kind_of_profile() -> None:
     assert 0 < slow.load_range(SHORT).min < 500
     assert slow.load_range(SMALL) == usual.load_range(SMALL)
     assert campaign(loads=loads, most={"connections": "1G"}).load_range(SHORT) == usual.load_range(SHORT)
+
+
+def test_a_generator_limits_loads_and_how_fast_connections_are_opened_that_stay() -> None:
+    usual = campaign(loads={"connections": {"min": "100", "max": "1k"}})
+    slow = usual.limited_to({"connections": 500.0, "opened": 2000.0, "held": 70.0})
+
+    assert slow.load_range(SHORT).max == 500
+    assert slow.most == {"connections": 500.0}
+    assert (usual.table.opened_per_s, slow.table.opened_per_s) == (100_000, 2000)
+    assert usual.limited_to({"opened": 1e9}).table.opened_per_s == usual.table.opened_per_s

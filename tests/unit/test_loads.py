@@ -7,7 +7,7 @@ from wire import Wire
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Hold, Idle, Rate, require
+from ctbench.traffic.loads import Hold, Idle, Rate, Saturation, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.trex import idle_trial
@@ -97,7 +97,11 @@ def test_trex_counts_what_arrives_while_it_offers_nothing(profile: Profile) -> N
     assert trial.rx_bytes == {"client": 320, "server": 0}
 
 
-def test_trex_holds_no_connections() -> None:
+def test_trex_has_no_closed_loop_and_holds_connections_of_tcp_only() -> None:
     generator = TrexTrafficGenerator(None, None)  # type: ignore[arg-type]  # neither is asked
     with pytest.raises(MissingResource, match="TRex offers"):
-        generator.run_trial(CONNECTIONS, Hold(10, 10), 1)
+        generator.run_trial(CONNECTIONS, Saturation(10), 1)
+    with pytest.raises(MissingResource, match="without TCP to be held"):
+        generator.run_trial(CONNECTIONS.model_copy(update={"udp_percent": 1.0}), Hold(10, 10), 1)
+    with pytest.raises(MissingResource, match="of packets, and connections are held"):
+        generator.run_trial(PACKETS, Hold(10, 10), 1)

@@ -63,6 +63,13 @@ def test_a_table_drains_after_its_timeout_and_the_rate_of_reaping_is_known(monke
     assert series.name == "entries_after_the_last_packet" and series.values[0] == 500 and series.values[-1] == 0
 
 
+def test_no_more_are_opened_than_are_asked_before_the_first_is_forgotten() -> None:
+    dut = Draining()
+    how = TableSettings(drained=500, opened_per_s=100)
+    found = TableDrain(how).run(table_bench(dut, limits={}, topology=FIVE.model_copy(update={"timeout_s": 1})))
+    assert [each.expected for each in found.table][1] == 50, "half a second of opening, and as long for asking"
+
+
 def test_a_table_that_drains_later_than_promised_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = measured(monkeypatch, Draining(lag=9.0))
     assert found.decisions["drain_time"].kept is False

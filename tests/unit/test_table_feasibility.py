@@ -28,7 +28,7 @@ assert isinstance(HELD, ConnectionProfile)
 
 def bounds(
     tmp_path: Path, promised: float, topology: Topology = OVS, free_mib: int = 20_000, held: bool = True,
-    profile: ConnectionProfile = HELD,
+    profile: ConnectionProfile = HELD, testbed: str = "local",
 ) -> list[Bound]:  # fmt: skip
     limit, meminfo = tmp_path / "nf_conntrack_max", tmp_path / "meminfo"
     limit.write_text("262144\n")
@@ -36,7 +36,7 @@ def bounds(
     metric = METRICS["held_connections"]
     floor = Floor(topology.key, profile, source="", metric=metric, thresholds={})
     case = Case(
-        load("testbeds", "local", TestbedConfig), load("campaigns", "quick", Campaign), topology, profile, floor
+        load("testbeds", testbed, TestbedConfig), load("campaigns", "quick", Campaign), topology, profile, floor
     )
     return check(case, promised, held=held, table=limit, meminfo=meminfo)
 
@@ -46,6 +46,13 @@ def test_what_fits_is_bounded_by_the_clients_the_timeout_and_the_memory_of_both(
     assert [round(bound.rate) for bound in found] == sorted(round(bound.rate) for bound in found)
     # 119.7 s at 100k/s for opening and asking, with a tenth to spare; the limit of OVS is for the measurement to find.
     assert round(found[0].rate) == 5_386_500 and "forgotten after 120 s" in found[0].text
+
+
+def test_a_generator_that_holds_fewer_is_said_before_the_run(tmp_path: Path) -> None:
+    assert bounds(tmp_path, 100_000, testbed="local-trex")[0].rate == 100_000
+    assert bounds(tmp_path, 1_000_000, testbed="local-trex", held=False)[0].rate > 1_000_000
+    with pytest.raises(MissingResource, match=r"testbed local-trex holds 100\.0 k connections \(max_held\), and the"):
+        bounds(tmp_path, 100_001, testbed="local-trex")
 
 
 def test_memory_that_does_not_suffice_is_said_before_the_run(tmp_path: Path) -> None:

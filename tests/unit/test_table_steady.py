@@ -85,9 +85,17 @@ def test_rates_for_which_there_is_no_room_are_left_out() -> None:
     room = table_bench(Settling(), limits={"table_deviation": 0.05}, topology=FIVE, profile=STEADY, most_held=40_000.0)
     found = TableSteady(HOW).run(room)
     assert [step.observation.load for step in found.steps] == [1000]
-    assert found.reason.endswith("; there was no room for 2.0 k/s")
+    assert found.reason.endswith("; not tried, because the table or the generator is too small for that: 2.0 k/s")
     with pytest.raises(MissingResource, match="choose a lower rate"):
         TableSteady(HOW).run(replace(room, most_held=1000.0))
+
+
+def test_rates_beyond_the_generator_are_left_out() -> None:
+    usual = table_bench(Settling(), limits={"table_deviation": 0.05}, topology=FIVE, profile=STEADY)
+    slow = replace(usual, campaign=usual.campaign.limited_to({"connections": 1500}))
+    assert [step.observation.load for step in TableSteady(HOW).run(slow).steps] == [1000]
+    with pytest.raises(MissingResource, match=r"offers 500/s at most \(max_cps of the testbed file\)"):
+        TableSteady(HOW).run(replace(usual, campaign=usual.campaign.limited_to({"connections": 500})))
 
 
 def test_a_table_that_goes_on_growing_has_a_slope() -> None:

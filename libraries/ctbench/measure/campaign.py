@@ -1,5 +1,6 @@
 """The campaign: how long and how often. Read from variables/campaigns/*.yaml."""
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
@@ -234,6 +235,13 @@ class Campaign(YamlModel):
     @property
     def _source(self) -> str:
         return self.file or f"campaign {self.name}"
+
+    def limited_to(self, most: Mapping[str, float]) -> Self:
+        """With no load above these, per second, by kind of profile; `opened`: connections that stay open."""
+        opened_per_s = min(self.table.opened_per_s, most.get("opened", math.inf))
+        table = self.table.model_copy(update={"opened_per_s": opened_per_s})
+        kinds = {kind: load for kind, load in most.items() if kind not in ("opened", "held")}
+        return self.model_copy(update={"most": {**self.most, **kinds}, "table": table})
 
     def profile_for(self, profile: str) -> str:
         """Name of the profile that is really offered where a test asks for `profile`."""

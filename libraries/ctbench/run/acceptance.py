@@ -41,8 +41,7 @@ class AcceptanceRun:
 
     def __init__(self, settings: RunSettings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
         """Nothing is started yet. `output` gets logs, and records unless `pool` does; `say` takes lines to show."""
-        most = settings.campaign.most | settings.testbed.generator.most
-        self.settings = replace(settings, campaign=settings.campaign.model_copy(update={"most": most}))
+        self.settings = replace(settings, campaign=settings.campaign.limited_to(settings.testbed.generator.most))
         self.output, self.run_id = (pool.output, pool.run_id) if pool else (output, new_run_id())
         self.testbed = Testbed(settings.testbed, output)
         self._member = pool.member if pool else None
@@ -97,7 +96,7 @@ class AcceptanceRun:
     def _measure(self, now: Measurement) -> Verdict:
         """Measure and judge; what becomes known on the way is in `now`."""
         topology, profile, shared = now.topology, now.profile, self.settings.testbed.oversubscribe
-        offered = self.testbed.generator.offers
+        offered = self.testbed.offers
         beside = self.profile(now.floor.relative_profile) if now.floor.relative_profile else None
         require(now.procedure, offered, abilities(topology.datapath))
         alone = now.plan.alone(now.floor, offered)

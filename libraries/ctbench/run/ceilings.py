@@ -74,6 +74,6 @@ class Ceilings:
         bench = Bench(
             testbed.dut, testbed.generator, profile, campaign.loss_limit, campaign, on_trial=self._telling.trial
         )
-        if Saturation in testbed.generator.offers:
+        if Saturation in testbed.offers:
             return ClosedLoop(campaign.saturation_for(profile), of_generator=True).run(bench)
         return HighestRate(campaign.ceiling).run(bench)

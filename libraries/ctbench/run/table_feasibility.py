@@ -23,13 +23,14 @@ def check(
     case: Case, promised: float, *, held: bool = True, table: Path = NF_CONNTRACK_MAX, meminfo: Path = MEMINFO
 ) -> list[Bound]:
     """What bounds the connections that can be in the table, the lowest first: the host's limit, the profile's clients,
-    memory, and for those that are `held` the timeout of the topology. A DUT's own limit is for the measurement to find.
+    memory, and for those that are `held` the timeout of the topology and the testbed's generator. A DUT's own limit is
+    for the measurement to find.
 
     Raises `ConfigError` where the files promise more than that, `MissingResource` where a machine falls short of the
     promise. `table`, `meminfo`: files with the limit of this machine's connection table and with its memory.
     """
     bounds = [*_clients(case), *_limit_of_host(case, table), *_memory(case, meminfo)]
-    bounds += _remembered(case) if held else []
+    bounds += [*_remembered(case), *_generator(case)] if held else []
     for bound in bounds:
         if bound.error and promised > bound.rate:
             raise bound.error(f"{bound.text}, and the floor is {format_count(promised)}.{bound.remedy}")
@@ -56,6 +57,13 @@ def _remembered(case: Case) -> Iterator[Bound]:
         ConfigError,
         "\n  Expected a topology with a longer timeout_s.",
     )
+
+
+def _generator(case: Case) -> Iterator[Bound]:
+    most = case.testbed.generator.most.get("held")
+    if most is not None:
+        text = f"The traffic generator of testbed {case.testbed.name} holds {format_count(most)} connections (max_held)"
+        yield Bound(most, text, MissingResource, " Promise fewer, or give the generator more CPUs.")
 
 
 def _limit_of_host(case: Case, table: Path) -> Iterator[Bound]:

@@ -24,6 +24,7 @@ from ctbench.testbed.cpu_placement import plan_cpus
 from ctbench.testbed.new_dut import DutMaker, Place
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, trouble_of, unlike
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
+from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile, largest_frame
 
 #: DUTs of a kind that stand at the same time at most: a pair. One that is paused keeps its memory.
@@ -58,6 +59,11 @@ class Testbed:
     def machine(self) -> Machine:
         """The machine that generates the traffic: of a testbed without a lab, the DUT's too."""
         return self._hosts.machine(self._generator_host)
+
+    @property
+    def offers(self) -> frozenset[type[Load]]:
+        """Kinds of loads that the traffic generator can be asked for, known before it is connected."""
+        return self._connector.offers
 
     @property
     def generator(self) -> TrafficGenerator:

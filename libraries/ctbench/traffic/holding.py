@@ -23,6 +23,8 @@ class Opened(BaseModel):
     #: Seconds from the first SYN to the first that was answered, and to the last; None where none was.
     first_s: Amount | None
     last_s: Amount | None
+    #: Seconds from the call to the first SYN, of a generator that needs a while to begin.
+    waited_s: Amount = 0.0
     #: Whether no more were begun because so many in a row were not answered.
     gave_up: bool = False
 

@@ -30,7 +30,8 @@ class SourceSettings(Protocol):
 
     @property
     def most(self) -> dict[str, float]:
-        """Loads that are never exceeded, by kind of profile."""
+        """Loads that are never exceeded, per second, by kind of profile; `held`: connections that it holds open, and
+        `opened`: how many of them it opens per second."""
 
 
 @dataclass(frozen=True)

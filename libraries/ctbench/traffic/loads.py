@@ -28,6 +28,10 @@ class Hold:
     connections: int
     #: Connections opened per second until all are open.
     opened_per_s: float
+    #: How often each is asked something; None: so often, and at such times, as nobody knows before.
+    asks: int | None = 1
+    #: Seconds from the end of an opening to the first asking, at least, of a generator that has to know that before.
+    asked_after_s: float = 1.0
 
     def __post_init__(self) -> None:
         if self.connections < 1 or not 0 < self.opened_per_s < math.inf:

@@ -74,7 +74,7 @@ class HeldDump:
 
     def run(self, bench: Bench) -> Outcome:
         """See `Procedure.run`."""
-        load = Hold(int(bench.limits.get(HELD.name) or self.how.drained), self.how.opened_per_s)
+        load = Hold(int(bench.limits.get(HELD.name) or self.how.drained), self.how.opened_per_s, asks=None)
         trials: TableTrials[_Dumped] = TableTrials(bench, METRIC)
 
         def one(number: int) -> tuple[Observation, _Dumped, list[TableCount]]:

@@ -20,6 +20,8 @@ from ctbench.traffic.loads import Hold, Load
 from ctbench.traffic.profiles import Profile
 
 METRIC = METRICS["held_connections"]
+#: Seconds that the DUT's counts take, at most.
+_COUNTING_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ class TableCapacity:
     def run(self, bench: Bench) -> Outcome:
         """See `Procedure.run`."""
         promised = bench.limits.get(METRIC.name)
-        load = Hold(self.asked(promised, bench.most_held), self.how.opened_per_s)
+        load = Hold(
+            self.asked(promised, bench.most_held), self.how.opened_per_s, asked_after_s=self.how.hold + _COUNTING_S
+        )
         trials: TableTrials[HeldTrial] = TableTrials(bench, METRIC)
 
         def one(number: int) -> tuple[Observation, HeldTrial, Sequence[TableCount]]:

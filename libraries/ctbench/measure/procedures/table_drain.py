@@ -97,7 +97,9 @@ class TableDrain:
         assert isinstance(dut, TableDut), "its ability was required"
         self.how.require_time(timeout_of(bench) + dut.sweep_s + _LATER_S, "Waiting for the table to drain")
         most = bench.most_held if bench.most_held is not None else self.how.drained
-        load = Hold(int(min(self.how.drained, most)), self.how.opened_per_s)
+        # Each is opened and asked before the first is forgotten.
+        most = min(most, self.how.drained, timeout_of(bench) / 2 * self.how.opened_per_s)
+        load = Hold(max(1, int(most)), self.how.opened_per_s)
         trials: TableTrials[Drained] = TableTrials(bench, METRIC)
 
         def one(number: int) -> tuple[Observation, Drained, Sequence[TableCount]]:

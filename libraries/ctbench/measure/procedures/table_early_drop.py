@@ -15,7 +15,7 @@ from ctbench.measure.expected import Expected
 from ctbench.measure.held import Counts, heard
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Decision, Outcome, figures_by_name
-from ctbench.measure.procedures.table_full import BEYOND
+from ctbench.measure.procedures.table_full import BEYOND, REFUSING_S
 from ctbench.measure.table_settings import TableSettings
 from ctbench.measure.table_trials import TableTrials
 from ctbench.results.evidence import TableCount
@@ -81,7 +81,7 @@ class TableEarlyDrop:
         if most is not None and most < limit:
             raise MissingResource(f"The DUT's table has {limit} entries, and {most:.0f} connections can be held here.")
         self.how.require_time(4 * limit / self.how.opened_per_s, f"Filling a table of {limit} entries")
-        load = Hold(limit + 2 * BEYOND, self.how.opened_per_s)
+        load = Hold(limit + 2 * BEYOND, self.how.opened_per_s, asked_after_s=REFUSING_S)
         trials: TableTrials[AtLimit] = TableTrials(bench, METRIC)
 
         def one(number: int) -> tuple[Observation, AtLimit, Sequence[TableCount]]:
@@ -117,7 +117,7 @@ def fill(bench: Bench, number: int, load: Hold, limit: int) -> tuple[Observation
             told_s = time.monotonic() - begun
             again = held.open(BEYOND)
             if again.first_s is not None:
-                made.recovered_s = told_s + again.first_s
+                made.recovered_s = told_s + again.waited_s + again.first_s
             if again.established != BEYOND:
                 made.wrong.append(f"{again.established} of {BEYOND} connections opened when there was room again")
             made.counts.take("room again", again.established)

@@ -27,6 +27,8 @@ from ctbench.traffic.profiles import ConnectionProfile, Profile
 METRIC = METRICS["recovery_time"]
 #: Connections beyond the limit, and as many more where there is room again.
 BEYOND = 1000
+#: Seconds in which connections are refused and counted, before those that are open are asked.
+REFUSING_S = 10.0
 
 
 @dataclass
@@ -91,7 +93,7 @@ class TableFull:
                 "A full table is measured, and the topology does not say how many entries it has.\n"
                 "  Expected max_connections=10000 or so behind the row."
             )
-        load = Hold(limit + 2 * BEYOND, self.how.opened_per_s)
+        load = Hold(limit + 2 * BEYOND, self.how.opened_per_s, asks=2, asked_after_s=REFUSING_S)
         trials: TableTrials[Fullness] = TableTrials(bench, METRIC)
 
         def one(number: int) -> tuple[Observation, Fullness, Sequence[TableCount]]:
@@ -125,7 +127,7 @@ def fill(bench: Bench, number: int, load: Hold, limit: int) -> tuple[Observation
             told_s = time.monotonic() - begun
             more = held.open(BEYOND)
             if more.first_s is not None:
-                made.recovered_s = told_s + more.first_s
+                made.recovered_s = told_s + more.waited_s + more.first_s
             made.listen(heard(dut, before))
             made.expect("connections opened when there was room again", more.established, BEYOND)
             counts.take("room again", limit + BEYOND)

@@ -1,6 +1,7 @@
 """Whether the connection table settles: connections of a lifetime at a rate, for longer than they are remembered. As
 many are in the table then as begin in a lifetime and a timeout (the steady connections of the conference of 2017)."""
 
+import math
 import statistics
 import time
 from collections.abc import Collection, Sequence
@@ -89,10 +90,17 @@ class TableSteady:
         """Those of the campaign at which the table has room; `MissingResource` where it has for none."""
         assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
         assert isinstance(bench.dut, TableDut), "its ability was required"
-        sweep_s, most, wanted = bench.dut.sweeps_within(timeout_of(bench)), bench.most_held, self.wanted(bench.profile)
+        wanted, offered = self.wanted(bench.profile), bench.campaign.most.get(bench.profile.kind, math.inf)
+        if min(wanted) > offered:
+            raise MissingResource(
+                f"The table settles at {format_rate(min(wanted))}, and the traffic generator offers "
+                f"{format_rate(offered)} at most (max_cps of the testbed file): use a testbed with a faster one."
+            )
+        sweep_s, most = bench.dut.sweeps_within(timeout_of(bench)), bench.most_held
         remembered_s = bench.profile.lifetime_s + timeout_of(bench) + sweep_s
         self.how.require_time(lead_s(bench.dut, sweep_s) + remembered_s + 2 * sweep_s, "A table that settles")
-        fitting = [per_s for per_s in wanted if most is None or per_s * remembered_s * _SPARE <= most]
+        offered_too = [per_s for per_s in wanted if per_s <= offered]
+        fitting = [per_s for per_s in offered_too if most is None or per_s * remembered_s * _SPARE <= most]
         if not fitting:
             raise MissingResource(
                 f"Connections of {remembered_s:g} s at {format_rate(min(wanted))} are more than the "
@@ -171,7 +179,7 @@ def _outcome(bench: Bench, levels: Sequence[Level], trials: TableTrials[Level], 
     seen, worst = trials.last, max(levels, key=lambda each: each.deviation)
     invalid, good = seen.state == "invalid", seen.good
     limited_by: LimitedBy = "generator" if invalid else "dut"
-    room = [f"there was no room for {', '.join(map(format_rate, left_out))}"] if left_out else []
+    room = [f"not tried, because the table or the generator is too small for that: {', '.join(map(format_rate, left_out))}"] if left_out else []
     reason = seen.reason if not good else "; ".join([*map(str, levels), *room])
     limit = bench.limits.get(METRIC.name)
     decisions = {}

@@ -11,6 +11,7 @@ from ctbench.hosts.config import SshConfig
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
 from ctbench.traffic.generator import TrafficGenerator
+from ctbench.traffic.loads import Load
 
 
 class Connector(Protocol):
@@ -19,6 +20,10 @@ class Connector(Protocol):
     @property
     def pairs(self) -> bool:
         """Whether it can be connected to two DUTs at once."""
+
+    @property
+    def offers(self) -> frozenset[type[Load]]:
+        """Kinds of loads that the generator can be asked for, known before it is connected."""
 
     @property
     def generator(self) -> TrafficGenerator:

@@ -12,6 +12,7 @@ from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.connectors.connector import Bench, Connector
 from ctbench.traffic.generator import Side
+from ctbench.traffic.loads import Load
 from ctbench.traffic.software.config import SoftwareGeneratorConfig
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class SoftwareConnector:
 
         self._generator = SoftwareTrafficGenerator(generator_cpus)
         self._testbed = testbed
+
+    @property
+    def offers(self) -> frozenset[type[Load]]:
+        """See `Connector.offers`."""
+        return self._generator.offers
 
     @property
     def generator(self) -> "SoftwareTrafficGenerator":

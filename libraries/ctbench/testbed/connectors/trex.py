@@ -14,9 +14,10 @@ from ctbench.hosts.config import LOCAL, SANDBOX, SshConfig
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.connectors.connector import Bench, Connector
+from ctbench.traffic.loads import Load
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
-from ctbench.traffic.trex.generator import TrexServer, TrexTrafficGenerator
+from ctbench.traffic.trex.generator import OFFERS, TrexServer, TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client, python_for
 from ctbench.traffic.trex.server import Endpoint, RunningServer, ServerProbe, StartedServer
 from ctbench.traffic.trex.worker import TrexWorker
@@ -65,6 +66,11 @@ class TrexConnector:
         self._generator: TrexTrafficGenerator | None = None
         self._ports: tuple[TrexPort, TrexPort] | None = None
         self._servers = 0
+
+    @property
+    def offers(self) -> frozenset[type[Load]]:
+        """See `Connector.offers`."""
+        return OFFERS
 
     @property
     def generator(self) -> TrexTrafficGenerator:

@@ -28,14 +28,19 @@ def astf_spec(profile: ConnectionProfile, ramp_up_s: int = 0) -> Spec:
     base = base_cps(profile)
     templates = [_template(profile, stream, is_short, share * base) for stream, is_short, share in _kinds(profile)]
     return {
-        "addresses": {
-            "client": _range(profile.client_ip, profile.client_ips),
-            "server": _range(profile.server_ip, profile.server_ips),
-            "offset": PAIR_OFFSET,
-            "distribution": "seq",
-        },
+        "addresses": addresses(profile),
         "templates": templates,
         "ramp_up_s": ramp_up_s,
+    }
+
+
+def addresses(profile: ConnectionProfile) -> Spec:
+    """Of clients and servers, which have their turns."""
+    return {
+        "client": _range(profile.client_ip, profile.client_ips),
+        "server": _range(profile.server_ip, profile.server_ips),
+        "offset": PAIR_OFFSET,
+        "distribution": "seq",
     }
 
 
@@ -104,7 +109,7 @@ def _tcp(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list
         return [["connect"]], [["wait_for_peer_close"]]
     client = [["send", profile.request_bytes, "x"], ["recv", profile.reply_bytes, True]]
     server = [["recv", profile.request_bytes, True], *_wait(profile), ["send", profile.reply_bytes, "y"]]
-    return _repeated(client, messages), _repeated(server, messages)
+    return repeated(client, messages), repeated(server, messages)
 
 
 def _udp(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list[Command]]:
@@ -112,8 +117,8 @@ def _udp(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list
     client = [["send_msg", profile.request_bytes, "x"], ["recv_msg", 1, True]]
     server = [["recv_msg", 1, True], *_wait(profile), ["send_msg", profile.reply_bytes, "y"]]
     return (
-        [patience, *_repeated(client, messages)],
-        [patience, *_repeated(server, messages)],
+        [patience, *repeated(client, messages)],
+        [patience, *repeated(server, messages)],
     )
 
 
@@ -121,8 +126,8 @@ def _wait(profile: ConnectionProfile) -> list[Command]:
     return [["delay", round(profile.server_wait_ms * 1000)]] if profile.server_wait_ms else []
 
 
-def _repeated(commands: list[Command], times: int) -> list[Command]:
-    """The commands in a loop of TRex' programs."""
+def repeated(commands: list[Command], times: int) -> list[Command]:
+    """The commands, in a loop of TRex' programs where they come more than once."""
     if times == 1:
         return commands
     return [["set_var", "left", times], ["set_label", "again:"], *commands, ["jmp_nz", "left", "again:"]]

@@ -197,13 +197,15 @@ def stop(session: Session) -> None:
     session.require().stop()
 
 
-def stats(session: Session) -> Any:
-    """All counters, and when those of the traffic were read, give or take `within_s`, on the monotonic clock."""
+def stats(session: Session, profile: str = "") -> Any:
+    """All counters, and when those of the traffic were read, give or take `within_s`, on the monotonic clock.
+    `profile`: whose traffic, where ASTF has several profiles."""
     client = session.require()
-    found = client.get_stats()
+    of = {"pid_input": profile} if profile else {}
+    found = client.get_stats(**of)
     if session.client.get_mode() == "ASTF":  # again, alone: the rates depend on when
         begun = time.monotonic()
-        found["traffic"] = client.get_traffic_stats()
+        found["traffic"] = client.get_traffic_stats(**of)
         ended = time.monotonic()
     else:
         begun = ended = time.monotonic()

@@ -63,6 +63,12 @@ class TrexGeneratorConfig(YamlModel):
     #: reach: a search does not waste trials there. None: no limit.
     max_cps: float | None = Field(None, ge=1, le=1e9)
     max_pps: float | None = Field(None, ge=1, le=1e9)
+    #: Connections per second at which it opens those that it holds, at most: TRex does not wait for a slow DUT. None:
+    #: the campaign's `table.opened_per_s`.
+    max_held_cps: float | None = Field(None, ge=1, le=1e9)
+    #: Connections that it holds, at most: it looks at each open one ten times a second. None: as many as memory has
+    #: room for.
+    max_held: int | None = Field(None, ge=1, le=10**9)
     #: Seconds that TRex gets to start.
     start_timeout_s: float = Field(60, ge=1, le=600)
     #: TCP ports of the server, and of its daemon.
@@ -83,7 +89,12 @@ class TrexGeneratorConfig(YamlModel):
     @property
     def most(self) -> dict[str, float]:
         """See `SourceSettings.most`."""
-        found = {"connections": self.max_cps, "packets": self.max_pps}
+        found = {
+            "connections": self.max_cps,
+            "packets": self.max_pps,
+            "opened": self.max_held_cps,
+            "held": self.max_held,
+        }
         return {kind: most for kind, most in found.items() if most is not None}
 
     @model_validator(mode="after")

@@ -1,22 +1,31 @@
 """TRex behind the TrafficGenerator interface: ASTF for connections, STL for packets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Idle, Load, Rate, require
+from ctbench.traffic.loads import Hold, Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.trex import astf_spec, astf_trial, idle_trial, stl_spec, stl_trial
+from ctbench.traffic.trex import astf_spec, astf_trial, hold_spec, idle_trial, stl_spec, stl_trial
+from ctbench.traffic.trex.held import HeldByTrex
 from ctbench.traffic.trex.owner import Owner
 from ctbench.traffic.trex.server import Endpoint
 from ctbench.traffic.trex.server_config import concurrent_flows
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
+#: What it can be asked for.
+OFFERS: frozenset[type[Load]] = frozenset({Rate, Hold, Idle})
 #: Seconds that the client gets to load, to connect and to take the ports.
 CONNECT_S = 30.0
 #: Seconds that TRex gets to take a profile.
 LOAD_S = 30.0
+#: What the record says of connections that are held.
+_ASKED = (
+    "TRex asks each connection that it holds {seconds:g} s after all were opened, because it has to be told before; "
+    "what gets lost it sends again, and such a connection has failed."
+)
 
 
 class TrexServer(Protocol):
@@ -56,19 +65,22 @@ class TrexTrafficGenerator:
     @property
     def offers(self) -> frozenset[type[Load]]:
         """See `TrafficGenerator.offers`."""
-        return frozenset({Rate, Idle})
+        return OFFERS
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """See `TrafficGenerator.run_trial`. After a `GeneratorError` the next trial connects, and starts the server
         where it is ours, again."""
         require(self.offers, load, "TRex")
-        if missing := unsupported(profile):
-            raise MissingResource(
-                f"Profile {profile.name} has {missing}, which is offered by the software traffic generator only: use a "
-                "testbed with that one."
-            )
+        _require_profile(profile.name, unsupported(profile))
+        if isinstance(load, Hold):
+            if isinstance(profile, PacketProfile):
+                raise MissingResource(f"Profile {profile.name} is of packets, and connections are held.")
+            with self.hold(profile, load) as held:
+                held.open(load.connections)
+                held.ask()
+                return held.trial()
         per_s = load.per_s if isinstance(load, Rate) else 0.0
-        try:
+        with self._mishaps():
             if isinstance(profile, PacketProfile):
                 self._notes = stl_spec.notes(profile)
                 self._connect("stl", 0)
@@ -81,15 +93,31 @@ class TrexTrafficGenerator:
                     self._load(astf_spec.astf_spec(profile))
                     return astf_trial.run_trial(self._worker, self._ports, profile, per_s, duration_s)
             return idle_trial.run_trial(self._worker, self._ports, profile, duration_s)
-        except GeneratorError as error:
-            died = self._why_it_died()
-            self._disconnect()
-            if died:
-                raise GeneratorError(f"{died} ({error})") from error
+
+    def hold(self, profile: ConnectionProfile, load: Hold) -> HeldByTrex:
+        """See `HoldingGenerator.hold`. TRex asks the connections at times that it is told before it opens them."""
+        _require_profile(profile.name, unsupported(profile) or hold_spec.unsupported(profile, load))
+        self._notes = [*astf_spec.limitations(profile), _ASKED.format(seconds=load.asked_after_s)]
+        with self._mishaps():
+            self._connect("astf", load.connections)
+        return HeldByTrex(self._worker, self._ports, profile, load, self._let_go)
+
+    @contextmanager
+    def _mishaps(self) -> Iterator[None]:
+        """Let go after a trial that breaks."""
+        try:
+            yield
+        except BaseException as error:
+            self._let_go(error)
             raise
-        except BaseException:  # Ctrl-C: closing the client ends the traffic
-            self._disconnect()
-            raise
+
+    def _let_go(self, error: BaseException) -> None:
+        """Close the client, which ends the traffic, after Ctrl-C too. `GeneratorError` where the server has died of
+        what went wrong: it is named."""
+        died = self._why_it_died() if isinstance(error, GeneratorError) else ""
+        self._disconnect()
+        if died:
+            raise GeneratorError(f"{died} ({error})") from error
 
     def snapshot(self) -> dict[str, object]:
         """Server, client's view of it, ports, and what TRex does otherwise than the profile says."""
@@ -146,6 +174,14 @@ class TrexTrafficGenerator:
             return ""
         said = self._server.log_excerpt().rstrip(".")
         return f"TRex ended in the middle of a trial{f': {said}' if said else ''}."
+
+
+def _require_profile(name: str, missing: str) -> None:
+    if missing:
+        raise MissingResource(
+            f"Profile {name} has {missing}, which is offered by the software traffic generator only: use a testbed "
+            "with that one."
+        )
 
 
 def _is_abandoned(owner: str) -> bool:

@@ -179,7 +179,8 @@ def _outcome(bench: Bench, levels: Sequence[Level], trials: TableTrials[Level], 
     seen, worst = trials.last, max(levels, key=lambda each: each.deviation)
     invalid, good = seen.state == "invalid", seen.good
     limited_by: LimitedBy = "generator" if invalid else "dut"
-    room = [f"not tried, because the table or the generator is too small for that: {', '.join(map(format_rate, left_out))}"] if left_out else []
+    rates = ", ".join(map(format_rate, left_out))
+    room = [f"not tried, because the table or the generator is too small for that: {rates}"] if left_out else []
     reason = seen.reason if not good else "; ".join([*map(str, levels), *room])
     limit = bench.limits.get(METRIC.name)
     decisions = {}

@@ -49,3 +49,4 @@ OVS, 5 Match Fields, 1k Flows        emulated    ovs-match-tuple        1       
 OVS in Userspace, Forwarding         emulated    ovs-user-forward       1       1            udp-64-1flow
 OVS in Userspace, Conntrack          emulated    ovs-user-conntrack     1       1            udp-64-1flow
 OVS in Userspace, NAT                emulated    ovs-user-nat           1       1            udp-64-1flow
+OVS in Userspace, No EMC             emulated    ovs-user-no-emc        1       1            udp-64-1flow

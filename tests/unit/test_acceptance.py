@@ -14,6 +14,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.expected import Expected
 from ctbench.measure.procedure import Bench, Outcome, figures_of
+from ctbench.measure.procedures.highest_rate import HighestRate
 from ctbench.measure.trial import Step
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.run import acceptance, choice
@@ -21,9 +22,10 @@ from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.choice import Plan
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
+from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Load, Rate
-from ctbench.traffic.profiles import Profile
+from ctbench.traffic.profiles import Profile, load_profile
 
 from .simulated import FORWARDING
 from .simulated_run import CEILING, FORWARD, SNAT, SNAT_KEY, SimulatedTestbed, Started, campaign, floors, simulated
@@ -200,6 +202,18 @@ def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
     record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k")
     assert max(simulated.loads) <= 300_000
     assert record.campaign.extra["most"] == {"connections": 80_000, "packets": 300_000}
+
+
+def test_trex_is_not_judged_by_the_connect_time_that_it_does_not_measure() -> None:
+    trex = load("testbeds", "local-trex", TestbedConfig)
+    stock = load("sla", "local", Floors)
+    settings = RunSettings(testbed=trex, campaign=campaign(), floors=stock)
+    topology = Topology.parse("linux-router/iptables-stateful/1cpu-1rxq")
+    profile = load_profile("short-lived")
+    floor = settings.floor(topology, profile, HighestRate(campaign().search_for(profile)))
+    assert "connect_time_p99" in stock.find(topology, profile).thresholds
+    assert "connect_time_p99" not in floor.thresholds
+    assert any("is not judged: the generator (TRex)" in note for note in floor.notes)
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,25 @@ def test_the_limit_of_the_connect_time_is_for_connections_with_tcp() -> None:
     assert "connect_time_p99" not in packets.find(TOPOLOGY, PACKETS).conditions({"loss_ratio": 0.5})
 
 
+def test_what_the_generator_cannot_measure_is_not_judged_where_it_is_promised_of_all_floors() -> None:
+    head = {"connect_time_p99": "<= 20ms"}
+    of_all = stock({"cps": ">= 1k"}, **head).find(TOPOLOGY, SHORT)
+
+    told = of_all.as_far_as_told({"connect_time_p99"}, "TRex")
+
+    assert "connect_time_p99" not in told.conditions({"loss_ratio": 0.5})
+    assert told.limit("cps") == of_all.limit("cps")
+    assert told.notes == ("TCP connect time (p99) <= 20ms is not judged: the generator (TRex) does not measure it.",)
+    assert of_all.as_far_as_told((), "software generator") == of_all
+
+
+def test_what_a_floor_itself_promises_needs_a_generator_that_measures_it() -> None:
+    for head in ({}, {"connect_time_p99": "<= 20ms"}):
+        own = stock({"cps": ">= 1k", "connect_time_p99": "<= 1ms"}, **head).find(TOPOLOGY, SHORT)
+        with pytest.raises(MissingResource, match=r"promises TCP connect time \(p99\) <= 1ms, which the generator"):
+            own.as_far_as_told({"connect_time_p99"}, "TRex")
+
+
 def test_a_floor_of_connections_has_one_of_packets_where_the_file_has_none() -> None:
     floor = floors(short={"cps": ">= 48.2k", "smoke": True}).find(TOPOLOGY, SHORT)
     assert floor.limit("pps") == 333_248  # 48.2k x 6.95, less 0.02 % lost and 0.5 % late, rounded down

@@ -97,6 +97,7 @@ class ToyTrafficKind:
     """Implements `ctbench.traffic.kind.TrafficSourceKind`."""
 
     name, title, settings = "toy-traffic", "Toy traffic", ToyTrafficConfig
+    unmeasured: frozenset[str] = frozenset()
 
     def require(self, config: ToyTrafficConfig) -> None:
         """Nothing."""

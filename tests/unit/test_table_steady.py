@@ -85,7 +85,7 @@ def test_rates_for_which_there_is_no_room_are_left_out() -> None:
     room = table_bench(Settling(), limits={"table_deviation": 0.05}, topology=FIVE, profile=STEADY, most_held=40_000.0)
     found = TableSteady(HOW).run(room)
     assert [step.observation.load for step in found.steps] == [1000]
-    assert found.reason.endswith("; not tried, because the table or the generator is too small for that: 2.0 k/s")
+    assert found.reason.endswith("; not measured, because the table or the generator is too small for that: 2.0 k/s")
     with pytest.raises(MissingResource, match="choose a lower rate"):
         TableSteady(HOW).run(replace(room, most_held=1000.0))
 
@@ -113,6 +113,15 @@ def test_a_fault_and_a_disturbance_decide_nothing() -> None:
     assert measured(Settling(problems=[[Problem("fatal", "it died.")]])).limited_by == "fault"
     spoilt = measured(Settling(problems=[[Problem("invalid", "the machine slept")]] * 9))
     assert spoilt.decisions["table_deviation"].kept is None and not spoilt.figures
+
+
+def test_a_rate_that_the_generator_spoils_takes_nothing_from_those_before() -> None:
+    quiet: list[list[Problem]] = [[]]
+    found = measured(Settling(problems=quiet + [[Problem("invalid", "the machine slept")]] * 9))
+    assert found.decisions["table_deviation"].kept is True
+    assert [(each.load, each.state) for each in (step.observation for step in found.steps)][0] == (1000, "good")
+    assert found.figures["table_level"].value == 7_000
+    assert found.reason.endswith("the generator is too small for that: 2.0 k/s")
 
 
 @dataclass

@@ -13,6 +13,7 @@ from ctbench.sla.floors import Floors
 from ctbench.sla.reference import ReferenceRun, read_reference
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import Profile
+from ctbench.traffic.registry import SOURCES
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class RunSettings:
         floor = self.floors.find(
             topology, profile, procedure.metric(profile), procedure.found_out, build=self.build(topology)
         ).counted_in(self.campaign.loss_unit)
+        source = SOURCES[self.testbed.generator.type]
+        floor = floor.as_far_as_told(source.unmeasured, source.title)
         if self.reference is None or self.floors.of_reference is None:
             return floor
         return self.reference.applied_to(floor, topology, profile, self.floors.of_reference)

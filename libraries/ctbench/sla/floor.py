@@ -1,10 +1,10 @@
 """One floor: the least that is promised of one topology with one profile, and what follows from it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.ethernet import FCS_BYTES
 from ctbench.base.units import quoted
 from ctbench.results.metrics import COSTS, LOSS_OF, METRICS, RATE_OF, Metric, kind_of
@@ -44,6 +44,8 @@ class Floor:
     image: str = ""
     #: Metrics whose promise is so far from what is usual that it notices no regression of 30 %.
     smoke: frozenset[str] = frozenset()
+    #: Those that the file promises of every floor.
+    of_all: frozenset[str] = frozenset()
     reference: Reference | None = None
     #: What a reader has to know of what is promised, one sentence each.
     notes: tuple[str, ...] = ()
@@ -76,6 +78,24 @@ class Floor:
         """What a trial has to keep, by metric: the floor's own limits, else the campaign's `limits`."""
         own = {name: each.limit for name, each in self.thresholds.items() if each.metric.role == "condition"}
         return dict(limits) | own
+
+    def as_far_as_told(self, unmeasured: Collection[str], generator: str) -> "Floor":
+        """The same where the traffic generator, which is called so, says nothing of some metrics. What the file
+        promises of every floor is not judged there, and a note says so. `MissingResource` where the floor itself
+        promises it."""
+        silent = [each for name, each in self.thresholds.items() if name in unmeasured]
+        own = next((each for each in silent if each.metric.name not in self.of_all), None)
+        if own:
+            raise MissingResource(
+                f"{self.key} promises {own.metric.title} {own}, which the generator ({generator}) does not measure: "
+                "use a testbed with another one."
+            )
+        why = f"is not judged: the generator ({generator}) does not measure it."
+        return replace(
+            self,
+            thresholds={name: each for name, each in self.thresholds.items() if each not in silent},
+            notes=(*self.notes, *(f"{each.metric.title} {each} {why}" for each in silent)),
+        )
 
     def counted_in(self, unit: LoadUnit) -> "Floor":
         """The same with its limit on what is lost counted in `unit`, of a connection profile: see

@@ -144,6 +144,7 @@ class Floors(YamlModel):
             else "",
             machine=self.machine,
             image=self.image,
+            of_all=frozenset(self._of_all(profile)) - frozenset(entry.thresholds),
             smoke=smoke | ({"ratio"} if entry.ratio and entry.ratio.smoke else frozenset()),
             reference=entry.published,
             notes=self.of_build.notes(topology, test.build) if self.of_build else (),

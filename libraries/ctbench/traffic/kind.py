@@ -74,6 +74,10 @@ class TrafficSourceKind(Protocol):
     def settings(self) -> type[YamlModel]:
         """The model of its part of a testbed file; see `SourceSettings`."""
 
+    @property
+    def unmeasured(self) -> frozenset[str]:
+        """Conditions, by metric, of which it can say nothing."""
+
     def require(self, config: Any) -> None:
         """Raise `MissingResource` with the first thing that this machine lacks."""
 

@@ -20,6 +20,7 @@ class SoftwareKind:
     name = "software"
     title = "software generator"
     settings = SoftwareGeneratorConfig
+    unmeasured: frozenset[str] = frozenset()
 
     def require(self, config: SoftwareGeneratorConfig) -> None:
         """See `TrafficSourceKind.require`."""

@@ -22,6 +22,8 @@ class TrexKind:
     name = "trex"
     title = "TRex"
     settings = TrexGeneratorConfig
+    #: ASTF measures no handshake (astf_trial.py).
+    unmeasured = frozenset({"connect_time_p99"})
 
     def require(self, config: TrexGeneratorConfig) -> None:
         """See `TrafficSourceKind.require`: what its host lacks, is said when it is started."""

@@ -290,6 +290,16 @@ tracked_by_program() {
     check "$1" "$found" "connections in the switch's own table${2:+ with $2}"
 }
 
+# found_in_cache yes|no: at least as many look-ups as packets that passed were answered by the exact match cache of Open
+# vSwitch's own datapath, or none was.
+found_in_cache() {
+    hits=$(dut ovs-appctl dpif-netdev/pmd-stats-show | busybox awk '/emc hits:/ { hits += $3 } END { print hits + 0 }')
+    case $1 in
+    no) check 0 "$hits" "look-ups answered by the exact match cache" ;;
+    *) check yes "$([ "$hits" -ge $PASSED ] && echo yes)" "$PASSED look-ups answered by the exact match cache" ;;
+    esac
+}
+
 # accepted N: so many packets of clients were accepted as of an established connection, by the rule's own counter.
 accepted() {
     found=$(ip netns exec dut iptables -L FORWARD -v -x -n | busybox awk -v in_="$CLIENT" \

@@ -119,7 +119,8 @@ def test_a_rate_that_the_generator_spoils_takes_nothing_from_those_before() -> N
     quiet: list[list[Problem]] = [[]]
     found = measured(Settling(problems=quiet + [[Problem("invalid", "the machine slept")]] * 9))
     assert found.decisions["table_deviation"].kept is True
-    assert [(each.load, each.state) for each in (step.observation for step in found.steps)][0] == (1000, "good")
+    first = found.steps[0].observation
+    assert (first.load, first.state) == (1000, "good")
     assert found.figures["table_level"].value == 7_000
     assert found.reason.endswith("the generator is too small for that: 2.0 k/s")
 

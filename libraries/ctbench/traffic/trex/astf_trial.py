@@ -24,6 +24,9 @@ from ctbench.traffic.trex.losses import Losses
 
 #: Seconds at the full rate besides a connection's lifetime: TRex sends a packet again after 0.5 to 1 s.
 RAMP_UP_S = 1.0
+#: A connection of many messages lives longer than their waits add up to, as each of TRex' timers may be late: by less
+#: than this factor.
+LATE_TIMERS = 1.1
 #: Seconds besides a connection's lifetime until those that are open still have failed. TRex remembers each for half a
 #: second; one retransmission takes another second.
 DRAIN_S = 1.1
@@ -70,7 +73,7 @@ def run_trial(
     `ports`: TRex' numbers, client side first. `GeneratorError` when TRex or its client breaks.
     """
     started = time.perf_counter()
-    ramp_up_s = RAMP_UP_S + profile.lifetime_s
+    ramp_up_s = RAMP_UP_S + LATE_TIMERS * profile.lifetime_s
     readings = _offer(worker, profile, load, ramp_up_s, duration_s, sleep)
     worker.call("stop", STOP_S)
     return trial_of(readings, ports, load, duration_s, ramp_up_s, time.perf_counter() - started)
@@ -97,7 +100,7 @@ def _offer(
     sleep(max(0.0, begin.at_s + duration_s - time.monotonic()))
     end = read()
     worker.call("astf_update", ANSWER_S, mult=STANDSTILL)
-    deadline = time.monotonic() + 1.1 * profile.lifetime_s + DRAIN_S
+    deadline = time.monotonic() + LATE_TIMERS * profile.lifetime_s + DRAIN_S
     drained = read()
     while time.monotonic() < deadline and (drained.open("client") or drained.open("server")):
         sleep(0.05)

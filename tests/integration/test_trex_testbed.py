@@ -10,13 +10,16 @@ import pytest
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
+from ctbench.dut.table import TableDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.local import LocalHost
 from ctbench.measure.observation import Observation
 from ctbench.measure.trial import TrialRunner
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
-from ctbench.traffic.profiles import load_profile
+from ctbench.traffic.loads import Hold
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.trex.generator import TrexTrafficGenerator
 
 pytestmark = pytest.mark.skipif("TREX_HOME" not in os.environ, reason="TREX_HOME is not set: TRex is not here.")
 
@@ -64,6 +67,27 @@ def test_packets_come_out_of_every_dut(testbed: Testbed, topology: Topology) -> 
 
     assert seen.trial.unit == "packets"
     assert seen.trial.completed >= 0.9 * FEW_PACKETS
+
+
+@pytest.mark.parametrize("topology", [OVS, ROUTER], ids=lambda topology: topology.datapath)
+def test_connections_are_held_and_answer_and_the_dut_counts_as_many(testbed: Testbed, topology: Topology) -> None:
+    profile = load_profile("held")
+    assert isinstance(profile, ConnectionProfile) and Hold in testbed.offers
+    try:
+        testbed.apply(topology.model_copy(update={"timeout_s": 120}), profile)
+    except MissingResource as error:
+        pytest.skip(str(error))
+    dut, generator = testbed.dut, testbed.generator
+    assert isinstance(dut, TableDut) and isinstance(generator, TrexTrafficGenerator)
+
+    with generator.hold(profile, Hold(FEW, FEW, asked_after_s=5)) as held:
+        opened = held.open(FEW)
+        entries = dut.connections()
+        answered = held.ask()
+        trial = held.trial()
+
+    assert (opened.established, entries, answered.answered, dut.connections()) == (FEW, FEW, FEW, FEW)
+    assert (trial.completed, trial.failed, trial.generator_limited) == (FEW, {}, "")
 
 
 def test_every_dut_gives_way_to_the_next_and_its_trex_with_it(testbed: Testbed) -> None:

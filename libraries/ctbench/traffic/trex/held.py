@@ -5,8 +5,8 @@ connection that needed that has failed, as in losses.py.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -17,8 +17,9 @@ from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.trex import hold_spec
 from ctbench.traffic.trex.astf_trial import ANSWER_S, START_S, STOP_S, Worker
-from ctbench.traffic.trex.counters import Reading, Span
+from ctbench.traffic.trex.counters import SIDES, Reading, Span
 from ctbench.traffic.trex.faults import generator_fault, unexpected
+from ctbench.traffic.trex.opening import Opening
 
 #: Seconds that TRex gets to take a profile; between two looks at its counters.
 LOAD_S, LOOK_S = 30.0, 0.02
@@ -27,95 +28,6 @@ PATIENCE_S = 2.0
 #: Seconds without another connection that opens or is given up, after which none does: one retransmission of a SYN, and
 #: a first start of TRex.
 _SILENT_S = hold_spec.HANDSHAKE_S + PATIENCE_S
-
-
-@dataclass
-class Opening:
-    """Connections of one `open`."""
-
-    name: str
-    wanted: int
-    #: Seconds from its opening until a connection is asked, and from one asking to the next.
-    gap_s: float
-    zero: Reading
-    last: Reading
-    #: Connections begun per second.
-    per_s: float
-    request_bytes: int
-    reply_bytes: int
-    #: When the first was begun, was open, and the last was, on the monotonic clock; None where none was.
-    began_s: float | None = None
-    first_s: float | None = None
-    last_s: float | None = None
-    #: Times that they were asked.
-    asked: int = 0
-
-    def look(self, seen: Reading) -> None:
-        """Take counters in. They tell when the first connection was begun: TRex keeps its rate, and how long it took to
-        start nobody knows."""
-        before, self.last = self.established, seen
-        if self.begun and (self.began_s is None or self.begun < self.wanted):
-            began_s = seen.at_s - self.begun / self.per_s
-            self.began_s = began_s if self.began_s is None else min(began_s, self.began_s)
-        if self.established > before:
-            self.first_s = self.first_s or seen.at_s
-            self.last_s = seen.at_s
-
-    def asked_from(self, number: int) -> float:
-        """When the first of them is asked for the time `number` (1, 2 ...)."""
-        assert self.began_s is not None, "somebody looks at those that were begun"
-        return self.began_s + number * self.gap_s
-
-    def asked_to(self, number: int) -> float:
-        """When the last of them is."""
-        assert self.began_s is not None and self.last_s is not None, "some were opened"
-        return self.last_s + number * self.gap_s
-
-    @property
-    def span(self) -> Span:
-        """All of it."""
-        return Span(self.zero, self.last)
-
-    @property
-    def begun(self) -> int:
-        """Connections begun."""
-        return self.span.begun
-
-    @property
-    def established(self) -> int:
-        """Connections that were opened."""
-        return self.span.traffic("client", "tcps_connects")
-
-    @property
-    def refused(self) -> int:
-        """Those that TRex gave up before they were open."""
-        return self.span.traffic("client", "tcps_conndrops")
-
-    @property
-    def known(self) -> int:
-        """Those of which it is known what became of them."""
-        return self.established + self.refused
-
-    @property
-    def requests(self) -> int:
-        """Requests that were sent, each once."""
-        return self.span.traffic("client", "tcps_sndbyte") // self.request_bytes
-
-    @property
-    def replies(self) -> int:
-        """Replies that came."""
-        return self.span.traffic("client", "tcps_rcvbyte") // self.reply_bytes
-
-    @property
-    def sent_again(self) -> int:
-        """Packets of connections that are open."""
-        again = sum(self.span.traffic(side, "tcps_sndrexmitpack") for side in ("client", "server"))
-        return again if self.refused else again + self.span.traffic("client", "tcps_rexmttimeo_syn")
-
-    @property
-    def held(self) -> int:
-        """Connections that are open."""
-        return max(0, self.established - self.span.traffic("client", "tcps_closed") + self.refused)
 
 
 class HeldByTrex:
@@ -182,16 +94,15 @@ class HeldByTrex:
 
     def trial(self) -> Trial:
         """See `Holding.trial`."""
-        begun = sum(each.begun for each in self._opened)
-        established = sum(each.established for each in self._opened)
-        intended = sum(each.intended for each in self._opened)
+        begun = sum(each.begun for each in self._openings)
+        established = sum(each.established for each in self._openings)
         answered = self._answered.answered if self._answered else self.held()
         again = min(answered, sum(each.sent_again for each in self._openings))
         lost = self._answered.lost if self._answered else 0
         failed = {"no_syn_ack": begun - established, "no_reply": lost, "retransmitted": again}
         seconds = max(sum(each.last_s or 0.0 for each in self._opened), 1e-3)
         whole = Span(self._openings[0].zero, self._openings[-1].last)
-        pair = tuple(zip(("client", "server"), self._ports, strict=True))
+        pair = tuple(zip(SIDES, self._ports, strict=True))
         traffic = {
             name: {side: whole.port(port, counter) for side, port in pair}
             for name, counter in (
@@ -203,7 +114,7 @@ class HeldByTrex:
             duration_s=seconds,
             ramp_up_s=0.0,
             wall_s=time.perf_counter() - self._started,
-            intended=intended,
+            intended=sum(each.wanted for each in self._openings),
             attempted=begun,
             established=established,
             completed=answered - again,
@@ -211,10 +122,7 @@ class HeldByTrex:
             **traffic,
             total_tx_packets=traffic["tx_packets"],
             total_rx_packets=traffic["rx_packets"],
-            unexpected={
-                what: sum(unexpected(each.span).get(what, 0) for each in self._openings)
-                for what in {what for each in self._openings for what in unexpected(each.span)}
-            },
+            unexpected=dict(sum((Counter(unexpected(each.span)) for each in self._openings), Counter())),
             active_mean=float(self.held()),
             active_max=self.held(),
             generator_limited=self._limited(),
@@ -271,9 +179,9 @@ class HeldByTrex:
     def _limited(self) -> str:
         faults = [generator_fault(each.span, self._ports) for each in self._openings]
         fault = next(filter(None, faults), "")
-        short = [each for each in self._opened if each.begun < each.intended]
+        short = next((each for each in self._openings if each.begun < each.wanted), None)
         if short:
-            said = f"TRex began only {short[0].begun} of {short[0].intended} connections"
+            said = f"TRex began only {short.begun} of {short.wanted} connections"
         elif self._unasked:
             said = f"TRex did not ask {self._unasked} of the connections that it holds in time"
         else:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ctbench.base.errors import TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.cable import CABLE
@@ -107,7 +108,12 @@ class SimulatedTestbed:
     def dut(self) -> "SimulatedTestbed":
         return self
 
-    generator = dut
+    @property
+    def generator(self) -> "SimulatedTestbed":
+        """As TRex', which is not there before it is connected to something."""
+        if not self.applied:
+            raise TestbedError("The generator is not connected to a DUT.")
+        return self
 
     def placement(self, topology: Topology) -> Placement:
         return Placement((0,), (1,), (0,))

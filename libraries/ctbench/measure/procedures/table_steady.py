@@ -122,14 +122,10 @@ class TableSteady:
 
             if broken := trials.run(per_s, one):
                 return broken
-            if levels and trials.last.state == "invalid":
-                break  # it says nothing of the rates before
             levels.append(trials.made[-1])
-            seen = trials.last
-            if not seen.good:
+            if not trials.last.good:
                 break
-        tried = [level.per_s for level in levels]
-        return _outcome(bench, levels, seen, trials, [per_s for per_s in wanted if per_s not in tried])
+        return _outcome(bench, levels, trials, [per_s for per_s in wanted if per_s not in fitting])
 
 
 def settle(bench: Bench, number: int, per_s: float) -> tuple[Observation, Level, Sequence[TableCount]]:
@@ -179,15 +175,12 @@ def _known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _outcome(
-    bench: Bench, levels: Sequence[Level], seen: Observation, trials: TableTrials[Level], left_out: Sequence[float]
-) -> Outcome:
-    """`seen`: the trial at the last of the levels."""
-    worst = max(levels, key=lambda each: each.deviation)
+def _outcome(bench: Bench, levels: Sequence[Level], trials: TableTrials[Level], left_out: Sequence[float]) -> Outcome:
+    seen, worst = trials.last, max(levels, key=lambda each: each.deviation)
     invalid, good = seen.state == "invalid", seen.good
     limited_by: LimitedBy = "generator" if invalid else "dut"
     rates = ", ".join(map(format_rate, left_out))
-    room = [f"not measured, because the table or the generator is too small for that: {rates}"] if left_out else []
+    room = [f"not tried, because the table or the generator is too small for that: {rates}"] if left_out else []
     reason = seen.reason if not good else "; ".join([*map(str, levels), *room])
     limit = bench.limits.get(METRIC.name)
     decisions = {}

@@ -1,65 +1,93 @@
-"""What ctbench.cli.checks.whole_suite needs: which tests run beside others, and what became of each."""
+"""How ./run tests runs them: on all CPUs, those that need the machine for themselves at the end and one by one."""
 
-import json
+import fcntl
 import signal
+from functools import cache
 from pathlib import Path
+from typing import TextIO
 
 import pytest
+
+#: In the order in which they run: what takes long first, so that all CPUs end together.
+ROOMS = ("checks", "integration", "unit")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("whole suite", "what ./run tests passes to pytest")
-    group.addoption(
-        "--lane", choices=["beside", "alone"], help="only tests that may run beside others, or that may not"
-    )
-    group.addoption("--only", type=Path, metavar="FILE", help="only tests whose names are lines of this file")
-    group.addoption("--outcomes", type=Path, metavar="FILE", help="append a line of JSON for each report of a test")
+    group.addoption("--root-too", action="store_true", help="only tests that are marked root_too")
+    group.addoption("--before", metavar="SENTENCE", help="what failed before; without a test that passes, all failed")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    # A worker of pytest-xdist sends its reports to the process that started it, which writes them.
-    if (path := config.getoption("outcomes")) and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Outcomes(path))
+@cache
+def is_alone(file: Path) -> bool:
+    """Whether the tests of a file mind what else the machine does: on two CPUs, those of real DUTs and those that drive
+    the traffic generator do, unless the file says `beside_others`. By file, as pytest-xdist hands out files."""
+    if not file.is_file():
+        return False
+    text = file.read_text()
+    return (file.parent.name == "integration" or "compiled_generator" in text) and "beside_others" not in text
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if not runs_beside_others(item):
-            item.add_marker("alone")
+class FailedBefore(pytest.Item):
+    """What failed before this run of pytest, so that its closing line has it."""
 
-    chosen = items[:]
-    if lane := config.getoption("lane"):
-        chosen = [item for item in chosen if (item.get_closest_marker("alone") is not None) == (lane == "alone")]
-        # The longest files first: the last ones are to end together on all CPUs.
-        chosen.sort(key=lambda item: item.path.parent.name != "integration")
-    if only := config.getoption("only"):
-        names = set(only.read_text().splitlines())
-        chosen = [item for item in chosen if item.nodeid in names]
-    kept = set(chosen)
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = chosen
+    def runtest(self) -> None:
+        pytest.fail(self.config.getoption("before"), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, self.name
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """After the user's own options have chosen: what failed before is there whatever they choose."""
+    if config.getoption("root_too"):
+        config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("root_too")])
+        items[:] = [item for item in items if item.get_closest_marker("root_too")]
+    items.sort(key=lambda item: (is_alone(item.path), ROOMS.index(item.path.parent.name)))
+    if config.getoption("before"):
+        items.append(FailedBefore.from_parent(session, name="before"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """./run tests passes where something passed. A process that has no more tests lets the others have the machine."""
+    if hasattr(session.config, "workerinput"):
+        fcntl.flock(_this_file(), fcntl.LOCK_UN)
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    asked = session.config.getoption("before") is not None and not session.config.option.collectonly
+    if reporter and asked and exitstatus == 0 and not reporter.stats.get("passed"):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Tests of a file run in one process, one by one, and so do all about hosts: they look for processes and folders by
-    name. (Groups of pytest-xdist 3.8 do nothing under pytest 9.2.)"""
+    """Tests of a file run in one process, one by one; so do all about hosts, which look for processes and folders by
+    name, and all that run alone, which come last. (Groups of pytest-xdist 3.8 do nothing under pytest 9.2.)"""
     from xdist.scheduler import LoadFileScheduling
 
     class InGroups(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = str(super()._split_scope(nodeid))
-            return "hosts" if Path(file).name.startswith("test_hosts") and "integration" in file else file
+            file = config.rootpath / nodeid.partition("::")[0]
+            if is_alone(file):
+                return "alone"
+            return "hosts" if file.name.startswith("test_hosts") and file.parent.name == "integration" else str(file)
 
+    config.option.loadscopereorder = False
     return InGroups(config, log)
 
 
-def runs_beside_others(item: pytest.Item) -> bool:
-    """Unit tests do, but for those that drive the traffic generator; these and integration tests where they say so: on
-    a machine with two CPUs most of them need both."""
-    if item.get_closest_marker("beside_others"):
-        return True
-    return item.path.parent.name != "integration" and "compiled_generator" not in getattr(item, "fixturenames", ())
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Of several processes, the one with the tests that run alone begins them when the others have ended: until then
+    each holds a lock."""
+    if hasattr(item.config, "workerinput"):
+        fcntl.flock(_this_file(), fcntl.LOCK_EX if is_alone(item.path) else fcntl.LOCK_SH)
+
+
+@cache
+def _this_file() -> TextIO:
+    return Path(__file__).open()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -71,33 +99,3 @@ def heard_signals() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
-
-
-class Outcomes:
-    """Writes what pytest reports, as it comes: a process that dies leaves what it has done."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._write(
-            report.nodeid, report.when or "", outcome_of(report), "root_too" in report.keywords, report.duration
-        )
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self._write(report.nodeid, "collect", "error")
-
-    def _write(self, test: str, when: str, outcome: str, root_too: bool = False, seconds: float = 0) -> None:
-        line = {"test": test, "when": when, "outcome": outcome, "root_too": root_too, "seconds": round(seconds, 3)}
-        with self.path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-
-def outcome_of(report: pytest.TestReport) -> str:
-    """In the words of pytest's closing line."""
-    if hasattr(report, "wasxfail"):
-        return "xpassed" if report.passed else "xfailed"
-    if report.failed and report.when != "call":
-        return "error"
-    return report.outcome

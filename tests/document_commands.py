@@ -1,9 +1,8 @@
-"""How the test of README.md and docs/ runs each command: shortened where it measures, or not, with the reason."""
+"""How the tests of README.md and docs/ run each command: shortened where it measures, or not, with the reason."""
 
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from documents import Command, Shown
@@ -15,7 +14,7 @@ COMPARED = "results/compared"
 STARTS = 5
 COMPARE = "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --include conntrack"
 
-#: What is not run, and why. Of `./run sla` every file and tag is tried nevertheless, in a dry run.
+#: What is not run, and why. `./run sla` is tried nevertheless, in a dry run.
 EXCEPTIONS = {
     "./run tests": "it is what runs this test",
     "./run check docs": "it needs what ./run tests installs, another minute",
@@ -56,83 +55,48 @@ PLACEHOLDERS = {
     " [TESTBED]": "",
 }
 
-#: What is typed in the place of a command that takes too long: the same without its measurements, or as ./run does it
-#: once it has installed what all checks need.
-INSTEAD = {
-    "robot suites/": "robot --dryrun --output NONE --log NONE --report NONE suites/",
-    "robot --pythonpath libraries --prerunmodifier ConntrackSLA.tags --include 1cpuANDconntrack suites/": (
-        "robot --pythonpath libraries --prerunmodifier ConntrackSLA.tags --include 1cpuANDconntrack "
-        "--dryrun --output NONE --log NONE --report NONE suites/"
-    ),
-    "./run check promises": "PYTHONPATH=libraries .venv/bin/python -m ConntrackSLA.check_promises",
-}
-
 #: How a block begins that shows what a command shows.
 OUTPUTS = {"test  ": "table", "1 CPU, 2 Queues, Short-Lived Connections  ": "trials"}
 
-#: The one test that is measured.
+#: The one test that is measured, by a campaign and floors of these tests.
 _TAGS = ("ovs-dpdk", "conntrack", "1cpu", "1rxq", "short-lived")
 _ONE_TEST = " ".join([*(f"--exclude NOT{tag}" for tag in _TAGS), "--exclude nat"])
-_ONLY = f"--include {'AND'.join(_TAGS)}NOTnat"
+_RUN = f"-v CAMPAIGN:{CAMPAIGN} {_ONE_TEST}"
+
+#: Commands that measure, with what shortens them. Any other command that would measure is a dry run.
+MEASURED = {
+    "./run sla": f"{_RUN} -v SLA:{FLOORS}",
+    "./run sla -v TESTBED:mylab -v SLA:release-3": _RUN,
+    # The run that it goes on with is complete: nothing is measured, and the whole is reported.
+    "./run sla --resume latest": "",
+    "./run sla --testbeds local,local": f"{_RUN} -v SLA:{FLOORS}",
+    "./run calibrate mine": (f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} --include {'AND'.join(_TAGS)}NOTnat"),
+    "./run sla -v SLA:mine": _RUN,
+    # The starts that are there were made up, on another machine.
+    COMPARE: f"--outputdir {COMPARED} --different --starts {STARTS} --campaign {BUILDS} {_ONE_TEST}",
+}
+_DRY = "--dryrun --console none --log NONE --report NONE"
 
 
-@dataclass(frozen=True)
-class Way:
-    """What is typed in the place of a command, and what it has to end with."""
-
-    #: As it is written, in a dry run where it would measure.
-    typed: str
-    statuses: frozenset[int]
-    #: Where it measures: what it measures, which is the same for several commands, so that one of them is enough; and
-    #: how that is typed in short.
-    measures: str = ""
-    short: str = ""
-
-
-def way(command: Command) -> Way | None:
-    """How a command is run; None where it is an exception. Raises `LookupError` if no test runs it."""
-    text = typed = command.text
-    statuses = frozenset(STATUSES.get(text, {0}))
+def typed(command: Command) -> str | None:
+    """What is typed in the place of a command; None for an exception. Raises `LookupError` if no test runs it."""
+    text = command.text
+    filled = text
     for asked, given in PLACEHOLDERS.items():
-        typed = typed.replace(asked, given)
-    # The run that --resume goes on with is complete: nothing is measured, and the whole is reported.
-    if re.match(r"(\w+=\S+ )*\./run sla\b(?! --resume)", text):
-        dry = _before_suites(typed, "--dryrun --console none --log NONE --report NONE")
-        if text in EXCEPTIONS or not command.in_block:
-            return Way(dry, statuses)
-        return Way(dry, statuses, re.sub(_CHOICES, "", text), _short_run(re.sub(_CHOICES, "", typed)))
+        filled = filled.replace(asked, given)
+    if text in MEASURED:
+        return f"{filled} {MEASURED[text]}".strip()
+    if re.match(r"(\w+=\S+ )*\./run sla\b", text):
+        return re.sub(r"(?=( suites/\S+)?$)", f" {_DRY}", filled, count=1)
     if text in EXCEPTIONS:
         return None
-    if re.match(r"\./run (calibrate|compare --installations) ", text):
-        # The starts that are there were made up, on another machine.
-        few = f"--outputdir {COMPARED} --different --starts {STARTS} --campaign {BUILDS} {_ONE_TEST}"
-        if " calibrate " in text:
-            few = f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} {_ONLY}"
-        return Way("", statuses, text, f"{typed} {few}")
-    typed = INSTEAD.get(text, typed)
-    if typed.startswith("robot "):
-        return Way(f".venv/bin/{typed}", statuses)
-    if text in INSTEAD or re.match(r"\./run (report|compare|doctor|setup|sla --resume|--help)\b|cp ", text):
-        return Way(typed, statuses)
+    if text == "./run check promises":  # without what ./run installs for all checks
+        return "PYTHONPATH=libraries .venv/bin/python -m ConntrackSLA.check_promises"
+    if text.startswith("robot "):
+        return ".venv/bin/" + filled.replace(" suites/", f" {_DRY} --output NONE suites/")
+    if re.match(r"\./run (report|compare (?!-)|doctor|setup|--help)|cp ", text):
+        return filled
     raise LookupError(f"{command.place}: no test runs this command: {text}")
-
-
-#: Options that choose tests or a campaign, or a list of such: in the short form of a command they are the same for all.
-_CHOICES = r" --include \S+| -v CAMPAIGN:\S+| --argumentfile \S+| suites/\S+"
-
-
-def _short_run(typed: str) -> str:
-    floors = "" if " -v SLA:" in typed else f" -v SLA:{FLOORS}"
-    return f"{typed} -v CAMPAIGN:{CAMPAIGN}{floors} {_ONE_TEST}"
-
-
-def is_dry(typed: str) -> bool:
-    """Whether a command line measures nothing and writes nothing."""
-    return "--dryrun" in typed
-
-
-def _before_suites(typed: str, options: str) -> str:
-    return re.sub(r"(?=( suites/\S+)?$)", f" {options}", typed, count=1)
 
 
 def problems(commands: Sequence[Command], shown: Sequence[Shown]) -> list[str]:
@@ -140,14 +104,13 @@ def problems(commands: Sequence[Command], shown: Sequence[Shown]) -> list[str]:
     found = []
     for command in commands:
         try:
-            way(command)
+            typed(command)
         except LookupError as error:
             found.append(str(error))
     found += [f"{each.place}: no test compares what is shown here" for each in shown if output_of(each) is None]
     texts = [command.text for command in commands]
-    found += [
-        f"{text}: is in no document" for text in dict.fromkeys([*EXCEPTIONS, *STATUSES, *INSTEAD]) if text not in texts
-    ]
+    listed = dict.fromkeys([*EXCEPTIONS, *STATUSES, *MEASURED])
+    found += [f"{text}: is in no document" for text in listed if text not in texts]
     found += [f"{part}: is in no command" for part in PLACEHOLDERS if not any(part in text for text in texts)]
     found += [
         f"{start}: begins no block" for start in OUTPUTS if not any(each.text.startswith(start) for each in shown)

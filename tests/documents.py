@@ -38,8 +38,6 @@ class Command:
     text: str
     #: `README.md:17`.
     place: str
-    #: In a block of its own; else in running text.
-    in_block: bool
     #: What the document shows below it.
     output: str = ""
 
@@ -65,7 +63,7 @@ def read(text: str, name: str) -> tuple[list[Command], list[Shown]]:
                 shown += [] if _DRAWING.search(token.content) else [Shown(token.content, place)]
         for child in token.children or ():
             if child.type == "code_inline" and _PROGRAM.match(child.content) and not _NAME.fullmatch(child.content):
-                commands.append(Command(child.content, place, in_block=False))
+                commands.append(Command(child.content, place))
     return commands, shown
 
 
@@ -80,12 +78,12 @@ def _of_block(token: Token, place: str) -> Iterator[Command]:
         # Without a prompt: a script, or a command where it has no prompt.
         for line in lines:
             if line.strip() and (language in _SCRIPTS or _PROGRAM.match(line.strip())) and line.strip()[0] != "#":
-                yield Command(_without_comment(line.strip()), place, in_block=True)
+                yield Command(_without_comment(line.strip()), place)
     elif language not in _OTHERS:
         for part in re.split(r"^(?=[$#] )", "\n".join(lines), flags=re.MULTILINE):
             if _is_prompt(part):
                 command, _, output = part.partition("\n")
-                yield Command(_without_comment(command[2:]), place, in_block=True, output=output)
+                yield Command(_without_comment(command[2:]), place, output=output)
 
 
 def _is_prompt(line: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex.astf_trial import Readings, trial_of
+from ctbench.traffic.trex.astf import Readings, trial_of
 from ctbench.traffic.trex.counters import Reading
 
 DATA = Path(__file__).parent / "data" / "trex"

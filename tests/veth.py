@@ -1,10 +1,13 @@
-"""The generator's ends of a Linux DUT's two links, worked by hand through packet sockets."""
+"""The generator's ends of a DUT's two links, worked by hand: through packet sockets, or memif."""
 
 import time
+from pathlib import Path
 
 from packets import Endpoint, Packet, checksums_are_right, parse, udp
+from wire import put, take
 
 from ctbench.dut.base import Ports
+from ctbench.traffic.software.memif import RingPlan, connect
 
 ETH_P_ALL = 3
 #: What a packet socket says of a frame that this machine sent itself; packet(7).
@@ -14,8 +17,36 @@ IPV4 = b"\x08\0"
 PATIENCE_S = 10.0
 
 
-class End:
-    """One of the two ends. Frames get the addresses that a host on this link would use."""
+class MemifEnd:
+    """One of the two ends."""
+
+    def __init__(self, ports: Ports, socket: str) -> None:
+        self._port = connect(Path(socket), RingPlan(ports.rx_queues, ports.tx_queues, ports.ring_size, ports.ring_size))
+
+    def send(self, frame: bytes) -> None:
+        put(self._port.tx[0], frame)
+
+    def receive(self) -> list[bytes]:
+        """Frames that have arrived."""
+        return [frame for ring in self._port.rx for frame in take(ring)]
+
+    def packets_until(self, payload: bytes) -> list[Packet]:
+        """Packets that arrive, up to the one with this payload; their checksums are right."""
+        arrived: list[Packet] = []
+        deadline = time.monotonic() + PATIENCE_S
+        while not any(packet.payload == payload for packet in arrived):
+            assert time.monotonic() < deadline, f"{payload!r} has not arrived, only {arrived}"
+            for frame in self.receive():
+                assert checksums_are_right(frame)
+                arrived.append(parse(frame))
+        return arrived
+
+    def close(self) -> None:
+        self._port.close()
+
+
+class End(MemifEnd):
+    """One of the two ends of a veth pair. Frames get the addresses that a host on this link would use."""
 
     def __init__(self, ports: Ports, interface: str, own_mac: str, next_mac: str) -> None:
         assert ports.open_socket
@@ -43,17 +74,6 @@ class End:
         finally:
             self._socket.settimeout(0.05)
 
-    def packets_until(self, payload: bytes) -> list[Packet]:
-        """Packets that arrive, up to the one with this payload; their checksums are right."""
-        arrived: list[Packet] = []
-        deadline = time.monotonic() + PATIENCE_S
-        while not any(packet.payload == payload for packet in arrived):
-            assert time.monotonic() < deadline, f"{payload!r} has not arrived, only {arrived}"
-            for frame in self.receive():
-                assert checksums_are_right(frame)
-                arrived.append(parse(frame))
-        return arrived
-
     def close(self) -> None:
         self._socket.close()
 
@@ -62,8 +82,13 @@ class Wire:
     """Both ends, and a client and a server on them."""
 
     def __init__(self, ports: Ports, client: Endpoint, server: Endpoint) -> None:
-        self.client = End(ports, ports.client, "02:00:00:00:00:01", ports.client_mac)
-        self.server = End(ports, ports.server, "02:00:00:00:00:02", ports.server_mac)
+        self.client, self.server = (
+            MemifEnd(ports, port) if ports.kind == "memif" else End(ports, port, own_mac, next_mac)
+            for port, own_mac, next_mac in (
+                (ports.client, "02:00:00:00:00:01", ports.client_mac),
+                (ports.server, "02:00:00:00:00:02", ports.server_mac),
+            )
+        )
         self._client, self._server = client, server
         #: The two as the server's side sees them, once there is a connection.
         self.client_seen, self.server_seen = client, server
@@ -76,12 +101,31 @@ class Wire:
         self.server_seen = (asked.destination, asked.destination_port)
 
     def let_server_send(self, *frames: bytes) -> list[Packet]:
-        """What arrives at the client of frames that the server sends. An answer of a known connection follows them:
-        when that is there, what came before it has arrived or never will."""
+        """What arrives at the client of frames that the server sends.
+
+        Two answers of a known connection follow them. When the second is there, what came before it has arrived or
+        never will: OVS takes a queue's packets in their order, though it may pass those of one batch on in another.
+        """
         for frame in frames:
             self.server.send(frame)
-        self.server.send(udp(self.server_seen, self.client_seen, b"answer"))
-        return [packet for packet in self.client.packets_until(b"answer") if packet.payload != b"answer"]
+        arrived = []
+        for answer in (b"answer 1", b"answer 2"):
+            self.server.send(udp(self.server_seen, self.client_seen, answer))
+            arrived += self.client.packets_until(answer)
+        return [packet for packet in arrived if not packet.payload.startswith(b"answer")]
+
+    def question(self, client: Endpoint) -> Packet:
+        """What arrives at the server of a question of a client's."""
+        payload = f"question of {client}".encode()
+        self.client.send(udp(client, self._server, payload))
+        return self.server.packets_until(payload)[-1]
+
+    def answer_to(self, asked: Packet) -> Packet:
+        """What arrives at the client of the server's answer."""
+        payload = f"answer to {asked.source}:{asked.source_port}".encode()
+        source, target = (asked.destination, asked.destination_port), (asked.source, asked.source_port)
+        self.server.send(udp(source, target, payload))
+        return self.client.packets_until(payload)[-1]
 
     def close(self) -> None:
         self.client.close()

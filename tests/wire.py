@@ -10,12 +10,15 @@ import struct
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Load
+from ctbench.traffic.profiles import Profile
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.memif import MemifPort
-from ctbench.traffic.software.memif_server import serve
+from ctbench.traffic.software.memif import MemifPort, serve
 
 #: Gets a frame and where it came from (`client` or `server`); says what comes out at the other end.
 Handler = Callable[[bytes, str], list[bytes]]
@@ -69,6 +72,13 @@ def _accept(listening: socket.socket) -> MemifPort:
     control, _ = listening.accept()
     control.settimeout(5)
     return serve(control, "wire")
+
+
+def over_a_cable(profile: Profile, load: Load, seconds: float, ring_size: int = 2048) -> Trial:
+    """A trial with nothing between the generator's two ports."""
+    with closing(SoftwareTrafficGenerator()) as generator:
+        generator.connect_cable(ring_size=ring_size)
+        return generator.run_trial(profile, load, seconds)
 
 
 class Wire:

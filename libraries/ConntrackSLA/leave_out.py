@@ -6,28 +6,31 @@ from pathlib import Path
 from robot.api import SuiteVisitor
 from robot.running import TestSuite
 
-from ctbench.run.progress import below, read_list
+from ctbench.run.run_request import RunRequest
 
 
 class LeaveOut(SuiteVisitor):  # type: ignore[misc] # robot has no types for mypy here
-    """`--prerunmodifier "ConntrackSLA.leave_out.LeaveOut;FILE"`, with a file of `progress.write_list`."""
+    """`--prerunmodifier "ConntrackSLA.leave_out.LeaveOut;NAME;FOLDER"`: the name that the uppermost suite has in the
+    records of the run in a folder, which `--name` changes after this."""
 
-    def __init__(self, *path: str) -> None:
+    def __init__(self, name: str, *folder: str) -> None:
         # Robot Framework takes a path apart at its semicolons.
-        self._measured = Counter(read_list(Path(";".join(path))))
-        self._uppermost: str | None = None
+        output = Path(";".join(folder))
+        stored = RunRequest.read(output).stored(output)
+        self._measured = Counter((each.record.suite, each.record.test) for each in stored)
+        self._name, self._uppermost = name, ""
 
     def start_suite(self, suite: TestSuite) -> None:
         """Remove tests."""
-        if self._uppermost is None:
+        if not self._uppermost:
             self._uppermost = suite.full_name
             # Of several files it is made of the names of those that are left: the records have that of all.
             suite.name = suite.name
         kept = []
         for test in suite.tests:
-            name = below(suite.full_name, self._uppermost), test.name
-            if self._measured[name]:
-                self._measured[name] -= 1
+            key = self._name + suite.full_name[len(self._uppermost) :], test.name
+            if self._measured[key]:
+                self._measured[key] -= 1
             else:
                 kept.append(test)
         suite.tests = kept

@@ -1,5 +1,6 @@
 """The ConntrackSLA keyword library: thin and typed. It translates between Robot Framework and `ctbench`."""
 
+import os
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -8,70 +9,67 @@ from robot.api.deco import keyword, library
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 from robot.result import TestCase as TestResult
+from robot.result import TestSuite as SuiteResult
 from robot.running import TestCase as RunningTest
+from robot.running import TestSuite as RunningSuite
 
-from ConntrackSLA import pool
-from ConntrackSLA.control_plane import ControlPlaneKeywords
-from ConntrackSLA.table import TableKeywords
+from ConntrackSLA.rows import named, no_topology
 from ctbench import __version__
-from ctbench.base.errors import ConfigError, CtbenchError, LeftForTheNight, MissingResource, OutputError, TestbedError
-from ctbench.base.unexpected import let_pass, sentence_of
-from ctbench.base.units import quoted
+from ctbench.base.errors import (
+    ConfigError,
+    CtbenchError,
+    MissingResource,
+    NightlyOnly,
+    OutputError,
+    TestbedError,
+    let_pass,
+    sentence_of,
+)
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import ruleset_of
-from ctbench.dut.topology import PortSetup, Topology
+from ctbench.dut.topology import Topology
+from ctbench.measure.promises import PROMISES
 from ctbench.report import console
-from ctbench.results import without_record
-from ctbench.results.metrics import CONTROL, COSTS, METRICS
-from ctbench.results.record import Record
-from ctbench.results.without_record import Outcome, WithoutRecord
+from ctbench.results import store
+from ctbench.results.record import PoolMember, Record
+from ctbench.results.store import Ending, WithoutRecord
+from ctbench.run import references
 from ctbench.run.acceptance import AcceptanceRun
-from ctbench.run.choice import COST, RATE
 from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName
+from ctbench.run.plan import find_promise
+from ctbench.run.run_request import PoolRun
 from ctbench.run.settings import RunSettings
-from ctbench.run.tags import tags_of
-from ctbench.testbed import checks
-from ctbench.traffic.generator import LoadUnit
-from ctbench.traffic.profiles import load_profile
-
-#: The keyword that measures each kind of profile.
-_MEASURES: dict[LoadUnit, str] = {"connections": "Measure Connection Rate", "packets": "Measure Packet Rate"}
-
-#: The keyword that measures what another one judges.
-_FIRST: dict[str, str] = {
-    **{str(kind): name for kind, name in _MEASURES.items()},
-    "instructions": "Measure Instructions",
-    "table entries": "a keyword such as Measure Table Capacity",
-    "times of the control plane": "a keyword such as Measure Table Dump",
-}
+from ctbench.testbed import new_dut
+from ctbench.testbed.pool import SHARE_VARIABLE, Share
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT")
-class ConntrackSLA(TableKeywords, ControlPlaneKeywords):
-    """Measures connection tracking of a device under test (DUT) and judges it by a service level agreement.
+class ConntrackSLA:
+    __doc__ = """Measures connection tracking of a device under test (DUT) and judges it by a service level agreement.
 
-    A test sets a topology up, measures it with a connection profile and compares the result with the floor that the
-    SLA file has for both:
+    A test sets a topology up, measures what is promised with a profile, and compares the result with the floor that the
+    SLA file has for them:
 
     | Use Topology    ovs-dpdk    conntrack    cpus=2    rx_queues=2
-    | Measure Connection Rate    short-lived
-    | Connection Rate Should Meet SLA
+    | Measure    connection rate    short-lived
+    | Should Meet SLA
 
-    A packet profile, which is a stateless stream, has keywords of its own:
+    ``resources/promises.resource`` has a keyword for each promise, whose arguments are the row of a suite:
 
-    | Use Topology    linux-router    iptables-stateful
-    | Measure Packet Rate    udp-64-10k
-    | Packet Rate Should Meet SLA
+    | Connection Rate Should Meet SLA    ovs-dpdk    conntrack    2    2    short-lived
 
     A test is *met*, *missed* or *not measured*: then it fails with that word first. Where the testbed lacks what the
     topology needs (CPUs, a kernel module, a NIC) the test is skipped and says so. Each test carries the metadata
     ``Floor``, ``Measured``, ``Margin`` and ``Verdict``, and leaves a record as JSON in ``records/`` of the output
-    directory. ``Kind`` is there where the floor is a smoke test or was made on one machine; ``Relative``, and the tag
-    ``ratio``, where it promises a ratio to another topology that is measured side by side.
+    directory. ``Kind`` is there where the floor is a smoke test or was made on one machine; ``Relative`` where it
+    promises a ratio to another topology that is measured side by side.
 
     Which testbed, campaign and SLA a run uses is decided by `Open Testbed`.
-    """
+
+    = Promises =
+
+    """ + "\n    ".join(f"| {each.name} | it {each.says} |" for each in PROMISES.values())
 
     ROBOT_LISTENER_API_VERSION = 3
 
@@ -80,10 +78,12 @@ class ConntrackSLA(TableKeywords, ControlPlaneKeywords):
         # The library hears of the end of the run, however it comes, and takes the testbed down.
         self.ROBOT_LIBRARY_LISTENER = self
         self._run: AcceptanceRun | None = None
+        #: All suites of this run.
+        self._root: RunningSuite | None = None
         self._topology: Topology | None = None
         self._record: Record | None = None
         self._without_record: list[WithoutRecord] = []
-        #: Why the last test was left for the night that was.
+        #: Why the campaign or the testbed left the last test out, where one did.
         self._left: str | None = None
 
     @keyword(tags=["testbed"])
@@ -108,29 +108,41 @@ class ConntrackSLA(TableKeywords, ControlPlaneKeywords):
             return
         output = _output_folder()
         try:
-            share = pool.share()
+            given = os.environ.get(SHARE_VARIABLE)
+            share = Share.from_json(given) if given else None
             testbed = share.testbed if share else testbed
             settings = RunSettings.load(testbed, campaign, sla, reference, base)
-            checks.check_machine(settings.testbed)
+            references.check(settings.floors, settings.campaign, named(self._root) if self._root else ())
+            new_dut.check_machine(settings.testbed)
         except CtbenchError as error:
             if isinstance(error, ConfigError):
                 note_mistake(output, str(error))
             raise FatalError(str(error)) from None
-        self._run = AcceptanceRun(settings, output, _say, pool.pool_run(share) if share else None)
+        self._run = AcceptanceRun(settings, output, _say, _pool_run(share) if share else None)
         # ./run sla knows it: a run that was stopped and goes on is one run.
         self._run.run_id = BuiltIn().get_variable_value("${RUN_ID}") or self._run.run_id
+
+    def start_suite(self, data: RunningSuite, result: SuiteResult) -> None:
+        """Listener method: what the rows of the run name is checked before the first of them."""
+        while data.parent:
+            data = data.parent
+        self._root = data
+
+    def start_test(self, data: RunningTest, result: TestResult) -> None:
+        """Listener method: a test begins with no topology, whatever the test before it used."""
+        self._topology = self._record = None
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
         """Listener method: notes a test that was skipped, or failed, before it left a record, for the report."""
         measured = {(record.suite, record.test) for record in self._run.records} if self._run else set()
         suite = data.parent.full_name if data.parent else ""
         if (result.skipped or result.failed) and (suite, data.name) not in measured:
-            left: Outcome = "left for the night" if result.message == self._left else "skipped"
+            left: Ending = "nightly only" if result.message == self._left else "skipped"
             test = WithoutRecord(
                 suite=suite, test=data.name, outcome=left if result.skipped else "failed", reason=result.message
             )
             self._without_record.append(test)
-            without_record.note(self._without_record, _output_folder())
+            store.note_without_record(self._without_record, _output_folder())
 
     def close(self) -> None:
         """Listener method, called when the run is over: takes the testbed down and shows the table of verdicts."""
@@ -146,52 +158,40 @@ class ConntrackSLA(TableKeywords, ControlPlaneKeywords):
                 logger.console("\n".join(["", run.summary(), *console.without_figure(self._without_record)]))
 
     @keyword(tags=["topology"])
-    def use_topology(
-        self,
-        datapath: str,
-        ruleset: str,
-        cpus: int = 1,
-        rx_queues: int = 1,
-        ports: PortSetup = "plain",
-        mtu: int = 1500,
-        idle_ports: int = 0,
-        revalidators: int | None = None,
-        handlers: int | None = None,
-        timeout_s: int | None = None,
-        max_connections: int | None = None,
-        emc_insert_inv_prob: int | None = None,
-        smc: bool | None = None,
-    ) -> None:
+    def use_topology(self, datapath: str, ruleset: str, cpus: str = "1", rx_queues: str = "1", **options: str) -> None:
         """Chooses a kind of DUT with a ruleset, a number of CPUs and of receive queues per port.
 
         ``datapath`` is ``ovs-dpdk``, ``linux-router``, ``linux-bridge`` or ``emulated``. The rulesets of each are files
         below ``resources/rulesets``: those of OVS in ``ovs``; a router has ``forward``, without netfilter, and those of
         ``iptables`` and ``nftables`` with the folder in front, as in ``iptables-snat``; a bridge has ``forward``; those
         of an emulated machine are in ``emulated``.
-        ``ports`` says what the two ports are: ``plain`` links, trunks of a ``vlan``, a ``bond``, or ``bond-vlan``.
-        ``mtu`` is the largest IP packet in bytes; ``timeout_s`` every timeout of the connection table, and
-        ``max_connections`` its entries at most, where they are not the DUT's usual ones. ``idle_ports`` is a number of
-        ports besides, which nothing of the load passes; ``revalidators`` the threads of Open vSwitch that look at the
-        flows of its datapath, ``handlers`` those that a datapath in the kernel asks for packets of unknown flows;
-        ``emc_insert_inv_prob=0`` switches its exact match cache off, ``smc=True`` its signature match cache on. Skips
-        the test where the testbed lacks what the topology needs, CPUs or a kernel module for example. The DUT is set
-        up, and read back, when the measurement begins.
+
+        ``options`` name what differs from the default:
+
+        | ports | what the two ports are: ``plain`` links, trunks of a ``vlan``, a ``bond``, or ``bond-vlan`` |
+        | mtu | the largest IP packet, bytes |
+        | timeout_s | every timeout of the connection table, seconds |
+        | max_connections | entries of the connection table at most |
+        | idle_ports | extra bridge ports without test traffic |
+        | revalidators | threads of Open vSwitch that look at the flows of its datapath |
+        | handlers | threads that a datapath in the kernel asks for packets of unknown flows |
+        | emc_insert_inv_prob | ``0`` switches the exact match cache of Open vSwitch off |
+        | smc | ``true`` switches its signature match cache on |
+
+        Skips the test where the testbed lacks what the topology needs, CPUs or a kernel module for example. The DUT is
+        set up, and read back, when the measurement begins.
 
         Example:
         | Use Topology    ovs-dpdk    conntrack    cpus=2    rx_queues=2
         | Use Topology    linux-router    nftables-snat
         | Use Topology    linux-bridge    forward    ports=bond    mtu=9000
         """
+        named = {"datapath": datapath, "ruleset": ruleset, "cpus": cpus, "rx_queues": rx_queues}
         try:
-            topology = Topology(
-                datapath=datapath, ruleset=ruleset, cpus=cpus, rx_queues=rx_queues, ports=ports, mtu=mtu,
-                idle_ports=idle_ports, revalidators=revalidators, handlers=handlers,
-                timeout_s=timeout_s, max_connections=max_connections,
-                emc_insert_inv_prob=emc_insert_inv_prob, smc=smc,
-            )  # fmt: skip
+            topology = Topology.model_validate(named | options)
             ruleset_of(topology)
         except ValidationError as error:
-            raise Failure(_no_topology(error)) from None
+            raise Failure(no_topology(error)) from None
         except ConfigError as error:
             note_mistake(_output_folder(), str(error))
             raise Failure(str(error)) from None
@@ -207,101 +207,40 @@ class ConntrackSLA(TableKeywords, ControlPlaneKeywords):
 
         Example:
         | Use Cable
-        | Measure Connection Rate    short-lived
+        | Measure    connection rate    short-lived
         """
         self._topology = CABLE
 
     @keyword(tags=["measure"])
-    def measure_connection_rate(self, profile: str) -> Record:
-        """Measures the topology with a connection profile, as the campaign says, and returns the record.
+    def measure(self, promise: str, profile: str) -> Record:
+        """Measures what a promise is about, at the topology of the test with a profile, and returns the record.
 
-        The campaign may replace the profile by a substitute (``quick`` shortens ``long-lived``); the record says so.
-        Shows a line per trial on the console. Where the floor compares with another topology that was not measured in
-        this run yet, that one is measured first.
-
-        Example:
-        | Measure Connection Rate    long-lived
-        """
-        return self._measure(profile, "connections")
-
-    @keyword(tags=["measure"])
-    def measure_packet_rate(self, profile: str) -> Record:
-        """Measures the topology with a packet profile, as the campaign says, and returns the record.
-
-        Loss, latency, throughput and the DUT's CPU time are measured with the rate. Shows a line per trial on the
-        console. Where the floor compares with another topology that was not measured in this run yet, that one is
-        measured first.
+        ``promise`` is a name of the table of promises (`Promises`). The campaign says how long and how often; it may
+        replace the profile by a substitute (``quick`` shortens ``long-lived``), which the record says. Shows a line per
+        trial on the console. Where the floor compares with another topology, both are measured in turn.
 
         Example:
-        | Measure Packet Rate    udp-64-10k
+        | Measure    connection rate    long-lived
+        | Measure    table dump time    short-lived
         """
-        return self._measure(profile, "packets")
-
-    @keyword(tags=["measure"])
-    def measure_instructions(self, profile: str) -> Record:
-        """Counts the instructions that the topology spends on a packet, or a new connection, and returns the record.
-
-        This takes an emulated machine, whose clock is its own instruction count: the figure is the same on every host.
-        It is net of the wires and the traffic alone. Shows a line per topology on the console. What is counted with a
-        packet profile is a packet, with a connection profile a connection that is opened, or with ``udp-removal`` one
-        that is removed from the table, with ``udp-dump`` one that is read out of it.
-
-        Example:
-        | Use Topology    emulated    iptables-stateful
-        | Measure Instructions    udp-64-1flow
-        """
-        return self._measure(profile, None, COST)
-
-    @keyword(tags=["judge"])
-    def instructions_should_meet_sla(self) -> None:
-        """Fails unless the SLA is met by what `Measure Instructions` counted in this test.
-
-        The message begins with *Missed* or *Not measured* and says why.
-
-        Example:
-        | Instructions Should Meet SLA
-        """
-        self._judge("instructions")
-
-    @keyword(tags=["judge"])
-    def connection_rate_should_meet_sla(self) -> None:
-        """Fails unless the SLA is met by what `Measure Connection Rate` measured in this test.
-
-        The message begins with *Missed* or *Not measured* and says why.
-
-        Example:
-        | Connection Rate Should Meet SLA
-        """
-        self._judge("connections")
-
-    @keyword(tags=["judge"])
-    def packet_rate_should_meet_sla(self) -> None:
-        """Fails unless the SLA is met by what `Measure Packet Rate` measured in this test.
-
-        The message begins with *Missed* or *Not measured* and says why.
-
-        Example:
-        | Packet Rate Should Meet SLA
-        """
-        self._judge("packets")
-
-    def _measure(self, profile: str, kind: LoadUnit | None, what: str = RATE) -> Record:
-        """`kind`: of the profile that a keyword expects; None where it takes any."""
         run, topology, self._record = self._open(), self._topology, None
         if topology is None:
-            raise Failure("No topology: use Use Topology or Use Cable first.")
-        variables = BuiltIn().get_variables()
+            raise Failure("No topology: use Use Topology or Use Cable first, in this test.")
         logger.console("")
         try:
-            BuiltIn().set_tags(*tags_of(topology, load_profile(profile), run.settings.floors, what))
-            tags = tuple(BuiltIn().get_variable_value("@{TEST TAGS}"))
-            name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags)
+            wanted = find_promise(promise)
             offered = run.profile(profile)
-            if kind and offered.kind != kind:
-                raise Failure(f"{offered.name} is a profile of {offered.kind}: use {_MEASURES[offered.kind]}.")
-            self._record = run.measure(name, topology, profile, what)
+            if offered.kind not in wanted.profiles:
+                fitting = next((each.name for each in PROMISES.values() if each.profiles == {offered.kind}), "")
+                raise Failure(
+                    f"{offered.name} is a profile of {offered.kind}, which {promise} cannot use: a promise such as "
+                    f"{fitting} can."
+                )
+            variables = BuiltIn().get_variables()
+            name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tuple(variables["@{TEST TAGS}"]))
+            self._record = run.measure(name, topology, profile, wanted)
         except MissingResource as error:
-            self._left = str(error) if isinstance(error, LeftForTheNight) else None
+            self._left = str(error) if isinstance(error, NightlyOnly) else None
             raise SkipExecution(str(error)) from None
         except ConfigError as error:
             note_mistake(_output_folder(), str(error))
@@ -310,15 +249,21 @@ class ConntrackSLA(TableKeywords, ControlPlaneKeywords):
             raise Failure(str(error)) from None
         except OutputError as error:
             raise FatalError(str(error)) from None  # what else is measured could not be kept either
-        _show_as_metadata(self._record)
-        _link_capture(self._record)
+        _show(self._record)
         return self._record
 
-    def _judge(self, what: str) -> None:
-        """`what`: a key of `_FIRST`."""
+    @keyword(tags=["judge"])
+    def should_meet_sla(self) -> None:
+        """Fails unless the SLA is met by what `Measure` measured in this test.
+
+        The message begins with *Missed* or *Not measured* and says why.
+
+        Example:
+        | Should Meet SLA
+        """
         record, self._record = self._record, None
-        if record is None or _about(record) != what:
-            raise Failure(f"No {what} were measured in this test: use {_FIRST[what]} first.")
+        if record is None:
+            raise Failure("Nothing was measured in this test: use Measure first.")
         if record.verdict != "met":
             raise Failure(record.message)
         logger.info(record.message)
@@ -330,23 +275,14 @@ class ConntrackSLA(TableKeywords, ControlPlaneKeywords):
         return self._run
 
 
-def _about(record: Record) -> str:
-    """What a record is about, as `_FIRST` calls it."""
-    if record.metric in COSTS:
-        return "instructions"
-    if record.metric in CONTROL:
-        return "times of the control plane"
-    return "table entries" if METRICS[record.metric].of_table else record.profile.kind
-
-
 def _output_folder() -> Path:
     return Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
 
 
-def _no_topology(error: ValidationError) -> str:
-    """The first thing about a topology that cannot be, as one sentence."""
-    first = error.errors(include_url=False)[0]
-    return f"{first['loc'][0]} is {quoted(first['input'])}: {first['msg'].lower()}."
+def _pool_run(share: Share) -> PoolRun:
+    """What this process has in common with the others of its pool. Its suite's place is a variable of pabot."""
+    place = int(BuiltIn().get_variable_value("${PABOTQUEUEINDEX}"))
+    return PoolRun(share.run_id, Path(share.output), PoolMember(name=share.name, cpus=list(share.cpus), suite=place))
 
 
 def _say(line: str) -> None:
@@ -354,11 +290,9 @@ def _say(line: str) -> None:
     logger.info(line, html=False)
 
 
-def _link_capture(record: Record) -> None:
-    if record.capture:  # of letters, digits, dots and dashes: nothing in it is HTML
-        logger.info(f'The test failed: <a href="{record.capture}/">what the DUT said then</a>.', html=True)
-
-
-def _show_as_metadata(record: Record) -> None:
+def _show(record: Record) -> None:
+    """The figures as metadata of the test, and a link to what the DUT said where it failed."""
     for name, value in console.metadata(record).items():
         BuiltIn().set_test_metadata(name, value)
+    if record.capture:  # of letters, digits, dots and dashes: nothing in it is HTML
+        logger.info(f'The test failed: <a href="{record.capture}/">what the DUT said then</a>.', html=True)

@@ -1,76 +1,134 @@
-"""What a row of a suite says: the topology and the profile that are the arguments of its promise."""
+"""What a row of a suite says, and the tags and the title that follow from it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from pydantic import ValidationError
 from robot.running import TestCase, TestSuite
 
+from ctbench.base.errors import ConfigError
+from ctbench.base.network import LARGEST_FRAME, LEAST_FRAME
+from ctbench.base.paths import ROOT
+from ctbench.base.units import quoted, write_number
 from ctbench.dut.cable import CABLE
-from ctbench.dut.topology import Topology
-from ctbench.run.choice import (
-    CAPACITY,
-    CHURN,
-    COLLECT,
-    CONTENTION,
-    COST,
-    DRAIN,
-    DUMP,
-    EARLY_DROP,
-    FORCE,
-    FULL,
-    HELD_DUMP,
-    RATE,
-    REAPING,
-    REVALIDATE,
-    STEADY,
-    UPCALLS,
-)
-from ctbench.traffic.profiles import Profile, load_profile
+from ctbench.dut.registry import KINDS, ruleset_of
+from ctbench.dut.topology import OPTIONS, Topology
+from ctbench.measure.promises import PROMISES, Promise
+from ctbench.run.references import Named
+from ctbench.sla.floors import Floors
+from ctbench.traffic.generator import LoadUnit
+from ctbench.traffic.profiles import PacketProfile, Profile, load_profile
 
-#: What keywords begin with whose arguments are a topology, a profile, and options of the topology; and those of a rate.
-OF_A_TOPOLOGY = "Topology Should "
-OF_A_RATE = ("Topology Should Hold Its Connection Rate", "Topology Should Hold Its Packet Rate")
-#: Where instructions are counted.
-OF_A_COST = "Topology Should Keep Its Cost"
-#: Those of the control plane, with what they ask for (`ctbench.run.choice`).
-OF_CONTROL = {
-    "Topology Should Dump Its Table In Time": DUMP,
-    "Topology Should Take Ports In Time": CHURN,
-    "Topology Should Revalidate In Time": REVALIDATE,
-    "Topology Should Sweep Its Flows In Time": FORCE,
-    "Topology Should Collect Statistics In Time": COLLECT,
-    "Topology Should Seldom Wait For Locks": CONTENTION,
-    "Topology Should Take New Flows": UPCALLS,
-    "Topology Should Dump Held Connections In Time": HELD_DUMP,
+#: By keyword, as Robot Framework compares names: its arguments are a topology, a profile, and options of the topology.
+_PROMISES = {promise.keyword.lower(): promise for promise in PROMISES.values()}
+#: The keyword whose one argument is a profile.
+OF_THE_GENERATOR = "Generator Ceiling Should Meet SLA"
+#: Tags that a row may have besides those that follow from it, with what they are for.
+FREE_TAGS = {
+    "long": "left out by quick campaigns",
+    "nightly": "left out by campaigns with little time",
+    "extended": "left out by a testbed that counts in few emulated machines",
+    "forwarding": "a router that only forwards",
+    "generator": "the traffic generator itself",
+    "ceiling": "the traffic generator itself",
+    "pps": "connections whose packets per second are promised too",
 }
-#: Those of the connection table.
-OF_THE_TABLE = {
-    "Topology Should Hold Its Connections": CAPACITY,
-    "Topology Should Keep Its Table Steady": STEADY,
-    "Topology Should Drain Its Table": DRAIN,
-    "Topology Should Withstand A Full Table": FULL,
-    "Topology Should Keep Connections At Its Limit": EARLY_DROP,
-    "Topology Should Serve While Entries Expire": REAPING,
+
+#: What a title may say, and the tag that has to follow from the row then.
+SAID = {
+    r"(\d+) CPUs?\b": r"\1cpu",
+    r"(\d+) Queues?\b": r"\1rxq",
+    r"Short-Lived": "short-lived",
+    r"Long-Lived": "long-lived",
+    r"\b1 Flow\b": "1flow",
+    r"10k Flows": "10kflows",
+    r"Both Ways": "both-ways",
+    r"\b1518 Bytes": "1518b",
+    r"\b9018 Bytes": "jumbo",
+    r"IMIX": "imix",
+    r"\bIPv6": "ipv6",
+    r"VLAN": "vlan",
+    r"Bonds?\b": "bond",
+    r"iptables": "iptables",
+    r"nftables": "nftables",
+    r"SNAT, |SNAT With": "nat",
+    r"DNAT": "dnat",
+    r"Masquerade": "masquerade",
+    r"Stateful": "stateful",
+    r"Untracked": "notrack",
 }
-#: The one whose argument is a profile.
-OF_THE_GENERATOR = "Traffic Generator Should Be Fast Enough"
+#: Tags that have to be said in the title.
+TO_SAY = {
+    "both-ways": "Both Ways",
+    "vlan": "VLAN",
+    "bond": "Bond",
+    "nftables": "nftables",
+    "iptables": "iptables",
+    "dnat": "DNAT",
+    "masquerade": "Masquerade",
+    "imix": "IMIX",
+    "ipv6": "IPv6",
+    "jumbo": "9018 Bytes",
+    "1518b": "1518 Bytes",
+    "long-lived": "Long-Lived",
+    "1flow": "1 Flow",
+}
+
+#: Tags where instructions are counted, by what a profile is about, in place of those of a rate.
+_COUNTED: dict[LoadUnit, str] = {"packets": "established", "connections": "new-connections"}
+#: The same of a profile about connections that are there.
+_NOT_OPENED = {"removal": ("removal",), "dump": ("control-plane", "dump")}
 
 
 @dataclass(frozen=True)
 class Row:
-    """A promise."""
+    """A promise of one topology with one profile."""
 
     test: TestCase
     topology: Topology
     profile: Profile
-    #: The keyword.
-    promise: str
+    promise: Promise
 
-    @property
-    def what(self) -> str:
-        """What is asked for: see `ctbench.run.choice`."""
-        of_state = OF_CONTROL | OF_THE_TABLE
-        return of_state.get(self.promise, COST if self.promise == OF_A_COST else RATE)
+    def tags(self, floors: Floors | None = None) -> set[str]:
+        """Tags that follow from the row: of its DUT, ruleset, ports, CPUs and queues, its profile or what is promised,
+        and `ratio` where the SLA promises a ratio to another topology. `ConfigError` for a ruleset that its DUT does
+        not have."""
+        topology, profile, promise = self.topology, self.profile, self.promise
+        found = set(promise.tags or (_of_cost(profile) if promise.about == "cost" else _of_profile(profile)))
+        if promise.long:
+            found.add("long")
+        if profile.ip_version == 6:
+            found.add("ipv6")
+        if topology.datapath in KINDS:
+            found |= {f"{topology.cpus}cpu", f"{topology.rx_queues}rxq", *KINDS[topology.datapath].tags}
+            found |= set(topology.ports.split("-")) - {"plain"}
+        if promise.about == "rate" and floors and floors.promises_ratio(topology, profile):
+            found.add("ratio")
+        ruleset = ruleset_of(topology)
+        return found | set(ruleset.tags if ruleset else ())
+
+    def wrong_tags(self, floors: Floors) -> str:
+        """How the tags of the test differ from those that follow from its row; empty where they do not."""
+        written, expected = set(map(str, self.test.tags)), self.tags(floors)
+        missing, more = expected - written, written - expected - set(FREE_TAGS)
+        parts = [f"lacks {'    '.join(sorted(missing))}"] if missing else []
+        return " and ".join(parts + ([f"has {'    '.join(sorted(more))}, which it is not"] if more else []))
+
+    def wrong_title(self) -> Iterator[str]:
+        """How the title of the test differs from its row, one sentence each."""
+        tags, title = self.tags(), self.test.name
+        for pattern, tag in SAID.items():
+            match = re.search(pattern, title)
+            if match and (expected := match.expand(tag)) not in tags:
+                yield f"the title says {match[0].strip(', ')!r}, and its row does not ({expected})."
+        for tag in sorted(tags & set(TO_SAY)):
+            if TO_SAY[tag] not in title:
+                yield f"the row is about {tag}, and the title does not say {TO_SAY[tag]!r}."
+        for count, word in ((self.topology.cpus, "CPUs"), (self.topology.rx_queues, "Queues")):
+            if count > 1 and f"{count} {word}" not in title:
+                yield f"the row has {count} {word}, and the title does not say so."
 
 
 def rows(suite: TestSuite) -> Iterator[Row]:
@@ -81,16 +139,73 @@ def rows(suite: TestSuite) -> Iterator[Row]:
             yield row
 
 
+def named(suite: TestSuite) -> list[Named]:
+    """What the rows of a suite name. `ConfigError` for one that names something that there is not."""
+    found = []
+    for test in suite.all_tests:
+        where = f"{brief(test.source)}: {test.name}"
+        try:
+            row = row_of(test)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        except ValidationError as error:
+            raise ConfigError(f"{where}: {no_topology(error)}") from None
+        if row:
+            found.append(Named(where, row.topology, row.profile))
+    return found
+
+
+def no_topology(error: ValidationError) -> str:
+    """The first thing about a topology that cannot be, as one sentence."""
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "extra_forbidden":
+        return f"{first['loc'][0]} is not an option of a topology.\n  Expected {', '.join(OPTIONS)}."
+    return f"{first['loc'][0]} is {quoted(first['input'])}: {first['msg'].lower()}."
+
+
+def brief(source: Path | None) -> str:
+    """A suite's file for messages, below the checkout where it is there."""
+    return str(source.relative_to(ROOT) if source and source.is_relative_to(ROOT) else source)
+
+
 def row_of(test: TestCase) -> Row | None:
     """What a test promises; None where it is not a row of a promise. `ConfigError` for a profile that is not there,
     `ValueError` for a topology that cannot be."""
     keyword = next(iter(test.body), None)
     name, arguments = getattr(keyword, "name", ""), [str(argument) for argument in getattr(keyword, "args", ())]
+    if any("${" in argument for argument in arguments):
+        return None  # known when it runs
     if name == OF_THE_GENERATOR and len(arguments) == 1:
-        return Row(test, CABLE, load_profile(arguments[0]), name)
-    if not name.startswith(OF_A_TOPOLOGY) or len(arguments) < 5:
+        return Row(test, CABLE, load_profile(arguments[0]), PROMISES["connection rate"])
+    promise = _PROMISES.get(name.lower())
+    if promise is None or len(arguments) < 5:
         return None
     datapath, ruleset, cpus, queues, profile, *options = arguments
     named = {"datapath": datapath, "ruleset": ruleset, "cpus": cpus, "rx_queues": queues}
     named |= dict(option.partition("=")[::2] for option in options)
-    return Row(test, Topology.model_validate(named), load_profile(profile), name)
+    return Row(test, Topology.model_validate(named), load_profile(profile), promise)
+
+
+def _of_cost(profile: Profile) -> tuple[str, ...]:
+    if isinstance(profile, PacketProfile):
+        return _COUNTED[profile.kind], *([] if profile.flows == 1 else [_flows(profile)])
+    return _NOT_OPENED.get(profile.counts, (_COUNTED[profile.kind],))
+
+
+def _flows(profile: PacketProfile) -> str:
+    return "1flow" if profile.flows == 1 else f"{write_number(profile.flows).lower()}flows"
+
+
+def _of_profile(profile: Profile) -> tuple[str, ...]:
+    if not isinstance(profile, PacketProfile):
+        return "cps", profile.name
+    way = "one-way" if profile.directions == "one" else "both-ways"
+    return "pps", _flows(profile), way, *_of_size(profile.frame_bytes)
+
+
+def _of_size(frame_bytes: int | str) -> tuple[str, ...]:
+    if not isinstance(frame_bytes, int):
+        return (frame_bytes,)
+    if frame_bytes > LARGEST_FRAME:
+        return ("jumbo",)
+    return (f"{frame_bytes}b",) if frame_bytes > LEAST_FRAME else ()

@@ -7,13 +7,15 @@ Documentation    The capacity of the traffic generator itself, over a cable in p
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Traffic Generator Should Be Fast Enough
+Test Template    Generator Ceiling Should Meet SLA
 
-Test Tags        generator    ceiling    pps
+Test Tags        generator    ceiling    cps    pps
 
 Name             Ceiling
 
 
 *** Test Cases ***                          PROFILE
 Generator Ceiling, Short-Lived Connections  short-lived
+    [Tags]    short-lived
 Generator Ceiling, Long-Lived Connections   long-lived
+    [Tags]    long-lived

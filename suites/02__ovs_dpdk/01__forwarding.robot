@@ -6,13 +6,15 @@ Documentation    Open vSwitch with DPDK forwards without connection tracking.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Connection Rate
+Test Template    Connection Rate Should Meet SLA
 
-Test Tags        pps
+Test Tags        ovs-dpdk    forward    1cpu    1rxq    cps    pps    ratio
 
 Name             Without Conntrack
 
 
 *** Test Cases ***                           DATAPATH    RULESET    CPUS    RX QUEUES    PROFILE
 No Conntrack, 1 CPU, 1 Queue, Short-Lived    ovs-dpdk    forward    1       1            short-lived
+    [Tags]    short-lived
 No Conntrack, 1 CPU, 1 Queue, Long-Lived     ovs-dpdk    forward    1       1            long-lived
+    [Tags]    long-lived

@@ -4,13 +4,15 @@ Documentation    Open vSwitch with DPDK translates the clients' addresses (SNAT)
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Connection Rate
+Test Template    Connection Rate Should Meet SLA
 
-Test Tags        pps
+Test Tags        ovs-dpdk    conntrack    nat    1cpu    1rxq    cps    pps    ratio
 
 Name             SNAT
 
 
 *** Test Cases ***                   DATAPATH    RULESET    CPUS    RX QUEUES    PROFILE
 SNAT, 1 CPU, 1 Queue, Short-Lived    ovs-dpdk    nat        1       1            short-lived
+    [Tags]    short-lived
 SNAT, 1 CPU, 1 Queue, Long-Lived     ovs-dpdk    nat        1       1            long-lived
+    [Tags]    long-lived

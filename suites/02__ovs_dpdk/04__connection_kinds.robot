@@ -8,19 +8,27 @@ Documentation    How many connections per second Open vSwitch with DPDK sets up 
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Connection Rate
+Test Template    Connection Rate Should Meet SLA
 
-Test Tags        nightly
+Test Tags        ovs-dpdk    conntrack    1cpu    1rxq    cps    ratio    nightly
 
 Name             Connection Kinds
 
 
 *** Test Cases ***                   DATAPATH    RULESET           CPUS    RX QUEUES    PROFILE
 TCP Without Data                     ovs-dpdk    conntrack         1       1            tcp-no-data
+    [Tags]    tcp-no-data
 HTTP, 600 Bytes                      ovs-dpdk    conntrack         1       1            http-600
+    [Tags]    http-600
 HTTP, 800 Bytes                      ovs-dpdk    conntrack         1       1            http-800
+    [Tags]    http-800
 UDP, 800 Bytes                       ovs-dpdk    conntrack         1       1            udp-800
+    [Tags]    udp-800
 Server Closes First                  ovs-dpdk    conntrack         1       1            short-lived-server-closes
+    [Tags]    short-lived-server-closes
 Client Resets                        ovs-dpdk    conntrack         1       1            short-lived-reset
+    [Tags]    short-lived-reset
 Beside Half-Open Connections         ovs-dpdk    conntrack         1       1            short-lived-half-open
+    [Tags]    short-lived-half-open
 IPv6 Connections                     ovs-dpdk    conntrack-ipv6    1       1            short-lived-ipv6
+    [Tags]    ipv6    short-lived-ipv6

@@ -6,12 +6,13 @@ Documentation    Open vSwitch with DPDK tracks connections of IPv6: packets per 
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Packet Rate
+Test Template    Packet Rate Should Meet SLA
 
-Test Tags        nightly
+Test Tags        ovs-dpdk    conntrack    1cpu    1rxq    pps    ipv6    nightly
 
 Name             IPv6
 
 
 *** Test Cases ***              DATAPATH    RULESET           CPUS    RX QUEUES    PROFILE
 IPv6, 128 Bytes, 10k Flows      ovs-dpdk    conntrack-ipv6    1       1            udp-128-10k-ipv6
+    [Tags]    10kflows    128b    one-way    ratio

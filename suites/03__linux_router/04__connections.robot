@@ -6,18 +6,27 @@ Documentation    How many connections per second the Linux kernel sets up and ta
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Connection Rate
+Test Template    Connection Rate Should Meet SLA
+
+Test Tags        linux    router    1cpu    1rxq    cps    ratio
 
 Name             New Connections
 
 
 *** Test Cases ***                                   DATAPATH        RULESET                CPUS    RX QUEUES    PROFILE
 Forwarding, Short-Lived Connections                  linux-router    forward                1       1            short-lived
-    [Tags]    forwarding
+    [Tags]    forwarding    short-lived
 Stateful iptables, Short-Lived Connections           linux-router    iptables-stateful      1       1            short-lived
+    [Tags]    conntrack    stateful    iptables    short-lived
 Stateful nftables, Short-Lived Connections           linux-router    nftables-stateful      1       1            short-lived
+    [Tags]    conntrack    stateful    nftables    short-lived
 SNAT With iptables, Short-Lived Connections          linux-router    iptables-snat          1       1            short-lived
+    [Tags]    conntrack    nat    snat    iptables    short-lived
 SNAT With nftables, Short-Lived Connections          linux-router    nftables-snat          1       1            short-lived
+    [Tags]    conntrack    nat    snat    nftables    short-lived
 DNAT With iptables, Short-Lived Connections          linux-router    iptables-dnat          1       1            short-lived
+    [Tags]    conntrack    nat    dnat    iptables    short-lived
 Masquerade With iptables, Short-Lived Connections    linux-router    iptables-masquerade    1       1            short-lived
+    [Tags]    conntrack    nat    masquerade    iptables    short-lived
 Stateful iptables, Long-Lived Connections            linux-router    iptables-stateful      1       1            long-lived
+    [Tags]    conntrack    stateful    iptables    long-lived

@@ -7,14 +7,17 @@ Documentation    The Linux kernel forwards over VLAN devices and bonds.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Packet Rate
+Test Template    Packet Rate Should Meet SLA
 
-Test Tags        forwarding
+Test Tags        linux    router    forwarding    1cpu    1rxq    pps    10kflows    one-way    ratio
 
 Name             Forwarding Over Bonds And VLANs
 
 
 *** Test Cases ***          DATAPATH        RULESET    CPUS    RX QUEUES    PROFILE
 VLAN, 10k Flows             linux-router    forward    1       1            udp-64-10k-vlan    ports=vlan
+    [Tags]    vlan
 Bond, 10k Flows             linux-router    forward    1       1            udp-64-10k         ports=bond
+    [Tags]    bond
 Bond And VLAN, 10k Flows    linux-router    forward    1       1            udp-64-10k-vlan    ports=bond-vlan
+    [Tags]    vlan    bond

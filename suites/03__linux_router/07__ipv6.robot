@@ -6,9 +6,9 @@ Documentation    The Linux kernel forwards IPv6, and tracks its connections: pac
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Packet Rate
+Test Template    Packet Rate Should Meet SLA
 
-Test Tags        nightly
+Test Tags        linux    router    1cpu    1rxq    pps    ipv6    10kflows    128b    one-way    ratio    nightly
 
 Name             IPv6
 
@@ -17,4 +17,6 @@ Name             IPv6
 Forwarding, IPv6, 128 Bytes, 10k Flows             linux-router    forward-ipv6              1       1            udp-128-10k-ipv6
     [Tags]    forwarding
 Stateful ip6tables, IPv6, 128 Bytes, 10k Flows     linux-router    ip6tables-stateful        1       1            udp-128-10k-ipv6
+    [Tags]    conntrack    stateful    ip6tables
 Stateful nftables, IPv6, 128 Bytes, 10k Flows      linux-router    nftables-stateful-inet    1       1            udp-128-10k-ipv6
+    [Tags]    conntrack    stateful    nftables

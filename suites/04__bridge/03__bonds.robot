@@ -6,7 +6,9 @@ Documentation    A bridge of the Linux kernel over bonds.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Packet Rate
+Test Template    Packet Rate Should Meet SLA
+
+Test Tags        linux    bridge    bond    1cpu    1rxq    pps    10kflows    one-way    ratio
 
 Name             Linux Bridge Over Bonds
 
@@ -14,4 +16,6 @@ Name             Linux Bridge Over Bonds
 *** Test Cases ***                     DATAPATH        RULESET    CPUS    RX QUEUES    PROFILE
 Bonds, 64 Bytes, 10k Flows             linux-bridge    forward    1       1            udp-64-10k         ports=bond
 Bonds, 1518 Bytes, 10k Flows           linux-bridge    forward    1       1            udp-1518-10k       ports=bond
+    [Tags]    1518b
 Bonds And VLAN, 64 Bytes, 10k Flows    linux-bridge    forward    1       1            udp-64-10k-vlan    ports=bond-vlan
+    [Tags]    vlan

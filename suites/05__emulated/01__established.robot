@@ -8,7 +8,9 @@ Documentation    What a packet of a known connection costs, in instructions.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Keep Its Cost
+Test Template    Instruction Cost Should Meet SLA
+
+Test Tags        emulated    1cpu    1rxq    established
 
 Name             Instructions Per Packet
 
@@ -16,37 +18,72 @@ Name             Instructions Per Packet
 *** Test Cases ***                   DATAPATH    RULESET                CPUS    RX QUEUES    PROFILE
 Forwarding                           emulated    forward                1       1            udp-64-1flow
 Forwarding, 1k Flows                 emulated    forward                1       1            udp-64-1k
+    [Tags]    1kflows    extended
 Forwarding, Bonds                    emulated    forward                1       1            udp-64-1flow         ports=bond
+    [Tags]    bond
 Forwarding, VLAN                     emulated    forward                1       1            udp-64-1flow-vlan    ports=vlan
+    [Tags]    vlan
 Forwarding, Bonds, VLAN              emulated    forward                1       1            udp-64-1flow-vlan    ports=bond-vlan
+    [Tags]    vlan    bond
 Linux Bridge                         emulated    bridge                 1       1            udp-64-1flow
+    [Tags]    bridge
 Linux Bridge, VLAN                   emulated    bridge                 1       1            udp-64-1flow-vlan    ports=vlan
+    [Tags]    bridge    vlan
 Linux Bridge, Bonds                  emulated    bridge                 1       1            udp-64-1flow         ports=bond
+    [Tags]    bridge    bond
 Linux Bridge, Bonds, VLAN            emulated    bridge                 1       1            udp-64-1flow-vlan    ports=bond-vlan
+    [Tags]    bridge    vlan    bond
 Stateful iptables                    emulated    iptables-stateful      1       1            udp-64-1flow
+    [Tags]    conntrack    stateful    iptables
 Stateful iptables, 1k Flows          emulated    iptables-stateful      1       1            udp-64-1k
+    [Tags]    conntrack    stateful    iptables    1kflows    extended
 Stateful iptables, 10k Kept Flows    emulated    iptables-stateful      1       1            udp-64-10k
+    [Tags]    conntrack    stateful    iptables    10kflows    extended
 Stateful iptables, 1 Rule More       emulated    iptables-1-rule        1       1            udp-64-1flow
+    [Tags]    conntrack    stateful    iptables    rules    extended
 Stateful iptables, 10 Rules More     emulated    iptables-10-rules      1       1            udp-64-1flow
+    [Tags]    conntrack    stateful    iptables    rules    extended
 Stateful iptables, 100 Rules More    emulated    iptables-100-rules     1       1            udp-64-1flow
+    [Tags]    conntrack    stateful    iptables    rules    extended
 Stateful nftables                    emulated    nftables-stateful      1       1            udp-64-1flow
+    [Tags]    conntrack    stateful    nftables
 Flowtable, nftables                  emulated    nftables-flowtable     1       1            udp-64-1flow
+    [Tags]    conntrack    nftables    flowtable    extended
 Flowtable, nftables, 1k Flows        emulated    nftables-flowtable     1       1            udp-64-1k
+    [Tags]    conntrack    nftables    flowtable    1kflows    extended
 SNAT, iptables                       emulated    iptables-snat          1       1            udp-64-1flow
+    [Tags]    conntrack    nat    snat    iptables
 DNAT, iptables                       emulated    iptables-dnat          1       1            udp-64-1flow
+    [Tags]    conntrack    nat    dnat    iptables    extended
 Masquerade, iptables                 emulated    iptables-masquerade    1       1            udp-64-1flow
+    [Tags]    conntrack    nat    masquerade    iptables    extended
 Open vSwitch, Forwarding             emulated    ovs-forward            1       1            udp-64-1flow
+    [Tags]    ovs
 Open vSwitch, Conntrack              emulated    ovs-conntrack          1       1            udp-64-1flow
+    [Tags]    ovs    conntrack
 Open vSwitch, NAT                    emulated    ovs-nat                1       1            udp-64-1flow
+    [Tags]    ovs    conntrack    nat    extended
 OVS Bridge                           emulated    ovs-normal             1       1            udp-64-1flow
+    [Tags]    bridge    ovs    extended
 OVS Bridge, VLAN                     emulated    ovs-normal             1       1            udp-64-1flow-vlan    ports=vlan
+    [Tags]    bridge    ovs    vlan    extended
 OVS Bridge, Linux Bonds              emulated    ovs-normal             1       1            udp-64-1flow         ports=bond
+    [Tags]    bridge    ovs    bond    extended
 OVS Bridge, Linux Bonds, VLAN        emulated    ovs-normal             1       1            udp-64-1flow-vlan    ports=bond-vlan
+    [Tags]    bridge    ovs    vlan    bond    extended
 OVS Bridge, OVS Bonds                emulated    ovs-bonds              1       1            udp-64-1flow
+    [Tags]    bridge    ovs    bond    extended
 OVS Bridge, OVS Bonds, VLAN          emulated    ovs-bonds              1       1            udp-64-1flow-vlan    ports=vlan
+    [Tags]    bridge    ovs    vlan    bond    extended
 OVS, 5 Match Fields                  emulated    ovs-match-tuple        1       1            udp-64-1flow
+    [Tags]    ovs    match-fields    extended
 OVS, 5 Match Fields, 1k Flows        emulated    ovs-match-tuple        1       1            udp-64-1k
+    [Tags]    ovs    match-fields    1kflows    extended
 OVS in Userspace, Forwarding         emulated    ovs-user-forward       1       1            udp-64-1flow
+    [Tags]    ovs    userspace    extended
 OVS in Userspace, Conntrack          emulated    ovs-user-conntrack     1       1            udp-64-1flow
+    [Tags]    ovs    userspace    conntrack    extended
 OVS in Userspace, NAT                emulated    ovs-user-nat           1       1            udp-64-1flow
+    [Tags]    ovs    userspace    conntrack    nat    extended
 OVS in Userspace, No EMC             emulated    ovs-user-no-emc        1       1            udp-64-1flow
+    [Tags]    ovs    userspace    conntrack    match-fields    extended

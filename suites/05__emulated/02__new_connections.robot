@@ -7,7 +7,9 @@ Documentation    What a new connection costs, in instructions.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Keep Its Cost
+Test Template    Instruction Cost Should Meet SLA
+
+Test Tags        emulated    1cpu    1rxq    new-connections
 
 Name             Instructions Per Connection
 
@@ -16,23 +18,44 @@ Name             Instructions Per Connection
 Forwarding, UDP                     emulated    forward                1       1            udp-exchange
 Forwarding, TCP                     emulated    forward                1       1            tcp-no-data
 Stateful iptables, UDP              emulated    iptables-stateful      1       1            udp-exchange
+    [Tags]    conntrack    stateful    iptables
 Stateful iptables, TCP              emulated    iptables-stateful      1       1            tcp-no-data
+    [Tags]    conntrack    stateful    iptables
 Stateful nftables, UDP              emulated    nftables-stateful      1       1            udp-exchange
+    [Tags]    conntrack    stateful    nftables
 Stateful nftables, TCP              emulated    nftables-stateful      1       1            tcp-no-data
+    [Tags]    conntrack    stateful    nftables
 Flowtable, nftables, UDP            emulated    nftables-flowtable     1       1            udp-exchange
+    [Tags]    conntrack    nftables    flowtable    extended
 SNAT, iptables, UDP                 emulated    iptables-snat          1       1            udp-exchange
+    [Tags]    conntrack    nat    snat    iptables
 SNAT, iptables, TCP                 emulated    iptables-snat          1       1            tcp-no-data
+    [Tags]    conntrack    nat    snat    iptables
 DNAT, iptables, UDP                 emulated    iptables-dnat          1       1            udp-exchange
+    [Tags]    conntrack    nat    dnat    iptables    extended
 DNAT, iptables, TCP                 emulated    iptables-dnat          1       1            tcp-no-data
+    [Tags]    conntrack    nat    dnat    iptables    extended
 Masquerade, iptables, UDP           emulated    iptables-masquerade    1       1            udp-exchange
+    [Tags]    conntrack    nat    masquerade    iptables    extended
 Masquerade, iptables, TCP           emulated    iptables-masquerade    1       1            tcp-no-data
+    [Tags]    conntrack    nat    masquerade    iptables    extended
 Open vSwitch, Forwarding, UDP       emulated    ovs-forward            1       1            udp-exchange
+    [Tags]    ovs
 Open vSwitch, Forwarding, TCP       emulated    ovs-forward            1       1            tcp-no-data
+    [Tags]    ovs
 Open vSwitch, Conntrack, UDP        emulated    ovs-conntrack          1       1            udp-exchange
+    [Tags]    ovs    conntrack
 Open vSwitch, Conntrack, TCP        emulated    ovs-conntrack          1       1            tcp-no-data
+    [Tags]    ovs    conntrack
 Open vSwitch, NAT, UDP              emulated    ovs-nat                1       1            udp-exchange
+    [Tags]    ovs    conntrack    nat    extended
 Open vSwitch, NAT, TCP              emulated    ovs-nat                1       1            tcp-no-data
+    [Tags]    ovs    conntrack    nat    extended
 OVS in Userspace, Conntrack, UDP    emulated    ovs-user-conntrack     1       1            udp-exchange
+    [Tags]    ovs    userspace    conntrack    extended
 OVS in Userspace, Conntrack, TCP    emulated    ovs-user-conntrack     1       1            tcp-no-data
+    [Tags]    ovs    userspace    conntrack    extended
 OVS in Userspace, NAT, UDP          emulated    ovs-user-nat           1       1            udp-exchange
+    [Tags]    ovs    userspace    conntrack    nat    extended
 OVS in Userspace, NAT, TCP          emulated    ovs-user-nat           1       1            tcp-no-data
+    [Tags]    ovs    userspace    conntrack    nat    extended

@@ -7,13 +7,19 @@ Documentation    What it costs to remove a connection from the table, in instruc
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Keep Its Cost
+Test Template    Instruction Cost Should Meet SLA
+
+Test Tags        emulated    conntrack    1cpu    1rxq    removal
 
 Name             Instructions Per Removal
 
 
 *** Test Cases ***                  DATAPATH    RULESET              CPUS    RX QUEUES    PROFILE
 Stateful iptables, Removal          emulated    iptables-stateful    1       1            udp-removal
+    [Tags]    stateful    iptables
 Stateful nftables, Removal          emulated    nftables-stateful    1       1            udp-removal
+    [Tags]    stateful    nftables
 SNAT, iptables, Removal             emulated    iptables-snat        1       1            udp-removal
+    [Tags]    nat    snat    iptables
 Open vSwitch, Conntrack, Removal    emulated    ovs-conntrack        1       1            udp-removal
+    [Tags]    ovs

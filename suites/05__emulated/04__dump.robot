@@ -8,14 +8,21 @@ Documentation    What it costs to read a connection out of the table, in instruc
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Keep Its Cost
+Test Template    Instruction Cost Should Meet SLA
+
+Test Tags        emulated    control-plane    conntrack    1cpu    1rxq    dump
 
 Name             Instructions Per Entry Of A Dump
 
 
 *** Test Cases ***               DATAPATH    RULESET              CPUS    RX QUEUES    PROFILE
 Stateful iptables, Dump          emulated    iptables-stateful    1       1            udp-dump
+    [Tags]    stateful    iptables
 Stateful nftables, Dump          emulated    nftables-stateful    1       1            udp-dump
+    [Tags]    stateful    nftables
 SNAT, iptables, Dump             emulated    iptables-snat        1       1            udp-dump
+    [Tags]    nat    snat    iptables
 Open vSwitch, Conntrack, Dump    emulated    ovs-conntrack        1       1            udp-dump
+    [Tags]    ovs
 Open vSwitch, NAT, Dump          emulated    ovs-nat              1       1            udp-dump
+    [Tags]    ovs    nat    extended

@@ -7,11 +7,15 @@ Documentation    How many connections are held at once.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Connections
+Test Template    Held Connections Should Meet SLA
+
+Test Tags        table    conntrack    1cpu    1rxq    capacity
 
 Name             Table Capacity
 
 
 *** Test Cases ***                     DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Connections Held, Open vSwitch         ovs-dpdk        conntrack            1       1            held       timeout_s=120
+    [Tags]    ovs-dpdk
 Connections Held, Stateful iptables    linux-router    iptables-stateful    1       1            held       timeout_s=120
+    [Tags]    linux    router    stateful    iptables

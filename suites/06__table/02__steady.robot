@@ -8,23 +8,27 @@ Documentation    Whether the connection table settles.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Keep Its Table Steady
+Test Template    Table Level Should Meet SLA
+
+Test Tags        table    conntrack    1cpu    1rxq    steady    nightly
 
 Name             Table Steady State
 
 
 *** Test Cases ***                          DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Steady Table, Open vSwitch                  ovs-dpdk        conntrack            1       1            steady         timeout_s=5
+    [Tags]    ovs-dpdk
 Steady Table, Stateful iptables             linux-router    iptables-stateful    1       1            steady         timeout_s=5
+    [Tags]    linux    router    stateful    iptables
 Steady Table, 50k CPS, Open vSwitch         ovs-dpdk        conntrack            1       1            steady-50k     timeout_s=5
-    [Tags]    nightly
+    [Tags]    ovs-dpdk
 Steady Table, 100k CPS, Open vSwitch        ovs-dpdk        conntrack            1       1            steady-100k    timeout_s=5
-    [Tags]    nightly
+    [Tags]    ovs-dpdk
 Steady Table, 5k CPS, Stateful iptables     linux-router    iptables-stateful    1       1            steady-5k      timeout_s=5
-    [Tags]    nightly
+    [Tags]    linux    router    stateful    iptables
 Steady Table, 10k CPS, Stateful iptables    linux-router    iptables-stateful    1       1            steady-10k     timeout_s=5
-    [Tags]    nightly
+    [Tags]    linux    router    stateful    iptables
 Steady Table, 20k CPS, Stateful iptables    linux-router    iptables-stateful    1       1            steady-20k     timeout_s=5
-    [Tags]    nightly
+    [Tags]    linux    router    stateful    iptables
 Steady Table, 50k CPS, Stateful iptables    linux-router    iptables-stateful    1       1            steady-50k     timeout_s=5
-    [Tags]    nightly
+    [Tags]    linux    router    stateful    iptables

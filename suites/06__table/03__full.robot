@@ -6,7 +6,9 @@ Documentation    What happens when the connection table is full.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Withstand A Full Table
+Test Template    Recovery Time Should Meet SLA
+
+Test Tags        ovs-dpdk    table    conntrack    1cpu    1rxq    full
 
 Name             Full Table
 

@@ -6,11 +6,15 @@ Documentation    How fast the connection table drains.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Drain Its Table
+Test Template    Drain Time Should Meet SLA
+
+Test Tags        table    conntrack    1cpu    1rxq    drain
 
 Name             Table Drain
 
 
 *** Test Cases ***          DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Drain, Open vSwitch         ovs-dpdk        conntrack            1       1            held       timeout_s=5
+    [Tags]    ovs-dpdk
 Drain, Stateful iptables    linux-router    iptables-stateful    1       1            held       timeout_s=5
+    [Tags]    linux    router    stateful    iptables    nightly

@@ -6,9 +6,9 @@ Documentation    What happens at a limit that nobody changes: that of the Linux 
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Keep Connections At Its Limit
+Test Template    Early Drop Should Meet SLA
 
-Test Tags        nightly
+Test Tags        linux    router    table    conntrack    stateful    iptables    1cpu    1rxq    early-drop    nightly
 
 Name             Early Drop
 

@@ -6,9 +6,9 @@ Documentation    What a load loses while a million entries of other connections 
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Serve While Entries Expire
+Test Template    Load During Expiry Should Meet SLA
 
-Test Tags        nightly
+Test Tags        ovs-dpdk    table    conntrack    1cpu    1rxq    reaping    nightly
 
 Name             Reaping
 

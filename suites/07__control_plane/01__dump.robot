@@ -7,7 +7,9 @@ Documentation    An operator prints the connection table while traffic passes.
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Dump Its Table In Time
+Test Template    Table Dump Time Should Meet SLA
+
+Test Tags        ovs-dpdk    control-plane    conntrack    1cpu    1rxq    dump
 
 Name             Table Dump
 

@@ -6,7 +6,9 @@ Documentation    Containers come and go: ports of the bridge are added and delet
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Take Ports In Time
+Test Template    Port Churn Time Should Meet SLA
+
+Test Tags        ovs-dpdk    control-plane    conntrack    1cpu    1rxq    churn
 
 Name             Port Churn
 

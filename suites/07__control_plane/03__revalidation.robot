@@ -8,20 +8,33 @@ Documentation    Open vSwitch looks at all flows of its datapath, whether they a
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Revalidate In Time
+Test Template    Revalidation Time Should Meet SLA
+
+Test Tags        ovs-dpdk    control-plane    1cpu    1rxq    revalidation    long
 
 Name             Revalidation
 
 
 *** Test Cases ***                               DATAPATH    RULESET          CPUS    RX QUEUES    PROFILE
 Revalidation, 10 000 Flows, 1 Revalidator        ovs-dpdk    flow-each        1       1            udp-64-10k     revalidators=1
+    [Tags]    forward
 Revalidation, 50 000 Flows, 1 Revalidator        ovs-dpdk    flow-each        1       1            udp-64-50k     revalidators=1
+    [Tags]    forward
 Revalidation, 50 000 Flows, 2 Revalidators       ovs-dpdk    flow-each        1       1            udp-64-50k     revalidators=2
+    [Tags]    forward
 Revalidation, 50 000 Flows, 4 Revalidators       ovs-dpdk    flow-each        1       1            udp-64-50k     revalidators=4
+    [Tags]    forward
 Revalidation, 200 000 Flows, 1 Revalidator       ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=1
+    [Tags]    forward
 Revalidation, 200 000 Flows, 2 Revalidators      ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=2
+    [Tags]    forward
 Revalidation, 200 000 Flows, 4 Revalidators      ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=4
+    [Tags]    forward
 Revalidation, 200 000 Flows, 32 Revalidators     ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=32
+    [Tags]    forward
 Revalidation, 200 000 Flows, 128 Revalidators    ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=128
+    [Tags]    forward
 Revalidation, Conntrack, 1 Revalidator           ovs-dpdk    flow-each-ct     1       1            udp-64-50k     revalidators=1
+    [Tags]    conntrack
 Revalidation, NAT, 1 Revalidator                 ovs-dpdk    flow-each-nat    1       1            udp-64-50k     revalidators=1
+    [Tags]    conntrack    nat

@@ -6,7 +6,9 @@ Documentation    Open vSwitch collects the statistics of all interfaces each 5 s
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Collect Statistics In Time
+Test Template    Statistics Time Should Meet SLA
+
+Test Tags        ovs-dpdk    control-plane    conntrack    1cpu    1rxq    statistics    long
 
 Name             Interface Statistics
 

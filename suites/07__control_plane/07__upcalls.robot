@@ -7,7 +7,9 @@ Documentation    Every packet is the first of its flow: the rules are looked up 
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Take New Flows
+Test Template    New Flow Rate Should Meet SLA
+
+Test Tags        ovs-dpdk    control-plane    forward    1cpu    1rxq    upcalls    long
 
 Name             Upcalls
 

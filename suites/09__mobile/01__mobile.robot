@@ -7,9 +7,9 @@ Documentation    The highest rate of new flows while a million flows stay open, 
 Resource         ../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Connection Rate
+Test Template    Connection Rate Should Meet SLA
 
-Test Tags        nightly
+Test Tags        ovs-dpdk    conntrack    1cpu    1rxq    cps    mobile    nightly
 
 Name             Mobile Traffic
 

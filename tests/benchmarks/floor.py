@@ -21,8 +21,9 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.promises import PROMISES
 from ctbench.measure.sequential import ERROR, GOOD_IF_KEPT, GOOD_IF_NOT, MOST_TRIALS, Known, SequentialTest
-from ctbench.run.choice import RATE, choose
+from ctbench.run.plan import plan
 from ctbench.sla.verdict import judge
 from ctbench.traffic.loads import Rate, Saturation
 
@@ -103,7 +104,9 @@ def whole(campaign: Campaign, setting: Setting, apart: float, seed: int) -> Told
     """All that an acceptance run does for one floor: closed loop, search, trials at the floor."""
     dut, floor = setting.dut(FLOOR * (1 + apart), seed), made_up_floor(f">= {FLOOR:.0f}", pps=None)
     outcome: Outcome | None = None
-    for procedure in choose(RATE, campaign, Topology(), floor.profile).alone(floor, {Rate, Saturation}):
+    for procedure in plan(PROMISES["connection rate"], campaign, Topology(), floor.profile).alone(
+        floor, {Rate, Saturation}
+    ):
         bench = Bench(
             HealthyDut(), dut, floor.profile, floor.conditions(campaign.loss_limit), campaign,
             floor_load=floor.load(procedure.headroom), ceiling=CEILING, earlier=outcome,

@@ -21,10 +21,9 @@ from ctbench.compare.limits import ALPHA, LEAST_OF_PAIRS, LEAST_OF_RUNS, STARTS
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.pairs import LOOKS, ROUND, log_ratio, rounds_of, turns
 from ctbench.measure.procedure import Bench
-from ctbench.measure.procedures.pair import SLICE_S, Pair
-from ctbench.measure.side_by_side import SideBySide
-from ctbench.results.sign_flip import hodges_lehmann, needed_signs, sign_flip_interval, sign_flip_p
-from ctbench.results.statistics import p_smaller
+from ctbench.measure.procedures.pair import Pair
+from ctbench.measure.start import SLICE_S, measure_start
+from ctbench.results.statistics import hodges_lehmann, needed_signs, p_smaller, sign_flip_interval, sign_flip_p
 
 #: In the campaign `builds`.
 ROUNDS_OF_A_START = 48
@@ -61,7 +60,7 @@ NOISES = (
 def bench(pair: SimulatedPair, promised: float | None) -> Bench:
     """Where the pair is measured."""
     profile = made_up_floor().profile
-    return Bench(None, None, profile, LIMITS, campaign(), pair=pair, promised_ratio=promised)  # type: ignore[arg-type]
+    return Bench(None, None, profile, LIMITS, campaign(), sides=pair, promised_ratio=promised)  # type: ignore[arg-type]
 
 
 @cache
@@ -76,7 +75,7 @@ def precision(runs: int) -> None:
     print(f"| | sd of a round | {after} | wrong at any look |\n|{'---|' * (len(LOOKS) + 3)}")
     for noise in NOISES:
         made = [bench(noise.pair(1.0, seed), None) for seed in range(runs)]
-        found = [SideBySide(each, each.pair, SLICE_S, LOOKS).measure().looks for each in made if each.pair]
+        found = [measure_start(each, looks=LOOKS).pair.looks for each in made]
         halves = [
             statistics.median(max(each[at].value - each[at].low, each[at].high - each[at].value) for each in found)
             for at in range(len(LOOKS))

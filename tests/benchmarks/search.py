@@ -15,7 +15,7 @@ from unit.simulated import SimulatedDut
 from unit.simulated_machine import Machine
 
 from ctbench.measure.campaign import Bisection, Mlr, SaturationSettings, SearchSettings
-from ctbench.measure.procedures.highest_rate import BELOW_SATURATION
+from ctbench.measure.procedures.rates import BELOW_SATURATION
 from ctbench.measure.search import search
 from ctbench.traffic.loads import Saturation
 

@@ -15,7 +15,7 @@ from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.testbed import checks
+from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
 
 
@@ -94,18 +94,17 @@ def bridge(sandbox: Sandbox) -> Iterator[LinuxBridgeDut]:
 def unhurried() -> Iterator[None]:
     """A reply may take its time, the generator be late, and nothing settles before a trial counts: what is tested is
     whether things happen, not when."""
-    from ctbench.traffic.software import pace, pacing, plan, stream_plan
+    from ctbench.traffic.software import lateness, plan, schedule, stream_engine
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 5.0)
         patch.setattr(plan, "LATE_LIMIT_S", 5.0)
         patch.setattr(plan, "RAMP_S", 0.05)
         patch.setattr(plan, "SETTLE_S", 0.05)
-        patch.setattr(stream_plan, "LATE_LIMIT_S", 5.0)
-        patch.setattr(pacing, "LATEST_S", 5.0)
-        patch.setattr(stream_plan, "LINGER_S", 2.0)
-        patch.setattr(pace, "LATE_RATIO_LIMIT", 1.0)
-        patch.setattr(pace, "ATTEMPTED_LIMIT", 0.0)
+        patch.setattr(schedule, "LATEST_S", 5.0)
+        patch.setattr(stream_engine, "LINGER_S", 2.0)
+        patch.setattr(lateness, "LATE_RATIO_LIMIT", 1.0)
+        patch.setattr(lateness, "ATTEMPTED_LIMIT", 0.0)
         yield
 
 
@@ -113,7 +112,7 @@ def unhurried() -> Iterator[None]:
 def able_machine() -> None:
     """Skips where no run can be measured: OVS, its drivers, namespaces or a second CPU are missing."""
     try:
-        checks.check_machine(load("testbeds", "local", TestbedConfig))
+        new_dut.check_machine(load("testbeds", "local", TestbedConfig))
     except MissingResource as error:
         pytest.skip(str(error))
     cpus = len(os.sched_getaffinity(0))

@@ -79,6 +79,12 @@ def as_yaml(host: Sshd) -> str:
     )
 
 
+def lab_file(dut: str, tgen: str) -> str:
+    """The testbed file, with these entries of `hosts`."""
+    home = os.environ.get("TREX_HOME", "/opt/trex")
+    return TESTBED.format(dut=dut, tgen=tgen, trex_home=home, trex_cpu=TREX_CPU, dut_cpu=DUT_CPU)
+
+
 def main(folder: Path, command: list[str]) -> int:
     """Make the lab, run the command."""
     run("mount", "-t", "sysfs", "sysfs", "/sys")
@@ -87,14 +93,7 @@ def main(folder: Path, command: list[str]) -> int:
         (folder / name).mkdir(parents=True)
     with Sshd(folder / "tgen") as tgen, Sshd(folder / "dut", more_namespaces=["--net"]) as dut:
         join(dut)
-        testbed = TESTBED.format(
-            dut=as_yaml(dut),
-            tgen=as_yaml(tgen),
-            trex_home=os.environ["TREX_HOME"],
-            trex_cpu=TREX_CPU,
-            dut_cpu=DUT_CPU,
-        )
-        (folder / "lab.yaml").write_text(testbed)
+        (folder / "lab.yaml").write_text(lab_file(as_yaml(dut), as_yaml(tgen)))
         words = [word.replace("LAB", str(folder / "lab.yaml")) for word in command]
         return subprocess.run(words, check=False).returncode
 

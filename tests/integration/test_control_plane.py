@@ -17,14 +17,14 @@ from integration.test_faults import process_of, said, sandbox_of
 from integration.test_suites_records import HERE, started
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.ovs import OvsDpdkDut, idle_ports
+from ctbench.dut.ovs import OvsDpdkDut, bridge
 from ctbench.dut.topology import Topology
-from ctbench.hosts.child import ends_with_us
-from ctbench.measure.control_actions import Revalidate, TableDump
-from ctbench.measure.control_plane_settings import ControlPlaneSettings
+from ctbench.hosts.local import ends_with_us
+from ctbench.measure.campaign import ControlPlaneSettings
+from ctbench.measure.procedures.control_plane import Revalidate, TableDump
+from ctbench.measure.promises import PROMISES
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
-from ctbench.run.choice import CHURN, COLLECT, CONTENTION, DUMP, FORCE, HELD_DUMP, REVALIDATE, UPCALLS
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
@@ -34,6 +34,9 @@ from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 PLAIN = Topology()
 PORTS = Topology(idle_ports=8)
 FLOWS = Topology(ruleset="flow-each", revalidators=1)
+#: Promises by what is done.
+DUMP, CHURN, REVALIDATE, FORCE = "table dump time", "port churn time", "revalidation time", "forced revalidation time"
+COLLECT, CONTENTION, UPCALLS, HELD_DUMP = "statistics time", "lock share", "new flow rate", "held dump time"
 #: What is done beside a load, of which topology, with which profile.
 ALL = [(DUMP, PLAIN, "short-lived"), (CHURN, PORTS, "short-lived"), (REVALIDATE, FLOWS, "udp-64-10k"),
        (FORCE, FLOWS, "udp-64-10k")]  # fmt: skip
@@ -43,9 +46,7 @@ NEW = Topology(ruleset="flow-each", handlers=1)
 MORE = [(COLLECT, PORTS, "short-lived", "alone"), (CONTENTION, PLAIN, "short-lived", "saturation"),
         (UPCALLS, NEW, "udp-exchange", "saturation")]  # fmt: skip
 FEW_PORTS, MANY_PORTS = (Topology(idle_ports=number) for number in (16, 256))
-LOADS = ControlPlaneSettings.model_construct(
-    trial_duration=4.0, alone_duration=0.5, connections=2_000, packets=20_000, most=None
-)
+LOADS = ControlPlaneSettings.model_construct(trial_duration=2.5, alone_duration=0.5, connections=2_000, packets=20_000)
 
 #: Busy loops that revalidators share a CPU with: they get a thirteenth of it at most.
 LOOPS = 12
@@ -114,7 +115,7 @@ def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFa
 
 def measure(run: AcceptanceRun, what: str, topology: Topology, profile: str, **promises: str) -> Record:
     run.settings = settings(**(EASY | promises))
-    return run.measure(TestName("Suite", what, ("tag",)), topology, profile, what)
+    return run.measure(TestName("Suite", what, ("tag",)), topology, profile, PROMISES[what])
 
 
 @pytest.mark.parametrize(("what", "topology", "profile"), ALL)
@@ -260,7 +261,7 @@ def test_one_that_is_killed_in_the_middle_is_named_and_looked_at_and_the_next_te
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SoftwareTrafficGenerator, "run_trial", counted)
         patch.setattr(run.testbed.generator, "watcher", watch)
-        patch.setattr(idle_ports, "_TAKE_OVER_S", 1)  # what has died takes no port over
+        patch.setattr(bridge, "_TAKE_OVER_S", 1)  # what has died takes no port over
         record = measure(run, what, topology, profile)
 
     assert (record.verdict, record.limited_by) == ("not measured", "fault"), record.verdict_reason

@@ -15,7 +15,7 @@ import pytest
 from integration.test_suites_records import measure, settings, started
 
 from ctbench.dut import capture
-from ctbench.dut.ovs import daemons, trouble
+from ctbench.dut.ovs import instance, processes
 from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.dut import FOLDER
 from ctbench.dut.topology import Topology
@@ -40,7 +40,7 @@ def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFa
     """The run that everything happens to. What never comes, or never ends by itself, need not be waited for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)
-        patch.setattr(daemons, "END_TIMEOUT_S", 2.0)
+        patch.setattr(instance, "END_TIMEOUT_S", 2.0)
         yield from started(tmp_path_factory.mktemp("faults"), settings())
 
 
@@ -186,7 +186,7 @@ def test_an_ovs_that_is_stopped_for_seconds_is_to_blame_for_what_was_lost_and_me
 
 
 def test_an_ovs_that_is_stopped_for_good_is_given_up(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trouble, "GO_ON_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(processes, "GO_ON_TIMEOUT_S", 0.5)
     monkeypatch.setattr(capture, "TIMEOUT_S", 2.0)
     record = in_second_trial(run, send(signal.SIGSTOP, "ovs-vswitchd"))
 

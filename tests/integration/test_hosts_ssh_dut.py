@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from dut_counters import counted
 from integration.sshd import Sshd
 from integration.test_ovs_rulesets import CLIENT, SERVER, Switch, tcp
 from packets import SYN
@@ -15,7 +16,7 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.ssh import SshHost
 
-pytestmark = pytest.mark.root_too
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,7 @@ def test_the_kernel_is_set_up_as_a_router_and_left_as_it_was(host: SshHost) -> N
     dut.flush_state()
     dut.begin_trial()
     assert dut.health() == []
-    assert set(dut.counters().rx_packets) == {"client", "server"}
+    assert set(counted(dut).rx_packets) == {"client", "server"}
 
     dut.restore()
     assert host.run(["ip", "-o", "link"]).stdout == before

@@ -9,7 +9,6 @@ import pytest
 from integration.sshd import TESTER, Sshd
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.hosts import ssh_remote
 from ctbench.hosts.ssh import SshHost
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
@@ -84,20 +83,6 @@ def test_a_file_without_a_size_comes_whole(host: SshHost, tmp_path: Path) -> Non
     host.get("/proc/cpuinfo", tmp_path / "back")
 
     assert "processor" in (tmp_path / "back").read_text()
-
-
-def test_output_that_does_not_fit_into_memory_is_in_a_file(
-    host: SshHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(ssh_remote, "LONGEST_OUTPUT", 1 << 20)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-
-    with pytest.raises(TestbedError, match=r"^dut: `seq 400000` printed 3 MiB, more .* is in /.* on this machine\.$"):
-        host.run(["seq", "400000"])
-
-    (kept,) = tmp_path.glob("ctbench-output-*")
-    assert kept.read_text().splitlines()[-1] == "400000"
-    assert host.run(["echo", "on"]).stdout == "on\n"
 
 
 def test_what_a_login_prints_disturbs_nothing(host: SshHost) -> None:

@@ -1,12 +1,12 @@
 """Who may log in over SSH with what, and whom we believe to be the host; a real sshd on loopback."""
 
 import os
-import pickle
 import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from integration.sshd import Sshd, make_key
@@ -14,7 +14,6 @@ from integration.sshd import Sshd, make_key
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh import SshHost
-from ctbench.hosts.ssh_password import Password
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
@@ -57,25 +56,50 @@ def nobodys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_key_logs_in(sshd: Sshd, connect: Connect) -> None:
-    assert connect(sshd.config()).run(["id", "-un"]).stdout.strip() == sshd.user
+def refused(kind: type[Exception], said: str, host: SshHost) -> str:
+    with pytest.raises(kind, match=said) as caught:
+        host.run(["true"])
+    return str(caught.value)
+
+
+#: Keys of the file that are wrong, and what is said; of another machine than ours, `where` has the port.
+MISTAKES = [
+    ({"known_hosts": "{tmp}/none"}, TestbedError, r"^dut: the key of 127\.0\.0\.1 \(ssh-ed25519 SHA256:.* is not in "),
+    ({"known_hosts": "{tmp}/empty"}, TestbedError, "is not in "),
+    ({"key": "{tmp}/stranger"}, TestbedError, "may not log in at .* with the key .*stranger"),
+    ({"key": "{tmp}/none"}, ConfigError, "key: .*/none cannot be read: No such file"),
+    ({"key": "{tmp}/empty"}, ConfigError, "key: .*/empty is not a private key"),
+    ({"key": ""}, TestbedError, r"nothing to log in with .*neither `key` nor `password_env`"),
+    ({"port": 0}, TestbedError, r"port \d+, cannot be reached \(Connection refused\)"),
+    ({"address": "no-such-host.invalid"}, TestbedError, r"there is no host no-such-host\.invalid .*correct `address`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "kind", "said"), MISTAKES, ids=str)
+def test_a_mistake_in_the_file_is_said(
+    keys: dict[str, Any], kind: type[Exception], said: str, sshd: Sshd, connect: Connect, nobodys_home: Path
+) -> None:
+    make_key(nobodys_home / "stranger")
+    (nobodys_home / "empty").touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = taken.getsockname()[1]
+    made = {key: value.format(tmp=nobodys_home) if isinstance(value, str) else free for key, value in keys.items()}
+
+    refused(kind, said, connect(sshd.config(**made)))
+
+    assert not (nobodys_home / "none").exists() and (nobodys_home / "empty").read_text() == ""
+
+
+def test_any_host_is_believed_where_the_file_says_so(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
+    connect(sshd.config(known_hosts=str(tmp_path / "none"), check_host_key=False)).run(["true"])
+    assert not (tmp_path / "none").exists()
 
 
 def test_whoever_logs_in_has_the_number_that_we_have(sshd: Sshd, connect: Connect) -> None:
     # Otherwise two users who test on one machine at a time would be refused each other's folder in /tmp.
-    assert connect(sshd.config()).run(["id", "-u"]).stdout.strip() == str(os.getuid())
-
-
-def test_a_host_that_nobody_vouched_for_is_refused(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
-    for known in ("no-such-file", "empty"):
-        (tmp_path / "empty").touch()
-        config = sshd.config(known_hosts=str(tmp_path / known))
-
-        with pytest.raises(TestbedError, match=r"^dut: the key of 127\.0\.0\.1 \(ssh-ed25519 SHA256:.* is not in "):
-            connect(config).run(["true"])
-
-    assert not (tmp_path / "no-such-file").exists()
-    assert (tmp_path / "empty").read_text() == ""
+    host = connect(sshd.config())
+    assert host.run(["id", "-un"]).stdout.strip() == sshd.user
+    assert host.run(["id", "-u"]).stdout.strip() == str(os.getuid())
 
 
 def test_lines_of_known_hosts_that_mean_nothing_to_us_are_passed_over(
@@ -84,8 +108,7 @@ def test_lines_of_known_hosts_that_mean_nothing_to_us_are_passed_over(
     key = " ".join((sshd.folder / "host_key.pub").read_text().split()[:2])
     (tmp_path / "known").write_text(f"# ours\n\n@cert-authority * {key}\nsome.example ssh-dss AAAAB3\nnonsense\n")
     config = sshd.config(known_hosts=str(tmp_path / "known"))
-    with pytest.raises(TestbedError, match="is not in"):
-        connect(config).run(["true"])
+    refused(TestbedError, "is not in", connect(config))
 
     with (tmp_path / "known").open("a") as known:
         known.write(f"other.example,[127.0.0.1]:{sshd.port} {key} comment\n")
@@ -96,8 +119,7 @@ def test_a_revoked_key_is_nobodys(sshd: Sshd, connect: Connect, tmp_path: Path) 
     key = " ".join((sshd.folder / "host_key.pub").read_text().split()[:2])
     (tmp_path / "known").write_text(f"{sshd.known_hosts.read_text()}@revoked * {key}\n")
 
-    with pytest.raises(TestbedError, match="is not in"):
-        connect(sshd.config(known_hosts=str(tmp_path / "known"))).run(["true"])
+    refused(TestbedError, "is not in", connect(sshd.config(known_hosts=str(tmp_path / "known"))))
 
 
 def test_names_in_known_hosts_may_be_hashed(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
@@ -124,33 +146,9 @@ def test_who_was_refused_is_not_given_the_password(
     attempts = other.log.count("Accepted")
     config = other.config(known_hosts=str(tmp_path / "none"), **({} if means == "key" else with_password()))
 
-    with pytest.raises(TestbedError, match="is not in"):
-        connect(config).run(["true"])
+    refused(TestbedError, "is not in", connect(config))
 
     assert other.log.count("Accepted") == attempts
-
-
-def test_any_host_is_believed_where_the_file_says_so(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
-    config = sshd.config(known_hosts=str(tmp_path / "none"), check_host_key=False)
-
-    assert connect(config).run(["echo", "hello"]).stdout == "hello\n"
-    assert not (tmp_path / "none").exists()
-
-
-def test_a_key_that_the_host_does_not_know_is_refused(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
-    config = sshd.config(key=str(make_key(tmp_path / "stranger")))
-
-    with pytest.raises(TestbedError, match=rf"^dut: {sshd.user} may not log in at .* with the key .*stranger"):
-        connect(config).run(["true"])
-
-
-def test_a_key_file_that_is_none_is_a_mistake_in_the_testbed_file(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("no key")
-
-    with pytest.raises(ConfigError, match=r"dut: key: .*/none cannot be read: No such file"):
-        connect(sshd.config(key=str(tmp_path / "none"))).run(["true"])
-    with pytest.raises(ConfigError, match=r"dut: key: .*/text is not a private key"):
-        connect(sshd.config(key=str(tmp_path / "text"))).run(["true"])
 
 
 def test_a_key_with_a_passphrase_needs_it(
@@ -162,21 +160,13 @@ def test_a_key_with_a_passphrase_needs_it(
     change = ["ssh-keygen", "-q", "-p", "-P", "", "-N", PASSWORD, "-f", str(key)]
     subprocess.run(change, check=True, capture_output=True)
 
-    with pytest.raises(ConfigError, match="has a passphrase: name its variable"):
-        connect(sshd.config(key=str(key))).run(["true"])
+    refused(ConfigError, "has a passphrase: name its variable", connect(sshd.config(key=str(key))))
     monkeypatch.setenv(VARIABLE, "wrong")
-    with pytest.raises(ConfigError, match=f"the passphrase in {VARIABLE} does not open"):
+    with pytest.raises(ConfigError, match=f"the passphrase in .*{VARIABLE} does not open"):
         connect(sshd.config(key=str(key), password_env=VARIABLE)).run(["true"])
     monkeypatch.setenv(VARIABLE, PASSWORD)
     connect(sshd.config(key=str(key), password_env=VARIABLE)).run(["true"])
     connect(sshd.config(password_env=VARIABLE)).run(["true"])  # a key without one minds no passphrase
-
-
-def test_without_anything_to_log_in_with_it_says_what_there_could_be(
-    sshd: Sshd, connect: Connect, nobodys_home: Path
-) -> None:
-    with pytest.raises(TestbedError, match=r"nothing to log in with .*neither `key` nor `password_env`"):
-        connect(sshd.config(key="")).run(["true"])
 
 
 def test_a_key_of_the_users_folder_logs_in(sshd: Sshd, connect: Connect, nobodys_home: Path) -> None:
@@ -207,34 +197,16 @@ def with_password() -> dict[str, str]:
     return {"key": "", "password_env": VARIABLE}
 
 
-def test_a_password_of_the_environment_logs_in(
+def test_a_password_of_the_environment_logs_in_and_a_wrong_one_does_not(
     other: Sshd, connect: Connect, nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, PASSWORD)
-
     connect(other.config(**with_password())).run(["true"])
-
     assert "Accepted password" in other.log
 
-
-def test_a_wrong_password_is_refused(
-    other: Sshd, connect: Connect, nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv(VARIABLE, "wr0ng h0rse")
-
-    with pytest.raises(TestbedError, match=f"may not log in at .* with the password in {VARIABLE}") as caught:
-        connect(other.config(**with_password())).run(["true"])
-
-    assert "wr0ng" not in str(caught.value)
-
-
-def test_a_password_that_is_not_there_is_said_before_anything_is_connected(
-    other: Sshd, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-
-    with pytest.raises(ConfigError, match=f"dut: the environment variable {VARIABLE}, .* is not set"):
-        SshHost("dut", other.config(**with_password()))
+    said = refused(TestbedError, f"may not log in .* {VARIABLE}", connect(other.config(**with_password())))
+    assert "wr0ng" not in said
 
 
 def test_the_password_is_seen_nowhere(
@@ -253,8 +225,6 @@ def test_the_password_is_seen_nowhere(
     assert caplog.text  # something was logged
     for text in (shown, caplog.text, str(caught.value), repr(vars(host)), repr(vars(host._connection)), other.log):
         assert PASSWORD not in text
-    with pytest.raises(TypeError):
-        pickle.dumps(Password(PASSWORD))
 
 
 def test_a_host_behind_another_is_reached_through_it(sshd: Sshd, other: Sshd, connect: Callable[..., SshHost]) -> None:
@@ -292,14 +262,6 @@ def test_the_key_of_a_jump_host_is_checked_too(
         host.run(["true"])
 
 
-def test_where_nobody_listens_it_says_so(sshd: Sshd, connect: Connect) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        free = taken.getsockname()[1]
-
-    with pytest.raises(TestbedError, match=rf"127\.0\.0\.1, port {free}, cannot be reached \(Connection refused\)"):
-        connect(sshd.config(port=free)).run(["true"])
-
-
 @pytest.mark.parametrize("greeting", [b"", b"220 mail.example ESMTP\r\n" * 200])
 def test_what_is_no_ssh_server_is_given_up(sshd: Sshd, connect: Connect, greeting: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -309,13 +271,3 @@ def test_what_is_no_ssh_server_is_given_up(sshd: Sshd, connect: Connect, greetin
 
         with pytest.raises(TestbedError, match="does not answer as an SSH server"):
             host.run(["true"])
-
-
-def test_a_name_that_nobody_has_is_said(sshd: Sshd, connect: Connect) -> None:
-    with pytest.raises(TestbedError, match=r"there is no host no-such-host\.invalid .*correct `address`"):
-        connect(sshd.config(address="no-such-host.invalid")).run(["true"])
-
-
-def test_it_has_no_sockets_to_give(sshd: Sshd, connect: Connect) -> None:
-    with pytest.raises(MissingResource, match="a socket of another machine cannot be had"):
-        connect(sshd.config()).open_socket("packet")

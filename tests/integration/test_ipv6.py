@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from dut_counters import counted
 
 from ctbench.dut.base import Ports
 from ctbench.dut.linux import LinuxRouterDut
@@ -15,6 +16,8 @@ from ctbench.traffic.loads import Hold, Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import plan
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+pytestmark = pytest.mark.beside_others
 
 CLIENTS, SERVERS = "2001:2:0:16::", "2001:2:0:48::"
 PACKETS = PacketProfile(
@@ -58,13 +61,13 @@ def test_a_lossless_trial_through_the_kernel_is_what_it_counted(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
 ) -> None:
     trial = through_router(router, generator, ruleset, PACKETS)
-    counted = router.counters()
+    found = counted(router)
     assert trial.completed == trial.intended
     # The kernel itself says a few things that nobody asked for: that it listens to its neighbours (MLD).
     assert trial.failed == {} and sum(trial.unexpected.values()) < 20 and set(trial.unexpected) <= {"foreign"}
     for side in ("client", "server"):
-        assert counted.rx_packets[side] == trial.total_tx_packets[side]
-        assert 0 <= counted.tx_packets[side] - trial.total_rx_packets[side] < 20
+        assert found.rx_packets[side] == trial.total_tx_packets[side]
+        assert 0 <= found.tx_packets[side] - trial.total_rx_packets[side] < 20
 
 
 @pytest.mark.parametrize("ruleset", TRACKING)

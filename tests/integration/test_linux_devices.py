@@ -4,6 +4,7 @@ import struct
 from collections.abc import Iterator
 
 import pytest
+from dut_counters import counted
 from packets import udp
 from veth import PACKET_OUTGOING, PATIENCE_S, End, Wire
 
@@ -82,7 +83,7 @@ def test_frames_pass_both_ways_with_the_tag_that_they_came_with(
 
     assert asked == [(vlan, question)]
     assert client.arrivals_until(answer) == [(vlan, answer)]
-    assert dut.counters().rx_packets == dut.counters().tx_packets == {"client": 1, "server": 1}
+    assert counted(dut).rx_packets == counted(dut).tx_packets == {"client": 1, "server": 1}
     assert dut.health() == []
 
 

@@ -5,17 +5,18 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from dut_counters import counted
 from packets import Endpoint, udp
 from veth import Wire
 
-from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.errors import MissingResource
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement, place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
-pytestmark = pytest.mark.root_too
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
 FORWARD = Topology(datapath="linux-router", ruleset="forward")
@@ -61,8 +62,8 @@ def test_one_sending_thread_bounds_the_router_to_its_cpu(
     received = dut.snapshot()["received_on"]
     assert received[str(placement.pmd[0])] >= 2 * MANY  # at the router, and again at the generator's end
     assert dut.health() == []
-    assert dut.counters().rx_packets == {"client": MANY, "server": 0}
-    assert dut.counters().tx_packets == {"client": 0, "server": MANY}
+    assert counted(dut).rx_packets == {"client": MANY, "server": 0}
+    assert counted(dut).tx_packets == {"client": 0, "server": MANY}
     wire.close()
 
 
@@ -77,8 +78,8 @@ def test_a_router_that_worked_on_the_generators_cpu_is_not_measured(
     send_many(wire)
 
     (problem,) = dut.health()
-    assert problem.severity == "invalid"
-    assert f"were processed on CPU {placement.generator[0]}, which is not the DUT's" in problem.text
+    assert (problem.severity, problem.code) == ("invalid", "other-cpus")
+    assert f"on CPU {placement.generator[0]}" in problem.text
     wire.close()
 
 
@@ -90,8 +91,7 @@ def test_connections_in_spite_of_the_ruleset_are_found(router: LinuxRouterDut, s
 
     (problem,) = router.health()
 
-    assert problem.severity == "fatal"
-    assert problem.text == "1 connections are tracked, and with ruleset forward none should be."
+    assert (problem.severity, problem.code) == ("fatal", "tracked")
     wire.close()
 
 
@@ -105,30 +105,20 @@ def test_lost_packets_are_named_in_the_health_of_a_trial(router: LinuxRouterDut,
     wire.server.packets_until(b"small")
 
     (problem,) = router.health()
-    assert problem.severity == "warning"
-    assert problem.text == "Linux counted lost packets: r1.tx_dropped 1, g1.rx_dropped 1."
-    assert router.counters().drops == {"r1.tx_dropped": 1, "g1.rx_dropped": 1}
+    assert (problem.severity, problem.code) == ("warning", "lost-packets")
+    assert "r1.tx_dropped 1, g1.rx_dropped 1" in problem.text
+    assert counted(router).drops == {"r1.tx_dropped": 1, "g1.rx_dropped": 1}
     wire.close()
 
 
-@pytest.mark.parametrize("command", ["ip link del r0", "ip netns exec generator ip link del g1"])
+@pytest.mark.parametrize(
+    "command", ["ip link del r0", "ip netns exec generator ip link del g1", "ip netns del generator"]
+)
 def test_a_link_that_is_gone_is_fatal(router: LinuxRouterDut, sandbox: Sandbox, command: str) -> None:
     router.apply(FORWARD)
     sandbox.run(command.split())
 
-    problems = router.health()
-
-    assert problems and {problem.severity for problem in problems} == {"fatal"}
-    assert "is gone" in problems[0].text
-    with pytest.raises(TestbedError, match=r"the interface r[01]( and r1)? is gone"):
-        router.counters()
-
-
-def test_a_namespace_that_is_gone_is_fatal(router: LinuxRouterDut, sandbox: Sandbox) -> None:
-    router.apply(FORWARD)
-    sandbox.run(["ip", "netns", "del", "generator"])
-
-    assert {problem.severity for problem in router.health()} == {"fatal"}
+    assert {(problem.severity, problem.code) for problem in router.health()} == {("fatal", "interface-gone")}
 
 
 def test_links_that_were_made_anew_are_fatal(router: LinuxRouterDut) -> None:
@@ -137,7 +127,7 @@ def test_links_that_were_made_anew_are_fatal(router: LinuxRouterDut) -> None:
     router.apply(FORWARD)
     router._trial = trial
 
-    assert [problem.text for problem in router.health()][:1] == ["The interface r0 was created again."]
+    assert router.health()[0].code == "interface-replaced"
 
 
 def test_a_dead_sandbox_is_fatal() -> None:
@@ -151,7 +141,7 @@ def test_a_dead_sandbox_is_fatal() -> None:
 
         (problem,) = dut.health()
 
-    assert problem.severity == "fatal" and "has ended" in problem.text
+    assert (problem.severity, problem.code) == ("fatal", "unreachable")
 
 
 def test_what_was_set_is_put_back(sandbox: Sandbox) -> None:

@@ -13,6 +13,8 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
 
+pytestmark = pytest.mark.beside_others
+
 OVS = Topology(ruleset="forward")
 ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 BRIDGE = Topology(datapath="linux-bridge", ruleset="forward")

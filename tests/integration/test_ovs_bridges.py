@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from dut_counters import counted
 from packets import udp
 from wire import put, take
 
@@ -14,6 +15,8 @@ from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.traffic.software.memif import RingPlan, connect
+
+pytestmark = pytest.mark.beside_others
 
 CLIENT, SERVER = "16.0.0.1", "48.0.0.1"
 #: Buffers in which OVS finds room for an IP packet of 9000 bytes in one piece.
@@ -35,7 +38,7 @@ class Ends:
         self._vlan = vlan
         ports = dut.apply(topology)
         plan = RingPlan(ports.rx_queues, ports.tx_queues, 256, 256, BUFFER_BYTES)
-        sockets = itertools.chain.from_iterable(dut.links())
+        sockets = itertools.chain((ports.client, ports.server), *ports.more)
         names = ("client", "server", "client 2", "server 2")
         self._ports = {name: connect(Path(socket), plan) for name, socket in zip(names, sockets, strict=False)}
         dut.begin_trial()
@@ -89,9 +92,12 @@ def join(dut: OvsDpdkDut) -> Iterator[Join]:
     let_go()
 
 
-def test_normal_bridges_frames_both_ways_and_tracks_no_connection(join: Join, dut: OvsDpdkDut) -> None:
-    ends = join()
-    there, back = datagram(CLIENT, SERVER), datagram(SERVER, CLIENT)
+@pytest.mark.parametrize(("ports", "vlan"), [("plain", None), ("vlan", 100)])
+def test_normal_bridges_frames_both_ways_as_they_are_and_tracks_no_connection(
+    join: Join, dut: OvsDpdkDut, ports: PortSetup, vlan: int | None
+) -> None:
+    ends = join(ports, vlan=vlan)
+    there, back = datagram(CLIENT, SERVER, vlan=vlan), datagram(SERVER, CLIENT, vlan=vlan)
 
     assert ends.send("client", there) == [("server", there)]
     assert ends.send("server", back) == [("client", back)]
@@ -103,14 +109,6 @@ def test_normal_learns_where_an_address_is_and_keeps_frames_for_it_off_the_other
     ends.send("client", datagram(CLIENT, SERVER))
 
     assert ends.send("client", datagram("16.0.0.2", CLIENT)) == []
-
-
-def test_frames_of_the_vlan_pass_both_ways_and_stay_tagged(join: Join) -> None:
-    ends = join("vlan", vlan=100)
-    there, back = datagram(CLIENT, SERVER, vlan=100), datagram(SERVER, CLIENT, vlan=100)
-
-    assert ends.send("client", there) == [("server", there)]
-    assert ends.send("server", back) == [("client", back)]
 
 
 @pytest.mark.parametrize("vlan", [None, 0, 99, 200])
@@ -144,7 +142,7 @@ def test_a_frame_that_is_too_large_is_dropped_and_counted(join: Join, dut: OvsDp
     ends = join(ruleset="forward")
 
     assert ends.send("client", datagram(CLIENT, SERVER, bytes(1501))) == []
-    assert dut.counters().drops == {"server.ovs_tx_mtu_exceeded_drops": 1}
+    assert counted(dut).drops == {"server.ovs_tx_mtu_exceeded_drops": 1}
 
 
 def test_the_mtu_of_one_topology_does_not_stay_for_the_next(join: Join, dut: OvsDpdkDut) -> None:

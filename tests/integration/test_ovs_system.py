@@ -11,14 +11,16 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.dpdk import MemifDevices
 from ctbench.dut.ovs.dut import BESIDE_SYSTEM, TUN
-from ctbench.dut.ovs.ports import MemifDevices
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.system import BRIDGE, STATE_FILE, STATE_FOLDER, system_control
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
+
+pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
 OVS_CTL = "/usr/share/openvswitch/scripts/ovs-ctl"
 #: What a distribution's start-up scripts run by its usual name.

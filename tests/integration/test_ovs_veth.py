@@ -4,18 +4,21 @@ import struct
 from collections.abc import Iterator
 
 import pytest
+from dut_counters import counted
 from packets import udp
 from veth import Wire
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
-from ctbench.dut.ovs.ports import VethDevices
+from ctbench.dut.ovs.dpdk import VethDevices
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+pytestmark = pytest.mark.beside_others
 
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
 PACKETS = PacketProfile(name="packets", kind="packets", flows=500, client_ips=50, directions="both")
@@ -72,13 +75,13 @@ def test_every_packet_passes_over_every_queue(
         ports.client, ports.server, open_socket=ports.open_socket, rx_queues=ports.rx_queues,
         rx_rings=ports.tx_queues, ring_size=ports.ring_size,
     )  # fmt: skip
-    before = ovs.counters()
+    before = counted(ovs)
 
     trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
 
-    counted = ovs.counters()
+    after = counted(ovs)
     assert trial.completed == trial.intended
-    assert {side: counted.rx_packets[side] - before.rx_packets[side] for side in counted.rx_packets} == (
+    assert {side: after.rx_packets[side] - before.rx_packets[side] for side in after.rx_packets} == (
         trial.total_tx_packets
     )
     generator.disconnect()

@@ -1,9 +1,7 @@
 """Whole runs on a pool of testbeds: two local ones, oversubscribed, so that two CPUs are enough for both."""
 
 import json
-import os
 import re
-import signal
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -14,17 +12,17 @@ import commands
 import pages
 import pytest
 from integration.small_testbed import write_small
-from integration.whole_run import Run, assert_nothing_is_left, traces
+from integration.whole_run import Run
 from robot.api import ExecutionResult
 
 from ctbench.results.record import Record
-from ctbench.testbed.share import CONSOLE_FILE
+
+#: Threads share CPUs, so nothing is measured: others may use the machine as well.
+pytestmark = pytest.mark.beside_others
 
 HERE = Path(__file__).parent
 SUITES = HERE / "pool_suites"
 GATE = ("-v", f"CAMPAIGN:{SUITES / 'once.yaml'}", "--exclude", "endless")
-#: With this campaign a trial of a test with the tag `endless` takes an hour.
-SEARCH = ("-v", f"CAMPAIGN:{HERE / 'search.yaml'}", "--include", "short", "--include", "endless")
 Start = Callable[..., Run]
 
 
@@ -43,15 +41,6 @@ def starter(folder: Path) -> tuple[Start, list[Run]]:
         return runs[-1]
 
     return start, runs
-
-
-@pytest.fixture
-def start(able_machine: None, tmp_path: Path) -> Iterator[Start]:
-    """Starts a run; ends it when the test is over."""
-    begin, runs = starter(tmp_path)
-    yield begin
-    for run in runs:
-        run.end()
 
 
 @pytest.fixture(scope="module")
@@ -162,56 +151,3 @@ def test_pabot_leaves_nothing_in_the_current_folder(both: tuple[Run, Run]) -> No
     assert names(pool.folder) == ["complaints", "console", "output", "results", "temporary"]
     assert names(pool.temporary) == []
     assert not any(name.startswith((".", "pabot")) for name in names(pool.output))
-
-
-@pytest.mark.parametrize(
-    ("number", "status"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143)],
-    ids=["Ctrl-C", "kill"],
-)
-def test_a_pool_that_is_ended_leaves_its_records_and_nothing_else(
-    start: Start, number: signal.Signals, status: int
-) -> None:
-    before = traces()
-    run = start(*SEARCH)
-    measuring(run)
-    namespaces = run.namespaces()
-
-    if number == signal.SIGINT:
-        os.killpg(run.popen.pid, number)  # what a terminal does when Ctrl-C is typed
-    else:
-        run.popen.send_signal(number)
-
-    assert run.wait() == status, run.said
-    (record,) = run.records()
-    assert record.suite.endswith("Zebra")
-    found = {test.full_name.partition(".")[2]: test.message for test in result(run.output).all_tests}
-    assert found["Zebra.1 CPU, 1 Queue, Short-Lived Connections"].startswith("Not measured: ")
-    assert "Stopped before the end (" in run.said
-    assert_nothing_is_left(run, before, namespaces)
-
-
-def measuring(run: Run) -> list[int]:
-    """Wait until both testbeds are in a trial without end; returns their processes."""
-    run.wait_until(lambda: consoles(run).count("long-lived") + consoles(run).count("Long-Lived") >= 2
-                   and len(list((run.output / "records").glob("*.json"))) == 1)  # fmt: skip
-    run.wait_until(lambda: consoles(run).count("connect p99") >= 3)
-    return [pid for pid, command in run.processes().items() if "pool_suite.py" in command]
-
-
-def consoles(run: Run) -> str:
-    return "".join(path.read_text() for path in run.output.glob(f"pabot_results/*/{CONSOLE_FILE}"))
-
-
-def test_the_testbed_of_a_process_that_was_killed_goes_to_the_next_suite(start: Start) -> None:
-    before = traces()
-    run = start(*SEARCH)
-    for pid in measuring(run):
-        os.kill(pid, signal.SIGKILL)
-
-    assert run.wait() == 3, run.said  # no verdict about any DUT, and that of Ant is "not measured"
-    assert [record.suite.rpartition(".")[2] for record in run.records()] == ["Zebra", "Ant"]
-    assert run.said.count("The process of this suite was killed.") == 2
-    failed = json.loads((run.output / "summary.json").read_text())["without_record"]
-    assert {test["suite"] for test in failed} == {"Pool Suites.Zebra", "Pool Suites.Bee"}
-    assert_nothing_is_left(run, before, set())

@@ -14,8 +14,8 @@ from integration.whole_run import GONE_WITHIN_S, Run
 from robot.api import ExecutionResult
 
 from ctbench.base.paths import LIBRARIES
-from ctbench.results import without_record
-from ctbench.testbed.share import CONSOLE_FILE
+from ctbench.results import store
+from ctbench.testbed.pool import CONSOLE_FILE
 
 pytestmark = pytest.mark.beside_others
 
@@ -27,7 +27,7 @@ sys.path.insert(0, {str(LIBRARIES)!r})
 from ctbench.cli.robot import pool
 from ctbench.testbed.pool import Member
 members = [Member(name, name, None) for name in ("one", "two")]
-sys.exit(pool.run(members, Path("output").absolute(), ["--outputdir", "output", *sys.argv[1:]]))
+sys.exit(pool.run(members, Path("output").absolute(), ["--outputdir", "output", *sys.argv[1:]], "run-1"))
 """
 SUITE = """
 *** Test Cases ***
@@ -86,7 +86,7 @@ def of(run: Run, program: str) -> list[int]:
 
 def reasons(run: Run) -> dict[str, str]:
     """Of tests without a record."""
-    return {test.test: test.reason for test in without_record.read(run.output)[0]}
+    return {test.test: test.reason for test in store.read_without_record(run.output)[0]}
 
 
 def assert_nothing_is_left(run: Run) -> None:
@@ -115,7 +115,7 @@ def test_what_the_user_names_is_found_in_their_folder_and_pabot_works_in_its_own
 def test_a_pabot_that_is_told_to_end_with_the_run_still_merges_the_results(start: Start) -> None:
     run = start(60)
     asleep(run)
-    for pid in (*of(run, "pool_pabot.py"), run.popen.pid):
+    for pid in (*of(run, "pabot.pabot"), run.popen.pid):
         os.kill(pid, signal.SIGTERM)
 
     assert run.wait() == 1, run.said
@@ -129,7 +129,7 @@ def test_a_pabot_that_is_told_to_end_with_the_run_still_merges_the_results(start
 def test_a_pabot_that_is_killed_ends_its_processes_and_is_said(start: Start) -> None:
     run = start(60)
     asleep(run)
-    (pabot,) = of(run, "pool_pabot.py")
+    (pabot,) = of(run, "pabot.pabot")
     os.kill(pabot, signal.SIGKILL)
 
     assert run.wait() == 1, run.said

@@ -11,7 +11,7 @@ import pytest
 from browser import Browser, find_chromium, served
 from golden import GOLDEN
 
-from ctbench.report.html import STYLE_SHEET
+from ctbench.report.write import STYLE_SHEET
 
 pytestmark = [pytest.mark.integration, pytest.mark.beside_others]
 

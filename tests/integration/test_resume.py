@@ -5,7 +5,8 @@ from pathlib import Path
 
 import commands
 from integration.test_pool import GATE as POOL_GATE
-from integration.test_pool import Start, start
+from integration.test_pool import Start
+from integration.test_pool_stopped import start
 from integration.whole_run import HERE, ROOT, Run, assert_nothing_is_left, finished, traces
 from robot.api import ExecutionResult
 
@@ -59,11 +60,10 @@ def test_a_run_that_was_killed_measures_what_is_left_and_reports_the_whole(able_
     assert len({record.run_id for record in records}) == 1
     assert {record.test for record in records} == set(TESTS)
     assert files(first.output).items() > before.items()
-    assert list(statuses(first.output)) == list(TESTS)
+    assert list(statuses(first.output)) == list(TESTS[1:])  # of what was killed the records are kept, the log is not
     assert (first.output / "parts" / "1").is_dir() and (first.output / "log.html").exists()
     if all(record.verdict == "met" for record in records):
         assert status == 0, second.said
-        assert set(statuses(first.output).values()) == {"PASS"}
     finished(first)  # skips where the machine was too busy
 
 

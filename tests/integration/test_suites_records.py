@@ -10,21 +10,22 @@ from typing import Any
 import pytest
 from integration.small_testbed import small
 
-from ctbench.dut.ovs import OvsDpdkDut, cpu_contention
+from ctbench.dut.ovs import OvsDpdkDut, threads
 from ctbench.dut.topology import Topology
+from ctbench.measure.promises import PROMISES
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
+from ctbench.traffic.software import lateness, plan
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import pace, plan
 
 HERE = Path(__file__).parent
 #: What the connection table is cut down to where the DUT is to fail: less than a hundredth of what a trial opens.
 FEW_CONNECTIONS = 5
 #: What the generator demands of itself; the other tests are not that strict (fixture `unhurried`).
-LATE_RATIO_LIMIT, ATTEMPTED_LIMIT = pace.LATE_RATIO_LIMIT, pace.ATTEMPTED_LIMIT
+LATE_RATIO_LIMIT, ATTEMPTED_LIMIT = lateness.LATE_RATIO_LIMIT, lateness.ATTEMPTED_LIMIT
 LATE_LIMIT_S = plan.LATE_LIMIT_S
 STATEFUL_ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 #: Threads that compete for the generator's CPU where the generator is to fail.
@@ -50,7 +51,8 @@ def measure(
     run: AcceptanceRun, asked: RunSettings | None = None, topology: Topology | None = None, profile: str = "short-lived"
 ) -> Record:
     run.settings = asked or settings()
-    return run.measure(TestName("Suite", "Test", ("tag",)), topology or Topology(), profile)
+    promise = PROMISES["packet rate" if profile.startswith("udp-64") else "connection rate"]
+    return run.measure(TestName("Suite", "Test", ("tag",)), topology or Topology(), profile, promise)
 
 
 def started(output: Path, asked: RunSettings) -> Iterator[AcceptanceRun]:
@@ -91,7 +93,7 @@ def test_a_floor_that_is_held_is_met_and_the_record_says_all_about_it(run: Accep
 
 
 def test_a_dut_that_loses_connections_misses_its_floor(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_contention, "MOST_WAITING", 1.0)  # a rival for its CPU does not excuse a small table
+    monkeypatch.setattr(threads, "MOST_WAITING", 1.0)  # a rival for its CPU does not excuse a small table
     begin_trial = OvsDpdkDut.begin_trial
 
     def with_a_small_table(dut: OvsDpdkDut) -> None:
@@ -126,8 +128,8 @@ def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_below(
 
 
 def test_a_generator_whose_cpu_is_taken_measures_nothing(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "LATE_RATIO_LIMIT", LATE_RATIO_LIMIT)
-    monkeypatch.setattr(pace, "ATTEMPTED_LIMIT", ATTEMPTED_LIMIT)
+    monkeypatch.setattr(lateness, "LATE_RATIO_LIMIT", LATE_RATIO_LIMIT)
+    monkeypatch.setattr(lateness, "ATTEMPTED_LIMIT", ATTEMPTED_LIMIT)
     monkeypatch.setattr(plan, "LATE_LIMIT_S", LATE_LIMIT_S)
     (cpu,) = run.testbed.placement(Topology()).generator
     endless = ["taskset", "-c", str(cpu), sys.executable, "-S", "-c", "while True: pass"]
@@ -197,7 +199,7 @@ def test_a_linux_router_tracks_connections(run: AcceptanceRun) -> None:
     record = measure(run, topology=STATEFUL_ROUTER)
 
     assert record.verdict == "met", record.verdict_reason
-    assert (record.evidence.baseline, record.thresholds[0].written) == (None, ">= 500")
+    assert (record.evidence.pairs, record.thresholds[0].written) == ([], ">= 500")
 
 
 @pytest.mark.parametrize("topology", [Topology(), STATEFUL_ROUTER], ids=["ovs-dpdk", "linux-router"])

@@ -10,23 +10,24 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from integration.small_testbed import small
 from integration.test_faults import process_of
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.dut.table import TableDut
+from ctbench.dut.abilities import TableDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure import held
-from ctbench.measure.campaign import Campaign
+from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
-from ctbench.measure.procedures.table_capacity import TableCapacity
-from ctbench.measure.procedures.table_early_drop import TableEarlyDrop
-from ctbench.measure.procedures.table_full import TableFull
-from ctbench.measure.table_settings import TableSettings
+from ctbench.measure.procedures.table_limits import TableCapacity, TableEarlyDrop, TableFull
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
+
+#: Entries are counted, not measured: others may use the machine as well.
+pytestmark = pytest.mark.beside_others
 
 PROFILE = load_profile("held")
 OVS = Topology(timeout_s=120)
@@ -38,19 +39,19 @@ CONNECTIONS = 5000
 @pytest.fixture(scope="module")
 def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
     """The local testbed, used by one test after the other."""
-    made = Testbed(load("testbeds", "local", TestbedConfig), tmp_path_factory.mktemp("table"))
+    made = Testbed(small(load("testbeds", "local", TestbedConfig)), tmp_path_factory.mktemp("table"))
     yield made
     made.close()
 
 
-def bench(testbed: Testbed, topology: Topology, **limits: float) -> Bench:
+def bench(testbed: Testbed, topology: Topology, how: TableSettings = HOW, **limits: float) -> Bench:
     testbed.apply(topology, PROFILE)
-    quick = load("campaigns", "quick", Campaign)
+    quick = load("campaigns", "quick", Campaign).model_copy(update={"table": how})
     return Bench(testbed.dut, testbed.generator, PROFILE, {}, quick, topology=topology, limits=limits)
 
 
 def capacity(testbed: Testbed, topology: Topology, connections: int = CONNECTIONS) -> Outcome:
-    return TableCapacity(HOW).run(bench(testbed, topology, held_connections=connections))
+    return TableCapacity().run(bench(testbed, topology, held_connections=connections))
 
 
 def sandbox_of(testbed: Testbed) -> Sandbox:
@@ -63,7 +64,7 @@ def sandbox_of(testbed: Testbed) -> Sandbox:
 def test_the_dut_counts_as_many_as_are_open_at_every_step(testbed: Testbed, topology: Topology) -> None:
     found = capacity(testbed, topology)
     assert found.limited_by != "fault", found.reason
-    assert [(each.moment, each.found) for each in found.table[-4:]] == [
+    assert [(each.moment, each.found) for each in found.evidence.table[-4:]] == [
         ("before", 0), ("opened", CONNECTIONS), ("held", CONNECTIONS), ("answered", CONNECTIONS),
     ]  # fmt: skip
 
@@ -76,9 +77,9 @@ def test_a_floor_above_the_limit_is_missed_with_what_fits(testbed: Testbed) -> N
 
 def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:
     topology = OVS.model_copy(update={"max_connections": 2000})
-    found = TableFull(HOW).run(bench(testbed, topology, recovery_time=5.0))
+    found = TableFull().run(bench(testbed, topology, recovery_time=5.0))
     assert found.decisions["recovery_time"].kept is True, found.reason
-    assert [each.found for each in found.table[-4:]] == [0, 2000, 2000, 3000]
+    assert [each.found for each in found.evidence.table[-4:]] == [0, 2000, 2000, 3000]
 
 
 def test_a_limit_that_is_lowered_under_the_runs_feet_is_missed_with_the_reason(
@@ -89,7 +90,7 @@ def test_a_limit_that_is_lowered_under_the_runs_feet_is_missed_with_the_reason(
     assert isinstance(dut, TableDut)
     with monkeypatch.context() as patch:
         patch.setattr(held, "time", SimpleNamespace(sleep=lambda _seconds: dut.limit_table(1000)))
-        found = TableCapacity(HOW).run(at_work)
+        found = TableCapacity().run(at_work)
     decision = found.decisions["held_connections"]
     assert decision.kept is False
     assert "the DUT's limit of entries was 5000000 when the trial began, and 1000 at its end" in decision.reason
@@ -97,7 +98,7 @@ def test_a_limit_that_is_lowered_under_the_runs_feet_is_missed_with_the_reason(
 
 def test_the_kernel_at_its_limit_refuses_what_is_beyond_it_and_says_so(testbed: Testbed) -> None:
     quick_to_open = HOW.model_copy(update={"opened_per_s": 100_000.0})
-    found = TableEarlyDrop(quick_to_open).run(bench(testbed, ROUTER, forgotten_when_full=0.001))
+    found = TableEarlyDrop().run(bench(testbed, ROUTER, quick_to_open, forgotten_when_full=0.001))
     assert found.decisions["forgotten_when_full"].kept is True, found.reason
     assert "packets that found the table full" in found.reason
 
@@ -134,7 +135,7 @@ def test_a_killed_open_vswitch_is_a_fault_with_its_reason_and_the_next_test_has_
 
     with monkeypatch.context() as patch:
         patch.setattr(held, "time", SimpleNamespace(sleep=kill))
-        found = TableCapacity(HOW).run(at_work)
+        found = TableCapacity().run(at_work)
     assert found.limited_by == "fault" and "SIGKILL" in found.reason
     assert not Path(f"/proc/{pid}").exists()  # and its memory with it
     assert "SIGKILL" in testbed.replace_broken(OVS)

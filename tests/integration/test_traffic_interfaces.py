@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from dut_counters import counted
 
 from ctbench.base.errors import GeneratorError
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
+from ctbench.dut.linux.health import SOFTNET, parse_softnet, received_since
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
@@ -19,6 +20,9 @@ from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, largest_frame
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.packet_port import OpenSocket, PacketPort
+
+#: Lossless and patient (fixture `unhurried`): they pass where others use the machine as well.
+pytestmark = pytest.mark.beside_others
 
 PACKETS = PacketProfile(name="packets", kind="packets", flows=500, client_ips=50, directions="both")
 CONNECTIONS = ConnectionProfile(name="mixed", messages=2, udp_percent=10, client_ips=100, server_ips=10)
@@ -66,11 +70,11 @@ def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
 ) -> None:
     trial = measured(router, generator, router_topology(ruleset), PACKETS)
-    counted = router.counters()
+    found = counted(router)
     assert trial.completed == trial.intended
-    assert counted.rx_packets == trial.total_tx_packets
-    assert counted.tx_packets == trial.total_rx_packets
-    assert counted.drops == {}
+    assert found.rx_packets == trial.total_tx_packets
+    assert found.tx_packets == trial.total_rx_packets
+    assert found.drops == {}
     assert (trial.unexpected, trial.failed, trial.total_dut_missed) == ({}, {}, 0)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dut_counters import counted
 
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import BRIDGE
@@ -18,6 +19,9 @@ from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import plan
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+
+#: So few connections, and so patient (fixture `unhurried`), that they pass where others use the machine as well.
+pytestmark = pytest.mark.beside_others
 
 #: PMD CPUs and receive queues: the seven published topologies, and one CPU with more queues.
 MATRIX = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8)]
@@ -86,7 +90,7 @@ def test_packets_are_counted_alike_by_the_generator_and_by_ovs(
     trial = generator.run_trial(MIXED, Rate(LOAD), SECONDS)
 
     assert_all_complete(trial)
-    counters = dut.counters()
+    counters = counted(dut)
     assert counters.rx_packets == trial.total_tx_packets
     assert counters.tx_packets == trial.total_rx_packets
     assert counters.drops == {}

@@ -9,18 +9,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cached_property
 from pathlib import Path
 
 import pytest
+from integration.trex_record import needs_trex
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
+from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.dut.base import Ports
-from ctbench.dut.cable import CABLE
+from ctbench.dut.cable import CABLE, VethCable
 from ctbench.dut.linux import LinuxRouterDut
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import within_generator
-from ctbench.dut.veth_cable import VethCable
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.generator import Trial
@@ -29,8 +30,7 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_prof
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client, python_for
-from ctbench.traffic.trex.owner import Owner
-from ctbench.traffic.trex.server import Endpoint, ServerProbe, StartedServer
+from ctbench.traffic.trex.server import Endpoint, Owner, ServerProbe, StartedServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 #: Connections per second: few enough for a busy machine.
@@ -58,7 +58,7 @@ class Lab:
             type="trex",
             host="sandbox",
             server="start",
-            trex_home=os.environ["TREX_HOME"],
+            trex_home=os.environ.get("TREX_HOME", "/opt/trex"),
             software=True,
             low_end=True,
             cpus=[max(os.sched_getaffinity(0))],
@@ -68,11 +68,19 @@ class Lab:
         within = within_generator()
         probe = ServerProbe(host, within, Endpoint("127.0.0.1", config.sync_port, config.async_port))
         self.server = StartedServer(host, config, probe, logs, within)
-        self.generator = TrexTrafficGenerator(self.server, self.worker())
+
+    @cached_property
+    def generator(self) -> TrexTrafficGenerator:
+        """Made when it is needed first; a test without TRex ends there."""
+        return TrexTrafficGenerator(self.server, self.worker())
+
+    def close(self) -> None:
+        if "generator" in vars(self):
+            self.generator.close()
 
     def worker(self) -> TrexWorker:
         """A client of the server that nobody has connected yet."""
-        found = find_client(os.environ["TREX_HOME"])
+        found = find_client(needs_trex())
         return TrexWorker(self.host, str(found.folder), within_generator(), python_for(found))
 
     def stranger(self, user: str) -> TrexWorker:
@@ -94,8 +102,6 @@ class Lab:
 
 
 def new_sandbox() -> Sandbox:
-    if not os.access(f"{os.environ.get('TREX_HOME', '')}/_t-rex-64", os.X_OK):
-        pytest.skip("TREX_HOME is not set to a folder with TRex: it is on no registry.")
     try:
         return Sandbox()
     except MissingResource as error:
@@ -107,7 +113,7 @@ def cable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """TRex with a veth pair as a cable between its ports."""
     with new_sandbox() as host:
         lab = Lab(host, VethCable(host).apply(CABLE), tmp_path_factory.mktemp("trex"))
-        with closing(lab.generator):
+        with closing(lab):
             yield lab
 
 
@@ -120,7 +126,7 @@ def routed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         lab = Lab(
             host, dut.apply(Topology(datapath="linux-router", ruleset="forward")), tmp_path_factory.mktemp("trex")
         )
-        with closing(lab.generator):
+        with closing(lab):
             yield lab
         dut.restore()
 

@@ -7,9 +7,15 @@ from pathlib import Path
 
 import commands
 import pytest
+from integration.miniature_lab import lab_file
+from integration.trex_record import needs_trex
 
-from ctbench.base.statuses import ExitStatus
+from ctbench.base.errors import ExitStatus
+from ctbench.base.yaml_files import load
 from ctbench.results import store
+from ctbench.testbed.config import TestbedConfig
+
+pytestmark = pytest.mark.root_too
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -28,8 +34,10 @@ linux-router/forward/1cpu-1rxq:
 
 def in_the_lab(folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
     """Run a command where `LAB` is the path of the lab's testbed file."""
-    if "TREX_HOME" not in os.environ:
-        pytest.skip("TREX_HOME is not set to a folder with TRex: it is on no registry.")
+    lab = folder / "lab.yaml"
+    lab.write_text(lab_file(*["{address: 127.0.0.1, user: root}"] * 2))
+    load("testbeds", str(lab), TestbedConfig)
+    needs_trex()
     if os.geteuid() != 0:
         pytest.skip("TRex needs root, and so do two hosts that are joined by links.")
     if len(os.sched_getaffinity(0)) < 2:

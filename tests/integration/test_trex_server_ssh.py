@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 from integration.sshd import Sshd
-from integration.trex_record import WITHIN, cable_config, make_cable
+from integration.trex_record import WITHIN, cable_config, make_cable, needs_trex
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.ssh import SshHost
 from ctbench.traffic.trex.locate import find_client
 from ctbench.traffic.trex.server import Endpoint, ServerProbe, StartedServer
 
+pytestmark = pytest.mark.root_too
+
+#: A TRex that ends while it starts.
+ON_NO_CPU = cable_config(cpus=[999])
+
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[SshHost]:
     """Another mount namespace of this machine, with a cable in a network namespace that nobody else sees."""
-    if not os.environ.get("TREX_HOME"):
-        pytest.skip("TREX_HOME is not set: TRex is on no registry.")
     if os.geteuid() != 0:
         pytest.skip("TRex needs root, and an ordinary user's sshd lets nobody in as root.")
     try:
@@ -29,6 +32,8 @@ def host(tmp_path: Path) -> Iterator[SshHost]:
         ssh = SshHost("trex.lab", sshd.config())
         try:
             make_cable(ssh)
+            new_server(ssh, tmp_path)
+            needs_trex()
             yield ssh
             ssh.run(["ip", "netns", "delete", "generator"])
         finally:
@@ -59,16 +64,15 @@ def test_it_is_started_and_ended_over_ssh(host: SshHost, tmp_path: Path) -> None
 
 
 def test_what_trex_said_before_it_ended_comes_across(host: SshHost, tmp_path: Path) -> None:
-    config = cable_config(cpus=[999])
     probe = ServerProbe(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500))
 
     with pytest.raises(GeneratorError, match=r"trex\.lab: TRex ended while it started: \S+"):
-        StartedServer(host, config, probe, tmp_path / "logs", WITHIN).start("astf")
+        StartedServer(host, ON_NO_CPU, probe, tmp_path / "logs", WITHIN).start("astf")
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_its_client_is_copied_here(host: SshHost, tmp_path: Path, known: bool) -> None:
-    home = os.environ["TREX_HOME"]
+    home = needs_trex()
     if not known:  # then it is asked of the server that runs there
         server = new_server(host, tmp_path)
         server.start("stl")
@@ -79,4 +83,4 @@ def test_its_client_is_copied_here(host: SshHost, tmp_path: Path, known: bool) -
         server.stop()
     assert client.origin == "copied from trex.lab"
     assert client.folder.is_relative_to(tmp_path / "cache/ctbench/trex" / client.version)
-    assert client.apis == find_client(home).apis
+    assert client.version == find_client(home).version

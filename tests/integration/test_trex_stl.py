@@ -11,17 +11,16 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
-from integration.test_trex_astf import Lab, new_sandbox
+from integration.test_trex_astf import Lab, forwarding, new_sandbox, routed
 from packets import checksums_are_right, parse
 
-from ctbench.dut.cable import CABLE
-from ctbench.dut.linux import LinuxRouterDut
-from ctbench.dut.topology import Topology
+from ctbench.dut.cable import CABLE, VethCable
 from ctbench.dut.veth import GENERATOR, VETH
-from ctbench.dut.veth_cable import VethCable
-from ctbench.hosts.machine import place, read_machine
 from ctbench.traffic.profiles import PacketProfile, load_profile
-from ctbench.traffic.trex.stl_trial import run_trial
+from ctbench.traffic.trex.stl import run_trial
+
+#: Fixtures: a router between TRex' ports, and what it loses.
+__all__ = ["forwarding", "routed"]
 
 #: Packets per second: few enough for a busy machine, whose pauses the rings have to bridge.
 FEW = 2000.0
@@ -43,33 +42,8 @@ def cable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with new_sandbox() as host:
         ports = VethCable(host).apply(CABLE.model_copy(update={"mtu": 9000}))
         lab = Lab(host, ports, tmp_path_factory.mktemp("trex"))
-        with closing(lab.generator):
+        with closing(lab):
             yield lab
-
-
-@pytest.fixture(scope="module")
-def routed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """TRex on both sides of the Linux kernel as a router."""
-    with new_sandbox() as host:
-        machine = read_machine(host)
-        dut = LinuxRouterDut(host, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
-        ports = dut.apply(Topology(datapath="linux-router", ruleset="forward"))
-        lab = Lab(host, ports, tmp_path_factory.mktemp("trex"))
-        with closing(lab.generator):
-            yield lab
-        dut.restore()
-
-
-@pytest.fixture
-def forwarding(routed: Lab) -> Iterator[Callable[[str], None]]:
-    """Makes the router do this to packets that it forwards, a rule of nft(8)."""
-
-    def rule(text: str) -> None:
-        chain = "type filter hook forward priority -10; policy accept;"
-        routed.host.run(["nft", "-f", "-"], stdin=f"table ip test {{\nchain forward {{ {chain}\n{text}\n}}\n}}\n")
-
-    yield rule
-    routed.host.run(["nft", "delete", "table", "ip", "test"])
 
 
 def shipped(name: str, flows: int = FEW_FLOWS) -> PacketProfile:

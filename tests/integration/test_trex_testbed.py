@@ -1,16 +1,16 @@
 """TRex joined to the DUTs of local-trex.yaml, with the real TRex: set TREX_HOME to the folder of t-rex-64."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from integration.trex_record import needs_trex
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
+from ctbench.dut.abilities import TableDut
 from ctbench.dut.cable import CABLE
-from ctbench.dut.table import TableDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.local import LocalHost
 from ctbench.measure.observation import Observation
@@ -20,8 +20,6 @@ from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
-
-pytestmark = pytest.mark.skipif("TREX_HOME" not in os.environ, reason="TREX_HOME is not set: TRex is not here.")
 
 OVS = Topology(ruleset="conntrack")
 ROUTER = Topology(datapath="linux-router", ruleset="nftables-stateful")
@@ -40,6 +38,7 @@ def testbed(able_machine: None, tmp_path: Path) -> Iterator[Testbed]:
 def observed(testbed: Testbed, topology: Topology, profile_name: str, load_: float) -> Observation:
     """One trial on a fresh topology."""
     profile = load_profile(profile_name)
+    needs_trex()
     try:
         testbed.apply(topology, profile)
     except MissingResource as error:
@@ -73,6 +72,7 @@ def test_packets_come_out_of_every_dut(testbed: Testbed, topology: Topology) -> 
 def test_connections_are_held_and_answer_and_the_dut_counts_as_many(testbed: Testbed, topology: Topology) -> None:
     profile = load_profile("held")
     assert isinstance(profile, ConnectionProfile) and Hold in testbed.offers
+    needs_trex()
     try:
         testbed.apply(topology.model_copy(update={"timeout_s": 120}), profile)
     except MissingResource as error:
@@ -100,6 +100,7 @@ def test_nothing_is_left_on_the_machine(able_machine: None, tmp_path: Path) -> N
     commands = (["ip", "-o", "link"], ["ip", "netns"], ["pgrep", "-c", "_t-rex-64"])
     before = [here.run(argv, check=False).stdout for argv in commands]
     testbed = Testbed(load("testbeds", "local-trex", TestbedConfig), tmp_path)
+    needs_trex()
 
     observed(testbed, OVS, "short-lived", FEW)
     testbed.close()
@@ -125,4 +126,4 @@ def test_without_steering_the_work_is_seen_to_be_trexs_cpus(testbed: Testbed, mo
     seen = observed(testbed, ROUTER, "short-lived", FEW)
 
     assert seen.state == "invalid"
-    assert any("which is not the DUT's" in problem.text for problem in seen.problems)
+    assert "other-cpus" in [problem.code for problem in seen.problems]

@@ -14,20 +14,23 @@ from pathlib import Path
 import commands
 import pytest
 
-from ctbench.base.paths import LIBRARIES, ROOT
+from ctbench.base.paths import LIBRARIES, RESULTS_VARIABLE, ROOT
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
-WHOLE_SUITE = [sys.executable, "-m", "ctbench.cli.checks.whole_suite"]
+IS_ROOT = os.geteuid() == 0
 TESTS = """
 import os
+import pathlib, time
 import pytest
 
 IS_ROOT = os.geteuid() == 0
 
 def test_passes():
     assert os.access(__file__, os.W_OK)  # the checkout is the user's own
+    assert "/root/of/all" not in os.environ.values()
 
+@pytest.mark.root_too
 def test_needs_root_and_says_so():
     if not IS_ROOT:
         pytest.skip("needs root")
@@ -56,107 +59,119 @@ def test_slow():
 
 @pytest.fixture
 def checkout() -> Iterator[Path]:
-    """A checkout with a ./run whose checks pass, and a .venv that is ours."""
-    if os.geteuid() == 0:
+    """A checkout with a .venv that is ours."""
+    if IS_ROOT:
         read = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", sys.executable, "-c", ""]
         if subprocess.run(read, capture_output=True, check=False).returncode != 0:
             pytest.skip(f"An ordinary user cannot use {sys.executable}.")
     with tempfile.TemporaryDirectory(prefix="conntrack-sla-") as name:  # pytest's folders are closed to others
         folder = Path(name) / "checkout"
         folder.parent.chmod(0o755)
-        shutil.copytree(LIBRARIES / "ctbench" / "cli" / "checks", folder / "libraries" / "ctbench" / "cli" / "checks")
+        for part in ("base", "cli"):
+            shutil.copytree(LIBRARIES / "ctbench" / part, folder / "libraries" / "ctbench" / part)
         for file in ("tests/conftest.py", "pyproject.toml"):
             (folder / file).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / file, folder / file)
-        (folder / "run").write_text("exit 0\n")
         (folder / ".venv" / "bin").mkdir(parents=True)
         python = folder / ".venv" / "bin" / "python"
         python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
-        for room in ("unit", "integration"):
+        for room in ("checks", "integration", "unit"):
             (folder / "tests" / room).mkdir()
+        (folder / "tests" / "integration" / "test_alone.py").write_text("def test_needs_nothing():\n    pass\n")
         (folder.parent / "tmp").mkdir()
         (folder.parent / "tmp").chmod(0o1777)
         yield folder
 
 
-def environment(checkout: Path) -> dict[str, str]:
-    """As ./run sets it for the tests."""
-    libraries, temporary = checkout / "libraries", checkout.parent / "tmp"
-    return commands.environment(checkout / "results", PYTHONPATH=libraries, TMPDIR=temporary, COLUMNS="100")
-
-
-def run(checkout: Path, tests: str, *options: str) -> "subprocess.CompletedProcess[str]":
-    """With -s no workers are started, and without its plug-ins pytest starts sooner."""
+def start(checkout: Path, tests: str, *options: str) -> "subprocess.Popen[str]":
+    """./run tests; without its plug-ins pytest starts sooner."""
     (checkout / "tests" / "unit" / "test_small.py").write_text(tests)
-    (checkout / "tests" / "integration" / "test_small.py").write_text("def test_needs_nothing():\n    pass\n")
-    return subprocess.run(
-        [*WHOLE_SUITE, "-s", "-p", "no:hypothesispytest", *options],
-        env={name: value for name, value in environment(checkout).items() if not name.startswith("PYTEST")},
+    more = {"PYTHONPATH": checkout / "libraries", "TMPDIR": checkout.parent / "tmp", RESULTS_VARIABLE: "/root/of/all"}
+    inherited = commands.environment(checkout / "results", COLUMNS="100", **more)
+    return subprocess.Popen(
+        [sys.executable, "-m", "ctbench.cli.tests", "-p", "no:hypothesispytest", *options],
+        env={name: value for name, value in inherited.items() if not name.startswith("PYTEST")},
         cwd=checkout,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
         text=True,
-        timeout=120,
-        check=False,
     )
+
+
+def run(checkout: Path, tests: str, *options: str) -> tuple[int, str, str]:
+    """Exit status, the last line without its time, and all that was said."""
+    with start(checkout, tests, *options) as process:
+        said, _ = process.communicate(timeout=120)
+    return process.returncode, re.sub(r" in \d.*", "", said.splitlines()[-1].strip("= ")), said
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_root_runs_what_is_roots_and_then_an_ordinary_user_all_and_nothing_stays(checkout: Path, workers: str) -> None:
+    status, last, said = run(checkout, TESTS, "-n", workers)
+
+    assert (status, last) == (0, "2 passed, 1 skipped"), said
+    assert ("== as root" in said) == IS_ROOT
+    assert [path.name for path in (checkout.parent / "tmp").glob("conntrack-sla-*")] == []
+
+
+@pytest.mark.parametrize(
+    ("tests", "options", "status", "last"),
+    [
+        pytest.param(TESTS + ONLY_ROOT_PASSES, (), 1, "1 failed, 2 passed, 1 skipped", id="fails for ordinary user"),
+        pytest.param(
+            TESTS + ROOT_FAILS, (), int(IS_ROOT), f"{'1 failed, ' * IS_ROOT}3 passed, 1 skipped", id="fails for root"
+        ),
+        pytest.param(
+            TESTS + ROOT_FAILS, ("-k", "root_fails"), int(IS_ROOT), f"{'1 failed, ' * IS_ROOT}1 passed",
+            id="fails for root where another test is chosen",
+        ),
+        pytest.param("import nosuchmodule\n", (), 1, "1 error", id="cannot be read"),
+        pytest.param(TESTS, ("tests/unit/test_small.py", "-k", "passes"), 0, "1 passed", id="options are pytest's"),
+        pytest.param(TESTS, ("-k", "nosuchtest"), 1, "3 deselected", id="no test is chosen"),
+        pytest.param(TESTS, ("-k", "needs_root"), 1, "1 skipped", id="nothing passes", ),
+        pytest.param(TESTS, ("--collect-only", "-q"), 0, "3 tests collected", id="only collects"),
+    ],
+)  # fmt: skip
+def test_the_last_line_and_the_status_tell_of_every_user(
+    checkout: Path, tests: str, options: tuple[str, ...], status: int, last: str
+) -> None:
+    found = run(checkout, tests, "-n0", *options)
+
+    assert (found[0], re.sub(r"\d+ deselected, |, \d+ deselected", "", found[1])) == (status, last), found[2]
+
+
+def test_where_no_ordinary_user_can_run_python_the_tests_have_not_passed(checkout: Path) -> None:
+    (checkout / ".venv" / "bin" / "python").chmod(0o644)
+
+    status, last, said = run(checkout, "def test_passes():\n    pass\n", "-n0")
+
+    assert (status, last) == ((1, "1 failed, 2 passed") if IS_ROOT else (0, "2 passed")), said
+    assert ("as an ordinary user, nothing ran: " in said) == IS_ROOT
+
+
+def test_tests_that_run_alone_run_when_all_others_have_ended(checkout: Path) -> None:
+    over = checkout.parent / "tmp" / "over"
+    for number in range(3):
+        test = f"def test_slow(tmp_path):\n    import time\n    time.sleep(0.7)\n    open('{over}{number}', 'w')\n"
+        (checkout / "tests" / "unit" / f"test_{number}.py").write_text(test)
+    alone = f"from glob import glob\ndef test_alone():\n    assert len(glob('{over}*')) == 3\n"
+    (checkout / "tests" / "integration" / "test_alone.py").write_text(alone)
+
+    status, last, said = run(checkout, TESTS, "-n2")
+
+    assert (status, last) == (0, "5 passed, 1 skipped"), said
 
 
 def test_ctrl_c_lets_the_tests_clean_up_and_is_status_130(checkout: Path) -> None:
     reached, cleaned = (checkout.parent / "tmp" / name for name in ("reached", "cleaned"))
-    (checkout / "tests" / "unit" / "test_small.py").write_text(SLOW.format(reached=reached, cleaned=cleaned))
-    with subprocess.Popen(
-        [*WHOLE_SUITE, "-s"],
-        env=environment(checkout),
-        cwd=checkout,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
+    with start(checkout, SLOW.format(reached=reached, cleaned=cleaned), "-n0") as process:
         while not reached.exists():
             assert process.poll() is None
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # what a terminal does
+        process.communicate(timeout=60)
 
-        assert process.wait(60) == 130
+    assert process.returncode == 130
     assert cleaned.exists()
-
-
-def last_line(done: "subprocess.CompletedProcess[str]") -> str:
-    return re.sub(r" in \d.*", "", done.stdout.splitlines()[-1].strip("= "))
-
-
-def test_what_an_ordinary_user_skips_runs_as_root_and_nothing_stays(checkout: Path) -> None:
-    done = run(checkout, TESTS)
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert last_line(done) == ("3 passed" if os.geteuid() == 0 else "2 passed, 1 skipped")
-    assert [path.name for path in (checkout.parent / "tmp").glob("conntrack-sla-*")] == []
-
-
-def test_a_test_that_fails_for_one_user_is_red_whoever_that_is(checkout: Path) -> None:
-    done = run(checkout, TESTS + ONLY_ROOT_PASSES + ROOT_FAILS)
-
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "FAILED tests/unit/test_small.py::test_only_root_passes\n" in done.stdout
-    if os.geteuid() == 0:
-        assert "FAILED tests/unit/test_small.py::test_root_fails (as root)\n" in done.stdout
-        assert last_line(done) == "2 failed, 3 passed"
-    else:
-        assert last_line(done) == "1 failed, 3 passed, 1 skipped"
-
-
-def test_a_file_that_cannot_be_read_by_pytest_and_a_check_that_fails_are_errors(checkout: Path) -> None:
-    (checkout / "run").write_text('[ "$2" != types ]\n')
-
-    done = run(checkout, "import nosuchmodule\n")
-
-    assert done.returncode == 1
-    assert "FAILED types\n" in done.stdout
-    assert re.fullmatch(r"(\d passed, )?\d errors", last_line(done)), done.stdout
-
-
-def test_options_are_pytests_and_where_they_choose_no_test_that_is_a_failure(checkout: Path) -> None:
-    chosen = run(checkout, TESTS, "tests/unit/test_small.py", "-k", "passes")
-    none = run(checkout, TESTS, "-k", "nosuchtest")
-
-    assert (chosen.returncode, last_line(chosen)) == (0, "1 passed")
-    assert (none.returncode, last_line(none)) == (1, "no tests ran")

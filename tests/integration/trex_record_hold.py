@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ctbench.base.yaml_files import load
-from ctbench.dut.table import TableDut
+from ctbench.dut.abilities import TableDut
 from ctbench.dut.topology import Topology
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed

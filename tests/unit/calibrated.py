@@ -4,7 +4,7 @@ import math
 import random
 
 from ctbench.results.record import Record
-from ctbench.sla.calibration_text import Stock
+from ctbench.sla.calibration import Stock
 
 from .simulated import found, made_up_record
 

@@ -1,11 +1,11 @@
 """Made-up sides of a comparison for the unit tests."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctbench.compare.side import Runs
+from ctbench.compare.sides import Runs
 from ctbench.dut.topology import Topology
 from ctbench.results.environment import (
     CampaignFacts,
@@ -15,14 +15,16 @@ from ctbench.results.environment import (
     MachineFacts,
     TestbedFacts,
 )
-from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
+from ctbench.results.record_model import Figure
 from ctbench.results.store import Broken, Stored
 
 from .simulated import found, made_up_record
 
 TRUTH = 381_000.0
+#: Runs the command: its exit status, and what it said on either stream.
+Run = Callable[..., tuple[int, str, str]]
 
 
 def environment(**facts: dict[str, Any]) -> Environment:

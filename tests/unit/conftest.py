@@ -1,5 +1,6 @@
 """What unit tests share: their mark, and the compiled traffic generator."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,19 @@ def compiled_generator() -> None:
     from ctbench.traffic.software.generator import warm_up
 
     warm_up()
+
+
+@pytest.fixture
+def run_compare(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """`./run compare` with these arguments: its exit status, and what it said on either stream."""
+    from ctbench.cli import compare
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["compare.py", *arguments])
+        status = compare.main()
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run

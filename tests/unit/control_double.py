@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from time import sleep
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.control_plane import Done, Revalidation, ThreadLook
+from ctbench.dut.abilities import Done, Revalidation, ThreadLook
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.control_plane import ControlPlaneTime

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ctbench.dut.topology import Topology
-from ctbench.results.figure import Figure
 from ctbench.results.record import Record
+from ctbench.results.record_model import Figure
 from ctbench.traffic.profiles import load_profile
 
 from .simulated import made_up_packet_record

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctbench.compare.paired import Measured
-from ctbench.compare.starts import pair_starts, same_starts
+from ctbench.compare.starts import Measured, pair_starts, same_starts
 from ctbench.results.environment import CampaignFacts
-from ctbench.results.figure import Figure
 from ctbench.results.record import Record
+from ctbench.results.record_model import Figure
 from ctbench.results.store import Stored
 
 from .compared import TRUTH, environment, record

@@ -4,23 +4,22 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.topology import Topology
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.procedure import Outcome
-from ctbench.measure.procedures import at_floor, highest_rate
-from ctbench.measure.result import SearchResult
+from ctbench.measure.procedures import rates
+from ctbench.measure.search_result import SearchResult
 from ctbench.measure.sequential import SequentialResult
 from ctbench.measure.trial import Step
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
-from ctbench.results.evidence import Baseline, Evidence
-from ctbench.results.figure import Figure
+from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
-from ctbench.sla.floor import Floor
-from ctbench.sla.threshold import parse
+from ctbench.results.record_model import Figure
+from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.traffic.generator import ConnectTime, Direction, Latency, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
@@ -228,8 +227,15 @@ def outcome_of(result: SearchResult | SequentialResult | Outcome) -> Outcome:
         return result
     metric = RATE_OF[result.steps[0].observation.trial.unit] if result.steps else METRICS["cps"]
     if isinstance(result, SequentialResult):
-        return at_floor.outcome_of(result, metric)
-    return highest_rate.outcome_of(result, metric)
+        return rates.outcome_at_floor(result, metric)
+    return rates.outcome_of(result, metric)
+
+
+class Baseline(NamedTuple):
+    """The rate of another topology, by which a made-up record has its ratio."""
+
+    key: str
+    rate: float | None
 
 
 def beside(outcome: Outcome, baseline: Baseline | None) -> Outcome:
@@ -339,7 +345,6 @@ def made_up_record(
             trials=[step.as_record() for step in outcome.steps],
             upper_bound=outcome.upper_bound,
             ceiling=ceiling,
-            baseline=baseline,
         ),
         "environment": Environment(
             testbed=TestbedFacts(),

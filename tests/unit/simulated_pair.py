@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ctbench.dut.base import Problem
 from ctbench.results.evidence import SideRecord
+from ctbench.testbed.pair import SideBySide
 from ctbench.traffic.generator import Side, Slice
 
 from .simulated_machine import Machine, quiet
@@ -15,8 +16,8 @@ SETTLING_S = 0.0125
 
 
 @dataclass
-class SimulatedPair:
-    """A `PairBench`: both sides run on the same machine, whose speed goes on hopping through slices and flushes."""
+class SimulatedPair(SideBySide):
+    """Both sides run on the same machine, whose speed goes on hopping through slices and flushes."""
 
     #: What the tested side serves, relative to the other one; and the other one's rate, per second.
     ratio: float = 1.0
@@ -36,21 +37,18 @@ class SimulatedPair:
         self.random = random.Random(f"pair {self.seed}")
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        """See `PairBench`."""
         return {"tested": SideRecord(key="linux-router/forward/1cpu-1rxq"), "other": SideRecord(key="the same")}
 
     def flush(self) -> None:
-        """See `PairBench`. Takes 20 ms."""
+        """Takes 20 ms."""
         self.flushes += 1
         self.machine.run(0.02)
 
     def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
-        """See `PairBench`."""
         self.order += order
         return [self._slice(side, slice_s) for side in order]
 
     def health(self) -> list[Problem]:
-        """See `PairBench`."""
         return []
 
     def _slice(self, side: Side, slice_s: float) -> Slice:

@@ -15,6 +15,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
+from ctbench.measure.promises import PROMISES, Promise
 from ctbench.results.evidence import SideRecord
 from ctbench.results.record import Record
 from ctbench.run import acceptance
@@ -23,10 +24,10 @@ from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup
+from ctbench.testbed.pair import Setup, SideBySide
 from ctbench.traffic.generator import Side, Slice, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
-from ctbench.traffic.profiles import Profile
+from ctbench.traffic.profiles import Profile, load_profile
 
 from .simulated import FORWARDING, made_up_packets, made_up_trial
 
@@ -62,8 +63,8 @@ def floors(share: str | None = ">= 60%", **keys: Any) -> Floors:
 
 
 @dataclass
-class FakePair:
-    """Two sides that are as fast as they are, for a `ctbench.measure.procedure.PairBench`."""
+class FakePair(SideBySide):
+    """Two sides that are as fast as they are."""
 
     records: dict[Side, SideRecord]
     rates: dict[Side, float]
@@ -187,6 +188,11 @@ class SimulatedTestbed:
     def close(self) -> None: ...
 
 
+def rate_of(profile: str) -> Promise:
+    """The promise of a rate with this profile."""
+    return PROMISES["packet rate" if load_profile(profile).kind == "packets" else "connection rate"]
+
+
 class Started:
     """A run on a simulated testbed, with what it said."""
 
@@ -198,7 +204,7 @@ class Started:
         self.run = AcceptanceRun(RunSettings(**chosen), output, self.said.append)
 
     def measure(self, topology: Topology, profile: str = "udp-64-10k") -> Record:
-        return self.run.measure(TestName("Suite", "Test"), topology, profile)
+        return self.run.measure(TestName("Suite", "Test"), topology, profile, rate_of(profile))
 
 
 @pytest.fixture

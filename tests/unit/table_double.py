@@ -2,13 +2,16 @@
 anything."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 from ctbench.base.errors import MissingResource
+from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Problem
-from ctbench.dut.table import FullSaid
+from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Bench
 from ctbench.measure.trial import Step
+from ctbench.measure.trials import Repetitions
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.holding import Answered, Opened
 from ctbench.traffic.loads import Hold
@@ -19,6 +22,7 @@ from .simulated import LIMITS, made_up_trial
 from .test_procedure import campaign
 
 HELD = ConnectionProfile(name="held")
+WITHOUT_PAUSES = partial(Repetitions, sleep=lambda _seconds: None)
 
 
 @dataclass
@@ -120,4 +124,13 @@ def table_bench(dut: TableDouble, told: list[Step] | None = None, **more: Any) -
     """A bench with this table."""
     tell = told.append if told is not None else lambda _step: None
     profile = more.pop("profile", HELD)
-    return Bench(dut, dut, profile, LIMITS, campaign(), on_trial=tell, **more)  # type: ignore[arg-type]
+    return Bench(
+        dut,
+        dut,
+        profile,
+        LIMITS,
+        campaign().model_copy(update={"table": more.pop("how", TableSettings())}),
+        on_trial=tell,
+        repetitions=WITHOUT_PAUSES(),
+        **more,  # type: ignore[arg-type]
+    )

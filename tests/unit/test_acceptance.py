@@ -1,7 +1,5 @@
 """The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -9,26 +7,35 @@ import pytest
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
-from ctbench.dut.kind import Ability
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.expected import Expected
-from ctbench.measure.procedure import Bench, Outcome, figures_of
-from ctbench.measure.procedures.highest_rate import HighestRate
-from ctbench.measure.trial import Step
-from ctbench.results.metrics import METRICS, Metric
-from ctbench.run import acceptance, choice
+from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
+from ctbench.measure.procedures.rates import HighestRate
+from ctbench.measure.promises import Promise
+from ctbench.measure.trials import Trials
+from ctbench.results.metrics import METRICS
+from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
-from ctbench.run.choice import Plan
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.loads import Load, Rate
-from ctbench.traffic.profiles import Profile, load_profile
+from ctbench.traffic.loads import Rate
+from ctbench.traffic.profiles import load_profile
 
 from .simulated import FORWARDING
-from .simulated_run import CEILING, FORWARD, SNAT, SNAT_KEY, SimulatedTestbed, Started, campaign, floors, simulated
+from .simulated_run import (
+    CEILING,
+    FORWARD,
+    SNAT,
+    SNAT_KEY,
+    SimulatedTestbed,
+    Started,
+    campaign,
+    floors,
+    rate_of,
+    simulated,
+)
 
 __all__ = ["simulated"]
 
@@ -199,7 +206,7 @@ def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
     trex = load("testbeds", "local-trex", TestbedConfig)
     slow = trex.model_copy(update={"generator": trex.generator.model_copy(update={"max_pps": 300_000})})
     run = AcceptanceRun(RunSettings(testbed=slow, campaign=campaign(), floors=floors()), tmp_path, lambda _: None)
-    record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k")
+    record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k", rate_of("udp-64-10k"))
     assert max(simulated.loads) <= 300_000
     assert record.campaign.extra["most"] == {"connections": 80_000, "packets": 300_000}
 
@@ -216,36 +223,26 @@ def test_trex_is_not_judged_by_the_connect_time_that_it_does_not_measure() -> No
     assert any("is not judged: the generator (TRex)" in note for note in floor.notes)
 
 
-@dataclass(frozen=True)
-class Throughput:
-    """A procedure that looks for bits per second, and tries nothing."""
+class Throughput(Procedure):
+    """Looks for bits per second, and tries nothing."""
 
-    name: str = "throughput"
-    loads: frozenset[type[Load]] = frozenset((Rate,))
-    abilities: frozenset[Ability] = frozenset()
-    found_out: Collection[str] = ("bps",)
-    headroom: float = 0.0
+    name, says = "throughput", "offers a load"
+    loads = frozenset((Rate,))
+    found_out = ("bps",)
 
-    def metric(self, profile: Profile) -> Metric:
-        return METRICS["bps"]
-
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        return Expected(1, 1.0)
-
-    def run(self, bench: Bench) -> Outcome:
-        step = Step(1, "gate", bench.runner(50_000, 0.5), 0.0)
-        bench.on_trial(step)
-        figures = figures_of(step.observation, METRICS["bps"])
-        return Outcome(METRICS["bps"], figures, "dut", "as it was tried", held=True, steps=(step,))
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        figures = figures_of(trials.offer(bench.runner, Rate(50_000), 0.5, "gate"), METRICS["bps"])
+        return Outcome(METRICS["bps"], figures, "dut", "as it was tried", kept_conditions=True, steps=trials.made)
 
 
 def test_what_is_no_rate_needs_no_ceiling_and_no_baseline_and_is_no_hint_for_a_search(
-    simulated: SimulatedTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    simulated: SimulatedTestbed, tmp_path: Path
 ) -> None:
     entry = {"pps": ">= 100k", "bps": ">= 1k", "ratio": {"to": FORWARDING, "rate": ">= 60%"}}
     started = Started(tmp_path, simulated, floors=floors(**{SNAT_KEY: {"udp-64-10k": entry}}))
-    monkeypatch.setitem(choice.ANSWERS, "throughput", lambda *_: Plan(Throughput()))
-    record = started.run.measure(TestName("Suite", "Test"), SNAT, "udp-64-10k", "throughput")
+    record = started.run.measure(
+        TestName("Suite", "Test"), SNAT, "udp-64-10k", Promise("throughput", "control plane", Throughput())
+    )
     assert simulated.applied == [SNAT_KEY]
     assert (record.verdict, record.metric, record.procedure) == ("met", "bps", "throughput")
     assert [each.metric for each in record.thresholds] == ["bps"]
@@ -270,4 +267,4 @@ def test_a_campaign_may_have_the_table_sampled_where_the_dut_can_be_asked(
     record = started.measure(FORWARD)
     assert {series.name for series in record.evidence.series} == {"table_entries"}
     assert {value for series in record.evidence.series for value in series.values} == {7}
-    assert started.run.measure(TestName("Suite", "Cable"), CABLE, "short-lived").evidence.series == []
+    assert started.measure(CABLE, "short-lived").evidence.series == []

@@ -10,13 +10,13 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RESULTS_VARIABLE, VARIABLES
 from ctbench.base.yaml_files import load
 from ctbench.cli import calibrate, child_runs, emulated_dut
+from ctbench.dut.counting import Counter
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision, Outcome
 from ctbench.results import store
-from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS
-from ctbench.sla.calibration_counts import Ceiling, ceilings, counts_file, only_counts
-from ctbench.sla.calibration_text import Stock
+from ctbench.results.record_model import Figure
+from ctbench.sla.calibration import Ceiling, Stock, ceilings, counts_file, only_counts
 from ctbench.sla.floors import Floors
 from ctbench.sla.verdict import judge
 from ctbench.traffic.profiles import load_profile
@@ -74,7 +74,7 @@ def test_another_image_is_shown_and_not_judged(value: float, image: str, word: s
     floor = floors.find(Topology.parse(FORWARD), load_profile("udp-64-1flow"), metric, (PER_PACKET,))
     decision = Decision(kept=metric.keeps(value, 1376), reason="2 seeds found it")
     outcome = Outcome(
-        metric, {PER_PACKET: Figure(value, "instructions")}, "dut", "", held=True, steps=(),
+        metric, {PER_PACKET: Figure(value, "instructions")}, "dut", "", kept_conditions=True, steps=(),
         decisions={PER_PACKET: decision},
     )  # fmt: skip
     found = judge(outcome, floor, image=image)
@@ -168,6 +168,7 @@ def test_the_image_that_is_kept_is_the_one_that_was_measured(
             target.touch()
             return self.identity
 
+    Counter.register(Kind)
     monkeypatch.setattr(emulated_dut, "KINDS", {"emulated": Kind()})
     target = tmp_path / "mine.image"
     given = ["--testbed", "emulated", "--keep-image", str(target)]

@@ -10,7 +10,7 @@ from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
 from ctbench.report import rows
 from ctbench.report.reference import References
-from ctbench.results import captures, store
+from ctbench.results import store
 from ctbench.results.record import Record
 
 from .simulated import FORWARDING
@@ -65,7 +65,7 @@ def test_an_answer_keeps_its_beginning_and_its_end_and_says_what_is_left_out(len
 
 
 def test_the_second_failure_of_a_test_gets_a_folder_of_its_own(tmp_path: Path) -> None:
-    assert [captures.write({"log": "x"}, tmp_path, "suite.test") for _ in range(2)] == [
+    assert [store.write_capture({"log": "x"}, tmp_path, "suite.test") for _ in range(2)] == [
         "captures/suite.test",
         "captures/suite.test-2",
     ]
@@ -73,9 +73,9 @@ def test_the_second_failure_of_a_test_gets_a_folder_of_its_own(tmp_path: Path) -
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / captures.FOLDER).write_text("a file")
+    (tmp_path / store.CAPTURES).write_text("a file")
     with pytest.raises(OutputError, match="what the DUT said of its failure could not be written"):
-        captures.write({"log": "x"}, tmp_path, "name")
+        store.write_capture({"log": "x"}, tmp_path, "name")
 
 
 def missed(simulated: SimulatedTestbed, output: Path) -> Record:

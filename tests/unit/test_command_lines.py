@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import LIBRARIES, ROOT
-from ctbench.base.statuses import ExitStatus
-from ctbench.cli.checks.commands import CHECKS
+from ctbench.cli.check import CHECKS
 from ctbench.cli.parser.command import Needs
 from ctbench.cli.parser.tree import COMMANDS, command_of, parse
 
@@ -18,7 +18,8 @@ pytestmark = pytest.mark.unit
 
 def test_it_imports_nothing_but_pythons_own_library() -> None:
     code = (
-        f"import sys; sys.path.insert(0, {str(LIBRARIES)!r}); import ctbench.cli.parser.tree, ctbench.cli.boundary\n"
+        f"import sys; sys.path.insert(0, {str(LIBRARIES)!r}); import ctbench.cli.bootstrap\n"
+        "import ctbench.cli.parser.tree, ctbench.cli.results_folder\n"
         "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)

@@ -1,5 +1,10 @@
-"""The judgement of two sides, on made-up records: what it says, and how often it is wrong."""
+"""The judgement of two sides, on made-up records: what it says, and how often it is wrong.
 
+For the latter a build is measured by searching a simulated DUT whose capacity differs from run to run by 2 % and from
+trial to trial by 0.5 %; one trial in fifty is disturbed. All of it is seeded.
+"""
+
+import random
 from pathlib import Path
 from typing import Any
 
@@ -7,18 +12,20 @@ import pytest
 
 from ctbench.base.errors import ConfigError
 from ctbench.compare import text
-from ctbench.compare.comparability import leaves
 from ctbench.compare.judge import compare
 from ctbench.compare.page import compose_comparison
-from ctbench.compare.side import Runs, read_runs
+from ctbench.compare.sides import Runs, leaves, read_runs
 from ctbench.dut.topology import Topology
+from ctbench.measure.campaign import Mlr
+from ctbench.measure.search import search
 from ctbench.results import store
 from ctbench.results.comparison import ComparedTest, Comparison
 from ctbench.results.environment import CampaignFacts
-from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, SECONDS, Metric
+from ctbench.results.record_model import Figure
 
 from .compared import TRUTH, around, environment, record, runs, side
+from .simulated import SimulatedDut
 
 pytestmark = pytest.mark.unit
 
@@ -223,10 +230,12 @@ def test_every_output_writes_the_values_as_their_metric_is_written(wait: str) ->
     for said in ("2.2 ms", "<= 4.2 ms", "+90.9 %", "0.004"):
         assert said in row
         assert said in text.markdown(judged).replace("\\", "")
-    (shown,) = compose_comparison(judged, Path()).rows
-    assert (shown.metric, shown.base, shown.candidate) == ("time to wait", "2.2 ms", "at most 4.2 ms")
-    assert (shown.difference, shown.p, shown.sign) == ("+90.9 %", "0.004", "▼")
-    assert "4.4 ms" in shown.strip
+    tests = compose_comparison(judged, Path()).tests
+    assert tests is not None
+    (head, judgement, *cells) = tests[0].groups[0].lines[0].cells
+    assert (head.notes[0].text, judgement.sign) == ("short-lived, time to wait", "▼")
+    assert [cell.text for cell in cells] == ["2.2 ms", "at most 4.2 ms", "+90.9 %", "0.004", ""]
+    assert "4.4 ms" in cells[-1].svg
 
 
 def test_two_metrics_of_one_topology_and_profile_are_two_tests(wait: str) -> None:
@@ -291,3 +300,39 @@ def test_a_setting_that_an_earlier_version_did_not_have_is_a_difference_only_whe
     assert dict(leaves(older)) == dict(leaves(newer))
     assert dict(leaves(older)) != dict(leaves(newer | {"probes": ["table_entries"]}))
     assert dict(leaves(older)) != dict(leaves(newer | {"max_spread": 0.0}))
+
+
+NARROW = Mlr.model_validate({"trial_duration": "1s", "final_duration": "2s", "relative_width": "2%"})
+TESTS, SAMPLES = 6, 6
+
+
+def searched(dice: random.Random, factor: float) -> float:
+    dut = SimulatedDut(TRUTH * factor * dice.gauss(1, 0.02), noise=0.005, disturbed=0.02, seed=dice.randrange(10**9))
+    return search(dut, 5_000, 1_500_000, NARROW, hint=100_000, rough=True).capacity
+
+
+def judgements(seed: int, factor: float) -> list[str]:
+    dice = random.Random(seed)
+
+    def one(name: str, slower: float) -> Runs:
+        return side(
+            name,
+            [
+                record([searched(dice, slower if test == 0 else 1.0)], f"{name}-{run}", test)
+                for run in range(SAMPLES)
+                for test in range(TESTS)
+            ],
+        )
+
+    return [test.judgement for test in compare(one("old", 1.0), one("new", factor)).tests]
+
+
+def test_the_same_build_compared_with_itself_is_never_said_to_regress() -> None:
+    found_words = [word for seed in range(25) for word in judgements(seed, 1.0)]
+    assert set(found_words) == {"no evidence"}
+
+
+def test_a_build_that_loses_a_tenth_in_one_test_is_found_out_and_only_there() -> None:
+    found_words = [judgements(1_000 + seed, 0.9) for seed in range(10)]
+    assert sum(words[0] == "regressed" for words in found_words) >= 9
+    assert {word for words in found_words for word in words[1:]} == {"no evidence"}

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.cli import compare
 from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.comparison import Comparison
 
-from .compared import TRUTH, around, environment, record
+from .compared import TRUTH, Run, around, environment, record
 
 pytestmark = pytest.mark.unit
 
@@ -21,22 +20,14 @@ def write_runs(folder: Path, rates: Sequence[float], **changes: object) -> str:
     return str(folder)
 
 
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.argv", ["compare.py", *arguments])
-    status = compare.main()
-    said = capsys.readouterr()
-    return status, said.out, said.err
-
-
 @pytest.mark.parametrize(("factor", "samples", "status"), [(1.0, 5, 0), (1.1, 5, 0), (0.9, 5, 7), (0.9, 3, 8)])
 def test_the_exit_status_says_what_came_of_it(
-    factor: float, samples: int, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    factor: float, samples: int, status: int, tmp_path: Path, run_compare: Run
+) -> None:
     old = write_runs(tmp_path / "old", around(TRUTH, samples))
     new = write_runs(tmp_path / "new", around(TRUTH * factor, samples, 1))
     out = tmp_path / "out"
-    found, shown, _ = run(capsys, monkeypatch, old, new, "--outputdir", str(out))
+    found, shown, _ = run_compare(old, new, "--outputdir", str(out))
     assert found == status
     written = Comparison.model_validate_json((out / "compare.json").read_text())
     assert written.sentence in shown
@@ -45,34 +36,30 @@ def test_the_exit_status_says_what_came_of_it(
     assert written.sentence in (out / "compare.md").read_text()
 
 
-def test_runs_of_two_testbeds_are_refused_unless_it_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_of_two_testbeds_are_refused_unless_it_is_asked_for(tmp_path: Path, run_compare: Run) -> None:
     old = write_runs(tmp_path / "old", around(TRUTH, 5))
     other = environment(machine={"kernel": "6.2"})
     new = write_runs(tmp_path / "new", around(TRUTH, 5, 1), environment=other)
     where = ["--outputdir", str(tmp_path / "out")]
-    status, _, said = run(capsys, monkeypatch, old, new, *where)
+    status, _, said = run_compare(old, new, *where)
     assert status == 4
     assert "kernel" in said
     assert "--different" in said
-    status, shown, _ = run(capsys, monkeypatch, old, new, "--different", *where)
+    status, shown, _ = run_compare(old, new, "--different", *where)
     assert status == 0
     assert "NOT ALIKE: The machine" in shown
 
 
-def test_runs_that_are_not_like_the_candidate_can_be_left_out_and_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_that_are_not_like_the_candidate_can_be_left_out_and_are_named(tmp_path: Path, run_compare: Run) -> None:
     old = tmp_path / "old"
     write_runs(old, around(TRUTH, 5))
     elsewhere = record([TRUTH * 3], "old-elsewhere", environment=environment(machine={"kernel": "6.2"}))
     store.write(elsewhere, old / "elsewhere")
     new = write_runs(tmp_path / "new", around(TRUTH, 5, 1))
     where = ["--outputdir", str(tmp_path / "out")]
-    status, _, _ = run(capsys, monkeypatch, str(old), new, *where)
+    status, _, _ = run_compare(str(old), new, *where)
     assert status == 4
-    status, _, _ = run(capsys, monkeypatch, str(old), new, "--only-alike", *where)
+    status, _, _ = run_compare(str(old), new, "--only-alike", *where)
     assert status == 0
     written = Comparison.model_validate_json((tmp_path / "out" / "compare.json").read_text())
     assert written.base.records == 5
@@ -88,12 +75,10 @@ def test_runs_that_are_not_like_the_candidate_can_be_left_out_and_are_named(
 PUBLISHED = str(Path(__file__).parents[2] / "results" / "reference" / "ovs-3.0.0")
 
 
-def test_a_run_is_set_beside_published_figures_and_nothing_is_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_set_beside_published_figures_and_nothing_is_judged(tmp_path: Path, run_compare: Run) -> None:
     store.write(record([48_200.0 * 2], topology=Topology(ruleset="conntrack")), tmp_path / "run")
     out = tmp_path / "out"
-    status, shown, _ = run(capsys, monkeypatch, PUBLISHED, str(tmp_path / "run"), "--outputdir", str(out))
+    status, shown, _ = run_compare(PUBLISHED, str(tmp_path / "run"), "--outputdir", str(out))
     assert status == 0
     table = shown.partition("2022, table 4: ")[2].partition("\n\n")[0]
     theirs, ours = table.splitlines()[2:]
@@ -108,22 +93,18 @@ def test_a_run_is_set_beside_published_figures_and_nothing_is_judged(
     assert not (out / "compare.html").exists()
 
 
-def test_published_figures_are_no_candidate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_published_figures_are_no_candidate(tmp_path: Path, run_compare: Run) -> None:
     mine = write_runs(tmp_path / "run", [TRUTH])
     for sides in ((mine, PUBLISHED), (f"{mine},{PUBLISHED}", mine)):
-        status, _, said = run(capsys, monkeypatch, *sides, "--outputdir", str(tmp_path / "out"))
+        status, _, said = run_compare(*sides, "--outputdir", str(tmp_path / "out"))
         assert status == 4
         assert "as BASE" in said
 
 
-def test_where_no_run_is_like_the_candidate_nothing_is_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_run_is_like_the_candidate_nothing_is_compared(tmp_path: Path, run_compare: Run) -> None:
     old = write_runs(tmp_path / "old", around(TRUTH, 2), environment=environment(machine={"kernel": "6.2"}))
     new = write_runs(tmp_path / "new", around(TRUTH, 5, 1))
-    status, _, said = run(capsys, monkeypatch, old, new, "--only-alike", "--outputdir", str(tmp_path / "out"))
+    status, _, said = run_compare(old, new, "--only-alike", "--outputdir", str(tmp_path / "out"))
     assert status == 4
     assert "kernel" in said
 
@@ -149,10 +130,9 @@ def test_where_no_run_is_like_the_candidate_nothing_is_compared(
     ],
 )
 def test_a_mistake_on_the_command_line_is_a_sentence(
-    arguments: list[str], status: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    arguments: list[str], status: int, said: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    found, _, error = run(capsys, monkeypatch, *arguments, "--outputdir", str(tmp_path / "out"))
+    found, _, error = run_compare(*arguments, "--outputdir", str(tmp_path / "out"))
     assert found == status
     assert said in error

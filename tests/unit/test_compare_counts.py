@@ -1,6 +1,9 @@
 """Instructions of two sides: how they are judged, `./run compare --kernels`, and what stands beside the rates."""
 
-from collections.abc import Sequence
+import random
+import subprocess
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -9,17 +12,17 @@ import yaml
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.cli import child_runs, compare, compare_counts
-from ctbench.compare.counts import counts_note, judge_counts, nothing_counted
-from ctbench.compare.emulated import kernel_setting
+from ctbench.cli import child_runs, compare
+from ctbench.compare.judge import counts_note, judge_counts, nothing_counted
+from ctbench.compare.setups import kernel_setting
 from ctbench.dut.counting import ByFunction
 from ctbench.dut.topology import Topology
-from ctbench.results import store, without_record
+from ctbench.results import store
 from ctbench.results.comparison import Comparison, Counts, Judgement
-from ctbench.results.store import Stored
-from ctbench.results.without_record import WithoutRecord
+from ctbench.results.store import Stored, WithoutRecord
 from ctbench.testbed.config import TestbedConfig
 
+from .compared import Run
 from .counted import counted_record
 
 pytestmark = pytest.mark.unit
@@ -89,7 +92,9 @@ class MadeUpSla:
         self.calls.append(list(argv[2:]))
         folder = Path(argv[argv.index("--outputdir") + 1])
         if self.skipped:
-            without_record.note([WithoutRecord(suite="E", test="F", outcome="skipped", reason=self.skipped)], folder)
+            store.note_without_record(
+                [WithoutRecord(suite="E", test="F", outcome="skipped", reason=self.skipped)], folder
+            )
             return 6
         if not self.status:
             testbed = next(each for each in argv if each.startswith("TESTBED:")).removeprefix("TESTBED:")
@@ -99,29 +104,45 @@ class MadeUpSla:
         return self.status
 
 
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.argv", ["compare.py", *arguments])
-    status = compare.main()
-    said = capsys.readouterr()
-    return status, said.out, said.err
+def bzimage(path: Path, release: str = "6.9.0-mine", magic: bytes = b"HdrS", size: int = 0x1000) -> Path:
+    """The header of a kernel, and the text with its release; the kernel itself is of 0x600 bytes."""
+    data = bytearray(0x1000)
+    data[0x1F4:0x1F8] = (0x60).to_bytes(4, "little")
+    data[0x202:0x206] = magic
+    data[0x20E:0x210] = (0x300).to_bytes(2, "little")
+    text = f"{release} (me@here) #1\0".encode()
+    data[0x500 : 0x500 + len(text)] = text
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data[:size])
+    return path
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> str:
-    file = tmp_path / "linux-6.12.deb"
-    file.touch()
-    return str(file)
+def deb(path: Path, holds: str) -> Path:
+    """A package with one file in it, of 50 kB that do not get shorter."""
+    files = path.with_suffix("")
+    (files / "DEBIAN").mkdir(parents=True)
+    (files / "DEBIAN" / "control").write_text(
+        "Package: linux\nVersion: 1\nArchitecture: all\nMaintainer: me <me@example.org>\nDescription: x\n"
+    )
+    (files / holds).parent.mkdir(parents=True)
+    (files / holds).write_bytes(b"MZ" + random.Random(1).randbytes(50_000))
+    subprocess.run(["dpkg-deb", "--build", str(files), str(path)], check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(deb(tmp_path_factory.mktemp("linux") / "linux-6.12.deb", "boot/vmlinuz-6.12"))
 
 
 @pytest.mark.parametrize(("cost", "status", "word"), [(4000, 0, "no evidence"), (4100, 7, "REGRESSED")])
 def test_two_kernels_are_compared_by_instructions_alone(
-    cost: float, status: int, word: str, package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    cost: float, status: int, word: str, package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sla, out = MadeUpSla({"distribution": 4000, package: cost}), tmp_path / "out"
     monkeypatch.setattr(child_runs, "run_child", sla)
     given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(out)]
-    found, shown, _ = run(capsys, monkeypatch, *given)
+    found, shown, _ = run_compare(*given)
     assert (found, len(sla.calls)) == (status, 2)
     assert sla.calls[0][-2:] == ["--include", "emulated"]
     assert word in shown and "caches, locks and other CPUs are not" in shown.replace("\n", " ")
@@ -131,40 +152,82 @@ def test_two_kernels_are_compared_by_instructions_alone(
     assert max(map(len, shown.splitlines()[4:-1])) <= 120
     for page in ("compare.md", "compare.html"):
         assert "4,000.0 to 4,001.0" in (out / page).read_text()
-    run(capsys, monkeypatch, *given)
+    run_compare(*given)
     assert len(sla.calls) == 2  # what is complete is not counted again
 
 
 def test_a_machine_without_qemu_says_so_and_nothing_is_compared(
-    package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, skipped="An emulated machine needs QEMU."))
     given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(tmp_path / "out")]
-    status, shown, _ = run(capsys, monkeypatch, *given)
+    status, shown, _ = run_compare(*given)
     assert status == 6
     assert "compare: No instructions were counted: An emulated machine needs QEMU.\n" in shown
 
 
 @pytest.mark.parametrize(
-    ("kernels", "said"),
+    "kernels",
     [
-        (["base=distribution", "candidate=/nowhere.deb"], '"candidate=/nowhere.deb" is not there.'),
-        (["base=distribution", "other=/x"], '"other=/x" is no kernel of a side.'),
-        (["base=distribution", "base=distribution"], "names one side twice"),
+        ["base=distribution", "candidate=/nowhere.deb"],
+        ["base=distribution", "other=/x"],
+        ["base=distribution", "base=distribution"],
     ],
 )
-def test_what_is_no_kernel_is_refused(
-    kernels: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    status, _, error = run(capsys, monkeypatch, "--kernels", *kernels, "--outputdir", str(tmp_path / "out"))
+def test_what_does_not_name_two_kernels_is_refused(kernels: list[str], tmp_path: Path, run_compare: Run) -> None:
+    status, _, error = run_compare("--kernels", *kernels, "--outputdir", str(tmp_path / "out"))
     assert status == 4
-    assert said in error
+    assert error.startswith("compare: --kernels: ") and "\n  Expected base=FILE candidate=FILE" in error
+
+
+#: What is wrong with a kernel, and the file that has it, made of a good package.
+DAMAGED: dict[str, Callable[[Path, bytes], Path]] = {
+    "empty package": lambda at, _: write(at / "linux.deb", b""),
+    "text": lambda at, _: write(at / "linux.deb", b"404 Not Found\n"),
+    "cut package": lambda at, good: write(at / "linux.deb", good[: len(good) // 2]),
+    "package cut by a byte": lambda at, good: write(at / "linux.deb", good[:-1]),
+    "package of something else": lambda at, _: deb(at / "bash.deb", "bin/bash"),
+    "empty image": lambda at, _: write(at / "vmlinuz", b""),
+    "junk image": lambda at, _: write(at / "vmlinuz", random.Random(1).randbytes(100_000)),
+    "elf": lambda at, _: bzimage(at / "vmlinuz", magic=b"ELF!"),
+    "without a release": lambda at, _: bzimage(at / "vmlinuz", ""),
+    "release that is a path": lambda at, _: bzimage(at / "vmlinuz", "../../etc"),
+    "cut image": lambda at, _: bzimage(at / "vmlinuz", size=0xFFF),
+    "folder without a kernel": lambda at, _: at,
+    "folder with a junk image": lambda at, _: write(at / "boot" / "vmlinuz-6", b"junk").parent.parent,
+}
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    (path.parent.parent / "lib" / "modules" / "6").mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("side", ["base", "candidate"])
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_kernel_that_is_damaged_is_said_before_the_other_side_is_counted(
+    damage: str, side: str, package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "kernel"
+    place.mkdir()
+    file, sla = DAMAGED[damage](place, Path(package).read_bytes()), MadeUpSla({})
+    monkeypatch.setattr(child_runs, "run_child", sla)
+    other = "candidate" if side == "base" else "base"
+    given = ["--kernels", f"{other}=distribution", f"{side}={file}", "--outputdir", str(tmp_path / "out")]
+    status, shown, error = run_compare(*given)
+    assert (status, sla.calls, shown) == (4, [], "")
+    assert error.startswith(f"compare: --kernels: {file}") and " is not a kernel: " in error
+    assert "\n  Expected a package of Linux (.deb), a bzImage" in error and error.count("\n") == 2
+    assert not (tmp_path / "out").exists()
 
 
 def counts_of_builds(tmp_path: Path) -> Counts:
     testbed = load("testbeds", "local", TestbedConfig)
     prefixes = {"base": "distribution", "candidate": "/opt/ovs-3.3"}
-    return compare_counts.count_builds(tmp_path, prefixes, testbed, ())  # type: ignore[arg-type]
+    options = Namespace(only=(), functions=False)
+    return compare.count_builds(tmp_path, prefixes, testbed, options)  # type: ignore[arg-type]
 
 
 def test_two_builds_are_counted_in_the_tests_with_open_vswitch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,11 +235,12 @@ def test_two_builds_are_counted_in_the_tests_with_open_vswitch(tmp_path: Path, m
     monkeypatch.setattr(child_runs, "run_child", sla)
     counts = counts_of_builds(tmp_path)
     assert [test.judgement for test in counts.tests] == ["regressed"]
-    assert sla.calls[0][-2:] == ["--include", "emulatedANDovs"]
-    (dut,) = yaml.safe_load((tmp_path / "counts" / "candidate.yaml").read_text())["duts"]
+    assert sla.calls[0][-4:-1] == ["--include", "emulatedANDovs", "--exclude"]
+    written = yaml.safe_load((tmp_path / "counts" / "candidate.yaml").read_text())
+    (dut,) = written["duts"]
     assert (dut["type"], dut["ovs"], dut["seeds"]) == ("emulated", {"prefix": "/opt/ovs-3.3"}, 2)
-    # What the testbed leaves out so that a run is short depends on the build most.
-    assert not any(name.startswith("ovs-") for name in dut["leave_out"])
+    # What the testbed skips so that a run is short depends on the build most.
+    assert written["skips"] == []
 
 
 def test_rates_go_on_where_nothing_can_be_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,18 +256,6 @@ def test_ctrl_c_is_not_a_machine_without_qemu(tmp_path: Path, monkeypatch: pytes
         counts_of_builds(tmp_path)
 
 
-def bzimage(path: Path, release: str = "6.9.0-mine", magic: bytes = b"HdrS") -> Path:
-    """The header of a kernel, and the text with its release."""
-    data = bytearray(0x1000)
-    data[0x202:0x206] = magic
-    data[0x20E:0x210] = (0x300).to_bytes(2, "little")
-    text = f"{release} (me@here) #1\0".encode()
-    data[0x500 : 0x500 + len(text)] = text
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
-
-
 def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> None:
     image, modules = bzimage(tmp_path / "k" / "boot" / "bzImage"), tmp_path / "k" / "lib" / "modules" / "6.9.0-mine"
     with pytest.raises(ConfigError, match=r"the modules of Linux 6\.9\.0-mine are not found"):
@@ -215,20 +267,13 @@ def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> Non
     assert (made / "lib" / "modules" / "6.9.0-mine").resolve() == modules
 
 
-@pytest.mark.parametrize("broken", [{"magic": b"ELF!"}, {"release": ""}, {"release": "../../etc"}])
-def test_a_file_that_is_no_kernel_is_refused(broken: dict[str, object], tmp_path: Path) -> None:
-    image = bzimage(tmp_path / "image", **broken)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="is no kernel"):
-        kernel_setting(str(image), tmp_path / "made")
-
-
 def test_packages_and_folders_are_taken_as_they_are(tmp_path: Path) -> None:
     for each in ("distribution", "/linux.deb", str(tmp_path)):
         assert kernel_setting(each, tmp_path / "made") == each
 
 
 def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
-    package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Machine:
         def __init__(self, testbed: TestbedConfig) -> None:
@@ -243,10 +288,10 @@ def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
                     for each in topologies}  # fmt: skip
 
     monkeypatch.setattr(child_runs, "run_child", MadeUpSla({"distribution": 4000, package: 4100}))
-    monkeypatch.setattr(compare_counts, "emulated_dut", lambda testbed: nullcontext(Machine(testbed)))
+    monkeypatch.setattr(compare, "emulated_dut", lambda testbed: nullcontext(Machine(testbed)))
     out = tmp_path / "out"
     given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(out), "--functions"]
-    status, shown, _ = run(capsys, monkeypatch, *given)
+    status, shown, _ = run_compare(*given)
     assert status == 7
     assert "Forward: functions that grew most, of 4,000.0 and 4,100.0 instructions per packet" in shown
     (row,) = [line for line in shown.splitlines() if "nf_hook_slow" in line]
@@ -257,14 +302,14 @@ def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
 
 
 def test_a_machine_whose_functions_cannot_be_counted_says_so(
-    package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: TestbedConfig) -> None:
         raise MissingResource("An emulated machine needs tcc.")
 
     monkeypatch.setattr(child_runs, "run_child", MadeUpSla({"distribution": 4000, package: 4100}))
-    monkeypatch.setattr(compare_counts, "emulated_dut", broken)
+    monkeypatch.setattr(compare, "emulated_dut", broken)
     given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(tmp_path / "out")]
-    status, shown, _ = run(capsys, monkeypatch, *given, "--functions")
+    status, shown, _ = run_compare(*given, "--functions")
     assert status == 7
     assert "No functions were counted: An emulated machine needs tcc." in shown

@@ -8,26 +8,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ctbench.cli import child_runs, compare, compare_installations
-from ctbench.compare.counts import nothing_counted
+from ctbench.cli import child_runs, compare
+from ctbench.compare.judge import nothing_counted
 from ctbench.compare.starts import pair_starts, same_starts
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.results import store
 from ctbench.results.comparison import Comparison
-from ctbench.testbed import checks
+from ctbench.testbed import new_dut
 
+from .compared import Run
 from .paired import start_record
 
 pytestmark = pytest.mark.unit
 
 CANDIDATE = "/opt/ovs-3.3"
-
-
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.argv", ["compare.py", *arguments])
-    status = compare.main()
-    said = capsys.readouterr()
-    return status, said.out, said.err
 
 
 class MadeUpSla:
@@ -60,9 +54,9 @@ class MadeUpSla:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[MadeUpSla], MadeUpSla]:
     """A machine on which every installation can be measured, by this stand-in."""
-    monkeypatch.setattr(compare_installations, "check_side", lambda *_: None)
+    monkeypatch.setattr(compare, "check_installation", lambda *_: None)
     # Instructions are counted in tests of their own.
-    monkeypatch.setattr(compare_installations, "count_builds", lambda *_, **__: nothing_counted("QEMU is missing"))
+    monkeypatch.setattr(compare, "count_builds", lambda *_, **__: nothing_counted("QEMU is missing"))
 
     def by(sla: MadeUpSla) -> MadeUpSla:
         monkeypatch.setattr(child_runs, "run_child", sla)
@@ -75,11 +69,9 @@ By = Callable[[MadeUpSla], MadeUpSla]
 COMMAND = ["--installations", "base=distribution", f"candidate={CANDIDATE}"]
 
 
-def test_the_base_is_measured_against_itself_and_then_both_by_turns(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_base_is_measured_against_itself_and_then_both_by_turns(made: By, tmp_path: Path, run_compare: Run) -> None:
     sla, out = made(MadeUpSla(0.95)), tmp_path / "out"
-    status, shown, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out), "--include", "1cpu")
+    status, shown, _ = run_compare(*COMMAND, "--outputdir", str(out), "--include", "1cpu")
     assert sla.folders == [
         *(f"base-against-itself/{number:02d}" for number in range(1, 6)),
         *(f"starts/{number:02d}" for number in range(1, 11)),
@@ -107,67 +99,59 @@ def test_the_base_is_measured_against_itself_and_then_both_by_turns(
     assert max(map(len, shown.partition("\n\n")[2].splitlines()[:-1])) <= 120
 
 
-def test_instructions_can_be_declined(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_instructions_can_be_declined(made: By, tmp_path: Path, run_compare: Run) -> None:
     made(MadeUpSla())
     out = tmp_path / "out"
-    _, shown, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out), "--no-instructions")
+    _, shown, _ = run_compare(*COMMAND, "--outputdir", str(out), "--no-instructions")
     assert "nstructions were counted" not in shown and "Instructions" not in shown
     assert json.loads((out / "compare.json").read_text())["counts"] is None
 
 
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.05, 0), (0.985, 0), (0.95, 7)])
 def test_the_exit_status_says_what_came_of_it(
-    factor: float, status: int, made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    made(MadeUpSla(factor))
-    assert run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))[0] == status
-
-
-def test_many_tests_get_as_many_starts_as_they_need(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    factor: float, status: int, made: By, tmp_path: Path, run_compare: Run
 ) -> None:
+    made(MadeUpSla(factor))
+    assert run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))[0] == status
+
+
+def test_many_tests_get_as_many_starts_as_they_need(made: By, tmp_path: Path, run_compare: Run) -> None:
     sla = made(MadeUpSla(tests=3))
-    status, shown, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
+    status, shown, _ = run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))
     assert (status, len(sla.calls)) == (0, 5 + 10)
     assert "in the median of 3 tests" in shown
 
 
 def test_fewer_starts_than_the_tests_need_are_said_before_they_are_made(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    made: By, tmp_path: Path, run_compare: Run
 ) -> None:
     sla = made(MadeUpSla(0.5))
-    status, shown, _ = run(capsys, monkeypatch, *COMMAND, "--starts", "7", "--outputdir", str(tmp_path / "out"))
+    status, shown, _ = run_compare(*COMMAND, "--starts", "7", "--outputdir", str(tmp_path / "out"))
     assert (status, len(sla.calls)) == (8, 5 + 7)
     said = "compare: one test needs 8 starts, and --starts is 7: nothing will be judged."
     assert shown.index(said) < shown.index("candidate against base")
     assert "7 starts cannot show p < 0.01 among 1 test: 8 are needed." in shown
 
 
-def test_without_tags_and_suites_only_open_vswitch_is_measured(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_tags_and_suites_only_open_vswitch_is_measured(made: By, tmp_path: Path, run_compare: Run) -> None:
     sla = made(MadeUpSla())
-    run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
+    run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))
     assert sla.calls[0][-2:] == ["--include", "ovs-dpdk"]
 
 
 @pytest.mark.parametrize(("breaks_at", "judged"), [(3, False), (6, False), (9, True)])
 def test_what_was_stopped_goes_on_where_it_was_and_loses_nothing(
-    breaks_at: int, judged: bool, made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    breaks_at: int, judged: bool, made: By, tmp_path: Path, run_compare: Run
+) -> None:
     out = tmp_path / "out"
     stopped = made(MadeUpSla(0.9, breaks_at=breaks_at))
-    status, shown, said = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    status, shown, said = run_compare(*COMMAND, "--outputdir", str(out))
     assert (status, len(stopped.calls)) == (130, breaks_at)
     assert f"ended with status 130. {(breaks_at - 1) % 5} of {5 if breaks_at < 6 else 10} starts" in said
     assert f"--outputdir {out}" in said
     assert ("NOT MEASURABLE" in shown) == judged  # what there is of both builds is shown
     again = made(MadeUpSla(0.9))
-    status, _, _ = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    status, _, _ = run_compare(*COMMAND, "--outputdir", str(out))
     assert (status, again.folders[0], len(again.calls)) == (7, stopped.folders[-1], 15 - breaks_at + 1)
     broken_off = stopped.folders[-1] + "-broken-off-1"
     assert (out / broken_off).is_dir()
@@ -176,47 +160,41 @@ def test_what_was_stopped_goes_on_where_it_was_and_loses_nothing(
     assert not any("broken-off" in path for path in made_of["records"])
 
 
-def test_what_is_complete_is_judged_again_and_nothing_is_measured(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_complete_is_judged_again_and_nothing_is_measured(made: By, tmp_path: Path, run_compare: Run) -> None:
     out = ["--outputdir", str(tmp_path / "out")]
     made(MadeUpSla(0.97))
-    assert run(capsys, monkeypatch, *COMMAND, *out)[0] == 7
+    assert run_compare(*COMMAND, *out)[0] == 7
     nothing = made(MadeUpSla())
-    assert run(capsys, monkeypatch, *COMMAND, *out, "--least-difference", "5%")[0] == 0
+    assert run_compare(*COMMAND, *out, "--least-difference", "5%")[0] == 0
     assert nothing.calls == []
 
 
-def test_starts_of_other_installations_are_not_mixed(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_starts_of_other_installations_are_not_mixed(made: By, tmp_path: Path, run_compare: Run) -> None:
     made(MadeUpSla(breaks_at=3))
-    run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path / "out"))
+    run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))
     other = ["--installations", "base=distribution", "candidate=/opt/ovs-3.4", "--outputdir", str(tmp_path / "out")]
-    status, _, said = run(capsys, monkeypatch, *other)
+    status, _, said = run_compare(*other)
     assert status == 4
     assert "is of a comparison of something else" in said
 
 
 def test_the_folder_of_an_earlier_version_is_refused_with_what_can_be_done(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    made: By, tmp_path: Path, run_compare: Run
 ) -> None:
     (tmp_path / "base" / "01").mkdir(parents=True)
     sla = made(MadeUpSla())
-    status, _, said = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(tmp_path))
+    status, _, said = run_compare(*COMMAND, "--outputdir", str(tmp_path))
     assert (status, sla.calls) == (4, [])
     assert "runs of an earlier version" in said and "./run compare BASE CANDIDATE" in said
 
 
-def test_starts_on_another_machine_are_named_and_not_mixed(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_starts_on_another_machine_are_named_and_not_mixed(made: By, tmp_path: Path, run_compare: Run) -> None:
     made(MadeUpSla())
     out = tmp_path / "out"
-    run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    run_compare(*COMMAND, "--outputdir", str(out))
     path = next((out / "starts" / "01" / "records").glob("*.json"))
     path.write_text(path.read_text().replace("Xeon", "EPYC"))
-    status, _, said = run(capsys, monkeypatch, *COMMAND, "--outputdir", str(out))
+    status, _, said = run_compare(*COMMAND, "--outputdir", str(out))
     assert status == 4
     assert "cpu_model" in said and "--different" in said
 
@@ -241,11 +219,10 @@ def test_each_build_is_set_up_first_as_often_as_the_other(tmp_path: Path) -> Non
     ],
 )
 def test_an_option_out_of_its_range_is_said_before_anything_is_measured(
-    made: By, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: list[str],
-    said: str,
-) -> None:  # fmt: skip
+    made: By, tmp_path: Path, run_compare: Run, options: list[str], said: str
+) -> None:
     sla = made(MadeUpSla())
-    status, _, error = run(capsys, monkeypatch, *COMMAND, *options, "--outputdir", str(tmp_path / "out"))
+    status, _, error = run_compare(*COMMAND, *options, "--outputdir", str(tmp_path / "out"))
     assert (status, sla.calls) == (4, [])
     assert said in error
     assert len(error) < 400
@@ -262,9 +239,12 @@ def test_an_option_out_of_its_range_is_said_before_anything_is_measured(
     ],
 )
 def test_an_installation_that_cannot_be_measured_is_said_before_the_other_one_is(
-    broken: dict[str, tuple[int, str] | None], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    broken: dict[str, tuple[int, str] | None],
+    said: str,
+    tmp_path: Path,
+    run_compare: Run,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     prefix, sla = tmp_path / "ovs", MadeUpSla()
     works = (0o755, "#!/bin/sh\necho 'ovs-vswitchd (Open vSwitch) 3.3.0'\necho DPDK 23.11\n")
     files = dict.fromkeys(OvsInstallation(prefix="").files, works) | {f"/{name}": made for name, made in broken.items()}
@@ -274,10 +254,10 @@ def test_an_installation_that_cannot_be_measured_is_said_before_the_other_one_is
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(made[1])
             path.chmod(made[0])
-    monkeypatch.setattr(checks, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(new_dut, "check_machine", lambda _testbed: None)
     monkeypatch.setattr(child_runs, "run_child", sla)
     both = ["--installations", f"base={prefix}", f"candidate={prefix}", "--outputdir", str(tmp_path / "out")]
-    status, _, error = run(capsys, monkeypatch, *both)
+    status, _, error = run_compare(*both)
     assert (status, sla.calls) == (6, [])
     assert error.startswith(f"compare: --installations base={prefix}: ")
     assert said in error

@@ -11,7 +11,7 @@ from pages import read_page
 
 from ctbench.compare import text
 from ctbench.compare.page import comparison_html
-from ctbench.compare.paired import Measured, judge_starts, needed_starts, shows
+from ctbench.compare.starts import Measured, judge_starts, needed_starts, shows
 from ctbench.results.comparison import ComparedTest, Comparison
 
 from .paired import around, measured
@@ -32,60 +32,52 @@ def only_test(comparison: Comparison) -> ComparedTest:
     return test
 
 
-def test_a_build_that_is_slower_in_every_start_regressed() -> None:
-    test = only_test(judged(around(0.95, 8, 0.005)))
-    assert test.judgement == "regressed"
+SLOWER = around(0.95, 8, 0.005)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "judgement", "said"),
+    [
+        (SLOWER, "regressed", " of 8 starts: with no difference between the builds that is seen with p = 0.0078."),
+        (around(1.05, 8, 0.005), "improved", "+4.8 %, 99 % interval +4.3 % to +5.5 %, of 8 starts: with no difference"),
+        ([None, *SLOWER], "regressed", " of 8 starts: "),
+        ([*SLOWER[:7], 1.01], "no evidence", " is ruled out."),
+        (
+            [0.99, 1.02, 1.01, 0.995, 1.0, 1.005, 0.98, 1.01],
+            "no evidence",
+            " a loss of more than 2.00 % is ruled out.",
+        ),
+        (around(0.985, 8, 0.002), "no evidence", "there is a difference, and it is within 2.00 %."),
+        (around(0.5, 7, 0.001), "not measurable", "7 starts cannot show p < 0.01 among 1 test: 8 are needed."),
+        ([None] * 8, "not measurable", "No start measured it; the last one says: the generator stood still."),
+    ],
+)
+def test_starts_of_both_builds_are_judged_with_a_reason(ratios: list[float | None], judgement: str, said: str) -> None:
+    found = judged(ratios)
+    assert (found.judgement, only_test(found).judgement) == (judgement, judgement)
+    assert said in only_test(found).reason
+    assert only_test(found).starts is not None
+
+
+def test_a_start_is_a_sample_and_the_interval_is_of_their_middle() -> None:
+    test = only_test(judged(SLOWER))
     assert test.difference_pct == pytest.approx(-5, abs=0.7)
     assert test.p_regressed == test.p_improved == test.p_regressed_corrected == 2 / 2**8
     assert test.starts is not None
     assert test.starts.low is not None and test.starts.high is not None and test.starts.ratio is not None
     assert min(test.starts.ratios) == pytest.approx(test.starts.low)
     assert test.starts.low < test.starts.ratio < test.starts.high < 1
-    assert " of 8 starts: with no difference between the builds that is seen with p = 0.0078." in test.reason
+    missing = only_test(judged([None, *SLOWER])).starts
+    assert missing is not None and missing.ratios == pytest.approx(test.starts.ratios)
 
 
-def test_a_build_that_is_faster_in_every_start_improved() -> None:
-    found = judged(around(1.05, 8, 0.005))
-    assert (found.judgement, only_test(found).judgement) == ("improved", "improved")
-    assert only_test(found).reason.startswith("+4.8 %, 99 % interval +4.3 % to +5.5 %, of 8 starts")
+def test_a_difference_that_is_sure_and_small_is_a_regression_where_the_user_says_so() -> None:
+    assert only_test(judged(around(0.985, 8, 0.002), least=0.01)).judgement == "regressed"
 
 
-def test_starts_on_both_sides_of_1_are_no_evidence_and_it_is_said_what_is_ruled_out() -> None:
-    test = only_test(judged([0.99, 1.02, 1.01, 0.995, 1.0, 1.005, 0.98, 1.01]))
-    assert test.judgement == "no evidence"
-    assert test.reason.endswith("; a loss of more than 2.00 % is ruled out.")
-
-
-def test_one_start_that_says_otherwise_is_enough_for_no_evidence_of_eight() -> None:
-    ratios = around(0.95, 8, 0.005)
-    assert only_test(judged([*ratios[:7], 1.01])).judgement == "no evidence"
-
-
-def test_a_difference_that_is_sure_and_small_is_no_regression_unless_the_user_says_so() -> None:
-    ratios = around(0.985, 8, 0.002)
-    small = only_test(judged(ratios))
-    assert small.judgement == "no evidence"
-    assert small.reason.endswith("there is a difference, and it is within 2.00 %.")
-    assert only_test(judged(ratios, least=0.01)).judgement == "regressed"
-
-
-def test_too_few_starts_are_not_measurable_and_the_reason_says_how_many_are_needed() -> None:
-    test = only_test(judged(around(0.5, 7, 0.001)))
-    assert test.judgement == "not measurable"
-    assert test.reason == "7 starts cannot show p < 0.01 among 1 test: 8 are needed."
-
-
-def test_what_no_start_measured_is_not_measurable_and_the_reason_is_that_of_the_last() -> None:
+def test_what_no_start_measured_has_neither_ratio_nor_difference() -> None:
     test = only_test(judged([None] * 8))
-    assert test.judgement == "not measurable"
-    assert test.reason == "No start measured it; the last one says: the generator stood still."
     assert test.starts is not None and (test.starts.ratios, test.starts.ratio, test.difference_pct) == ([], None, None)
-
-
-def test_a_start_that_measured_nothing_is_left_out() -> None:
-    test = only_test(judged([None, *around(0.95, 8, 0.005)]))
-    assert test.starts is not None and len(test.starts.ratios) == 8
-    assert test.judgement == "regressed"
 
 
 def test_many_tests_need_more_starts_and_one_that_is_worse_is_found_among_them() -> None:

@@ -7,9 +7,10 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures.pair import Pair
-from ctbench.results.figure import Figure
+from ctbench.measure.promises import PROMISES
 from ctbench.results.metrics import METRICS
-from ctbench.run.choice import RATE, choose, others
+from ctbench.results.record_model import Figure
+from ctbench.run.plan import others, plan
 from ctbench.run.settings import RunSettings
 from ctbench.sla.verdict import Verdict, judge_builds
 from ctbench.traffic.profiles import load_profile
@@ -17,6 +18,7 @@ from ctbench.traffic.profiles import load_profile
 pytestmark = pytest.mark.unit
 
 SHORT = load_profile("short-lived")
+CPS = PROMISES["connection rate"]
 
 
 @pytest.mark.parametrize("given", [{"campaign": "builds"}, {"base": "/opt/ovs-3.3"}])
@@ -29,31 +31,31 @@ def test_nothing_is_measured_but_the_pair_of_builds_and_nothing_is_promised() ->
     settings = RunSettings.load(campaign="builds", base="/opt/ovs-3.3")
     # A topology that no SLA file has.
     topology = Topology(cpus=7)
-    plan = choose(RATE, settings.campaign, topology, SHORT)
-    floor = settings.floor(topology, SHORT, plan.main)
+    planned = plan(CPS, settings.campaign, topology, SHORT)
+    floor = settings.floor(topology, SHORT, planned.main)
     assert (dict(floor.thresholds), floor.metric.name) == ({}, "of_build")
-    assert plan.alone(floor, frozenset()) == []
+    assert planned.alone(floor, frozenset()) == []
     (setup,) = others(floor, topology).values()
     assert (setup.topology, setup.build) == (topology, "/opt/ovs-3.3")
-    pair = plan.pair("of_build")
-    assert isinstance(plan.main, Pair) and pair is plan.main
+    pair = planned.pair("of_build")
+    assert isinstance(planned.main, Pair) and pair is planned.main
     assert pair.looks == (48,)
-    assert plan.named_after(floor) is pair
+    assert planned.named_after(floor) is pair
 
 
 @pytest.mark.parametrize("topology", [CABLE, Topology(datapath="linux-router", ruleset="forward")])
 def test_what_comes_in_one_build_only_is_skipped(topology: Topology) -> None:
     settings = RunSettings.load(campaign="builds", base="/opt/ovs-3.3")
     with pytest.raises(MissingResource, match="there is one"):
-        choose(RATE, settings.campaign, topology, SHORT)
+        plan(CPS, settings.campaign, topology, SHORT)
 
 
 def verdict(*, value: float | None = None, limited_by: str = "dut") -> Verdict:
     settings = RunSettings.load(campaign="builds", base="/opt/ovs-3.3")
-    plan = choose(RATE, settings.campaign, Topology(), SHORT)
+    planned = plan(CPS, settings.campaign, Topology(), SHORT)
     figures = {} if value is None else {"of_build": Figure(value=value, unit="ratio")}
-    outcome = Outcome(METRICS["of_build"], figures, limited_by, "it died.", held=False, steps=())  # type: ignore[arg-type]
-    return judge_builds(outcome, settings.floor(Topology(), SHORT, plan.main))
+    outcome = Outcome(METRICS["of_build"], figures, limited_by, "it died.", kept_conditions=False)  # type: ignore[arg-type]
+    return judge_builds(outcome, settings.floor(Topology(), SHORT, planned.main))
 
 
 def test_a_ratio_is_met_whatever_it_is_and_none_is_not_measured() -> None:

@@ -1,11 +1,14 @@
 """A connection profile: parameters that do not go together are refused with a sentence."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.base.errors import ConfigError
+from ctbench.base.yaml_files import load_one_of
+from ctbench.traffic.profiles import KINDS, ConnectionProfile, PacketProfile, load_profile
 
 
 @pytest.mark.parametrize(
@@ -36,3 +39,44 @@ def test_nothing_is_silently_made_to_fit(keys: dict[str, Any]) -> None:
 def test_ranges_that_only_touch_are_fine() -> None:
     profile = ConnectionProfile(name="mine", client_ip="16.0.0.0", client_ips=256, server_ip="16.0.1.0", server_ips=256)
     assert profile.lifetime_s == 0
+
+
+def of_files(root: Path, **texts: str) -> ConnectionProfile | PacketProfile:
+    """Profile `mine` of a folder with these files."""
+    folder = root / "variables" / "profiles"
+    folder.mkdir(parents=True)
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(f"name: {name}\n{text}")
+    return load_one_of("profiles", "mine", KINDS, tag="kind", root=root)
+
+
+def test_a_profile_that_is_like_another_has_all_its_keys_but_name_and_description(tmp_path: Path) -> None:
+    mine = of_files(tmp_path, mine="like: one\nflows: 7\n", one="description: x\nkind: packets\nflows: 5\nvlan: 3\n")
+    assert mine == PacketProfile(name="mine", kind="packets", flows=7, vlan=3)
+
+
+@pytest.mark.parametrize(
+    ("mine", "one", "said"),
+    [
+        ("like: onne\n", "kind: packets\n", 'profiles/mine.yaml: like: "onne" is not another'),
+        ("like: mine\n", "kind: packets\n", 'profiles/mine.yaml: like: "mine" is not another'),
+        ("like: [one]\n", "kind: packets\n", "profiles/mine.yaml: like: "),
+        ("like: one\n", "like: mine\n", 'profiles/mine.yaml: like: "one" is like another'),
+        ("like: one\nflws: 5\n", "kind: packets\n", "profiles/mine.yaml: flws: unknown key"),
+        ("like: one\nflows: 0\n", "kind: packets\n", "profiles/mine.yaml: flows: "),
+        ("like: one\nflows: 5\n", "kind: packets\nflows: 0\n", "profiles/one.yaml: flows: "),
+        ("like: one\n", "- 5\n", "profiles/one.yaml: line 2"),
+    ],
+)
+def test_a_mistake_in_what_a_profile_is_like_names_file_and_key(tmp_path: Path, mine: str, one: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        of_files(tmp_path, mine=mine, one=one)
+    assert said in str(error.value) and "\n  Expected" in str(error.value)
+
+
+def test_profiles_that_ship_are_like_one_in_what_they_do_not_say() -> None:
+    base = load_profile("udp-64-10k").model_dump()
+    large = base | {"name": "udp-1518-10k", "frame_bytes": 1518}
+    assert load_profile("udp-1518-10k").model_dump(exclude={"description"}) == {
+        key: value for key, value in large.items() if key != "description"
+    }

@@ -10,6 +10,9 @@ from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
 from ctbench.testbed.config import CpuPlan, TestbedConfig
 
+#: Network cards of a lab, as ports of a router.
+CARDS = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
+
 
 def plan(**keys: Any) -> CpuPlan:
     return CpuPlan.model_validate({"generator": "auto", "pmd": "auto", "housekeeping": "auto"} | keys)
@@ -55,66 +58,41 @@ def test_trex_on_this_machine_needs_no_path_in_the_file() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            {"duts.0.type": "ovs-dpkd"},
-            ': duts[0].type: "ovs-dpkd" is not known.\n'
-            "  Expected one of: ovs-dpdk, linux-router, linux-bridge, emulated.",
-        ),
-        ({"duts.0.ovs.prefix": "opt"}, ': duts[0].ovs.prefix: "opt" is no installation of Open vSwitch.\n  Expected'),
-        (
-            {"duts.0.ports.ring_size": 1000},
-            ": duts[0].ports.ring_size: 1000 is not a size of a ring.\n  Expected a power",
-        ),
-        ({"duts.1.ports.ring_size": 10}, ": duts[1].ports.ring_size: 10 is not a size of a ring.\n  Expected a power"),
-        (
-            {"duts.0.ports.ringsize": 1024},
-            ": duts[0].ports.ringsize: unknown key.\n  Expected one of: kind, ring",
-        ),
-        ({"duts.0.memory_mb": 10}, ": duts[0].memory_mb: 10 does not fit.\n  Expected a number of at least 256."),
-        ({"duts.1.memory_mb": 1024}, ": duts[1].memory_mb: unknown key.\n  Expected one of: host, ports, type."),
-        (
-            {"duts.0.hugepages": "always"},
-            ': duts[0].hugepages: "always" is not known.\n  Expected one of: auto, nev',
-        ),
-        ({"duts.2.type": "linux-router"}, ': duts: duplicate type "linux-router".\n  Expected each type of DUT once.'),
-        ({"duts": []}, ": duts: there is no DUT.\n  Expected at least one."),
-        (
-            {"duts.1.host": "local"},
-            ": duts[1]: host: local does not go with ports.kind: veth.\n  Expected sandbox with veth, or a lab's host",
-        ),
-        (
-            {"duts.1.ports": {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}},
-            ": duts[1]: host: sandbox does not go with ports.kind: interfaces.\n  Expected sandbox with veth, or",
-        ),
-        (
-            {"duts.1.ports": {"kind": "interfaces", "client": "ens1f0", "server": "ens1f0"}},
-            ': duts[1].ports: client and server are both "ens1f0".\n  Expected two interfaces.',
-        ),
-        (
-            {"duts.1.ports": {"kind": "interfaces", "client": "ens 1", "server": "ens1f0"}},
-            ': duts[1].ports.client: "ens 1" is no name of a network interface.\n  Expected one such as "ens1f0".',
-        ),
-        ({"cpus.pmd": [1, 1]}, ": cpus.pmd: [1, 1] is no list of CPUs.\n  Expected each CPU number once"),
-        ({"cpus.generator": []}, ": cpus.generator: [] is no list of CPUs."),
-        ({"cpus.pmd": {2: [3]}}, ": cpus: pmd.2: [3] are 1 CPUs.\n  Expected as many as the key says: 2."),
-        ({"cpus.pmd": [0, 1], "cpus.generator": [1]}, ": cpus: CPU 1 is given to the generator and to a PMD thread."),
-        ({"cpus.pmd": {1: [1]}, "cpus.generator": [1]}, ": cpus: CPU 1 is given to the generator and to a PMD thread."),
-        ({"oversubscribe": "yes"}, ': oversubscribe: "yes" does not fit.\n  Expected true or false.'),
-        ({"trex_home": "/opt"}, ": trex_home: unknown key.\n  Expected one of: cpus, description, duts, generator"),
+        ({"duts.0.type": "ovs-dpkd"}, 'duts[0].type: "ovs-dpkd" is not known.\n  Expected one of: ovs-dpdk'),
+        ({"duts.0.ovs.prefix": "opt"}, 'duts[0].ovs.prefix: "opt" is not'),
+        ({"duts.0.ports.ring_size": 1000}, "duts[0].ports.ring_size: 1000 is not"),
+        ({"duts.1.ports.ring_size": 10}, "duts[1].ports.ring_size: 10 is not"),
+        ({"duts.0.ports.ringsize": 1024}, "duts[0].ports.ringsize: unknown key.\n  Expected one of: kind, ring"),
+        ({"duts.0.memory_mb": 10}, "duts[0].memory_mb: 10 does not fit.\n  Expected a number of at least 256."),
+        ({"duts.1.memory_mb": 1024}, "duts[1].memory_mb: unknown key.\n  Expected one of: host, ports, type."),
+        ({"duts.0.hugepages": "always"}, 'duts[0].hugepages: "always" is not known.'),
+        ({"duts.2.type": "linux-router"}, 'duts: duplicate type "linux-router".'),
+        ({"duts": []}, "duts: there is no DUT."),
+        ({"duts.1.host": "local"}, "duts[1]: host: local does not go with ports.kind: veth."),
+        ({"duts.1.ports": CARDS}, "duts[1]: host: sandbox does not go with ports.kind: interfaces."),
+        ({"duts.1.ports": CARDS | {"server": "ens1f0"}}, 'duts[1].ports: client and server are both "ens1f0".'),
+        ({"duts.1.ports": CARDS | {"client": "ens 1"}}, 'duts[1].ports.client: "ens 1" is not'),
+        ({"cpus.pmd": [1, 1]}, "cpus.pmd: [1, 1] is not"),
+        ({"cpus.generator": []}, "cpus.generator: [] is not"),
+        ({"cpus.pmd": {2: [3]}}, "cpus: pmd.2: [3] are 1 CPUs."),
+        ({"cpus.pmd": [0, 1], "cpus.generator": [1]}, "cpus: CPU 1 is given to"),
+        ({"cpus.pmd": {1: [1]}, "cpus.generator": [1]}, "cpus: CPU 1 is given to"),
+        ({"oversubscribe": "yes"}, 'oversubscribe: "yes" does not fit.'),
+        ({"trex_home": "/opt"}, "trex_home: unknown key.\n  Expected one of: cpus, description, duts, generator"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_is_said_with_its_key(tmp_path: Any, change: dict[str, Any], said: str) -> None:
-    assert said in mistake(tmp_path, change)
+    found = mistake(tmp_path, change)
+    assert f": {said}" in found and "\n  Expected " in found
 
 
 def test_a_labs_router_has_network_cards_on_the_machine_itself() -> None:
     local = load("testbeds", "local", TestbedConfig).model_dump()
-    cards = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
-    lab = local | {"duts": [{"type": "linux-router", "host": "local", "ports": cards}]}
+    lab = local | {"duts": [{"type": "linux-router", "host": "local", "ports": CARDS}]}
 
     (router,) = TestbedConfig.model_validate(lab).duts
 
-    assert router.ports.model_dump(exclude_none=True) == cards
+    assert router.ports.model_dump(exclude_none=True) == CARDS
 
 
 def test_shared_cpus_are_allowed_where_the_testbed_says_that_nothing_is_measured() -> None:

@@ -10,12 +10,12 @@ from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.observation import Observation
 from ctbench.measure.trial import Step
 from ctbench.report import console, figures
-from ctbench.results.evidence import Baseline
-from ctbench.sla.machine import BoundMachine
+from ctbench.sla.floor import BoundMachine
 from ctbench.sla.verdict import compare
 
 from .simulated import (
     FORWARDING,
+    Baseline,
     found,
     found_packets,
     made_up_floor,
@@ -145,7 +145,7 @@ def test_a_relative_floor_is_shown_as_the_ratio_it_is_and_explained_below() -> N
 
 def test_a_floor_whose_comparison_is_unknown_shows_what_it_promises_by_itself() -> None:
     floor = made_up_packet_floor(">= 100k", share=">= 60%")
-    record = made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None, doubt="no bonds here"))
+    record = made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None))
     assert (figures.floor(record), figures.measured(record)) == ("100.0 k pps", "264.4 k pps")
     assert record.verdict == "not measured"
     assert figures.relation(record) == ""

@@ -10,9 +10,9 @@ from ctbench.compare.judge import compare
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.trial import Step
 from ctbench.results.environment import CampaignFacts
-from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
+from ctbench.results.record_model import Figure
 from ctbench.sla.calibration import calibrate, sla_file
 from ctbench.sla.floor import Floor
 from ctbench.sla.floors import Floors
@@ -45,7 +45,7 @@ def runs(name: str, values: list[float], first: int = 0) -> list[Record]:
             {name: figure, "saturation_cps": loop},
             "dut",
             "",
-            held=True,
+            kept_conditions=True,
             steps=(Step(1, "samples", seen(), 0.0),),
         )
         floor = Floor(KEY, SHORT, "tests", metric, promises(**{name: limit}))

@@ -1,33 +1,39 @@
 """What the control plane does beside a load: the figures, what each promise is decided by, and what says nothing."""
 
-import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.control_plane import ThreadLook
-from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.control_plane import OvsControlPlane
-from ctbench.dut.ovs.counters import new_drops
-from ctbench.dut.ovs.idle_ports import IdlePorts
-from ctbench.dut.ovs.parse import PortCounters
+from ctbench.dut.abilities import Done, Revalidation, ThreadLook
+from ctbench.dut.ovs.control import OvsControl, PortCounters
+from ctbench.dut.ovs.control_plane import dump_connections, parse_upcalls, require_cpus
+from ctbench.dut.ovs.health import new_drops
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
-from ctbench.measure.control_actions import bursts
-from ctbench.measure.control_plane_settings import ControlPlaneSettings
-from ctbench.measure.main_thread import longest_busy
-from ctbench.measure.procedures.control_plane import PORT_CHURN, STATISTICS, TABLE_DUMP
-from ctbench.report.charts.control import control_charts
+from ctbench.hosts.machine import Placement
+from ctbench.measure.campaign import ControlPlaneSettings
+from ctbench.measure.probe import longest_busy
+from ctbench.measure.procedures.control_plane import (
+    PORT_CHURN,
+    REVALIDATION,
+    STATISTICS,
+    SWEEP,
+    TABLE_DUMP,
+    Revalidate,
+    bursts,
+)
+from ctbench.measure.promises import PROMISES
+from ctbench.report.charts.bars import control_charts
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.evidence import Evidence
-from ctbench.results.metrics import CONTROL, METRICS
-from ctbench.run.choice import COLLECT, DUMP, OF_CONTROL, UPCALLS, choose
-from ctbench.run.tags import tags_of
+from ctbench.results.metrics import METRICS
+from ctbench.run.plan import plan
 from ctbench.sla.verdict import Verdict
 from ctbench.traffic.profiles import PacketProfile
 
@@ -49,7 +55,7 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
     found, verdict = measured(dut, TABLE_DUMP, dump_time="<= 2s")
     assert dut.durations == [2.0, 4.0]
     assert [step.phase for step in found.steps] == ["alone", "beside"]
-    (record,) = found.control
+    (record,) = found.evidence.control
     assert (record.action, record.size, record.sizes) == ("dump", 10_000, "entries")
     assert record.number == dut.done >= 21
     assert found.result is not None and found.result.low is not None and found.result.high is not None
@@ -144,8 +150,8 @@ def test_a_dut_that_dies_meanwhile_is_a_fault_with_the_trials_made_until_then() 
 def test_ports_come_and_go_ten_at_a_time_and_none_is_left() -> None:
     dut = FakePlane(works=45, size=128)
     found, verdict = measured(dut, PORT_CHURN, port_add_time="<= 1s", port_delete_time="<= 10ms")
-    added, deleted = found.control
-    assert [each.metric for each in found.control] == ["port_add_time", "port_delete_time"]
+    added, deleted = found.evidence.control
+    assert [each.metric for each in found.evidence.control] == ["port_add_time", "port_delete_time"]
     assert (added.size, added.median, deleted.median) == (128, 0.1, 0.05)
     assert 20 <= added.number < 45 and deleted.number >= 20
     assert dut.ports == []
@@ -188,18 +194,12 @@ def test_statistics_are_seen_for_three_periods_at_least_or_say_nothing() -> None
     assert found.steps[1].observation.trial.duration_s == STATISTICS.least_s == 16
     assert (verdict.word, "0 of 0 times" in verdict.reason) == ("not measured", True)
     assert ControlPlaneSettings().traffic_s(SHORT, STATISTICS.least_s) == 18
-    with pytest.raises(MissingResource, match="takes 18 s of traffic"):
-        choose(COLLECT, campaign(control_plane={"most": "10s"}), Topology(), SHORT)
 
 
-def test_a_campaign_can_say_that_a_test_takes_too_long() -> None:
-    assert choose(DUMP, campaign(), Topology(), MANY).main is TABLE_DUMP
-    with pytest.raises(MissingResource, match=r"takes 14 s of traffic, and campaign mine gives it 10 s"):
-        choose(DUMP, campaign(control_plane={"most": "10s"}), Topology(), MANY)
-    with pytest.raises(MissingResource, match="leaves upcalls out"):
-        choose(UPCALLS, campaign(control_plane={"leave_out": ["upcalls"]}), Topology(), SHORT)
-    with pytest.raises(MissingResource, match="compares two builds"):
-        choose(DUMP, campaign(search="pair", pair={"rounds": 24}), Topology(), SHORT)
+def test_two_builds_are_not_compared_by_their_control_plane() -> None:
+    assert plan(PROMISES["table dump time"], campaign(), Topology(), MANY).main is TABLE_DUMP
+    with pytest.raises(MissingResource):
+        plan(PROMISES["table dump time"], campaign(search="pair", pair={"rounds": 24}), Topology(), SHORT)
 
 
 def test_settings_count_the_first_pass_of_the_flows() -> None:
@@ -209,15 +209,9 @@ def test_settings_count_the_first_pass_of_the_flows() -> None:
     assert (settings.rate(SHORT), settings.rate(FLOWS)) == (10_000, 50_000)
 
 
-def test_tags_say_what_is_done_and_not_which_rate() -> None:
-    tags = tags_of(Topology(), SHORT, what=DUMP)
-    assert {"control-plane", "dump", "ovs-dpdk", "conntrack"} <= set(tags)
-    assert not {"cps", "short-lived", "ratio"} & set(tags)
-
-
 def test_everything_that_is_measured_is_a_metric_and_only_of_flows_more_is_better() -> None:
-    times = {made(campaign(), SHORT).metric(SHORT).name for made in OF_CONTROL.values()} | {"port_delete_time"}
-    assert times == CONTROL
+    of_control = [each.procedure for each in PROMISES.values() if each.about == "control plane"]
+    times = {each.metric(SHORT).name for each in of_control if each} | {"port_delete_time"}
     assert {METRICS[name].role for name in times} == {"promise"}
     assert {name for name in times if METRICS[name].better == "higher"} == {"new_flow_rate"}
 
@@ -233,14 +227,13 @@ class Prints(LocalHost):
 
 
 def test_a_dump_counts_its_lines_and_one_without_any_is_an_error() -> None:
-    def plane(*command: str) -> OvsControlPlane:
-        control = OvsControl(Prints(*command), OvsInstallation(), "/nowhere")
-        return OvsControlPlane(control, IdlePorts(control), os.getpid())
+    def dump(*command: str) -> Done:
+        return dump_connections(OvsControl(Prints(*command), OvsInstallation(), "/nowhere"))
 
-    done = plane("seq", "7").dump_connections()
+    done = dump("seq", "7")
     assert (done.size, 0 < done.seconds < 10) == (7, True)
     with pytest.raises(TestbedError, match="printed no connection"):
-        plane("false").dump_connections()
+        dump("false")
 
 
 def test_ports_that_came_since_lose_no_packet_of_the_load() -> None:
@@ -258,15 +251,77 @@ def test_the_page_has_a_line_and_a_chart_of_it(tmp_path: Path) -> None:
             type(floor)(floor.key, SHORT, "tests", METRICS["dump_time"], promises(dump_time="<= 2s")),
             None,
             test=name,
-            evidence=Evidence(trials=[step.as_record() for step in found.steps], control=list(found.control)),
+            evidence=Evidence(trials=[step.as_record() for step in found.steps], control=list(found.evidence.control)),
         )
         store.write(record, output)
     runs = read_runs([output])
     page = compose(runs, output)
-    assert [(line.row.test, line.what) for line in page.control] == [
+    part = next(each for each in page.section("control-plane").parts if each.table)
+    assert part.table is not None
+    lines = [[cell.text for cell in line.cells] for line in part.table.groups[0].lines]
+    assert [(test, what) for test, what, *_ in lines] == [
         ("Dump Of 10 000 Entries", "dump of the connection table, 10.0 k entries"),
         ("Dump Of 100 000 Entries", "dump of the connection table, 10.0 k entries"),
     ]
-    assert page.control[0].times[2] == "100.0 ms" and page.control[0].lost == "0.000 %"
+    shown = dict(zip([column.name for column in part.table.columns], lines[0], strict=True))
+    assert shown["Median"] == "100.0 ms" and shown["Load lost"] == "0.000 %"
     (chart,) = control_charts([each.record for each in runs.newest])
     assert chart.title == "Dump of the connection table"
+
+
+def test_the_last_round_of_the_revalidators_is_asked_for_and_a_lowered_flow_limit_is_said() -> None:
+    dut = FakePlane(limit=150_000)
+    found, verdict = measured(dut, REVALIDATION, FLOWS, revalidation_time="<= 1s")
+    (record,) = found.evidence.control
+    assert (record.metric, record.sizes, record.median) == ("revalidation_time", "flows", 0.1)
+    assert record.remark == "the flow limit was lowered from 200000 to 150000"
+    assert (verdict.word, dut.allowed, dut.forced) == ("met", 200_000, 0)
+
+
+def test_a_round_that_may_have_begun_with_fewer_flows_does_not_count() -> None:
+    answers = [Revalidation(0.001, 9_000, 200_000), Revalidation(0.002, 300, 200_000)]
+    answers += [Revalidation(0.003, 10_000, 200_000), Revalidation(0.020, 10_000, 200_000)]
+    plane = FakePlane()
+    asked = iter(answers)
+    plane.revalidation = lambda: next(asked)  # type: ignore[method-assign]
+    action = Revalidate(plane)
+    for _ in answers:
+        action.sample()
+    assert [(each.seconds, each.size) for each in action.rounds] == [
+        (0.001, 9_000), (0.002, 300), (0.003, 300), (0.020, 10_000),
+    ]  # fmt: skip
+
+
+def test_a_sweep_forces_a_round_before_it_asks() -> None:
+    dut = FakePlane()
+    found, verdict = measured(dut, SWEEP, FLOWS, sweep_time="<= 50ms")
+    assert (found.evidence.control[0].metric, dut.forced) == ("sweep_time", dut.done)
+    assert found.evidence.control[0].remark == "the flow limit stayed at 200000"
+    assert verdict.word == "missed"
+
+
+def test_flows_that_are_not_in_the_datapath_say_nothing() -> None:
+    _, verdict = measured(FakePlane(size=6), REVALIDATION, FLOWS, revalidation_time="<= 1s")
+    assert (verdict.word, "with 8.0 k flows or more (6.0 at most)" in verdict.reason) == ("not measured", True)
+
+
+def test_what_upcall_show_prints_is_read() -> None:
+    printed = """netdev@ovs-netdev:
+  flows         : (current 50000) (avg 43210) (max 50001) (limit 200000)
+  dump duration : 107ms
+  ufid enabled : true
+
+  7: (keys 50000)
+"""
+    assert parse_upcalls(printed) == Revalidation(0.107, 50_000, 200_000)
+    with pytest.raises(TestbedError, match="neither flows nor a dump duration"):
+        parse_upcalls("")
+
+
+def test_more_revalidators_than_cpus_for_them_are_more_than_this_machine_has() -> None:
+    two = Placement((0,), (1,), (0,))
+    require_cpus(Topology(), two)
+    require_cpus(Topology(revalidators=1), two)
+    require_cpus(Topology(revalidators=4), replace(two, oversubscribed=True))
+    with pytest.raises(MissingResource, match="2 revalidators need 2 CPUs besides those of the PMD threads: here"):
+        require_cpus(Topology(revalidators=2), two)

@@ -10,7 +10,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.testbed.config import CpuPlan
 from ctbench.testbed.cpu_placement import plan_cpus
-from ctbench.traffic.software.config import SoftwareGeneratorConfig
+from ctbench.traffic.software.kind import SoftwareGeneratorConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 
 pytestmark = pytest.mark.unit
@@ -31,40 +31,38 @@ def trex(**keys: Any) -> TrexGeneratorConfig:
     return TrexGeneratorConfig.model_validate({"type": "trex", "host": "sandbox", "server": "start", **keys})
 
 
-def test_two_cpus_are_the_generators_and_a_pmd_threads() -> None:
-    assert plan(2, 1) == Placement((0,), (1,), (0,))
+@pytest.mark.parametrize(
+    ("given", "placed"),
+    [
+        ({"cpus": 2, "pmd_cpus": 1}, ((0,), (1,), (0,))),
+        ({"cpus": 3, "pmd_cpus": 2, "generator_cpus": 0}, ((), (1, 2), (0,))),  # it is on another machine
+        # Isolated CPUs are not among those that a login may use.
+        ({"cpus": 2, "pmd_cpus": 2, "generator_cpus": 0, "pmd": [14, 15]}, ((), (14, 15), (1,))),
+        ({"cpus": 4, "pmd_cpus": 2, "generator": [1]}, ((1,), (0, 2), (3,))),
+        ({"cpus": 4, "pmd_cpus": 1, "pmd": [3]}, ((0,), (3,), (2,))),
+        ({"cpus": 4, "pmd_cpus": 1, "pmd": [0]}, ((1,), (0,), (3,))),
+    ],
+)
+def test_cpus_are_those_of_the_file_and_the_rest_from_the_machine(
+    given: dict[str, Any], placed: tuple[tuple[int, ...], ...]
+) -> None:
+    assert plan(**given) == Placement(*placed)
 
 
-def test_a_generator_on_another_machine_takes_none_of_the_duts() -> None:
-    assert plan(3, 2, generator_cpus=0) == Placement((), (1, 2), (0,))
-
-
-def test_the_duts_other_threads_need_a_cpu_where_the_generator_leaves_them_none() -> None:
-    with pytest.raises(MissingResource, match=r"2 PMD CPU\(s\) and one for the DUT's other threads need 3 CPUs"):
-        plan(2, 2, generator_cpus=0)
-
-
-def test_what_the_file_names_need_not_be_usable_by_others() -> None:
-    """Isolated CPUs are not among those that a login may use."""
-    found = plan(2, 2, generator_cpus=0, pmd=[14, 15])
-
-    assert found == Placement((), (14, 15), (1,))
-
-
-def test_the_generators_own_list_is_kept_off_the_pmd_threads() -> None:
-    assert plan(4, 2, generator=[1]) == Placement((1,), (0, 2), (3,))
-    assert plan(4, 1, pmd=[3]) == Placement((0,), (3,), (2,))
-    assert plan(4, 1, pmd=[0]).generator == (1,)
-
-
-def test_a_file_that_gives_pmd_threads_every_cpu_is_short_of_one() -> None:
-    with pytest.raises(MissingResource, match=r"gives PMD threads \[0, 1\], which leaves 0 CPUs"):
-        plan(2, 2, pmd=[0, 1])
-
-
-def test_a_topology_that_the_file_has_no_list_for_is_a_missing_resource() -> None:
-    with pytest.raises(MissingResource, match=r"4 PMD CPUs are needed, and cpus.pmd of the testbed file has no such"):
-        plan(8, 4, pmd={2: [2, 3]})
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"cpus": 2, "pmd_cpus": 2, "generator_cpus": 0},
+            r"2 PMD CPU\(s\) and one for the DUT's other threads need 3 CPUs",
+        ),
+        ({"cpus": 2, "pmd_cpus": 2, "pmd": [0, 1]}, r"gives PMD threads \[0, 1\], which leaves 0 CPUs"),
+        ({"cpus": 8, "pmd_cpus": 4, "pmd": {2: [2, 3]}}, "4 PMD CPUs are needed, and cpus.pmd of the testbed file has"),
+    ],
+)
+def test_too_few_cpus_are_a_missing_resource(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(MissingResource, match=said):
+        plan(**given)
 
 
 @given(cpus=st.integers(1, 12), pmd_cpus=st.integers(1, 12), generator_cpus=st.integers(0, 4))

@@ -12,8 +12,7 @@ from ctbench.doctor.examine import CHECKS, checks_of
 from ctbench.doctor.site import Site
 from ctbench.dut.linux.dut import PROGRAMS
 from ctbench.dut.ovs.settings import OvsInstallation
-from ctbench.hosts.examination.facts import Facts
-from ctbench.hosts.examination.finding import Finding
+from ctbench.hosts.examination import Facts, Finding
 from ctbench.traffic.trex.locate import CLIENT, MARK
 
 from .doctor_facts import example, plans, site, xeon_facts

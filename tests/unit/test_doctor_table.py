@@ -9,11 +9,10 @@ from ctbench.base.errors import ConfigError, TestbedError
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
 from ctbench.cli import doctor
-from ctbench.doctor.examine import Section, examine
-from ctbench.doctor.plan import HostPlan
-from ctbench.doctor.table import MARKS, PLAIN_MARKS, closing_line, is_well, section_text
+from ctbench.doctor.examine import MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
+from ctbench.doctor.site import HostPlan
 from ctbench.hosts.base import Host
-from ctbench.hosts.examination.finding import bad, ok, unknown
+from ctbench.hosts.examination import bad, ok, unknown
 from ctbench.hosts.local import LocalHost
 from ctbench.testbed.config import TestbedConfig
 
@@ -51,14 +50,7 @@ def test_a_command_stands_whole_beneath_what_it_mends() -> None:
     assert all(len(line) <= 120 for line in lines if LONG not in line)
     marks = list(MARKS.values())
     assert [line[2] for line in lines if line[2] in marks] == marks
-
-
-def test_colours_are_for_terminals_only() -> None:
-    assert "\x1b" not in section_text(SECTION)
-    assert "\x1b[31m✗\x1b[0m" in section_text(SECTION, colour=True)
-
-
-def test_a_terminal_without_such_signs_gets_plain_ones() -> None:
+    assert "\x1b" not in section_text(SECTION) and "\x1b[31m✗\x1b[0m" in section_text(SECTION, colour=True)
     assert (section_text(SECTION, marks=PLAIN_MARKS) + closing_line([SECTION], PLAIN_MARKS)).isascii()
 
 

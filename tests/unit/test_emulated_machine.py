@@ -1,27 +1,137 @@
-"""The emulated machine's process: what is missing is said, and what goes wrong is a sentence."""
+"""An emulated machine: what it says, its monitor, its process, its saved states; what goes wrong is a sentence."""
 
-from collections.abc import Sequence
+import json
+import socket
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import YamlModel, load
 from ctbench.dut.counting import Workload
 from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.config import EmulatedConfig
-from ctbench.dut.emulated.dut import EmulatedDut, _workloads
+from ctbench.dut.emulated.counter import EmulatedCounter, _workloads
 from ctbench.dut.emulated.image import GUEST, Image, compile_program, find_program
 from ctbench.dut.emulated.kind import EmulatedKind
-from ctbench.dut.emulated.states import States
+from ctbench.dut.emulated.machine import Monitor, States, read_log
+from ctbench.dut.kernel import Kernel
 from ctbench.dut.topology import Topology
 
 from .doctor_facts import xeon_facts
 from .qemu_double import MonitorDouble, QemuDouble
 
 pytestmark = pytest.mark.unit
+
+GOOD = """[    0.1] some words of the kernel
+workload stream
+round stream 4096 4096 30000000
+round stream 4096 4096 30000100
+round stream 4096 4096 30000300
+check 20482 20482 packets routed
+check 0 0 connections in the table
+workload udp
+round udp 256 256 6000000
+check 1 1 connections in the table
+done
+[    5.2] reboot: Restarting system
+"""
+
+
+def test_a_boot_that_proves_everything_counts() -> None:
+    log = read_log(GOOD)
+    assert (log.trouble, list(log.workloads)) == ("", ["stream", "udp"])
+    stream = log.workloads["stream"]
+    assert (stream.doubt, [each.instructions for each in stream.rounds]) == ("", [30000000, 30000100, 30000300])
+    assert stream.rounds[0].each == 30000000 / 4096
+
+
+@pytest.mark.parametrize(
+    ("said", "instead", "doubt"),
+    [
+        ("round stream 4096 4096 30000100", "round stream 4096 4095 30000100", "4096 were sent and 4095 came through"),
+        ("check 0 0 connections", "check 0 1 connections", "connections in the table: 1 where 0 had to be"),
+        ("check 20482 20482 packets", "check 20482  packets", "packets routed: nothing where 20482 had to be"),
+        ("check", "chuck", "nothing was proved of the topology"),
+        ("round stream", "ruond stream", "no round was counted"),
+    ],
+)
+def test_what_is_not_proved_is_doubted(said: str, instead: str, doubt: str) -> None:
+    assert read_log(GOOD.replace(said, instead)).workloads["stream"].doubt == doubt
+
+
+@pytest.mark.parametrize(
+    ("text", "trouble"),
+    [
+        (GOOD.replace("done\n", ""), "its last words are: [ 5.2] reboot: Restarting system"),
+        (GOOD.replace("done\n", "broken no wire could be made\n"), "no wire could be made"),
+        ("", "its last words are: none"),
+        ("[ 1.0] Kernel panic - not syncing: no init found\n", "[ 1.0] Kernel panic - not syncing: no init found"),
+    ],
+)
+def test_a_boot_that_did_not_come_to_its_end_says_why(text: str, trouble: str) -> None:
+    assert read_log(text).trouble == trouble
+
+
+@given(st.text(alphabet="rounda stecmw0123456789\n\r[]", max_size=300))
+def test_whatever_is_said_can_be_read(text: str) -> None:
+    log = read_log(text)
+    assert all(told.rounds or told.doubt for told in log.workloads.values())
+
+
+GREETING = {"QMP": {"version": {}}}
+ANSWERS = {
+    "qmp_capabilities": [{"return": {}}],
+    "query-status": [{"event": "STOP"}, {"return": {"status": "guest-panicked"}}],
+    "migrate": [{"error": {"class": "GenericError", "desc": "There is no such command"}}],
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    """A monitor that answers, in pieces, until it is asked for what it does not know."""
+    listens = socket.socket(socket.AF_UNIX)
+    listens.bind(str(tmp_path / "monitor"))
+    listens.listen()
+
+    def serve() -> None:
+        talks, _ = listens.accept()
+        with talks, talks.makefile("r") as asked:
+            talks.sendall(json.dumps(GREETING).encode() + b"\n")
+            for line in asked:
+                for said in ANSWERS.get(json.loads(line)["execute"], [None]):
+                    if said is None:
+                        return
+                    whole = json.dumps(said).encode() + b"\r\n"
+                    talks.sendall(whole[:5])
+                    talks.sendall(whole[5:])
+
+    server = threading.Thread(target=serve)
+    server.start()
+    yield tmp_path / "monitor"
+    server.join()
+    listens.close()
+
+
+def test_answers_are_found_between_events_and_refusals_are_said(path: Path) -> None:
+    monitor = Monitor(path)
+    assert monitor.ask("query-status") == {"status": "guest-panicked"}
+    with pytest.raises(TestbedError, match="QEMU refuses `migrate`: There is no such command"):
+        monitor.ask("migrate", uri="nowhere")
+    assert monitor.ask("query-status") == {"status": "guest-panicked"}
+    monitor.close()
+
+
+def test_one_that_goes_away_or_is_not_there_yet_does_not_answer(path: Path, tmp_path: Path) -> None:
+    assert Monitor(path).ask("quit") is None
+    assert Monitor(tmp_path / "nothing").ask("query-status") is None
+
 
 FORWARD = Topology(datapath="emulated", ruleset="forward")
 START = machine.Start("/run/kernel", "/run/1.state", b"given")
@@ -49,16 +159,20 @@ def test_so_many_run_side_by_side_and_nothing_is_left(
     assert host.asked.count("cont") == 5
 
 
-def test_a_qemu_that_is_killed_or_complains_is_quoted(host: QemuDouble) -> None:
-    host.status, host.complains = -9, "cannot set up guest memory\n"
-    (ended,) = run(host)
-    assert ended.trouble == "QEMU ended with status -9: cannot set up guest memory"
-
-
-def test_one_that_takes_too_long_is_stopped(host: QemuDouble) -> None:
-    host.looks = 10**9
-    (ended,) = run(host, longest_s=0.0)
-    assert (ended.trouble, host.running) == ("it took longer than 0 s", 0)
+@pytest.mark.parametrize(
+    ("settings", "longest_s", "trouble"),
+    [
+        ({"status": -9, "complains": "no guest memory\n"}, 60.0, "QEMU ended with status -9: no guest memory"),
+        ({"looks": 10**9}, 0.0, "it took longer than 0 s"),
+    ],
+)
+def test_a_qemu_that_is_killed_is_quoted_and_one_that_takes_too_long_is_stopped(
+    host: QemuDouble, settings: dict[str, Any], longest_s: float, trouble: str
+) -> None:
+    for name, value in settings.items():
+        setattr(host, name, value)
+    (ended,) = run(host, longest_s=longest_s)
+    assert (ended.trouble, host.running) == (trouble, 0)
 
 
 def test_too_little_memory_is_said_before() -> None:
@@ -73,7 +187,7 @@ def test_each_program_that_is_missing_is_named_with_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("ctbench.dut.emulated.image._PATH", str(tmp_path))
+    monkeypatch.setattr("ctbench.dut.emulated.image.PATH", str(tmp_path))
     host: Any = QemuDouble()
     with pytest.raises(
         MissingResource, match=r"qemu-system-x86_64 \(package qemu-system-x86\).*\./run setup brings it"
@@ -85,26 +199,17 @@ def test_each_program_that_is_missing_is_named_with_its_package(
         compile_program(GUEST / "traffic.c")
 
 
+def new_dut(host: Any = None, **settings: Any) -> EmulatedCounter:
+    keys = {"type": "emulated", "kernel": "distribution", "seeds": 2} | settings
+    return EmulatedCounter(EmulatedConfig.model_validate(keys), host or QemuDouble(), xeon_facts().machine)
+
+
 def test_a_topology_with_several_cpus_is_more_than_there_is() -> None:
-    config = EmulatedConfig(type="emulated", kernel="distribution", seeds=2)
-    host: Any = QemuDouble()
-    dut = EmulatedDut(config, host, xeon_facts().machine)
+    dut = new_dut()
     with pytest.raises(MissingResource, match="an emulated machine has one of each"):
         dut.apply(FORWARD.model_copy(update={"cpus": 2}))
     with pytest.raises(ConfigError, match="is not a ruleset of an emulated machine"):
         dut.apply(FORWARD.model_copy(update={"ruleset": "nat"}))
-
-
-def test_what_a_testbed_leaves_out_is_skipped_and_says_where_it_is_measured() -> None:
-    left_out = ["iptables-dnat", "stream-10k"]
-    config = EmulatedConfig(type="emulated", kernel="distribution", seeds=2, leave_out=left_out)
-    host: Any = QemuDouble()
-    dut = EmulatedDut(config, host, xeon_facts().machine)
-    with pytest.raises(MissingResource, match=r"leaves it out.* TESTBED:emulated .* measures it"):
-        dut.apply(FORWARD.model_copy(update={"ruleset": "iptables-dnat"}))
-    dut._image = cast(Image, object())
-    with pytest.raises(MissingResource, match="leaves it out"):
-        dut.count([FORWARD], "stream-10k")
 
 
 def test_seeds_that_there_is_no_memory_for_are_counted_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +226,7 @@ def test_seeds_that_there_is_no_memory_for_are_counted_later(monkeypatch: pytest
         return [machine.Ended(said.format(each.state[0]), "", 1.0, told=True) for each in asked]
 
     monkeypatch.setattr("ctbench.dut.emulated.machine.run_all", run_all)
-    host: Any = QemuDouble()
-    dut = EmulatedDut(EmulatedConfig(type="emulated", kernel="distribution", seeds=3), host, xeon_facts().machine)
+    dut = new_dut(seeds=3)
     dut._image = cast(Image, SimpleNamespace(topology=lambda _script: b"script"))
     dut._states = cast(States, OneAtATime())
     counted = dut.count([FORWARD, FORWARD.model_copy(update={"ruleset": "bridge"})], "stream")
@@ -151,10 +255,10 @@ def test_all_that_are_compared_are_sent_to_in_the_same_way(
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("kernel", "vmlinuz", '"vmlinuz" is no kernel.'),
-        ("ovs", "{prefix: opt}", '"opt" is no installation.'),
+        ("kernel", "vmlinuz", '"vmlinuz" is not a kernel.'),
+        ("ovs", "{prefix: opt}", '"opt" is not an installation of Open vSwitch.'),
         ("seeds", "1", "seeds"),
-        ("leave_out", "[nothing]", '"nothing" is neither a ruleset nor a workload'),
+        ("leave_out", "[stream-10k]", r"Expected skips: \[extended\]"),
     ],
 )
 def test_a_mistake_in_its_settings_is_said(tmp_path: Path, key: str, value: str, said: str) -> None:
@@ -184,8 +288,7 @@ def test_what_is_no_kernel_is_a_mistake_and_leaves_nothing(
     monkeypatch.setattr("ctbench.dut.emulated.machine.shutil.which", lambda _name: "/usr/bin/it")
     named = tmp_path / name
     _ = named.mkdir() if name == "folder" else named.write_text("no package")
-    host: Any = QemuDouble()
-    dut = EmulatedDut(EmulatedConfig(type="emulated", kernel=str(named), seeds=2), host, xeon_facts().machine)
+    dut = new_dut(kernel=str(named))
     with pytest.raises(ConfigError, match=str(named)):
         dut.apply(FORWARD)
     dut.restore()
@@ -207,10 +310,87 @@ def test_a_kernels_package_is_unpacked_in_the_sandboxs_own_memory_and_goes(
         (folder / "lib/modules/1.2").mkdir(parents=True)
         return folder
 
-    monkeypatch.setattr("ctbench.dut.emulated.dut.unpack", unpack)
-    config = EmulatedConfig(type="emulated", kernel=str(package), seeds=2)
-    dut = EmulatedDut(config, host, xeon_facts().machine)  # type: ignore[arg-type]
+    monkeypatch.setattr("ctbench.dut.emulated.counter.unpack_package", unpack)
+    dut = new_dut(host, kernel=str(package))
     assert dut._kernel().release == "1.2"
     assert files[0].parent == host.local_path("/run")
     dut.restore()
     assert list(tmp_path.iterdir()) == [package]
+
+
+@pytest.fixture
+def roomy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> QemuDouble:
+    """A roomy whose /run is empty, and where each machine gets ready."""
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "run"))
+    made = QemuDouble(says="")
+    monkeypatch.setattr("ctbench.dut.emulated.machine.Monitor", lambda _path: MonitorDouble(made))
+    return made
+
+
+@pytest.fixture
+def states(roomy: Any, tmp_path: Path) -> States:
+    (tmp_path / "vmlinuz").write_bytes(b"MZ")
+    image = Image(Kernel(tmp_path / "vmlinuz", tmp_path))
+    image.__dict__.update(common=b"c", rules=b"r", openvswitch=b"o")
+    return States(roomy, image)
+
+
+def files(roomy: QemuDouble) -> list[str]:
+    (folder,) = roomy.local_path("/run").iterdir()
+    return sorted(each.name for each in folder.iterdir())
+
+
+def needed_kb(machines: int) -> int:
+    return machines * (512 + 128 + 80) * 1024
+
+
+def test_each_seed_is_booted_once_and_all_go_in_the_end(roomy: QemuDouble, states: States) -> None:
+    ready = states.ready([1, 2], 2)
+    assert [Path(each.state).name for each in ready.values()] == ["1.state", "2.state"]
+    assert states.ready([2, 1], 2) == ready
+    assert (len(roomy.given), roomy.most) == (2, 2)
+    assert files(roomy) == ["1.state", "2.state", "kernel"]
+    states.close()
+    assert list(roomy.local_path("/run").iterdir()) == []
+
+
+def test_where_there_is_memory_for_one_the_others_come_later_and_make_way(roomy: QemuDouble, states: States) -> None:
+    roomy.free_kb = needed_kb(1)
+    assert list(states.ready([1, 2], 2)) == [1]
+    roomy.free_kb = needed_kb(1) - 1024
+    assert list(states.ready([1, 2], 2)) == [1]
+    with pytest.raises(MissingResource, match="needs 720 MB of memory, and 719 MB are available"):
+        states.ready([2], 2)
+    assert files(roomy) == ["kernel"]  # it has made way
+
+
+def test_files_may_take_a_part_of_the_memory(
+    roomy: QemuDouble, states: States, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Files:
+        f_bavail, f_frsize = 79, 2**20
+
+    monkeypatch.setattr("ctbench.dut.emulated.machine.os.statvfs", lambda _folder: Files)
+    with pytest.raises(MissingResource, match="needs 80 MB for its state, and files may take 79 MB"):
+        states.ready([1], 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"status": -9}, r"did not get ready \(seed 1\): QEMU ended with status -9\."),
+        ({"looks": 2, "says": "Kernel panic - no init\n"}, r"did not get ready \(seed 1\): Kernel panic - no init\."),
+        ({"looks": 2, "says": "broken it is\ndone"}, r"did not get ready \(seed 1\): it is\."),
+        ({"saving": {"status": "failed", "error-desc": "No space"}}, "could not be saved: No space"),
+        ({"refuses": "migrate"}, "QEMU refuses `migrate`"),
+    ],
+)
+def test_a_machine_that_does_not_get_ready_is_said_and_leaves_no_state(
+    roomy: QemuDouble, states: States, settings: dict[str, Any], said: str
+) -> None:
+    for name, value in settings.items():
+        setattr(roomy, name, value)
+    with pytest.raises(TestbedError, match=said):
+        states.ready([1], 2)
+    assert (files(roomy), roomy.running) == (["kernel"], 0)

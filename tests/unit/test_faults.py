@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ConntrackSLA import ConntrackSLA, library
-from ctbench.base import unexpected
+from ctbench.base import errors
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.hosts.local import fate
 from ctbench.results import store
@@ -35,11 +35,13 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
 
 def trials_of_a_ceiling(simulated: SimulatedTestbed, started: Started) -> int:
     """Trials that a run makes before those of its first test."""
-    started.run._ceilings.find(
+    started.run._session.ceiling(
         SimpleNamespace(  # type: ignore[arg-type]
-            profile=started.run.profile("udp-64-10k"), floor=SimpleNamespace(load=lambda _: 0.0), mishaps=[]
+            profile=started.run.profile("udp-64-10k"),
+            floor=SimpleNamespace(load=lambda _: 0.0),
+            notes=[],
+            campaign=started.run.settings.campaign,
         ),
-        started.run.settings.campaign,
     )
     return len(simulated.loads)
 
@@ -57,8 +59,8 @@ def broken_in_third_trial(simulated: SimulatedTestbed, output: Path, error: Exce
         (GeneratorError("The link broke."), "the measurement broke off: The link broke, in trial 3, at "),
         (TestbedError("The table stays full."), "the measurement broke off: The table stays full, in trial 3, at "),
         (OSError(5, "Input/output error"), "OSError: [Errno 5] Input/output error (traceback in "),
-        (Unheard("two\nlines"), "an error that was not foreseen, Unheard: two lines (traceback in "),
-        (KeyError("tx"), "an error that was not foreseen, KeyError: 'tx' (traceback in "),
+        (Unheard("two\nlines"), "unexpected error: Unheard: two lines (traceback in "),
+        (KeyError("tx"), "unexpected error: KeyError: 'tx' (traceback in "),
     ],
 )
 def test_whatever_breaks_in_a_trial_the_record_has_the_trials_before_it_and_the_next_test_is_measured(
@@ -73,7 +75,7 @@ def test_whatever_breaks_in_a_trial_the_record_has_the_trials_before_it_and_the_
     assert simulated.discarded == [FORWARDING]  # after the record was written, and before the next test
     assert next_one.verdict == "met"
     assert [record.verdict for record in store.read_all(tmp_path)[0]] == ["not measured", "met"]
-    log = tmp_path / unexpected.LOG
+    log = tmp_path / errors.UNEXPECTED_LOG
     assert log.exists() == (not isinstance(error, TestbedError))
     if log.exists():
         assert "Traceback (most recent call last)" in log.read_text() and type(error).__name__ in log.read_text()
@@ -101,7 +103,7 @@ def test_a_wish_to_end_the_run_passes(simulated: SimulatedTestbed, tmp_path: Pat
     class Stop(Exception):
         pass
 
-    unexpected.let_pass(Stop)
+    errors.let_pass(Stop)
     started = broken_in_third_trial(simulated, tmp_path, Stop())
     with pytest.raises(Stop):
         started.measure(FORWARD)
@@ -198,5 +200,5 @@ def test_the_end_of_a_process_in_words() -> None:
 def test_an_error_is_one_sentence_where_its_traceback_cannot_be_written(tmp_path: Path) -> None:
     nowhere = tmp_path / "file"
     nowhere.touch()
-    assert unexpected.sentence_of(KeyError("x"), nowhere) == "an error that was not foreseen, KeyError: 'x'."
+    assert errors.sentence_of(KeyError("x"), nowhere) == "unexpected error: KeyError: 'x'."
     assert list(tmp_path.iterdir()) == [nowhere]

@@ -12,10 +12,9 @@ from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
 from ctbench.results.metrics import METRICS
 from ctbench.run import feasibility
-from ctbench.run.feasibility import Bound, Case, check, wire_bytes
-from ctbench.sla.floor import Floor
+from ctbench.run.feasibility import Bound, FeasibilityCase, check, wire_bytes
+from ctbench.sla.floor import Floor, parse
 from ctbench.sla.floors import Floors
-from ctbench.sla.threshold import parse
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
 
@@ -54,12 +53,12 @@ def connections(**keys: Any) -> ConnectionProfile:
     return ConnectionProfile(name="mine", **keys)
 
 
-def case(profile: Profile, rate: str = ">= 10k", topology: Topology = OVS, **keys: Any) -> Case:
+def case(profile: Profile, rate: str = ">= 10k", topology: Topology = OVS, **keys: Any) -> FeasibilityCase:
     kind = "cps" if profile.kind == "connections" else "pps"
     floor = Floor(
         key="k", profile=profile, source="tests", metric=METRICS[kind], thresholds={kind: parse(rate, METRICS[kind])}
     )
-    return Case(keys.pop("testbed", a_testbed()), keys.pop("campaign", campaign()), topology, profile, floor)
+    return FeasibilityCase(keys.pop("testbed", a_testbed()), keys.pop("campaign", campaign()), topology, profile, floor)
 
 
 def table(tmp_path: Path, entries: int) -> Path:
@@ -89,7 +88,9 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla
             if not promised.ratio and not {"cps", "pps", "bps"} & promised.thresholds.keys():
                 continue  # nor into those of which something else is promised
             floor = floors.find(topology, profile)
-            bounds = check(Case(a_testbed(), chosen, topology, profile, floor), APART, table(tmp_path, 262_144))
+            bounds = check(
+                FeasibilityCase(a_testbed(), chosen, topology, profile, floor), APART, table(tmp_path, 262_144)
+            )
             # No bound is within twice the floor.
             assert feasibility.notes(bounds, floor.load(0.0)) == []
             judged += 1

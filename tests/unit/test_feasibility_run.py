@@ -12,6 +12,7 @@ from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 
+from .simulated_run import rate_of
 from .test_acceptance import FORWARD, SimulatedTestbed, campaign, floors
 
 
@@ -33,7 +34,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
 def test_what_cannot_be_is_said_before_anything_is_set_up(simulated: SimulatedTestbed, tmp_path: Path) -> None:
     run = run_with_cards(0.05, tmp_path)
     with pytest.raises(ConfigError, match=r"links of 0\.05 Gbit/s carry at most 74\.4 k packets/s"):
-        run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k")
+        run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k", rate_of("udp-64-10k"))
     assert (simulated.applied, simulated.loads) == ([], [])
     assert not (tmp_path / "records").exists()
 
@@ -43,6 +44,8 @@ def test_a_bound_that_may_have_had_a_say_is_a_note_of_the_record(
     simulated: SimulatedTestbed, tmp_path: Path, speed_gbit: float, noted: bool
 ) -> None:
     # The capacity is 400 k packets/s: 744 k are less than twice that, 1.49 M are not.
-    record = run_with_cards(speed_gbit, tmp_path).measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k")
+    record = run_with_cards(speed_gbit, tmp_path).measure(
+        TestName("Suite", "Test"), FORWARD, "udp-64-10k", rate_of("udp-64-10k")
+    )
     assert any("744.0 k packets/s" in note for note in record.notes) == noted
     assert bool(record.notes) == noted

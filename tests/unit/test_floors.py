@@ -1,4 +1,4 @@
-"""Floors: found by topology and profile, derived for a shortened profile, missing ones named."""
+"""Thresholds, and floors: found by topology and profile, derived for a shortened profile, missing ones named."""
 
 from pathlib import Path
 
@@ -9,40 +9,80 @@ from hypothesis import strategies as st
 from ctbench.base.errors import ConfigError
 from ctbench.dut.topology import Topology
 from ctbench.results.metrics import METRICS
-from ctbench.sla.floor import bits_per_packet, derive, packets_per_connection
+from ctbench.sla.floor import Threshold, bits_per_packet, derive, packets_per_connection, parse, promise
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 from .made_up_sla import HEAD, KEY, LONG, OTHER, PACKETS, SHORT, SHORTENED, TOPOLOGY, floors, lookup, mistake
 
 
-def test_a_wrong_threshold_is_said_exactly_as_in_the_design(tmp_path: Path) -> None:
-    assert mistake(tmp_path, f'{KEY}: {{short-lived: {{cps: ">= 48.2q"}}}}\n') == (
-        f'mylab.yaml: {KEY}.short-lived.cps: ">= 48.2q" is not a threshold.\n'
-        '  Expected a comparison and a number, for example ">= 48.2k" or "<= 0.02%".'
-    )
+def test_each_kind_of_threshold_is_read() -> None:
+    assert parse(">= 48.2k", METRICS["cps"]) == Threshold(METRICS["cps"], 48_200, ">= 48.2k")
+    assert parse("<=0.02%", METRICS["loss_ratio"]).limit == 0.0002
+    assert parse(" <= 5ms ", METRICS["connect_time_p99"]).limit == 0.005
+    assert parse(">= 2G", METRICS["bps"]).limit == 2e9
+    assert parse(">= 120%", METRICS["ratio"]).limit == 1.2
+    assert str(parse(" <= 5ms ", METRICS["connect_time_p99"])) == "<= 5ms"
+
+
+@pytest.mark.parametrize("text", [">= 48.2q", "48.2k", ">=", "== 5", "> 5", "", None, 5, [">= 5"]])
+def test_what_is_no_threshold_is_refused_as_in_the_design(text: object) -> None:
+    with pytest.raises(ValueError, match="is not a threshold") as error:
+        parse(text, METRICS["cps"])
+    assert str(error.value).endswith('Expected a comparison and a number, for example ">= 48.2k" or "<= 0.02%".')
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "said"),
+    [
+        ("<= 48.2k", "cps", "points the wrong way: higher is better"),
+        (">= 0.02%", "loss_ratio", "points the wrong way: lower is better"),
+        (">= 5ms", "connect_time_p99", "points the wrong way: lower is better"),
+        ("<= 0.02", "loss_ratio", 'Expected at most a value, for example "<= 0.02%"'),
+        ("<= 2G", "bps", 'Expected at least a value, for example ">= 2G"'),
+        ("<= 60%", "ratio", 'Expected at least a value, for example ">= 60%"'),
+        (">= 60", "ratio", 'Expected at least a value, for example ">= 60%"'),
+        ("<= 5", "latency_p99", 'Expected at most a value, for example "<= 5ms"'),
+        (">= 0", "cps", "promises nothing"),
+        ("<= 90%", "loss_ratio", "from 0% to 50%"),
+    ],
+)
+def test_a_threshold_of_the_wrong_side_or_without_its_unit_is_refused(text: str, metric: str, said: str) -> None:
+    with pytest.raises(ValueError, match="Expected") as error:
+        parse(text, METRICS[metric])
+    assert said in str(error.value)
+
+
+def test_exactly_the_limit_keeps_the_promise_and_a_little_beyond_breaks_it() -> None:
+    floor, limit = parse(">= 48.2k", METRICS["cps"]), parse("<= 0.02%", METRICS["loss_ratio"])
+    assert floor.holds(48_200)
+    assert not floor.holds(48_199.9)
+    assert limit.holds(0.0002)
+    assert not limit.holds(0.00021)
+
+
+def test_a_threshold_that_no_file_has_is_written_as_one_would_have_it() -> None:
+    made = promise(METRICS["cps"], 48_200)
+    assert made == parse(">= 48.2k", METRICS["cps"])
+    assert str(promise(METRICS["connect_time_p99"], 0.005)) == "<= 5ms"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (f'{KEY}: {{short-lived: {{cps: ">= 48.2q"}}}}\n', f'mylab.yaml: {KEY}.short-lived.cps: ">= 48.2q" is not a '
+         'threshold.\n  Expected a comparison and a number, for example ">= 48.2k" or "<= 0.02%".'),
         ("descripton: x\n" + f'{KEY}: {{}}\n', "mylab.yaml: descripton: unknown key."),
         (f'{KEY}: {{short: {{cps: ">= 1", pp: ">= 1"}}}}\n', f"mylab.yaml: {KEY}.short.pp: unknown key.\n  Expected "
          "one of: bps, connect_time_meanwhile, connect_time_p99, "),
-        (f'{KEY}: {{short: {{bps: "<= 2G"}}}}\n', f'mylab.yaml: {KEY}.short.bps: "<= 2G" points the wrong way: '
-         'higher is better.\n  Expected at least a value, for example ">= 2G"'),
         (f'{KEY}: {{short: {{ratio: {{to: {OTHER}, rate: ">= 60"}}}}}}\n', f'mylab.yaml: {KEY}.short.ratio.rate: '
          '">= 60" is not a threshold.\n  Expected at least a value, for example ">= 60%".'),
-        (f'{KEY}: {{short: {{setup_time_p99: "<= 5ms"}}}}\n', f"mylab.yaml: {KEY}.short: setup_time_p99: is called "
-         "connect_time_p99 now.\n  Expected connect_time_p99, with the same value."),
         (f'{KEY}: {{short: {{ratio: {{to: forward, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.ratio: '
          'to: "forward" is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES'),
         (f'{KEY}: {{short: {{ratio: {{to: {KEY}, rate: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.ratio.to: '
          "is this very topology."),
         (f'{KEY}: {{short: {{cost: {{to: {KEY}, instructions: "<= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.cost.to: '
          "is this very topology."),
-        (f'{KEY}: {{short: {{cost: {{to: {OTHER}, instructions: ">= 60%"}}}}}}\n', f'mylab.yaml: {KEY}.short.cost.'
-         'instructions: ">= 60%" points the wrong way: lower is better.\n  Expected at most a value, for example'),
         (f'{KEY}: {{short: {{instructions_per_packet: "<= 1400"}}}}\n', f"mylab.yaml: {KEY}.short."
          "instructions_per_packet: holds for one emulated machine only.\n  Expected image: at the top of the file"),
         ("ovs-dpdk/conntrack/1cpu: {}\n", 'mylab.yaml: "ovs-dpdk/conntrack/1cpu" is not a topology.\n  Expected'),
@@ -130,10 +170,6 @@ def test_the_gate_offers_enough_for_both_rates_and_a_headroom() -> None:
     # 1.2k/s times 1499.95 packets is a little less than 1.8M: the load has to follow the packets.
     pps_first = floors(long={"cps": ">= 1.2k", "pps": ">= 1.8M"}).find(TOPOLOGY, LONG)
     assert pps_first.load(0.0) * packets_per_connection(LONG) == pytest.approx(1_800_000)
-
-
-def test_the_key_of_a_topology_is_datapath_ruleset_and_label() -> None:
-    assert Topology(ruleset="nat", cpus=8, rx_queues=4).key == "ovs-dpdk/nat/8cpu-4rxq"
 
 
 def test_a_packet_profile_has_a_floor_in_packets_with_throughput_and_latency() -> None:

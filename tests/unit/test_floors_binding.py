@@ -11,9 +11,8 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.topology import Topology
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS
-from ctbench.sla.floor import KEEPS_UP, Floor, packets_per_connection, with_packets
+from ctbench.sla.floor import KEEPS_UP, BoundMachine, Floor, packets_per_connection, with_packets
 from ctbench.sla.floors import Floors
-from ctbench.sla.machine import BoundMachine
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .made_up_sla import HEAD, KEY, OTHER, PACKETS, SHORT, SHORTENED, TOPOLOGY, floors, lookup, mistake, stock

@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packets import ACK, FIN, PSH, SYN, parse
-from wire import Handler, Wire
+from wire import Handler, Wire, over_a_cable
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
-from ctbench.traffic.software import connection, kernel, lifecycle, plan, stream_kernel, stream_plan
+from ctbench.traffic.software import connection, kernel, plan, stream_engine, stream_kernel
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import stream_layout as stream_lay
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.pace import held_back
-from ctbench.traffic.software.shared_memory import zeroed_memory
+from ctbench.traffic.software.lateness import held_back
+from ctbench.traffic.software.memif import zeroed_memory
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -37,7 +36,7 @@ def unhurried() -> Iterator[None]:
     """A wire in Python may be kept off the CPU: what is tested is whether things happen, not when."""
     with (
         patch.multiple(plan, LOOP_TIMEOUT_S=10.0, LOOP_SETTLE_S=0.1, LOOP_LINGER_S=0.1, HUSH_S=0.5),
-        patch.multiple(stream_plan, SILENCE_S=10.0, LOOP_SETTLE_S=0.1, LINGER_S=5.0, LOST_AFTER_S=5.0),
+        patch.multiple(stream_engine, SILENCE_S=10.0, LOOP_SETTLE_S=0.1, LINGER_S=5.0, LOST_AFTER_S=5.0),
     ):
         yield
 
@@ -45,15 +44,6 @@ def unhurried() -> Iterator[None]:
 def run(handler: Handler, profile: ConnectionProfile | PacketProfile, under_way: int = FEW) -> Trial:
     with Wire(handler) as wire:
         return wire.generator.run_trial(profile, Saturation(under_way), SECONDS)
-
-
-def over_a_cable(profile: ConnectionProfile | PacketProfile, under_way: int = FEW, ring_size: int = 2048) -> Trial:
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable(ring_size=ring_size)
-    try:
-        return generator.run_trial(profile, Saturation(under_way), 0.1)
-    finally:
-        generator.close()
 
 
 def test_no_more_connections_are_open_at_once_than_asked_for_and_each_that_ends_begins_the_next() -> None:
@@ -134,8 +124,8 @@ def test_messages_left_are_spread_evenly(messages: int, connections: int) -> Non
 
 @pytest.mark.parametrize("profile", [load_profile("long-lived"), load_profile("udp-64-1m")], ids=lambda p: p.name)
 def test_a_loop_takes_no_longer_for_long_lives_or_many_flows(profile: ConnectionProfile | PacketProfile) -> None:
-    of = plan.timing_of if isinstance(profile, ConnectionProfile) else stream_plan.timing_of
-    with patch.object(stream_plan, "LINGER_S", 0.2):
+    of = plan.timing_of if isinstance(profile, ConnectionProfile) else stream_engine.timing_of
+    with patch.object(stream_engine, "LINGER_S", 0.2):
         timing = of(profile, Saturation(2048), 0.5)  # type: ignore[arg-type]
     assert timing.ramp_up_s <= 1
     assert timing.linger_s <= 0.2
@@ -148,7 +138,7 @@ def test_how_many_are_under_way_depends_on_the_kind_of_profile() -> None:
 
 @pytest.mark.parametrize("profile", [SHORT, PACKETS], ids=["connections", "packets"])
 def test_a_loop_never_overflows_the_rings(profile: ConnectionProfile | PacketProfile) -> None:
-    trial = over_a_cable(profile, under_way=2048, ring_size=64)
+    trial = over_a_cable(profile, Saturation(2048), 0.1, ring_size=64)
     assert trial.under_way == 32
     assert trial.total_dut_missed == 0
     assert trial.loss_ratio == 0
@@ -156,7 +146,7 @@ def test_a_loop_never_overflows_the_rings(profile: ConnectionProfile | PacketPro
 
 @pytest.mark.parametrize("profile", [SHORT, PACKETS], ids=["connections", "packets"])
 def test_a_generator_that_is_the_slowest_part_says_so(profile: ConnectionProfile | PacketProfile) -> None:
-    assert "waited for the generator itself" in over_a_cable(profile).generator_limited
+    assert "waited for the generator itself" in over_a_cable(profile, Saturation(FEW), 0.1).generator_limited
 
 
 def test_a_generator_whose_rings_are_empty_is_not_the_limit() -> None:
@@ -172,7 +162,7 @@ def test_packets_are_conserved_and_both_directions_get_theirs() -> None:
 
 
 def test_packets_stop_at_a_dut_that_stands_still() -> None:
-    with patch.object(stream_plan, "LINGER_S", 0.2):
+    with patch.object(stream_engine, "LINGER_S", 0.2):
         assert run(lambda _frame, _side: [], PACKETS).total_tx_packets == {"client": FEW, "server": 0}
 
 
@@ -183,7 +173,7 @@ def test_packets_go_on_when_silence_lasts_and_when_some_are_lost() -> None:
         seen.append(frame)
         return [frame] if len(seen) % 2 else []
 
-    with patch.multiple(stream_plan, SILENCE_S=0.05, LOST_AFTER_S=0.02, LINGER_S=0.2):
+    with patch.multiple(stream_engine, SILENCE_S=0.05, LOST_AFTER_S=0.02, LINGER_S=0.2):
         silent = run(lambda _frame, _side: [], PACKETS)
         lossy = run(every_second, PACKETS)
     assert silent.total_tx_packets["client"] >= 2 * FEW
@@ -253,12 +243,7 @@ def test_a_long_lived_trial_starts_with_the_population_of_its_steady_state() -> 
     timing = plan.timing_of(profile, Rate(100), 1.0)
     assert plan.population_of(profile, Rate(100)) == 120
     assert timing.ramp_up_s + timing.linger_s < profile.lifetime_s * 1.1
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable()
-    try:
-        trial = generator.run_trial(profile, Rate(100), 0.2)
-    finally:
-        generator.close()
+    trial = over_a_cable(profile, Rate(100), 0.2)
     assert trial.completed == trial.intended == trial.attempted
     assert min(trial.timeline_active) > 60
     assert trial.packets_lost == 0
@@ -292,6 +277,6 @@ def test_failures_count_by_when_they_happened_however_the_clock_wraps(progress: 
         s[lay.FAILURES_FROM], s[lay.FAILURES_FOR] = (100 + offset) & 0xFFFFFFFF, 50
         progressed = struct.pack("<I", (progress + offset) & 0xFFFFFFFF)
         ctypes.memmove(address + connection.PROGRESS, progressed, len(progressed))
-        lifecycle.fail(address, 0, lay.CAUSE_NO_REPLY, s, counts)
+        connection.fail(address, 0, lay.CAUSE_NO_REPLY, s, counts)
         assert counts[lay.ALL_FAILED] == 1
         assert bool(counts[lay.FAILED + lay.CAUSE_NO_REPLY]) is counts_it

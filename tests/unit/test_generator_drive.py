@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctbench.traffic.software.drive import drive
+from ctbench.traffic.software.kernel_thread import run_kernel
 
 
 class Kernel:
@@ -51,5 +51,5 @@ def test_ctrl_c_waits_for_the_kernel_before_it_lets_go_of_the_ports() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        drive(kernel, (), NoWiring(said), (), stop, 1.0, watch)  # type: ignore[arg-type]
+        run_kernel(kernel, (), NoWiring(said), (), stop, 1.0, watch)  # type: ignore[arg-type]
     assert said == ["compiled", "wiring started", "stop asked", "kernel ended", "wiring stopped"]

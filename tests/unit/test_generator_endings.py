@@ -5,14 +5,13 @@ from collections import defaultdict
 import pytest
 from packets import ACK, FIN, PSH, RST, SYN, Packet, checksums_are_right, parse
 from pydantic import ValidationError
-from wire import Handler, Wire
+from wire import Handler, Wire, over_a_cable
 
 from ctbench.sla.floor import packets_per_connection
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import plan
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -112,14 +111,8 @@ def test_a_reset_before_its_time_is_a_failure_all_the_same() -> None:
 
 @pytest.mark.parametrize("ended_by", ["server", "reset"])
 def test_held_connections_stay_open_and_a_closed_loop_goes_round(ended_by: str) -> None:
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable()
-    try:
-        of = profile(ended_by=ended_by, messages=3, udp_percent=10)
-        held = generator.run_trial(of, Hold(2000, 50_000), 0.0)
-        loop = generator.run_trial(of, Saturation(64), 0.1)
-    finally:
-        generator.close()
+    of = profile(ended_by=ended_by, messages=3, udp_percent=10)
+    held, loop = over_a_cable(of, Hold(2000, 50_000), 0.0), over_a_cable(of, Saturation(64), 0.1)
     assert (held.completed, held.failed) == (2000, {})
     assert loop.completed > 1000 and loop.failed == {}
 

@@ -14,7 +14,7 @@ from wire import Handler, Wire
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, largest_frame
-from ctbench.traffic.software import plan, stream_plan
+from ctbench.traffic.software import plan, stream_engine
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -29,7 +29,7 @@ IP, L4 = 14, 54
 def run(handler: Handler, profile: Profile = CONNECTIONS) -> Trial:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 10.0)
-        patch.setattr(stream_plan, "LINGER_S", 5.0)
+        patch.setattr(stream_engine, "LINGER_S", 5.0)
         with Wire(handler) as wire:
             return wire.generator.run_trial(profile, Rate(LOAD), SECONDS)
 

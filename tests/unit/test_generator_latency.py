@@ -9,9 +9,9 @@ from ctbench.measure.observation import Observation
 from ctbench.traffic.generator import Latency
 from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import connection, latency
+from ctbench.traffic.software import connection
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.shared_memory import zeroed_memory
+from ctbench.traffic.software.memif import zeroed_memory
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -24,13 +24,13 @@ def measured(times: list[tuple[int, int]], *, timing: int = 1, slot: int = 0) ->
     """Of messages from the client that were sent and taken at these times, in units."""
     _memory, record = zeroed_memory(connection.RECORD_BYTES)
     p, s = np.zeros(lay.PARAMETERS, np.int64), np.zeros(lay.STATES, np.int64)
-    counts, histograms = np.zeros(lay.COUNTERS, np.int64), latency.room()
+    counts, histograms = np.zeros(lay.COUNTERS, np.int64), connection.empty_histograms()
     p[lay.TIMES_MESSAGES], s[lay.TIMING] = 1, timing
     for sent, taken in times:
-        latency.sent(record, slot, sent << 6, p)
-        latency.taken(record, slot, lay.CLIENT, taken << 6, s, counts, histograms)
-    assert not histograms[latency.CONNECT].any()
-    return latency.read(histograms, counts, HERTZ)
+        connection.message_sent(record, slot, sent << 6, p)
+        connection.message_taken(record, slot, lay.CLIENT, taken << 6, s, counts, histograms)
+    assert not histograms[connection.CONNECT].any()
+    return connection.latencies_of(histograms, counts, HERTZ)
 
 
 def test_jitter_is_the_mean_difference_from_one_message_to_the_next() -> None:

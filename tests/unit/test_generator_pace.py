@@ -2,8 +2,8 @@
 
 import pytest
 
-from ctbench.traffic.software import pacing
-from ctbench.traffic.software.pace import Pace, disturbed_by, limited_by
+from ctbench.traffic.software import schedule
+from ctbench.traffic.software.lateness import Pace, disturbed_by, limited_by
 
 pytestmark = pytest.mark.unit
 
@@ -65,7 +65,7 @@ def offered(interval: float, slack: float, pauses: list[tuple[float, float]], un
         while due <= now and not_before <= now:
             times.append(now)
             due += interval
-            not_before = pacing.next_allowed.py_func(not_before, now, slack, interval)
+            not_before = schedule.next_allowed.py_func(not_before, now, slack, interval)
         now += interval / 2
         for begin, end in pauses:
             if begin <= now < end:

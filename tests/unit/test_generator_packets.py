@@ -14,8 +14,8 @@ from wire import Handler, Wire
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
-from ctbench.traffic.software import pacing, stream_plan
-from ctbench.traffic.software.order import mask_and_shift, next_state, scrambled
+from ctbench.traffic.software import plan, schedule, stream_engine
+from ctbench.traffic.software.schedule import mask_and_shift, next_state, scrambled
 
 #: Patient enough (see `unhurried`) for other tests beside them.
 pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
@@ -33,15 +33,18 @@ PATIENCE, LESS_PATIENCE = 10.0, 0.75
 @pytest.fixture(autouse=True)
 def unhurried() -> Iterator[None]:
     """The generator may be late: what is tested is whether things happen, not when."""
-    patience = {"SETTLE_S": 0.5, "LATE_LIMIT_S": 5.0, "LINGER_S": PATIENCE}
-    with patch.multiple(stream_plan, **patience), patch.object(pacing, "LATEST_S", 5.0):
+    with (
+        patch.multiple(stream_engine, SETTLE_S=0.5, LINGER_S=PATIENCE),
+        patch.object(plan, "LATE_LIMIT_S", 5.0),
+        patch.object(schedule, "LATEST_S", 5.0),
+    ):
         yield
 
 
 def run(
     handler: Handler, profile: PacketProfile = ONE, load: float = LOAD, queues: int = 1, patience: float = PATIENCE
 ) -> Trial:
-    with patch.object(stream_plan, "LINGER_S", patience), Wire(handler, queues) as wire:
+    with patch.object(stream_engine, "LINGER_S", patience), Wire(handler, queues) as wire:
         return wire.generator.run_trial(profile, Rate(load), SECONDS)
 
 
@@ -111,7 +114,7 @@ def test_servers_begin_when_the_ramp_of_the_clients_is_half_over() -> None:
         sides.append(side)
         return [frame]
 
-    with patch.object(stream_plan, "RAMP_S", 1.0):
+    with patch.object(stream_engine, "RAMP_S", 1.0):
         assert run(note, BOTH).loss_ratio == 0
     assert sides.index("server") > 10
 
@@ -225,7 +228,7 @@ def test_queues_share_the_flows_and_lose_nothing() -> None:
 
 
 def test_every_flow_is_sent_once_before_anything_counts() -> None:
-    timing = stream_plan.timing_of(BOTH.model_copy(update={"flows": 600}), load=Rate(1000), duration_s=1)
+    timing = stream_engine.timing_of(BOTH.model_copy(update={"flows": 600}), load=Rate(1000), duration_s=1)
     assert timing.settle_s * 1000 / 2 > 600
 
 

@@ -14,7 +14,7 @@ from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import pair, plan, stream_plan
+from ctbench.traffic.software import pair, plan, stream_engine
 from ctbench.traffic.software import stream_layout as stream_lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
@@ -39,7 +39,7 @@ def generator() -> Iterator[SoftwareTrafficGenerator]:
     # On a busy machine a slice may take long by the wall clock.
     with (
         patch.multiple(plan, LOOP_TIMEOUT_S=10.0, LOOP_SETTLE_S=0.05),
-        patch.multiple(stream_plan, SILENCE_S=10.0, LOST_AFTER_S=5.0, LOOP_SETTLE_S=0.05),
+        patch.multiple(stream_engine, SILENCE_S=10.0, LOST_AFTER_S=5.0, LOOP_SETTLE_S=0.05),
         patch.object(pair, "WARM_UP_S", 0.05),
     ):
         yield connector.generator
@@ -125,7 +125,7 @@ def test_a_turn_that_fails_leaves_the_generator_usable(generator: SoftwareTraffi
 
 
 def test_a_slice_in_which_nothing_would_be_left_to_count_is_refused(generator: SoftwareTrafficGenerator) -> None:
-    with pytest.raises(ConfigError, match=r"A slice of 20 ms is not possible.*Expected 25 ms or more"):
+    with pytest.raises(ConfigError, match="25 ms"):
         generator.run_slices((SHORT, SHORT), ABBA, 0.02, lambda _side: None)
 
 

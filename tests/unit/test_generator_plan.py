@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wire import over_a_cable
 
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, largest_frame
-from ctbench.traffic.software import connection, histogram, plan
+from ctbench.traffic.software import clock, connection, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator, _plan
-from ctbench.traffic.software.memif import RingPlan
-from ctbench.traffic.software.shared_memory import zeroed_memory
+from ctbench.traffic.software.memif import RingPlan, zeroed_memory
 
 pytestmark = pytest.mark.unit
 
@@ -81,12 +81,7 @@ def test_the_cycle_counter_has_a_plausible_rate() -> None:
 
 def test_a_generator_without_records_is_limited_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "records_needed", lambda _profile, _load: 4)
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable()
-    try:
-        trial = generator.run_trial(LONG.model_copy(update={"messages": 2}), Rate(1000), 0.2)
-    finally:
-        generator.close()
+    trial = over_a_cable(LONG.model_copy(update={"messages": 2}), Rate(1000), 0.2)
     assert "no free record" in trial.generator_limited
     assert trial.attempted < trial.intended
     assert trial.completed < trial.intended
@@ -94,18 +89,18 @@ def test_a_generator_without_records_is_limited_and_says_so(monkeypatch: pytest.
 
 def test_percentiles_are_upper_edges_of_bins() -> None:
     hertz = 64e6  # a unit is a microsecond
-    times = np.zeros(histogram.BINS, np.int64)
+    times = np.zeros(clock.BINS, np.int64)
     times[10] = 99
     times[40 + 32] = 1  # the first bin whose width is two units
-    assert histogram.percentile(times, 0.5, hertz) == 11
-    assert histogram.percentile(times, 1.0, hertz) >= 72
+    assert clock.percentile(times, 0.5, hertz) == 11
+    assert clock.percentile(times, 1.0, hertz) >= 72
 
 
 @given(st.integers(0, (1 << 32) - 1))
 def test_a_bin_is_at_most_three_percent_above_the_times_in_it(units: int) -> None:
-    times = np.zeros(histogram.BINS, np.int64)
-    times[histogram.bin_of.py_func(units)] = 1
-    assert units < histogram.percentile(times, 1.0, 64e6) <= units * 1.032 + 1
+    times = np.zeros(clock.BINS, np.int64)
+    times[clock.bin_of.py_func(units)] = 1
+    assert units < clock.percentile(times, 1.0, 64e6) <= units * 1.032 + 1
 
 
 @pytest.mark.parametrize(

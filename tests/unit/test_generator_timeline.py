@@ -6,13 +6,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from packets import ACK, SYN, parse
-from wire import Handler, Wire
+from wire import Handler, Wire, over_a_cable
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import plan, timeline
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software import clock, plan
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -26,17 +25,8 @@ def run(handler: Handler, profile: ConnectionProfile = SHORT) -> Trial:
         return wire.generator.run_trial(profile, Rate(LOAD), SECONDS)
 
 
-def over_a_cable(profile: ConnectionProfile, seconds: float) -> Trial:
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable()
-    try:
-        return generator.run_trial(profile, Rate(5000), seconds)
-    finally:
-        generator.close()
-
-
 def test_every_step_has_its_point_and_what_was_completed_in_it() -> None:
-    trial = over_a_cable(SHORT, SECONDS)
+    trial = over_a_cable(SHORT, Rate(5000), SECONDS)
     assert trial.timeline_step_s == 0.05
     assert len(trial.timeline_active) == len(trial.timeline_completed) == STEPS
     assert len(trial.timeline_connect_mean_us) == len(trial.timeline_connect_max_us) == STEPS
@@ -46,12 +36,7 @@ def test_every_step_has_its_point_and_what_was_completed_in_it() -> None:
 
 
 def test_every_step_of_a_stream_has_the_packets_that_came_in_it() -> None:
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable()
-    try:
-        trial = generator.run_trial(PacketProfile(name="stream", kind="packets"), Rate(20_000), SECONDS)
-    finally:
-        generator.close()
+    trial = over_a_cable(PacketProfile(name="stream", kind="packets"), Rate(20_000), SECONDS)
     assert len(trial.timeline_completed) == STEPS
     # A machine that stops for a step leaves it empty, and the next one has its packets.
     assert sum(trial.timeline_completed) == pytest.approx(trial.completed, rel=0.1)
@@ -92,14 +77,14 @@ def test_a_step_in_which_no_connection_was_set_up_has_no_set_up_time() -> None:
 
 
 def test_datagrams_have_no_set_up_time() -> None:
-    trial = over_a_cable(SHORT.model_copy(update={"udp_percent": 100.0}), 0.1)
+    trial = over_a_cable(SHORT.model_copy(update={"udp_percent": 100.0}), Rate(5000), 0.1)
     assert trial.established == trial.completed > 0
     assert trial.connect_time_us is None
     assert trial.timeline_connect_mean_us == trial.timeline_connect_max_us == [None, None]
 
 
 def test_a_trial_that_is_shorter_than_a_step_has_no_points_and_still_its_set_up_time() -> None:
-    trial = over_a_cable(SHORT, 0.02)
+    trial = over_a_cable(SHORT, Rate(5000), 0.02)
     assert trial.timeline_active == trial.timeline_connect_mean_us == []
     assert trial.connect_time_us and trial.connect_time_us.max > 0
 
@@ -107,8 +92,10 @@ def test_a_trial_that_is_shorter_than_a_step_has_no_points_and_still_its_set_up_
 def test_means_are_those_of_the_step_and_not_of_the_trial() -> None:
     # A unit is 64 cycles; at 64 MHz, a microsecond.
     points = np.array([[7, 50, 4, 40, 20], [8, 60, 4, 40, 0], [9, 75, 6, 140, 90]], np.int64)
-    read = timeline.read(points, 45, 64e6)
-    assert read.active == [7, 8, 9]
-    assert read.completed == [5, 10, 15]
-    assert read.setup_mean_us == [10.0, None, 50.0]
-    assert read.setup_max_us == [20.0, None, 90.0]
+    read = clock.timeline_of(points, 45, 64e6)
+    assert read == {
+        "timeline_active": [7, 8, 9],
+        "timeline_completed": [5, 10, 15],
+        "timeline_connect_mean_us": [10.0, None, 50.0],
+        "timeline_connect_max_us": [20.0, None, 90.0],
+    }

@@ -6,16 +6,12 @@ from time import sleep
 import pytest
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.control_plane import Done
-from ctbench.dut.topology import Topology
+from ctbench.dut.abilities import Done
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import held_dump
 from ctbench.measure.procedures.held_dump import DUMPS, LONG_DUMPS, HeldDump
-from ctbench.run.choice import HELD_DUMP, choose
-from ctbench.run.tags import tags_of
 
-from .control_double import campaign
-from .table_double import HELD, HoldingDouble, TableDouble, table_bench
+from .table_double import HoldingDouble, TableDouble, table_bench
 
 pytestmark = pytest.mark.unit
 
@@ -68,15 +64,15 @@ def measured(dut: Dumping, **limits: float) -> Outcome:
 def test_as_many_as_are_promised_are_held_and_the_table_is_printed_nine_times() -> None:
     found = measured(Dumping())
     assert found.result is not None and found.result.value == pytest.approx(0.1)
-    (record,) = found.control
+    (record,) = found.evidence.control
     assert record.number >= DUMPS and record.size == 500
     assert (found.figures["held_connections"].value, found.figures["loss_meanwhile"].value) == (500, 0)
-    assert [each.found for each in found.table] == [0, 500, 500]
+    assert [each.found for each in found.evidence.table] == [0, 500, 500]
     assert [step.phase for step in found.steps] == ["hold"]
 
 
 def test_dumps_that_take_long_are_three() -> None:
-    (record,) = measured(Dumping(takes=10.0)).control
+    (record,) = measured(Dumping(takes=10.0)).evidence.control
     assert LONG_DUMPS <= record.number < DUMPS
 
 
@@ -103,7 +99,7 @@ def test_a_promise_is_decided_by_the_times(limit: float, kept: bool) -> None:
 )
 def test_what_says_nothing_says_why(dut: Dumping, reason: str) -> None:
     found = measured(dut)
-    assert (found.figures, found.held) == ({}, False)
+    assert (found.figures, found.kept_conditions) == ({}, False)
     assert reason in found.reason
 
 
@@ -112,9 +108,3 @@ def test_no_more_dumps_are_waited_for_where_the_dut_is_dead() -> None:
     assert "0 dumps" in measured(dut).reason
     dut.error = TestbedError("ovs-vswitchd was killed.")
     assert measured(dut).limited_by == "fault"
-
-
-def test_it_is_a_dump_of_the_control_plane() -> None:
-    plan = choose(HELD_DUMP, campaign(), Topology(timeout_s=300), HELD)
-    assert plan.holds and plan.of_table
-    assert {"control-plane", "dump"} <= set(tags_of(Topology(timeout_s=300), HELD, what=HELD_DUMP))

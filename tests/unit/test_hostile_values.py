@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 import yaml
 
-from ctbench.base.bounded_yaml import read_yaml
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.explain import MOST_PROBLEMS
 from ctbench.base.paths import ROOT
-from ctbench.base.yaml_files import by_tag, load, make
+from ctbench.base.yaml_files import by_tag, contents, load, make
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Bisection, Campaign, Mlr
 from ctbench.measure.search import search
 from ctbench.measure.trial import Step
+from ctbench.measure.trials import Trials
 from ctbench.run import feasibility
 from ctbench.sla.floor import bits_per_packet, packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import KINDS, ConnectionProfile, PacketProfile, load_profile
-from ctbench.traffic.software import plan, stream_plan
+from ctbench.traffic.software import plan, stream_engine
 
 from .simulated import SimulatedDut
 
@@ -87,7 +87,7 @@ CHOOSE: dict[str, Any] = {
 def files() -> dict[tuple[str, str], Any]:
     """What the files that ship hold, with two that have every key which those leave out."""
     found = {
-        (kind, name): read_yaml(ROOT / "variables" / kind / f"{name}.yaml", name)
+        (kind, name): contents(ROOT / "variables" / kind / f"{name}.yaml", kind, CHOOSE[kind], ROOT)
         for kind, names in NAMES.items()
         for name in names
     }
@@ -188,7 +188,7 @@ def ends_well(lo: float, hi: float, how: Bisection | Mlr, packets: bool) -> None
     """Whatever the DUT, the search ends, and knows at each trial about how long it still takes."""
     for capacity in (lo / 2, math.sqrt(lo * hi), hi * 2):
         steps: list[Step] = []
-        found = search(SimulatedDut(capacity, packets=packets), lo, hi, how, steps.append, hint=lo * 2)
+        found = search(SimulatedDut(capacity, packets=packets), lo, hi, how, Trials(steps.append), hint=lo * 2)
         finite(found.capacity, *(step.left_s for step in steps))
         assert found.capacity <= capacity * 1.01 + 1  # a few connections more may be lost
         assert 0 < len(steps) < 1500
@@ -202,8 +202,8 @@ def profile_works(profile: ConnectionProfile | PacketProfile) -> None:
         assert timing.ramp_up_s < 4000
         plan.parameters(profile, timing, hertz=3e9, salt=1, records=0, count=1)
     else:
-        finite(bits_per_packet(profile), stream_plan.timing_of(profile, Rate(1e4), 1.0).ramp_up_s)
-        stream_plan.payloads(profile)
+        finite(bits_per_packet(profile), stream_engine.timing_of(profile, Rate(1e4), 1.0).ramp_up_s)
+        stream_engine.payloads(profile)
 
 
 def floors_work(floors: Floors) -> None:
@@ -233,7 +233,7 @@ def works_on_a_testbed(testbed: TestbedConfig) -> None:
             topology = Topology(datapath=dut.type, ruleset="forward" if dut.type != "ovs-dpdk" else "conntrack")
             try:
                 floor = floors.find(topology, PROFILES[profile])
-                case = feasibility.Case(testbed, campaign, topology, PROFILES[profile], floor)
+                case = feasibility.FeasibilityCase(testbed, campaign, topology, PROFILES[profile], floor)
                 for bound in feasibility.check(case, Placement((0,), (1,), (0,))):
                     finite(bound.rate)
             except CtbenchError as error:

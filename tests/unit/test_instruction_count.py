@@ -7,21 +7,19 @@ from typing import Any
 import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.counting import Counted, Round, Workload
+from ctbench.dut.counting import Counted, Counter, Round, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of
+from ctbench.measure.promises import PROMISES
 from ctbench.report import console
 from ctbench.results.metrics import METRICS
-from ctbench.run.choice import RATE, choose
-from ctbench.run.tags import tags_of
-from ctbench.sla.floor import Floor
-from ctbench.sla.threshold import parse
+from ctbench.run.plan import plan
+from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.traffic.profiles import Profile, load_profile
 
-from .simulated import LIMITS
-from .test_procedure import SharpDut, campaign
+from .test_procedure import campaign
 
 pytestmark = pytest.mark.unit
 
@@ -34,13 +32,14 @@ COSTS = {BASELINE.key: (5000.0, 5001.0), FORWARD.key: (6000.0, 6001.0), STATEFUL
 
 
 @dataclass
-class CountingDouble(SharpDut):
-    """A DUT that counts what it is told to."""
+class CountingDouble(Counter):
+    """Counts what it is told to."""
 
-    capacity: float = 0.0
     costs: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: COSTS)
     doubts: Mapping[str, str] = field(default_factory=dict)
     trouble_of: str = ""
+
+    apply = snapshot = count_functions = keep_image = None  # type: ignore[assignment]
 
     def baseline(self, topology: Topology) -> Topology:
         return BASELINE
@@ -57,20 +56,20 @@ class CountingDouble(SharpDut):
         ]
 
 
-def measured(dut: CountingDouble, profile: Profile = STREAM, **limits: float) -> Outcome:
+def measured(counter: CountingDouble, profile: Profile = STREAM, **limits: float) -> Outcome:
     """What is found of stateful iptables, compared with forwarding where a share of it is promised."""
-    bench: Any = Bench(
-        dut, None, profile, LIMITS, campaign(), topology=STATEFUL, limits=limits,  # type: ignore[arg-type]
-        compared_with=FORWARD if "relative_cost" in limits else None,
-    )  # fmt: skip
-    return InstructionCount().run(bench)
+    other = FORWARD if "relative_cost" in limits else None
+    made: Any = counter  # what is counted needs nothing else of a DUT, and no generator
+    return InstructionCount().run(
+        Bench(made, made, profile, {}, campaign(), topology=STATEFUL, compared_with=other, limits=limits)
+    )
 
 
 def test_a_cost_is_net_of_the_baseline_seed_by_seed() -> None:
     found = measured(CountingDouble(), instructions_per_packet=2100)
     figure = found.figures["instructions_per_packet"]
     assert (figure.value, figure.low, figure.high, figure.samples) == (2001.0, 2000.0, 2002.0, (2000.0, 2002.0))
-    assert [one.key for one in found.counts] == [BASELINE.key] * 2 + [STATEFUL.key] * 2
+    assert [one.key for one in found.evidence.counts] == [BASELINE.key] * 2 + [STATEFUL.key] * 2
 
 
 @pytest.mark.parametrize("profile", ["udp-removal", "udp-dump"])
@@ -78,14 +77,13 @@ def test_a_removal_and_a_dump_are_net_as_they_are_counted(profile: str) -> None:
     found = measured(CountingDouble(), load_profile(profile), relative_cost=1.2)
     assert found.figures["instructions_per_connection"].samples == (7000.0, 7003.0)
     assert found.figures["relative_cost"].samples == (7000 / 6000, 7003 / 6001)
-    assert [one.key for one in found.counts] == [STATEFUL.key] * 2 + [FORWARD.key] * 2
+    assert [one.key for one in found.evidence.counts] == [STATEFUL.key] * 2 + [FORWARD.key] * 2
 
 
 def test_a_removal_and_a_dump_have_no_rate() -> None:
-    with pytest.raises(MissingResource, match="udp-removal is about a removal, which only emulated machines count"):
-        choose(RATE, campaign(), Topology(), load_profile("udp-removal"))
-    with pytest.raises(MissingResource, match="udp-dump is about a dump, which only emulated machines count"):
-        choose(RATE, campaign(), Topology(), load_profile("udp-dump"))
+    for profile in ("udp-removal", "udp-dump"):
+        with pytest.raises(MissingResource, match="only the emulated machine supports"):
+            plan(PROMISES["connection rate"], campaign(), Topology(), load_profile(profile))
 
 
 def test_a_relative_cost_is_a_ratio_of_net_costs() -> None:
@@ -201,13 +199,3 @@ def test_what_was_counted_is_a_line() -> None:
         STATEFUL.key, "2", "seeds", "2,001.0", "instructions", "±", "0.050", "%", "7,001.5", "with", "the", "wires",
     ]  # fmt: skip
     assert len(line) <= console.WIDTH
-
-
-def test_tests_have_the_tags_of_what_is_counted() -> None:
-    assert {"emulated", "established", "iptables"} <= set(tags_of(STATEFUL, STREAM))
-    assert {"emulated", "new-connections"} <= set(tags_of(FORWARD, TCP))
-    assert {"emulated", "established", "10kflows"} <= set(tags_of(STATEFUL, load_profile("udp-64-10k")))
-    assert "removal" in tags_of(STATEFUL, load_profile("udp-removal"))
-    assert "new-connections" not in tags_of(STATEFUL, load_profile("udp-removal"))
-    assert {"emulated", "control-plane", "dump"} <= set(tags_of(STATEFUL, load_profile("udp-dump")))
-    assert not {"pps", "cps", "1flow"} & {*tags_of(STATEFUL, STREAM), *tags_of(FORWARD, TCP)}

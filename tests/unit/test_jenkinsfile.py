@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from robot.running import TestSuiteBuilder
 
-from ctbench.base.statuses import ExitStatus
+from ctbench.base.errors import ExitStatus
 from ctbench.base.yaml_files import load
 from ctbench.cli import sla
 from ctbench.cli.parser.tree import parse

@@ -9,17 +9,17 @@ import pytest
 from robot.api import Failure, SkipExecution
 
 from ConntrackSLA import ConntrackSLA, library
-from ctbench.base.errors import ConfigError, LeftForTheNight, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, NightlyOnly
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
-from ctbench.results import without_record
-from ctbench.results.evidence import Baseline
+from ctbench.measure.promises import Promise
+from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.exit_status import MISTAKES_FILE
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import load_profile
 
-from .simulated import FORWARDING, made_up_packet_floor, made_up_packet_record, made_up_record
+from .simulated import FORWARDING, Baseline, made_up_packet_floor, made_up_packet_record, made_up_record
 
 
 class Asked:
@@ -34,7 +34,7 @@ class Asked:
 
     profile = staticmethod(load_profile)
 
-    def measure(self, name: Any, topology: Topology, profile: str, what: str) -> Record:
+    def measure(self, name: Any, topology: Topology, profile: str, promise: Promise) -> Record:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -44,11 +44,15 @@ class Asked:
 def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
     """What the library would show as metadata of the test; Robot Framework itself does not run here."""
     shown: dict[str, str] = {}
-    variables = {"${SUITE NAME}": "Suite", "${TEST NAME}": "Test", "@{TEST TAGS}": [], "${OUTPUT DIR}": str(tmp_path)}
+    variables = {
+        "${SUITE NAME}": "Suite",
+        "${TEST NAME}": "Test",
+        "@{TEST TAGS}": ["1cpu"],
+        "${OUTPUT DIR}": str(tmp_path),
+    }
     robot = SimpleNamespace(
         get_variables=lambda: variables,
         get_variable_value=variables.get,
-        set_tags=lambda *_: None,
         set_test_metadata=shown.__setitem__,
         set_test_message=lambda message: shown.__setitem__("message", message),
     )
@@ -70,9 +74,9 @@ def sentence_of(action: Callable[[], object]) -> str:
 
 def test_topologies_are_what_their_keywords_say(metadata: dict[str, str]) -> None:
     keywords, run = opened(made_up_record())
-    keywords.use_topology("linux-router", "nftables-snat", rx_queues=2)
-    keywords.use_topology("linux-bridge", "forward", mtu=9000)
-    keywords.use_topology("ovs-dpdk", "normal", 1, 1, mtu=9000)
+    keywords.use_topology("linux-router", "nftables-snat", rx_queues="2")
+    keywords.use_topology("linux-bridge", "forward", mtu="9000")
+    keywords.use_topology("ovs-dpdk", "normal", "1", "1", mtu="9000")
     assert run.topologies == [
         Topology(datapath="linux-router", ruleset="nftables-snat", rx_queues=2),
         Topology(datapath="linux-bridge", ruleset="forward", mtu=9000),
@@ -82,27 +86,33 @@ def test_topologies_are_what_their_keywords_say(metadata: dict[str, str]) -> Non
 
 def test_a_topology_that_cannot_be_is_one_sentence(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_record())
-    said = sentence_of(lambda: keywords.use_topology("linux-router", "forward", mtu=100))
-    assert said == "mtu is 100: input should be greater than or equal to 576."
+    said = sentence_of(lambda: keywords.use_topology("linux-router", "forward", mtu="100"))
+    assert said == 'mtu is "100": input should be greater than or equal to 576.'
+    assert sentence_of(lambda: keywords.use_topology("linux-router", "forward", mut="100")).startswith("mut is not an")
 
 
-def test_a_profile_of_the_other_kind_is_answered_with_the_keyword_for_it(metadata: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("promise", "profile", "named"),
+    [
+        ("connection rate", "udp-64-10k", "packet rate"),
+        ("packet rate", "short-lived", "connection rate"),
+        ("conection rate", "short-lived", "connection rate"),
+    ],
+)
+def test_a_promise_that_is_unknown_or_of_another_profile_is_answered_with_one_that_fits(
+    metadata: dict[str, str], promise: str, profile: str, named: str
+) -> None:
     keywords, _ = opened(made_up_record())
     keywords.use_topology("linux-router", "forward")
-    assert sentence_of(lambda: keywords.measure_connection_rate("udp-64-10k")) == (
-        "udp-64-10k is a profile of packets: use Measure Packet Rate."
-    )
-    assert sentence_of(lambda: keywords.measure_packet_rate("short-lived")) == (
-        "short-lived is a profile of connections: use Measure Connection Rate."
-    )
+    assert named in sentence_of(lambda: keywords.measure(promise, profile))
 
 
 def test_packets_are_measured_judged_and_shown(metadata: dict[str, str]) -> None:
     floor, baseline = made_up_packet_floor(">= 100k", share=">= 60%"), Baseline(key=FORWARDING, rate=412_000.0)
     keywords, _ = opened(made_up_packet_record(floor=floor, baseline=baseline))
     keywords.use_topology("linux-router", "iptables-snat")
-    keywords.measure_packet_rate("udp-64-10k")
-    keywords.packet_rate_should_meet_sla()
+    keywords.measure("packet rate", "udp-64-10k")
+    keywords.should_meet_sla()
     assert (metadata["Floor"], metadata["Measured"], metadata["Margin"]) == ("60.0 %", "64.2 %", "+7.0 %")
     assert metadata["Relative"] == f"64.2 % of {FORWARDING}, at least 60 % promised"
     assert metadata["message"].startswith("Met: packets: 264.4 k pps")
@@ -111,23 +121,31 @@ def test_packets_are_measured_judged_and_shown(metadata: dict[str, str]) -> None
 def test_a_missed_floor_fails_with_that_word_first(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_packet_record(floor=made_up_packet_floor(">= 900k")))
     keywords.use_topology("linux-router", "iptables-snat")
-    keywords.measure_packet_rate("udp-64-10k")
-    assert sentence_of(keywords.packet_rate_should_meet_sla).startswith("Missed: packets: 264.4 k pps instead of")
+    keywords.measure("packet rate", "udp-64-10k")
+    assert sentence_of(keywords.should_meet_sla).startswith("Missed: packets: 264.4 k pps instead of")
     assert "Relative" not in metadata
 
 
-def test_what_was_not_measured_is_not_judged(metadata: dict[str, str]) -> None:
+def test_what_was_not_measured_in_this_test_is_not_judged(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_record())
-    said = sentence_of(keywords.packet_rate_should_meet_sla)
-    assert said == "No packets were measured in this test: use Measure Packet Rate first."
+    said = sentence_of(keywords.should_meet_sla)
+    assert said == "Nothing was measured in this test: use Measure first."
     keywords.use_topology("linux-router", "forward")
-    keywords.measure_connection_rate("short-lived")
-    assert sentence_of(keywords.packet_rate_should_meet_sla) == said
+    keywords.measure("connection rate", "short-lived")
+    keywords.start_test(*ended())
+    assert sentence_of(keywords.should_meet_sla) == said
+
+
+def test_a_test_does_not_inherit_the_topology_of_the_one_before(metadata: dict[str, str]) -> None:
+    keywords, _ = opened(made_up_record())
+    keywords.use_topology("linux-router", "forward")
+    keywords.start_test(*ended())
+    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
 
 
 def test_without_a_topology_nothing_is_measured(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_record())
-    assert sentence_of(lambda: keywords.measure_packet_rate("udp-64-10k")).startswith("No topology: ")
+    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
 
 
 def test_a_mistake_in_a_file_fails_the_test_and_is_noted_for_the_exit_status(
@@ -135,8 +153,8 @@ def test_a_mistake_in_a_file_fails_the_test_and_is_noted_for_the_exit_status(
 ) -> None:
     keywords, _ = opened(ConfigError("mine.yaml: a floor is missing."))
     keywords.use_topology("linux-router", "forward")
-    assert sentence_of(lambda: keywords.measure_packet_rate("udp-64-10k")) == "mine.yaml: a floor is missing."
-    sentence_of(lambda: keywords.measure_packet_rate("udp-64-10q"))
+    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")) == "mine.yaml: a floor is missing."
+    sentence_of(lambda: keywords.measure("packet rate", "udp-64-10q"))
     noted = (tmp_path / MISTAKES_FILE).read_text()
     assert noted.startswith("mine.yaml: a floor is missing.\nvariables/profiles/udp-64-10q.yaml: no such file.")
 
@@ -145,7 +163,7 @@ def test_what_the_testbed_lacks_skips_the_test(metadata: dict[str, str], tmp_pat
     keywords, _ = opened(MissingResource("The kernel module bonding is missing."))
     keywords.use_topology("linux-bridge", "forward", ports="bond")
     with pytest.raises(SkipExecution, match="bonding"):
-        keywords.measure_packet_rate("udp-64-10k")
+        keywords.measure("packet rate", "udp-64-10k")
     assert not (tmp_path / MISTAKES_FILE).exists()
 
 
@@ -160,7 +178,7 @@ def test_tests_that_leave_no_record_are_noted_for_the_report(metadata: dict[str,
     run.records = [made_up_record(suite="Suite", test="Measured")]
     for test, status in (("Measured", "FAIL"), ("Passed", "PASS"), ("Skipped", "SKIP"), ("Broken", "FAIL")):
         keywords.end_test(*ended(test=test, status=status))
-    noted, broken = without_record.read(tmp_path)
+    noted, broken = store.read_without_record(tmp_path)
     assert [(test.test, test.outcome) for test in noted] == [("Skipped", "skipped"), ("Broken", "failed")]
     assert broken == []
 
@@ -168,17 +186,17 @@ def test_tests_that_leave_no_record_are_noted_for_the_report(metadata: dict[str,
 def test_a_test_that_the_campaign_leaves_for_the_night_is_noted_as_such(
     metadata: dict[str, str], tmp_path: Path
 ) -> None:
-    for error in (LeftForTheNight("Campaign quick leaves tests tagged nightly out."), MissingResource("No bonds.")):
+    for error in (NightlyOnly("Campaign quick leaves tests tagged nightly out."), MissingResource("No bonds.")):
         keywords, _ = opened(error)
         keywords.use_topology("linux-router", "forward")
         with pytest.raises(SkipExecution):
-            keywords.measure_packet_rate("udp-64-10k")
+            keywords.measure("packet rate", "udp-64-10k")
         keywords.end_test(*ended(test="One", status="SKIP", message=str(error)))
         keywords.end_test(*ended(test="Two", status="SKIP", message="Another reason."))
-        expected = "left for the night" if isinstance(error, LeftForTheNight) else "skipped"
-        assert [each.outcome for each in without_record.read(tmp_path)[0]] == [expected, "skipped"]
+        expected = "nightly only" if isinstance(error, NightlyOnly) else "skipped"
+        assert [each.outcome for each in store.read_without_record(tmp_path)[0]] == [expected, "skipped"]
 
 
 def test_tests_that_fail_before_a_testbed_is_open_are_noted_too(metadata: dict[str, str], tmp_path: Path) -> None:
     ConntrackSLA().end_test(*ended())
-    assert [test.reason for test in without_record.read(tmp_path)[0]] == ["why"]
+    assert [test.reason for test in store.read_without_record(tmp_path)[0]] == ["why"]

@@ -19,11 +19,11 @@ PACKAGES = tuple(file.parent for room in ("dut", "traffic") for file in sorted((
 MODULES = tuple(f"ctbench.{folder.parent.name}.{folder.name}." for folder in PACKAGES)
 #: Where else kinds may be known; `connectors` is where a source meets a DUT's ports.
 REGISTRIES = (CTBENCH / "dut/registry.py", CTBENCH / "traffic/registry.py", CTBENCH / "testbed/connectors")
-#: Where a name is no question: the default of `Topology`, a family of rulesets that is called as its kind, and what
-#: records of version 1 meant.
-NAMED = (CTBENCH / "dut/topology.py", CTBENCH / "dut/rulesets.py", *(CTBENCH / "results").glob("*1.py"))
+#: Where a name is no question: the default of `Topology`, a family of rulesets that is called as its kind, a folder
+#: of sources that is compiled before the tests.
+NAMED = (CTBENCH / "dut/topology.py", CTBENCH / "dut/rulesets.py", CTBENCH / "cli/tests.py")
 #: Modules of a package whose classes others hold: settings, DUTs, generators.
-HELD = ("config.py", "kind.py", "dut.py", "router.py", "bridge.py", "generator.py")
+HELD = ("config.py", "settings.py", "kind.py", "dut.py", "counter.py", "router.py", "bridge.py", "generator.py")
 
 
 def classes_of(*files: Path) -> set[str]:
@@ -33,7 +33,7 @@ def classes_of(*files: Path) -> set[str]:
 
 NAMES = {*KINDS, *SOURCES}
 CLASSES = classes_of(
-    CTBENCH / "dut/port_config.py",
+    CTBENCH / "dut/kind.py",
     *(folder / name for folder in PACKAGES for name in HELD if (folder / name).is_file()),
 )
 

@@ -11,29 +11,26 @@ from pydantic import Field, create_model
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import YamlModel, load
 from ctbench.doctor.examine import checks_of
-from ctbench.doctor.plan import plan_hosts
-from ctbench.doctor.site import Site
+from ctbench.doctor.site import Site, plan_hosts
 from ctbench.dut import registry as duts
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE, Cable
-from ctbench.dut.kind import NF_CONNTRACK_MAX, Ability, Builds, ConnectionTable, Surroundings
-from ctbench.dut.port_config import VethPorts
+from ctbench.dut.kind import NF_CONNTRACK_MAX, ConnectionTable, DutKind, Surroundings, VethPorts
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.examination.facts import Card, Examined
-from ctbench.hosts.examination.finding import Finding, ok
+from ctbench.hosts.examination import Examined, Finding, ok
 from ctbench.hosts.machine import Placement
 from ctbench.run import feasibility
-from ctbench.testbed import checks
+from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.connectors.connector import Bench
+from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
 from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.testbed.pool import least_cpus, make_pool
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic import registry as sources
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.kind import OpenLimit, OwnCpus
+from ctbench.traffic.kind import OpenLimit, OwnCpus, SourceSettings, TrafficSourceKind
 from ctbench.traffic.loads import Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
@@ -53,13 +50,10 @@ class ToySwitchConfig(YamlModel):
     ports: VethPorts
 
 
-class ToySwitchKind:
-    """Implements `ctbench.dut.kind.DutKind`."""
+class ToySwitchKind(DutKind):
+    """What differs from the default."""
 
-    name, title, families, tags = "toy-switch", "Toy switch", ("ovs",), ("toy",)
-    settings = ToySwitchConfig
-    abilities: frozenset[Ability] = frozenset()
-    builds: Builds | None = None
+    name, title, families, tags, settings = "toy-switch", "Toy switch", ("ovs",), ("toy",), ToySwitchConfig
     bridges, polls = True, True
 
     def require(self, config: ToySwitchConfig) -> None:
@@ -82,25 +76,22 @@ class ToySwitchKind:
         return "Toy switch 1"
 
 
-class ToyTrafficConfig(YamlModel):
-    """Implements `ctbench.traffic.kind.SourceSettings`."""
+class ToyTrafficConfig(SourceSettings):
+    """What a testbed file says of the toy."""
 
     type: Literal["toy-traffic"]
     host: Literal["local"] = "local"
     cpus: list[int] = Field(default_factory=list)
-    cpus_needed: Literal[3] = 3
-    carries: Literal[False] = False
-    most: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def cpus_needed(self) -> int:
+        return 3
 
 
-class ToyTrafficKind:
-    """Implements `ctbench.traffic.kind.TrafficSourceKind`."""
+class ToyTrafficKind(TrafficSourceKind):
+    """What differs from the default."""
 
     name, title, settings = "toy-traffic", "Toy traffic", ToyTrafficConfig
-    unmeasured: frozenset[str] = frozenset()
-
-    def require(self, config: ToyTrafficConfig) -> None:
-        """Nothing."""
 
     def out_of_reach(self, config: ToyTrafficConfig, host: str, ports: str) -> str:
         return "" if host == "sandbox" else "is too far away.\n  Expected sandbox."
@@ -108,26 +99,14 @@ class ToyTrafficKind:
     def hosts_for_itself(self, config: ToyTrafficConfig) -> tuple[str, ...]:
         return ("local",)
 
-    def has_cards(self, config: ToyTrafficConfig) -> bool:
-        return False
-
     def own_cpus(self, config: ToyTrafficConfig) -> OwnCpus:
         return OwnCpus(generating=tuple(config.cpus))
 
     def open_limit(self, config: ToyTrafficConfig) -> OpenLimit | None:
         return OpenLimit(5, 1.0, "A toy", False, " Take two.")
 
-    def held_bytes(self, config: ToyTrafficConfig, connections: int) -> int:
-        return 0
-
     def port_macs(self, config: ToyTrafficConfig) -> tuple[str, str]:
         return "02:00:00:00:00:07", "02:00:00:00:00:08"
-
-    def cards(self, config: ToyTrafficConfig) -> list[Card]:
-        return []
-
-    def numa_node(self, config: ToyTrafficConfig) -> int | None:
-        return None
 
     def hugepages_mb(self, config: ToyTrafficConfig) -> int:
         return 28
@@ -135,19 +114,16 @@ class ToyTrafficKind:
     def examine(self, config: ToyTrafficConfig, on: Examined) -> Iterator[Finding]:
         yield ok("toy traffic", "ready")
 
-    def examine_wiring(self, config: ToyTrafficConfig, macs: Mapping[Card, str], *, bridges: bool) -> Iterator[Finding]:
-        yield from ()
 
-
-class ToyConnector:
-    """Implements `Connector`, `ConnectorKind` and `TrafficGenerator`."""
+class ToyConnector(Connector, ConnectorKind):
+    """A connector, the kind that makes it, and its `TrafficGenerator`."""
 
     offers: frozenset[type[Load]] = frozenset({Rate})
 
     def __init__(self) -> None:
         self.connected: list[Ports] = []
 
-    def new(self, config: Any, bench: Bench) -> "ToyConnector":
+    def new(self, config: Any, context: ConnectorContext) -> "ToyConnector":
         return self
 
     def cable(self, config: Any, hosts: HostPool) -> tuple[Dut, Host]:
@@ -159,8 +135,6 @@ class ToyConnector:
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
         self.connected.append(ports)
-
-    def disconnect(self) -> None: ...
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         require(self.offers, load, "a toy")
@@ -214,7 +188,7 @@ def test_a_testbed_file_can_name_them_and_the_source_says_what_it_can_reach() ->
 @pytest.mark.usefixtures("connector")
 def test_this_machine_lacks_what_the_kind_says() -> None:
     with pytest.raises(MissingResource, match="needs batteries"):
-        checks.check_machine(toy_testbed())
+        new_dut.check_machine(toy_testbed())
 
 
 @pytest.mark.usefixtures("connector")
@@ -251,7 +225,7 @@ def test_their_limits_are_bounds_of_a_test() -> None:
 def test_the_doctor_shows_their_rows() -> None:
     (plan,) = plan_hosts(toy_testbed(cpus=[1, 2]))
     assert (plan.roles, plan.hugepages_mb, plan.generating) == ("toy-switch, Toy traffic", 128, (1, 2))
-    site = Site(plan, ReplayedHost(), EIGHT)
+    site = Site(ReplayedHost(), plan.ssh, EIGHT, plan)
     rows = [finding.what for title, check in checks_of(plan) if title.startswith("Toy") for finding in check(site)]
     assert rows == ["toy switch", "toy traffic"]
 

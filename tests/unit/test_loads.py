@@ -3,15 +3,12 @@
 from typing import Any
 
 import pytest
-from wire import Wire
+from wire import Wire, over_a_cable
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Idle, Rate, Saturation, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.trex import idle_trial
-from ctbench.traffic.trex.generator import TrexTrafficGenerator
+from ctbench.traffic.trex.generator import TrexTrafficGenerator, run_idle
 
 pytestmark = pytest.mark.unit
 
@@ -21,16 +18,13 @@ PACKETS = PacketProfile(name="stream", kind="packets")
 COUNTS = [((7, 3, 200), (9, 4, 300)), ((7, 8, 520), (9, 4, 300))]
 
 
-@pytest.mark.parametrize("rate", [0, -1, float("inf"), float("nan")])
-def test_a_rate_that_cannot_be_offered_is_refused(rate: float) -> None:
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [*[(Rate, (rate,)) for rate in (0, -1, float("inf"), float("nan"))], (Hold, (0, 1.0)), (Hold, (1, 0.0))],
+)
+def test_a_load_that_cannot_be_offered_is_refused(kind: type[Rate | Hold], arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ConfigError, match="Expected more than 0"):
-        Rate(rate)
-
-
-@pytest.mark.parametrize(("connections", "rate"), [(0, 1.0), (1, 0.0)])
-def test_connections_that_cannot_be_held_are_refused(connections: int, rate: float) -> None:
-    with pytest.raises(ConfigError, match="Expected more than 0 of both"):
-        Hold(connections, rate)
+        kind(*arguments)
 
 
 def test_what_is_not_offered_is_a_missing_resource() -> None:
@@ -43,18 +37,9 @@ def test_what_is_not_offered_is_a_missing_resource() -> None:
     )
 
 
-def cabled(load: Rate | Idle, profile: Profile) -> Trial:
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable()
-    try:
-        return generator.run_trial(profile, load, 0.2)
-    finally:
-        generator.close()
-
-
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
 def test_the_software_generator_can_idle(profile: Profile) -> None:
-    trial = cabled(Idle(), profile)
+    trial = over_a_cable(profile, Idle(), 0.2)
     assert (trial.unit, trial.load, trial.duration_s, trial.ramp_up_s) == (profile.kind, 0, 0.2, 0)
     assert (trial.intended, trial.attempted, trial.completed) == (0, 0, 0)
     assert trial.total_tx_packets == trial.total_rx_packets == {"client": 0, "server": 0}
@@ -89,7 +74,7 @@ class CountingWorker:
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
 def test_trex_counts_what_arrives_while_it_offers_nothing(profile: Profile) -> None:
     slept: list[float] = []
-    trial = idle_trial.run_trial(CountingWorker(), (4, 5), profile, 30, slept.append)
+    trial = run_idle(CountingWorker(), (4, 5), profile, 30, slept.append)
     assert slept == [30]
     assert (trial.unit, trial.load, trial.intended, trial.completed) == (profile.kind, 0, 0, 0)
     assert trial.tx_packets == {"client": 0, "server": 0}

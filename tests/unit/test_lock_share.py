@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.ovs.pmd_samples import is_lock
-from ctbench.dut.sampling import ThreadSamples
+from ctbench.dut.abilities import ThreadSamples
+from ctbench.dut.ovs.threads import is_lock
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures import lock_share
 from ctbench.measure.procedures.lock_share import LockShare, interval
-from ctbench.measure.procedures.saturation import ClosedLoop
+from ctbench.measure.procedures.rates import ClosedLoop
+from ctbench.measure.promises import PROMISES
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.evidence import Evidence
-from ctbench.run.choice import CONTENTION, choose
-from ctbench.run.tags import tags_of
+from ctbench.run.plan import plan
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile
@@ -82,7 +82,7 @@ def test_the_share_of_locks_is_that_of_their_functions_in_a_trial_of_its_own() -
     assert 0.08 < found.result.low < 0.1 < found.result.high < 0.12
     assert [step.phase for step in found.steps] == ["samples"]
     assert [type(load) for load in dut.offered] == [Saturation, Saturation]
-    (record,) = found.profiles
+    (record,) = found.evidence.profiles
     assert (record.samples, record.locks, record.rate_before) == (3000, 300, 50_000)
     assert [each.name for each in record.functions if each.lock] == ["pthread_mutex_lock [libc.so.6]"]
     assert "3000 samples of CPU 1" in found.reason and "conn_key_lookup [ovs-vswitchd] 83.3 %" in found.reason
@@ -154,18 +154,20 @@ def test_functions_of_locks_are_known_by_their_names(function: str, lock: bool) 
 
 def test_the_page_has_the_functions_beside_those_of_2022(tmp_path: Path) -> None:
     found = measured(Sampled())
-    evidence = Evidence(trials=[step.as_record() for step in found.steps], profiles=list(found.profiles))
+    evidence = Evidence(trials=[step.as_record() for step in found.steps], profiles=list(found.evidence.profiles))
     store.write(made_up_record(evidence=evidence), tmp_path)
-    (table,) = compose(read_runs([tmp_path]), tmp_path).times
-    assert table.columns == ("this run", "Open vSwitch 2.17.2, 2022", "Open vSwitch 3.0.0, 2022")
-    assert table.lines[0] == ("83.3 % conn_key_lookup [ovs-vswitchd]", "31.0 % pthread_mutex_lock",
+    (part,) = compose(read_runs([tmp_path]), tmp_path).section("time").parts
+    assert part.table is not None
+    names = ["Rank", "this run", "Open vSwitch 2.17.2, 2022", "Open vSwitch 3.0.0, 2022"]
+    assert [column.name for column in part.table.columns] == names
+    lines = [tuple(cell.text for cell in line.cells) for line in part.table.groups[0].lines]
+    assert lines[0] == ("1", "83.3 % conn_key_lookup [ovs-vswitchd]", "31.0 % pthread_mutex_lock",
                               "15.3 % dp_netdev_input__")  # fmt: skip
-    assert table.lines[-1] == ("10.0 %", "39.0 %", "6.9 %")
-    assert "100 % of what the trial before" in table.intro
+    assert lines[-1] == ("Locks", "10.0 %", "39.0 %", "6.9 %")
+    assert "100 % of what the trial before" in part.intro
 
 
 def test_it_is_a_test_of_the_control_plane() -> None:
-    plan = choose(CONTENTION, campaign(), Topology(), SHORT)
-    assert isinstance(plan.main, LockShare) and isinstance(plan.first, ClosedLoop)
-    assert plan.first.how.trial_duration == campaign().control_plane.trial_duration  # so that both can be compared
-    assert {"control-plane", "contention"} <= set(tags_of(Topology(), SHORT, what=CONTENTION))
+    found = plan(PROMISES["lock share"], campaign(), Topology(), SHORT)
+    assert isinstance(found.main, LockShare) and isinstance(found.first, ClosedLoop)
+    assert found.first.how.trial_duration == campaign().control_plane.trial_duration  # so that both can be compared

@@ -10,12 +10,12 @@ from ctbench.base.errors import GeneratorError
 from ctbench.base.units import format_rate
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Mlr
-from ctbench.measure.classification import Goal, Made
 from ctbench.measure.mlr import MlrSearch
 from ctbench.measure.observation import Observation
-from ctbench.measure.result import SearchResult
 from ctbench.measure.search import search
+from ctbench.measure.search_result import Goal, Made, SearchResult
 from ctbench.measure.trial import Step
+from ctbench.measure.trials import Trials
 
 from .simulated import SimulatedDut, outcome_of, seen
 
@@ -107,7 +107,7 @@ def test_a_disturbed_trial_near_the_hint_does_not_end_the_range_there() -> None:
 def test_the_relevant_upper_bound_is_the_smallest_of_all_trials() -> None:
     # A DUT that has become faster by the time that the library comes back to a load.
     dut = SimulatedDut(TRUTH, noise=0.1, seed=3)
-    search_of_ours = MlrSearch(dut, LO, HI, how(), lambda _step: None)
+    search_of_ours = MlrSearch(dut, LO, HI, how(), Trials())
     result = search_of_ours.run(TRUTH)
     assert result.goal is not None
     uppers = [load for load, made in search_of_ours.made.items() if search_of_ours.goal.classify(made) == "upper"]
@@ -232,7 +232,7 @@ def test_a_contradiction_that_the_library_finds_costs_no_trial_that_was_made(mon
 
 def test_the_console_is_told_each_trial_and_what_is_left() -> None:
     told: list[Step] = []
-    result = search(SimulatedDut(TRUTH), LO, HI, how(), told.append)
+    result = search(SimulatedDut(TRUTH), LO, HI, how(), Trials(told.append))
     assert [step.number for step in told] == list(range(1, len(result.steps) + 1))
     assert all(step.left_s > 0 for step in told[:-2])
 

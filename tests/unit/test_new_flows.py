@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.ovs.revalidators import require_cpus
+from ctbench.dut.ovs.control_plane import require_cpus
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.procedure import Bench, Outcome
-from ctbench.measure.procedures.upcalls import TRIALS, NewFlows
+from ctbench.measure.procedures.new_flows import TRIALS, NewFlows
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import Profile

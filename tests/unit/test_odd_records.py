@@ -13,7 +13,7 @@ import pytest
 
 from ctbench.cli import calibrate, report
 from ctbench.compare.judge import compare
-from ctbench.compare.side import read_runs
+from ctbench.compare.sides import read_runs
 from ctbench.report.runs import RunSet
 from ctbench.results import store
 from ctbench.results.store import write
@@ -39,34 +39,39 @@ def _page_of(run: Path) -> str:
     return (run / "report.html").read_text()
 
 
-@pytest.mark.parametrize("name", CONTENTS)
-def test_a_file_that_is_no_record_is_named_skipped_and_counted(name: str, tmp_path: Path) -> None:
-    content, said = CONTENTS[name]
+@pytest.fixture
+def littered(tmp_path: Path) -> Path:
+    """A run of two good records with all kinds of files among them."""
     run = _run(tmp_path)
-    (run / "records" / "odd.json").write_bytes(content)
-    page = _page_of(run)
-    summary = json.loads((run / "summary.json").read_text())
-    assert summary["counts"] | {"met": 1, "missed": 1, "unreadable": 1} == summary["counts"]
-    assert summary["unreadable"] == ["records/odd.json"]
-    assert "1 file is no record and is not counted." in page
-    listed = re.search(r'<li class="reason">(records/odd\.json: .*?)</li>', page, re.DOTALL)
-    assert listed and len(listed[1]) < 700
-    assert said in html.unescape(listed[1])
-    assert "odd.json" in (run / "junit.xml").read_text() and "odd.json" in (run / "report.md").read_text()
+    for number, (content, _) in enumerate(CONTENTS.values()):
+        (run / "records" / f"odd-{number:03}.json").write_bytes(content)
+    return run
 
 
-@pytest.mark.parametrize("name", CONTENTS)
-def test_it_ends_neither_a_comparison_nor_a_calibration_nor_a_reference_nor_a_run(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_files_that_are_no_records_are_named_skipped_and_counted(littered: Path) -> None:
+    page, number = _page_of(littered), len(CONTENTS)
+    summary = json.loads((littered / "summary.json").read_text())
+    assert summary["counts"] | {"met": 1, "missed": 1, "unreadable": number} == summary["counts"]
+    assert summary["unreadable"] == [f"records/odd-{each:03}.json" for each in range(number)]
+    assert f"{number} files are not records and are not counted." in page
+    listed = re.findall(r'<li class="reason">records/odd-(\d+)\.json: (.*?)</li>', page, re.DOTALL)
+    assert listed and all(len(text) < 700 for _, text in listed)
+    for each, text in listed:
+        assert list(CONTENTS.values())[int(each)][1] in html.unescape(text)
+    assert "odd-000.json" in (littered / "junit.xml").read_text() and "odd-" in (littered / "report.md").read_text()
+
+
+def test_they_end_neither_a_comparison_nor_a_calibration_nor_a_reference_nor_a_run(
+    littered: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = _run(tmp_path)
-    (run / "records" / "odd.json").write_bytes(CONTENTS[name][0])
+    run = littered
     side = read_runs(str(run))
-    assert compare(side, side).base.records == 2 and len(side.broken) == 1
+    assert compare(side, side).base.records == 2 and len(side.broken) == len(CONTENTS)
     assert "scatter" in sla_file("x", calibrate.records_of([run]), 0.25, Stock("none", {}, {}))
-    assert "odd.json" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert all(f"odd-{number:03}.json" in said for number in range(len(CONTENTS)))
     assert len(read_reference(str(run)).rates) == 1
-    assert read_verdicts(run / "records").total == 3
+    assert read_verdicts(run / "records").total == 2 + len(CONTENTS)
 
 
 def _pipe(path: Path) -> None:

@@ -1,9 +1,12 @@
-"""What OVS prints is read; the texts were recorded from OVS 3.1.0."""
+"""What OVS prints is read, and what the cycles of PMD threads say of a trial; the texts are of OVS 3.1.0."""
 
 import pytest
 
-from ctbench.dut.ovs.parse import (
+from ctbench.dut.ovs.control import (
+    PmdStatistics,
     parse_bond_members,
+    parse_cycle_rate,
+    parse_datapath_flows,
     parse_log_line,
     parse_pmd_statistics,
     parse_port_options,
@@ -11,6 +14,7 @@ from ctbench.dut.ovs.parse import (
     parse_rxq_map,
     parse_zone_timeouts,
 )
+from ctbench.dut.ovs.queries import cpu_use, look_ups
 from ctbench.dut.ovs.threads import Thread, misplaced, parse_threads
 from ctbench.hosts.machine import Placement
 
@@ -123,12 +127,6 @@ def test_the_statistics_of_pmd_threads_are_read_and_the_main_threads_left_out() 
     assert round(statistics.processing_percent, 2) == 45.61
 
 
-def test_a_pmd_thread_that_saw_nothing_costs_no_cycles_per_packet() -> None:
-    (statistics,) = parse_pmd_statistics("pmd thread numa_id 0 core_id 1:\n  packets received: 0\n").values()
-
-    assert (statistics.cycles_per_packet, statistics.processing_percent) == (0, 0)
-
-
 def test_the_members_of_a_bond_are_read_with_whether_they_are_in_use() -> None:
     assert parse_bond_members(BOND_SHOW) == {"port1": True, "port3": False}
 
@@ -174,3 +172,63 @@ def test_a_thread_beside_a_pmd_thread_is_misplaced() -> None:
     assert threads[2] == Thread(37, "pmd-c01/id:8", (1,))
     assert [thread.name for thread in misplaced(threads, Placement((0,), (1,), (0,)))] == ["eal-intr-thread"]
     assert misplaced(threads, Placement((0,), (1,), (0,), oversubscribed=True)) == []
+
+
+#: Recorded from OVS 3.1.0.
+PERF_SHOW = """\
+Time: 13:41:51.088
+Measurement duration: 3.259 s
+
+pmd thread numa_id 0 core_id 0:
+
+  Iterations:             25908857  (0.13 us/it)
+  - Used TSC cycles:    7494938528  (100.0 % of total cycles)
+  - idle iterations:      25908841  (100.0 % of used cycles)
+  - busy iterations:            16  (  0.0 % of used cycles)
+  - sleep iterations:            0  (  0.0 % of iterations)
+  Rx packets:                   16  (0 Kpps, 105147 cycles/pkt)
+"""
+
+
+def pmd(packets: int, busy: int, idle: int) -> PmdStatistics:
+    return PmdStatistics(packets_received=packets, processing_cycles=busy, idle_cycles=idle)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        (PERF_SHOW, pytest.approx(2.2998e9, rel=1e-4)),
+        ("", None),
+        ("Measurement duration: 0.000 s\n  - Used TSC cycles:  0\n", None),
+        # Of a thread that was stopped for seconds.
+        ("Measurement duration: 3.184 s\n  - Used TSC cycles:  18446744073709550000  (100.0 % of total)\n", None),
+    ],
+)
+def test_the_rate_of_cycles_is_read_where_it_is_told(text: str, rate: float | None) -> None:
+    assert parse_cycle_rate(text) == rate
+
+
+@pytest.mark.parametrize(
+    ("pmds", "rate", "busy_cpus", "ns_per_packet"),
+    [
+        ([(1000, 600_000, 200_000)], 2e9, 0.75, 300.0),
+        ([(300, 100, 0), (100, 100, 100), (0, 0, 500)], 1e9, 1.5, 0.5),  # one that idles counts nothing
+        ([(10, 50, 50)], None, 0.5, None),
+        ([(0, 10, 90)], 1e9, None, None),
+        ([(0, 0, 0)], 1e9, None, None),
+        ([], 1e9, None, None),
+    ],
+)
+def test_a_pmd_thread_uses_the_share_of_its_cpu_in_which_it_found_packets(
+    pmds: list[tuple[int, int, int]], rate: float | None, busy_cpus: float | None, ns_per_packet: float | None
+) -> None:
+    use = cpu_use([pmd(*each) for each in pmds], cycles_per_second=rate)
+    assert (use and use.busy_cpus, use and use.ns_per_packet) == (busy_cpus, ns_per_packet)
+
+
+def test_look_ups_are_those_of_all_threads_with_the_flows_of_the_datapath() -> None:
+    shown = "dummy@ovs-dummy:\n  flows         : (current 5) (avg 4) (max 9) (limit 200000)\n  offloaded flows : 0\n"
+    one = PmdStatistics(packets_received=10, recirculations=10, emc_hits=7, megaflow_hits=12, upcalls=1)
+    found = look_ups([one, one], parse_datapath_flows(shown))
+    assert (found.packets, found.emc_hits, found.megaflow_hits, found.upcalls) == (20, 14, 24, 2)
+    assert (found.recirculations, found.failed_upcalls, found.datapath_flows) == (20, 0, 5)

@@ -9,10 +9,11 @@ import pytest
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
 from ctbench.dut.base import Problem
 from ctbench.measure import pairs
-from ctbench.measure.procedure import Bench, Look, Outcome
+from ctbench.measure.procedure import Bench, Code, Look, Outcome
 from ctbench.measure.procedures.pair import Pair
 from ctbench.report import console
 from ctbench.results.evidence import SideRecord
+from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile, Profile
 
@@ -28,8 +29,8 @@ SIDES: Mapping[Side, SideRecord] = {
 
 
 @dataclass
-class SimulatedPair:
-    """Two DUTs side by side: a `PairBench`. The machine's speed changes every 40 slices, for both alike."""
+class SimulatedPair(SideBySide):
+    """Two DUTs side by side. The machine's speed changes every 40 slices, for both alike."""
 
     ratio: float
     noise: float = 0.02
@@ -40,7 +41,7 @@ class SimulatedPair:
     #: Raised in the slice of this number.
     breaks_at: int | None = None
     #: Share of each side's time in which it waited for the generator.
-    held: Mapping[Side, float] = field(default_factory=dict)
+    waited: Mapping[Side, float] = field(default_factory=dict)
     served: list[Side] = field(default_factory=list)
     flushed: int = 0
 
@@ -69,7 +70,7 @@ class SimulatedPair:
             made.append(
                 Slice(
                     side=side, seconds=slice_s, completed=completed, lost=lost, pause_ms=pause,
-                    held=self.held.get(side, 0.0),
+                    waited=self.waited.get(side, 0.0),
                 )
             )  # fmt: skip
             self.served.append(side)
@@ -82,7 +83,7 @@ def measure(
     tell = looks.append if looks is not None else lambda _look: None
     nothing = SharpDut(1.0)
     bench = Bench(
-        nothing, nothing, SHORT, LIMITS, campaign(), pair=pair, promised_ratio=promised, on_look=tell  # type: ignore[arg-type]
+        nothing, nothing, SHORT, LIMITS, campaign(), sides=pair, promised_ratio=promised, on_look=tell  # type: ignore[arg-type]
     )  # fmt: skip
     return Pair(**how).run(bench)  # type: ignore[arg-type]
 
@@ -92,7 +93,7 @@ def test_what_is_far_from_the_promise_is_decided_at_the_first_look() -> None:
     kept, missed = measure(SimulatedPair(0.8), 0.6, looks), measure(SimulatedPair(0.8), 0.9, looks)
     assert (kept.decisions["ratio"].kept, missed.decisions["ratio"].kept) == (True, False)
     assert [look.number for look in looks] == [1, 1]
-    assert kept.held and not missed.held
+    assert kept.kept_conditions and not missed.kept_conditions
     result = kept.result
     assert result and result.low and result.high
     assert result.low <= 0.8 <= result.high and result.unit == "ratio"
@@ -104,8 +105,7 @@ def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() ->
     looks: list[Look] = []
     pair = SimulatedPair(1.0)
     found = measure(pair, 1.0, looks)
-    assert found.decisions["ratio"].kept is None
-    assert found.reason.startswith("too close to call on this machine (")
+    assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.TOO_CLOSE)
     assert [look.found and look.found.rounds for look in looks] == list(pairs.LOOKS)
     assert [look.left_s for look in looks] == sorted([look.left_s for look in looks], reverse=True)
     assert looks[-1].left_s == 0 and not any(look.decided for look in looks)
@@ -116,8 +116,8 @@ def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() ->
 
 def test_without_a_promise_only_the_ratio_is_wanted() -> None:
     found = measure(SimulatedPair(1.05))
-    assert found.decisions == {} and found.pairs[0].looks[-1].rounds == 48
-    assert len(measure(SimulatedPair(1.05), looks=None, **{"slice_s": 0.02}).pairs[0].ratios) == 48
+    assert found.decisions == {} and found.evidence.pairs[0].looks[-1].rounds == 48
+    assert len(measure(SimulatedPair(1.05), looks=None, **{"slice_s": 0.02}).evidence.pairs[0].ratios) == 48
     assert found.result and found.result.value == pytest.approx(1.05, rel=0.02)
 
 
@@ -127,7 +127,7 @@ def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions
     flows = PacketProfile.model_validate(
         {"name": "flows", "kind": "packets", "flows": 100_000, "client_ips": 10, "directions": directions}
     )
-    bench = Bench(SharpDut(0), SharpDut(0), flows, LIMITS, campaign(), pair=pair, promised_ratio=0.9)
+    bench = Bench(SharpDut(0), SharpDut(0), flows, LIMITS, campaign(), sides=pair, promised_ratio=0.9)
     Pair(slice_s=0.1).run(bench)
     slices = [200_000 * 0.1 * (0.6 if number // 40 % 3 == 1 else 1.0) for number in range(len(pair.served))]
     warm_up = slices[: -2 * pairs.LOOKS[0]]
@@ -135,7 +135,7 @@ def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions
 
 
 def test_the_record_has_what_the_ratio_stands_on() -> None:
-    record = measure(SimulatedPair(0.8, spoilt=lambda number: number in (11, 20, 21, 30)), 0.6).pairs[0]
+    record = measure(SimulatedPair(0.8, spoilt=lambda number: number in (11, 20, 21, 30)), 0.6).evidence.pairs[0]
     assert (record.how, record.slice_s, record.dropped, len(record.ratios)) == ("side by side", 0.05, 3, 16)
     assert record.tested.key == SIDES["tested"].key and record.other.rate == pytest.approx(200_000, rel=0.5)
     assert record.result is not None and record.result.rounds == 16
@@ -145,18 +145,18 @@ def test_where_every_round_is_spoilt_nothing_is_decided_and_it_ends() -> None:
     found = measure(SimulatedPair(0.5, spoilt=lambda _: True), 0.9)
     assert found.decisions["ratio"].kept is None and found.figures == {}
     assert "had to be dropped: the traffic generator stood still" in found.reason
-    assert found.pairs[0].looks == []
+    assert found.evidence.pairs[0].looks == []
 
 
 def test_losses_above_the_limit_are_told() -> None:
     told = measure(SimulatedPair(0.8, lost=100), 0.6)
     assert "% of the connections of linux-router/iptables-stateful/1cpu-1rxq were lost in its turns" in told.reason
-    assert told.pairs[0].tested.lost > 0 and told.pairs[0].other.lost == 0
+    assert told.evidence.pairs[0].tested.lost > 0 and told.evidence.pairs[0].other.lost == 0
     assert "lost" not in measure(SimulatedPair(0.8), 0.6).reason
 
 
 @pytest.mark.parametrize(
-    ("held", "promised", "kept"),
+    ("waited", "promised", "kept"),
     [
         ({}, 0.6, True), ({}, 0.9, False),
         ({"tested": 0.9}, 0.6, True), ({"tested": 0.9}, 0.9, None),  # the tested one may be faster
@@ -166,20 +166,20 @@ def test_losses_above_the_limit_are_told() -> None:
     ],
 )  # fmt: skip
 def test_a_side_that_waited_for_the_generator_may_be_faster_than_was_seen(
-    held: dict[Side, float], promised: float, kept: bool | None
+    waited: dict[Side, float], promised: float, kept: bool | None
 ) -> None:
     looks: list[Look] = []
-    found = measure(SimulatedPair(0.8, held=held), promised, looks)
+    found = measure(SimulatedPair(0.8, waited=waited), promised, looks)
     assert found.decisions["ratio"].kept is kept
+    assert found.decisions["ratio"].code is (Code.GENERATOR if kept is None else Code.INTERVAL)
     assert [look.decided for look in looks] == [True]  # more rounds would tell no more
-    assert found.reason.startswith("the traffic generator was the limit of ") == (kept is None)
-    record = found.pairs[0]
-    assert (record.tested.held, record.other.held) == pytest.approx((held.get("tested", 0), held.get("other", 0)))
-    assert ("saturation_cps" in found.figures) == (held.get("tested", 0) < 0.5)
+    record = found.evidence.pairs[0]
+    assert (record.tested.held, record.other.held) == pytest.approx((waited.get("tested", 0), waited.get("other", 0)))
+    assert ("saturation_cps" in found.figures) == (waited.get("tested", 0) < 0.5)
 
 
 def test_where_only_the_ratio_is_wanted_there_is_none_of_the_generator_to_itself() -> None:
-    found = measure(SimulatedPair(1.0, held={"other": 0.9}))
+    found = measure(SimulatedPair(1.0, waited={"other": 0.9}))
     assert (found.limited_by, found.figures) == ("generator", {})
     assert found.reason.startswith("the traffic generator was the limit of linux-router/")
 
@@ -187,16 +187,20 @@ def test_where_only_the_ratio_is_wanted_there_is_none_of_the_generator_to_itself
 @pytest.mark.parametrize("promised", [0.6, None])
 def test_a_dut_that_dies_ends_it_with_what_was_measured_until_then(promised: float | None) -> None:
     killed = measure(SimulatedPair(0.8, breaks_at=30), promised)
-    assert (killed.limited_by, killed.held, killed.figures) == ("fault", False, {})
+    assert (killed.limited_by, killed.kept_conditions, killed.figures) == ("fault", False, {})
     assert killed.reason == "ovs-vswitchd (process 16) was killed by SIGKILL."
     assert all(decision.kept is None for decision in killed.decisions.values())
     fatal = measure(SimulatedPair(0.8, problems=[Problem("fatal", "It restarted.")]), promised)
-    assert (fatal.limited_by, fatal.reason, len(fatal.pairs[0].ratios) >= 16) == ("fault", "It restarted.", True)
+    assert (fatal.limited_by, fatal.reason, len(fatal.evidence.pairs[0].ratios) >= 16) == (
+        "fault",
+        "It restarted.",
+        True,
+    )
 
 
 def test_what_is_no_fault_is_noted() -> None:
     found = measure(SimulatedPair(0.8, problems=[Problem("warning", "It lost 3 packets.")]), 0.6)
-    assert found.pairs[0].notes == ["It lost 3 packets."] and found.limited_by == "dut"
+    assert found.evidence.pairs[0].notes == ["It lost 3 packets."] and found.limited_by == "dut"
 
 
 def test_nothing_to_compare_with_is_a_mistake() -> None:
@@ -217,7 +221,7 @@ def test_a_look_is_a_line_of_the_console(ratio: float) -> None:
     assert console.look_line(Look(1, None, None, False, 0.0)) == "  look 1               ratio too few that count"
 
 
-class SimulatedLab:
+class SimulatedLab(InTurn):
     """One DUT that is set up again for each turn."""
 
     why = "The links end at network cards."
@@ -242,7 +246,7 @@ def in_turn(lab: SimulatedLab, promised: float | None = None, looks: list[Look] 
     tell = looks.append if looks is not None else lambda _look: None
     nothing, how = SharpDut(1.0), campaign(bisection={"trial_duration": "500ms", "max_iterations": 12,
                                                       "relative_width": "1%"})  # fmt: skip
-    bench = Bench(nothing, nothing, SHORT, LIMITS, how, turns=lab, promised_ratio=promised, on_look=tell)
+    bench = Bench(nothing, nothing, SHORT, LIMITS, how, sides=lab, promised_ratio=promised, on_look=tell)
     return Pair().run(bench)
 
 
@@ -251,7 +255,7 @@ def test_a_lab_sets_its_dut_up_in_turn_and_three_blocks_decide_what_is_clear() -
     found = in_turn(lab, 0.5, looks)
     assert lab.turned == ["tested", "other", "other", "tested"] * 3
     assert found.decisions["ratio"].kept is True and [look.number for look in looks] == [1]
-    record = found.pairs[0]
+    record = found.evidence.pairs[0]
     assert (record.how, record.slice_s, len(record.ratios)) == ("reconfigured", 0.0, 3)
     assert record.notes == [lab.why] and record.other.rate == pytest.approx(200_000, rel=0.05)
     assert found.result and found.result.value == pytest.approx(0.7, rel=0.02)
@@ -262,8 +266,7 @@ def test_a_lab_sets_its_dut_up_in_turn_and_three_blocks_decide_what_is_clear() -
 def test_six_blocks_are_the_limit_and_the_interval_says_what_the_scatter_costs() -> None:
     lab = SimulatedLab(1.0, noise=0.05)
     found = in_turn(lab, 1.0)
-    assert len(lab.turned) == 24 and found.decisions["ratio"].kept is None
-    assert found.reason.startswith("too close to call on this machine")
+    assert len(lab.turned) == 24 and found.decisions["ratio"].code is Code.TOO_CLOSE
     assert found.result and found.result.low and found.result.high
     assert found.result.high - found.result.low > 0.05
 

@@ -1,6 +1,5 @@
 """A password that was typed into `password_env`, where the name of a variable belongs, is shown nowhere."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,9 +7,9 @@ import pytest
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
-from ctbench.compare.starts import write_testbed
+from ctbench.compare.setups import write_testbed
 from ctbench.hosts.config import SshConfig
-from ctbench.hosts.ssh_password import password_of
+from ctbench.hosts.ssh_login import password_of
 from ctbench.testbed.config import TestbedConfig
 
 pytestmark = pytest.mark.unit
@@ -71,11 +70,18 @@ def test_a_comparison_does_not_copy_it_into_its_results(tmp_path: Path) -> None:
     assert not (tmp_path / "base.yaml").exists()
 
 
-def test_the_name_of_a_variable_is_said_where_it_can_be_nothing_else() -> None:
-    assert "DUT_PASSWORD" not in os.environ
+def test_it_comes_from_the_variable_which_is_named_where_it_can_be_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     config = SshConfig(address="dut", user="root", password_env="DUT_PASSWORD")
+    for wrong, said in (("", "DUT_PASSWORD is not set"), ("hunter2\nhunter3", "more than one line")):
+        monkeypatch.setenv("DUT_PASSWORD", wrong)
+        with pytest.raises(ConfigError, match=said) as caught:
+            password_of("dut", config)
+        assert "hunter" not in str(caught.value)
 
-    with pytest.raises(
-        ConfigError, match="the environment variable DUT_PASSWORD, which password_env names, is not set"
-    ):
-        password_of("dut", config)
+    monkeypatch.setenv("DUT_PASSWORD", "hunter2")
+    found = password_of("dut", config)
+    assert found is not None and found.get_secret_value() == "hunter2"
+    assert "hunter2" not in f"{found} {found!r} {[found]}"
+    assert password_of("dut", SshConfig(address="dut", user="root")) is None

@@ -7,8 +7,8 @@ import pytest
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.dut.ovs import kind, packages
-from ctbench.testbed import checks
+from ctbench.dut.ovs import installation, kind
+from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.software import kind as software
 from ctbench.traffic.software.kind import require_x86_64
@@ -34,13 +34,13 @@ def test_x86_64_is_accepted() -> None:
 
 
 def test_missing_ovs_names_the_package(tmp_path: Path) -> None:
-    text = sentence_of(lambda: packages.check_ovs(tmp_path / "ovs-vswitchd-dpdk"))
+    text = sentence_of(lambda: installation.check_ovs(tmp_path / "ovs-vswitchd-dpdk"))
     assert "./run setup" in text
     assert "openvswitch-switch-dpdk" in text
 
 
 def test_missing_drivers_are_named(tmp_path: Path) -> None:
-    text = sentence_of(lambda: packages.check_drivers([f"{tmp_path}/pmds-*"]))
+    text = sentence_of(lambda: installation.check_drivers([f"{tmp_path}/pmds-*"]))
     assert "librte-net-memif*" in text
     assert "librte-mempool-ring*" in text
 
@@ -48,7 +48,7 @@ def test_missing_drivers_are_named(tmp_path: Path) -> None:
 def test_only_the_driver_that_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "pmds-23.0").mkdir()
     (tmp_path / "pmds-23.0" / "librte_net_memif.so.23").touch()
-    text = sentence_of(lambda: packages.check_drivers([f"{tmp_path}/pmds-*"]))
+    text = sentence_of(lambda: installation.check_drivers([f"{tmp_path}/pmds-*"]))
     assert "mempool" in text
     assert "memif" not in text
 
@@ -57,14 +57,14 @@ def test_drivers_of_two_dpdks_do_not_add_up(tmp_path: Path) -> None:
     for folder, library in {"pmds-23.0": "librte_net_memif.so.23", "pmds-24.0": "librte_mempool_ring.so.24"}.items():
         (tmp_path / folder).mkdir()
         (tmp_path / folder / library).touch()
-    sentence_of(lambda: packages.check_drivers([f"{tmp_path}/pmds-*"]))
+    sentence_of(lambda: installation.check_drivers([f"{tmp_path}/pmds-*"]))
 
 
 def test_both_drivers_are_enough(tmp_path: Path) -> None:
     (tmp_path / "pmds-23.0").mkdir()
-    for library in packages.PMD_LIBRARIES:
+    for library in installation.PMD_LIBRARIES:
         (tmp_path / "pmds-23.0" / f"{library}.so.23").touch()
-    packages.check_drivers([f"{tmp_path}/pmds-*"])
+    installation.check_drivers([f"{tmp_path}/pmds-*"])
 
 
 def local_with(**changes: object) -> TestbedConfig:
@@ -77,13 +77,13 @@ def local_with(**changes: object) -> TestbedConfig:
 def test_a_lab_asks_nothing_of_this_machine_but_its_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     for module, check in (
-        (software, "require_x86_64"), (kind, "check_ovs"), (kind, "check_drivers"), (checks, "check_namespaces"),
+        (software, "require_x86_64"), (kind, "check_ovs"), (kind, "check_drivers"), (new_dut, "check_namespaces"),
     ):  # fmt: skip
         monkeypatch.setattr(module, check, lambda check=check: asked.append(check))
-    checks.check_machine(load("testbeds", "example-trex-xeon", TestbedConfig))
+    new_dut.check_machine(load("testbeds", "example-trex-xeon", TestbedConfig))
     assert not asked
-    checks.check_machine(local_with(ovs={"prefix": "/opt/ovs"}))
+    new_dut.check_machine(local_with(ovs={"prefix": "/opt/ovs"}))
     assert asked == ["require_x86_64", "check_namespaces"]
     asked.clear()
-    checks.check_machine(local_with())
+    new_dut.check_machine(local_with())
     assert asked == ["require_x86_64", "check_ovs", "check_drivers", "check_namespaces"]

@@ -9,11 +9,10 @@ from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, Te
 from ctbench.measure.campaign import Campaign, GateSettings
 from ctbench.measure.probe import TableEntries, after_sample
 from ctbench.measure.procedure import Bench, Decision, Outcome, require
-from ctbench.measure.procedures.at_floor import AtFloor
-from ctbench.measure.procedures.highest_rate import HighestRate
+from ctbench.measure.procedures.rates import AtFloor, HighestRate
 from ctbench.measure.trial import Step, series_of
-from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS
+from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -74,7 +73,7 @@ def bench(dut: SharpDut, told: list[Step] | None = None, **more: object) -> Benc
 def test_the_highest_rate_is_a_figure_between_what_held_and_what_did_not_with_the_others_of_its_trial() -> None:
     outcome = HighestRate(campaign().search_for(SHORT)).run(bench(SharpDut(300_000)))
     assert outcome.result is not None and outcome.upper_bound is not None
-    assert (outcome.metric.name, outcome.held, outcome.limited_by) == ("cps", True, "dut")
+    assert (outcome.metric.name, outcome.kept_conditions, outcome.limited_by) == ("cps", True, "dut")
     assert outcome.result.low == outcome.result.value <= 300_000 * 1.0002
     assert outcome.result.high == outcome.upper_bound > 300_000
     assert outcome.figures["pps"].unit == "packets/s"
@@ -87,7 +86,10 @@ def test_repetitions_are_samples_of_one_figure_and_the_time_left_counts_those_to
     assert outcome.result is not None
     assert len(outcome.result.samples) == 3
     assert [step.number for step in outcome.steps] == list(range(1, len(told) + 1))
-    begins = [step.left_s for step in told if step.number == 1]
+    assert [step.number for step in told] == list(range(1, len(told) + 1))
+    # A repetition begins where the one before ended: at the load that its result stands on.
+    loads, ends = [step.observation.load for step in told], outcome.result.samples[:-1]
+    begins = [told[0].left_s, *(told[len(loads) - 1 - loads[::-1].index(load)].left_s for load in ends)]
     assert begins == sorted(begins, reverse=True)
     assert begins[0] > 2 * begins[-1] > 0
     assert told[-1].left_s == 0
@@ -97,10 +99,10 @@ def test_at_the_floor_the_load_that_held_is_the_figure_and_a_lower_bound() -> No
     how = GateSettings.model_validate({"trial_duration": "5s", "headroom": "1%"})
     held = AtFloor(how).run(bench(SharpDut(300_000), floor_load=50_000.0))
     assert held.result is not None
-    assert (held.held, held.limited_by, held.result.value, held.result.high) == (True, "floor", 50_000, None)
+    assert (held.kept_conditions, held.limited_by, held.result.value, held.result.high) == (True, "floor", 50_000, None)
     missed = AtFloor(how).run(bench(SharpDut(40_000), floor_load=50_000.0))
     assert missed.result is not None
-    assert (missed.held, missed.result.value) == (False, pytest.approx(40_000))
+    assert (missed.kept_conditions, missed.result.value) == (False, pytest.approx(40_000))
     assert AtFloor(how).headroom == 0.01
 
 
@@ -112,7 +114,7 @@ def test_where_no_rate_is_promised_there_is_nothing_to_try() -> None:
 
 def test_a_generator_that_breaks_is_an_outcome_and_keeps_the_trials_made_until_then() -> None:
     outcome = HighestRate(campaign().search_for(SHORT)).run(bench(SharpDut(1, error=GeneratorError("The link broke."))))
-    assert (outcome.limited_by, outcome.figures, outcome.held) == ("fault", {}, False)
+    assert (outcome.limited_by, outcome.figures, outcome.kept_conditions) == ("fault", {}, False)
     assert outcome.reason.startswith("The link broke, in trial 1")
 
 
@@ -169,8 +171,9 @@ def test_a_probe_samples_while_the_load_is_offered_and_says_where_it_could_not()
     # The second could not be taken; on a busy machine others were missed as well.
     assert [value for value in samples.values if value is not None][:2] == [10, 30]
     assert None in samples.values
-    (series,) = series_of([Step(4, "search", seen, 0.0)])
-    assert (series.trial, series.name, list(series.values)) == (4, "table_entries", samples.values)
+    first, second = series_of([Step(4, "search", seen, 0.0), Step(5, "search", seen, 0.0)])
+    assert (first.trial, first.name, list(first.values)) == (1, "table_entries", samples.values)
+    assert second.trial == 2, "as the record counts its trials"
 
 
 def test_a_probe_ends_with_the_trial_whatever_ends_it() -> None:

@@ -2,19 +2,19 @@
 
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
-from robot.running import TestSuiteBuilder
+from robot.running import ResourceFile, TestSuiteBuilder
 
 from ConntrackSLA.check_promises import problems
-from ConntrackSLA.rows import rows
-from ConntrackSLA.tags import tags
-from ctbench.base.errors import ConfigError
+from ConntrackSLA.rows import FREE_TAGS, Row, rows
 from ctbench.base.paths import ROOT
-from ctbench.cli import sla
-from ctbench.cli.robot import selection
-from ctbench.run.tags import tags_of
+from ctbench.base.yaml_files import load
+from ctbench.measure.promises import PROMISES, Promise, procedures
+from ctbench.results.metrics import METRICS
+from ctbench.sla.floors import Floors
 
 pytestmark = pytest.mark.unit
 
@@ -48,6 +48,9 @@ def test_promises_floors_profiles_and_rulesets_fit_together() -> None:
         (CONNTRACK, "2 CPUs, 2 Queues, Short", "Two CPUs, 2 Queues, Short", "the row has 2 CPUs"),
         (CONNTRACK, "8       8            short-lived", "8       7            short-lived", "has no floor"),
         (CONNTRACK, "8       8            short-lived", "8       7            short-lived", "no row of the suites"),
+        (CONNTRACK, "[Tags]    2cpu    2rxq", "[Tags]    2cpu", "[Tags] lacks 2rxq"),
+        (CONNTRACK, "[Tags]    2cpu    2rxq", "[Tags]    2cpu    2rxq    nat", "has nat, which it is not"),
+        (CONNTRACK, "short-lived    ratio", "short-lived", "[Tags] lacks ratio"),
         ("suites/03__linux_router/03__nat.robot", "iptables-dnat ", "iptables-snat ", "the title says 'DNAT'"),
         ("suites/without-a-row.yaml", "  udp-512-10k: As udp-256-10k.\n", "", "profiles: udp-512-10k: no row uses it."),
         ("suites/without-a-row.yaml", "  udp-512-10k:", "  udp-9018: why\n  udp-512-10k:", "a row uses it now"),
@@ -73,27 +76,47 @@ def test_a_row_whose_floor_is_taken_out_of_the_stock_sla_is_said(tmp_path: Path)
     local, mine = (ROOT / "variables" / "sla" / "local.yaml").read_text(), tmp_path / "mine.yaml"
     entry = local.index("  udp-imix-10k:")
     mine.write_text(local[:entry] + local[local.index("  udp-1518-10k:", entry) :])
-    (said,) = problems(sla=str(mine))
+    (said, *tags) = sorted(problems(sla=str(mine)), key=lambda problem: "[Tags]" in problem)
+    assert len(tags) == 1  # the row is tagged `ratio`
     assert (
         "Forwarding, IMIX: has no floor" in said and "linux-router/forward/1cpu-1rxq.udp-imix-10k: is missing" in said
     )
 
 
-def test_a_row_is_tagged_where_a_ratio_is_promised_of_it(tmp_path: Path) -> None:
-    def tagged(sla: str) -> set[str]:
-        suite = TestSuiteBuilder().build(ROOT / "suites")
-        suite.visit(tags(sla))
-        return {test.name for test in suite.all_tests if "ratio" in test.tags}
+@cache
+def stock_rows() -> list[Row]:
+    return list(rows(TestSuiteBuilder().build(ROOT / "suites")))
 
-    assert len(tagged("local")) == 141
-    assert "Generator Ceiling, Short-Lived Connections" not in tagged("local")
-    assert tagged("published-2022") == set()
-    assert tagged(str(tmp_path / "nowhere.yaml")) == set()  # the run says it
+
+@pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
+def test_every_promise_has_a_keyword_a_row_a_floor_tags_and_a_sentence(promise: Promise) -> None:
+    keywords = {
+        each.name: each for each in ResourceFile.from_file_system(ROOT / "resources" / "promises.resource").keywords
+    }
+    found = [row for row in stock_rows() if row.promise is promise]
+    floors = load("sla", "local", Floors)
+
+    (call,) = keywords[promise.keyword].body
+    assert call.args[0] == promise.name
+    assert keywords[promise.keyword].doc
+    assert found
+    assert all(floors.floors[row.topology.key].get(row.profile.name) or row.topology.key for row in found)
+    assert all(set(promise.tags) <= row.tags() <= set(map(str, row.test.tags)) for row in found)
+    assert all(row.profile.kind in promise.profiles for row in found)
+    assert promise.says
+
+
+def test_every_procedure_has_a_sentence_and_looks_for_a_metric_that_can_be_promised() -> None:
+    said = procedures()
+    assert len(said) == len(set(said.values())) == 19
+    for row in stock_rows():
+        if row.promise.procedure:
+            assert METRICS[row.promise.procedure.metric(row.profile).name].role == "promise"
+            assert row.promise.procedure.name in said
 
 
 def test_tags_follow_from_the_arguments_of_a_row() -> None:
-    suite = TestSuiteBuilder().build(ROOT / "suites")
-    found = {row.test.name: set(tags_of(row.topology, row.profile)) for row in rows(suite)}
+    found = {row.test.name: row.tags() for row in stock_rows()}
 
     assert found["2 CPUs, 1 Queue, Long-Lived Connections"] == {
         "ovs-dpdk", "conntrack", "cps", "2cpu", "1rxq", "long-lived",
@@ -105,26 +128,14 @@ def test_tags_follow_from_the_arguments_of_a_row() -> None:
         "linux", "bridge", "bond", "vlan", "pps", "1cpu", "1rxq", "10kflows", "one-way",
     }  # fmt: skip
     assert found["Generator Ceiling, Short-Lived Connections"] == {"cps", "short-lived"}
+    assert {"table", "steady", "conntrack"} < found["Steady Table, Open vSwitch"]
+    assert {"control-plane", "contention", "long"} < found["Contention, 2 CPUs, 2 Queues"]
+    assert {"emulated", "removal"} < found["Open vSwitch, Conntrack, Removal"]
 
 
-def test_tests_are_selected_by_tags_that_no_row_writes() -> None:
-    suite = TestSuiteBuilder().build(ROOT / "suites")
-    suite.visit(tags())
-    suite.filter(included_tags=["1cpuANDconntrackANDovs-dpdkNOTcontrol-plane"])
-
-    assert suite.test_count == 67
-    table = {"Table Capacity", "Table Steady State", "Table Drain", "Full Table", "Reaping"}
-    others = {"Match Fields", "Match Fields, No EMC", "Mobile Traffic", "Connection Kinds", "IPv6"}
-    assert {test.parent.name for test in suite.all_tests} == {"Conntrack", "SNAT", *table, *others}
-
-
-def test_a_ruleset_without_its_entry_is_said_and_not_that_no_test_has_the_tag(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse() -> None:
-        raise ConfigError("mine.flows: is not in the catalogue.")
-
-    monkeypatch.setattr(selection, "catalogue", refuse)
-
-    assert sla.main(["--dryrun", "--include", "conntrack"]) == 4
-    assert capsys.readouterr().err == "run: mine.flows: is not in the catalogue.\n"
+def test_plain_robot_selects_by_tags_what_follows_from_the_rows() -> None:
+    floors, found = load("sla", "local", Floors), stock_rows()
+    for tag in {tag for row in found for tag in row.tags(floors)}:
+        derived = {row.test.full_name for row in found if tag in row.tags(floors)}
+        selected = {row.test.full_name for row in found if row.test.tags.match(tag)}
+        assert selected == derived or (tag in FREE_TAGS and selected > derived)

@@ -11,8 +11,8 @@ from ctbench.results import store
 from ctbench.results.environment import DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
 from ctbench.results.metrics import METRICS
 from ctbench.run.settings import RunSettings
+from ctbench.sla.floor import parse
 from ctbench.sla.reference import ReferenceRun, read_reference
-from ctbench.sla.threshold import parse
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .simulated import found, made_up_floor, made_up_record

@@ -1,27 +1,40 @@
 """Charts: what they show is what the records hold, and nothing uncertain is drawn as if it were certain."""
 
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from ctbench.dut.topology import Topology
+from ctbench.report import labels
 from ctbench.report.charts import draw
-from ctbench.report.charts.cost import cost_charts
-from ctbench.report.charts.history import history_charts
-from ctbench.report.charts.model import Axis, LegendItem, Panels, XyChart
+from ctbench.report.charts.bars import cost_charts, held_charts, instruction_charts, scaling_charts
+from ctbench.report.charts.lines import history_charts, search_chart, series_charts, timeline_charts, waiting_chart
+from ctbench.report.charts.model import Axis, BarRow, LegendItem
 from ctbench.report.charts.scale import fit, nice_step, short_count
-from ctbench.report.charts.scaling import scaling_charts
-from ctbench.report.charts.search import search_chart, waiting_chart
-from ctbench.report.charts.timeline import series_charts, timeline_charts
+from ctbench.report.compose import compose
+from ctbench.report.page import Table
 from ctbench.report.reference import NONE, Elsewhere, References
-from ctbench.results.evidence import Baseline, TrialRecord
+from ctbench.report.runs import read_runs
+from ctbench.results import store
 from ctbench.results.evidence import Series as Sampled
-from ctbench.results.figure import Figure
+from ctbench.results.evidence import TableCount, TrialRecord
 from ctbench.results.record import Record
+from ctbench.results.record_model import Figure
+from ctbench.results.threshold_record import Reference
 from ctbench.traffic.generator import Latency
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 
-from .simulated import FORWARDING, found, found_packets, made_up_packet_floor, made_up_packet_record, made_up_record
+from .counted import counted_record
+from .simulated import (
+    FORWARDING,
+    Baseline,
+    found,
+    found_packets,
+    made_up_packet_floor,
+    made_up_packet_record,
+    made_up_record,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -41,28 +54,27 @@ def test_one_setup_alone_makes_no_chart_of_scaling() -> None:
 
 def test_setups_stand_in_order_with_their_floor_and_perfect_scaling() -> None:
     cps, pps = scaling_charts([conntrack(4, 4, 300_000), conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)], NONE)
-    assert [category.label for category in cps.categories] == [
-        ("1", "1"), ("2", "2"), ("4", "4")
-    ]  # fmt: skip
-    assert [bar.value for category in cps.categories for bar in category.bars if bar] == [100_000, 190_000, 300_000]
-    assert [category.ideal for category in cps.categories] == [100_000, 200_000, 400_000]
-    assert {category.floor for category in cps.categories} == {48_200}
+    assert [row.label for row in cps.rows] == ["1 CPU, 1 queue", "2 CPUs, 2 queues", "4 CPUs, 4 queues"]
+    assert [bar.value for row in cps.rows for bar in row.bars] == [100_000, 190_000, 300_000]
+    assert [row.ideal for row in cps.rows] == [100_000, 200_000, 400_000]
+    assert {row.floor for row in cps.rows} == {48_200}
     assert cps.caption == ("From 100.0 k/s with 1 CPU, 1 queue to 300.0 k/s with 4 CPUs, 4 queues.")
     assert (cps.axis, pps.axis) == ("new connections (connections/s)", "packets (packets/s)")
-    assert {category.floor for category in pps.categories} == {334_900}
+    assert {row.floor for row in pps.rows} == {334_900}
 
 
 def test_queues_alone_have_no_line_of_perfect_scaling() -> None:
     chart = scaling_charts([conntrack(1, 1, 100_000), conntrack(1, 2, 110_000)], NONE)[0]
-    assert {category.ideal for category in chart.categories} == {None}
+    assert {row.ideal for row in chart.rows} == {None}
     assert "ideal" not in [item.style for item in chart.legend]
 
 
 def test_what_the_generator_limited_is_marked_in_a_chart() -> None:
     chart = scaling_charts([conntrack(1, 1, 100_000), conntrack(2, 2, 30_000, "generator")], NONE)[0]
-    sure, unsure = (category.bars[0] for category in chart.categories)
-    assert sure and sure.text == "100 k"
-    assert unsure and (unsure.text, unsure.style) == ("≥ 30 k", "measured unsure")
+    assert [(row.text, row.bars[0].style) for row in chart.rows] == [
+        ("100 k", "measured"),
+        ("≥ 30 k", "measured unsure"),
+    ]
 
 
 def test_published_bars_say_that_they_are_from_other_hardware() -> None:
@@ -70,9 +82,9 @@ def test_published_bars_say_that_they_are_from_other_hardware() -> None:
     references = References({"Open vSwitch 3.0.0": {("ovs-dpdk/conntrack/1cpu-1rxq", "short-lived"): figure}})
     chart = scaling_charts([conntrack(1, 1, 100_000), conntrack(1, 2, 110_000)], references)[0]
     assert chart.legend[1].text == "Open vSwitch 3.0.0 (other hardware)"
-    first, second = chart.categories
-    assert first.bars[1] and first.bars[1].hint == "Open vSwitch 3.0.0, 2022, table 4: 48.2 k/s, other hardware"
-    assert second.bars[1] is None
+    first, second = chart.rows
+    assert first.bars[1].hint == "Open vSwitch 3.0.0, 2022, table 4: 48.2 k/s, other hardware"
+    assert len(second.bars) == 1
 
 
 def test_connections_of_another_length_are_not_drawn_beside_each_other() -> None:
@@ -84,9 +96,9 @@ def test_connections_of_another_length_are_not_drawn_beside_each_other() -> None
     figure = Elsewhere("2022", "long-lived", {"cps": 1_200, "pps": 1_800_000})
     references = References({"2022": {("ovs-dpdk/conntrack/1cpu-1rxq", "long-lived"): figure}})
     cps, pps = scaling_charts(records, references)
-    assert [len(category.bars) for category in cps.categories] == [1, 1]
-    assert [len(category.bars) for category in pps.categories] == [2, 2]
-    assert pps.categories[0].bars[1] and pps.categories[0].bars[1].value == 1_800_000
+    assert [len(row.bars) for row in cps.rows] == [1, 1]
+    assert [len(row.bars) for row in pps.rows] == [2, 1]
+    assert pps.rows[0].bars[1].value == 1_800_000
 
 
 def test_costs_are_shares_of_plain_forwarding_with_the_promised_share() -> None:
@@ -94,11 +106,11 @@ def test_costs_are_shares_of_plain_forwarding_with_the_promised_share() -> None:
     baseline = Baseline(key=FORWARDING, rate=800_000.0)
     nat = router("iptables-snat", 400_000, floor=floor, baseline=baseline)
     (chart,) = cost_charts([router("forward", 800_000), nat])
-    assert [(share.label, share.share) for share in chart.shares] == [
-        ("Plain forwarding", 1.0),
-        ("SNAT, iptables", 0.5),
+    assert [(row.label, row.bars[0].value) for row in chart.rows] == [
+        ("Plain forwarding", 800_000),
+        ("SNAT, iptables", 400_000),
     ]
-    assert chart.shares[1].floor == 0.45
+    assert chart.rows[1].floor == pytest.approx(0.45 * 800_000)
     assert chart.caption == "Plain forwarding does 800.0 k pps; SNAT, iptables leaves 50.0 % of that."
 
 
@@ -115,15 +127,8 @@ def test_more_than_plain_forwarding_is_said_to_be_the_machines_doing() -> None:
 
 def test_what_costs_at_most_is_said_and_is_not_the_headline() -> None:
     (chart,) = cost_charts([router("forward", 800_000), router("iptables-snat", 200_000, "range")])
-    assert chart.shares[1].text == "at least 200.0 k pps · 25.0 %"
+    assert chart.rows[1].text == "at least 200.0 k pps · 25.0 %"
     assert chart.caption == "Plain forwarding does 800.0 k pps."
-
-
-def test_a_baseline_serves_where_plain_forwarding_has_no_test_of_its_own() -> None:
-    floor = made_up_packet_floor(">= 100k", share=">= 45%")
-    record = router("iptables-snat", 400_000, floor=floor, baseline=Baseline(key=FORWARDING, rate=500_000.0))
-    (chart,) = cost_charts([record])
-    assert chart.shares[1].share == 0.8
 
 
 def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
@@ -166,38 +171,25 @@ def with_timeline(record: Record, **series: object) -> Record:
 
 
 def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
-    record = made_up_record()
-    assert timeline_charts(record) == []
-    active, completed = timeline_charts(with_timeline(record, timeline_active=[10, 12], timeline_completed=[100, 110]))
-    assert "trial 2" in active.title
-    assert isinstance(completed, XyChart)
+    assert timeline_charts(made_up_record()) == []
+    series = {
+        "timeline_active": [10, 12, 11, 9],
+        "timeline_connect_mean_us": [20.0, 30.0, None, 25.0],
+        "timeline_connect_max_us": [40.0, 900.0, None, 25.0],
+        "timeline_completed": [100, 110],
+    }
+    active, waited, completed = timeline_charts(with_timeline(made_up_record(), **series))
+    assert all("trial 2" in chart.title for chart in (active, waited, completed))
+    assert [item.style for item in waited.legend] == ["wait-mean", "wait-max"]
+    # A step without a connection has no point, and no line goes across it.
+    means = [[point.x for point in each.points] for each in waited.series if each.style == "wait-mean"]
+    assert means == [[0.5, 1.0], [2.0]]
     assert [(point.x, point.y) for point in completed.series[0].points] == [(0.5, 200.0), (1.0, 220.0)]
 
 
 def test_a_record_without_connect_times_over_the_trial_shows_the_connections_alone() -> None:
     (active,) = timeline_charts(with_timeline(made_up_record(), timeline_active=[10, 12]))
-    assert isinstance(active, XyChart)
     assert [item.style for item in active.legend] == ["line-active"]
-
-
-def test_open_connections_and_their_connect_time_share_the_time_axis() -> None:
-    series = {
-        "timeline_active": [10, 12, 11, 9],
-        "timeline_connect_mean_us": [20.0, 30.0, None, 25.0],
-        "timeline_connect_max_us": [40.0, 900.0, None, 25.0],
-    }
-    (chart,) = timeline_charts(with_timeline(made_up_record(), **series))
-    assert isinstance(chart, Panels)
-    assert [item.style for item in chart.legend] == ["line-active", "wait-mean", "wait-max"]
-    above, below = (ET.fromstring(f"{svg}</svg>") for svg in draw.draw(chart).split("</svg>")[:-1])
-    (line,) = [each for each in above.iter("polyline") if each.get("class") == "line-active"]
-    (mean,) = [each for each in below.iter("polyline") if each.get("class") == "wait-mean"]
-    (alone,) = [each for each in below.iter("circle") if each.get("class") == "wait-mean dot"]
-    times = [place.split(",")[0] for place in line.attrib["points"].split()]
-    assert [place.split(",")[0] for place in mean.attrib["points"].split()] == times[:2]
-    assert alone.get("cx") == times[3], "a step without a connection has no point, and no line goes across it"
-    ticks = [[each.get("x1") for each in svg.iter("line") if each.get("class") == "axis"] for svg in (above, below)]
-    assert ticks[0] == ticks[1]
 
 
 def test_what_a_probe_saw_is_drawn_over_the_trial_that_the_result_rests_on() -> None:
@@ -260,13 +252,6 @@ def test_an_axis_of_losses_tells_none_from_a_little() -> None:
     assert axis.ticks()[0] == (0.0, "none")
 
 
-def test_a_logarithmic_axis_shows_all_its_values_and_few_ticks() -> None:
-    axis = fit(Axis("load", scale="log"), [5_000, 1_500_000])
-    assert 0 < axis.place(5_000) < axis.place(1_500_000) < 1
-    assert 2 <= len(axis.ticks()) <= 6
-    assert short_count(1_500_000) == "1.5 M"
-
-
 def test_a_logarithmic_axis_of_times_that_are_near_each_other_has_ticks_too() -> None:
     axis = Axis("connect time", scale="log", words="microseconds")
     assert [words for _, words in fit(axis, [2.9, 3.5]).ticks()] == ["3 us", "4 us"]
@@ -287,3 +272,161 @@ def test_drawings_have_neither_styles_nor_scripts_and_escape_names() -> None:
         for element in ET.fromstring(svg).iter():
             assert element.tag not in ("script", "style")
             assert not {"style", "onclick", "href"} & set(element.attrib)
+
+
+def counted(ruleset: str, instructions: float, image: str = "a1", ports: str = "plain") -> Record:
+    return counted_record(ruleset, [instructions], image=image, ports=ports)
+
+
+def costs(*costs: tuple[str, float] | tuple[str, float, str]) -> dict[str, BarRow]:
+    (chart,) = instruction_charts([counted(*each[:2], ports=(*each, "plain")[2]) for each in costs])  # type: ignore[misc]
+    assert draw.draw(chart).startswith("<svg")
+    return {row.label: row for row in chart.rows}
+
+
+def test_a_bar_is_made_of_what_its_topology_adds_to_a_simpler_one() -> None:
+    found = costs(
+        ("iptables-snat", 4600), ("forward", 1400), ("iptables-stateful", 3800), ("iptables-10-rules", 4500),
+        ("ovs-forward", 1700), ("ovs-conntrack", 4600), ("ovs-nat", 5200), ("ovs-user-forward", 9000),
+        ("ovs-user-nat", 9900),
+    )  # fmt: skip
+    assert {label: row.note for label, row in found.items()} == {
+        "Plain forwarding": "",
+        "Open vSwitch (kernel), forwarding": "",
+        "Open vSwitch (userspace), forwarding": "",
+        # Not upon the kernel's datapath, which is other code.
+        "Open vSwitch (userspace), conntrack and SNAT": "",
+        "Stateful iptables": "forwarding 1,400.0 + conntrack and its rules 2,400.0",
+        "Stateful iptables, 10 rules more": "forwarding 1,400.0 + conntrack and its rules 2,400.0 + more rules 700.0",
+        "Open vSwitch (kernel), conntrack": "forwarding 1,700.0 + conntrack and its rules 2,900.0",
+        "SNAT, iptables": "forwarding 1,400.0 + conntrack and its rules 2,400.0 + NAT 800.0",
+        "Open vSwitch (kernel), conntrack and SNAT": "forwarding 1,700.0 + conntrack and its rules 2,900.0 + NAT 600.0",
+    }
+    assert sum(bar.value for bar in found["SNAT, iptables"].bars) == pytest.approx(4600)
+
+
+def test_bonds_stand_upon_the_same_topology_without_them() -> None:
+    both = costs(("forward", 2500, "vlan"), ("forward", 3300, "bond-vlan"))["Plain forwarding, Bond and VLAN"]
+    assert both.note == "not divided 2,500.0 + bonds, VLANs 800.0"
+    assert costs(("forward", 1400), ("forward", 2200, "bond"))["Plain forwarding, Bond"].note == (
+        "forwarding 1,400.0 + bonds, VLANs 800.0"
+    )
+
+
+def test_what_takes_a_shortcut_or_builds_upon_nothing_that_was_counted_is_of_one_piece() -> None:
+    found = costs(("forward", 1400), ("nftables-flowtable", 620), ("ovs-conntrack", 4600), ("no-such-ruleset", 1))
+    assert [(row.label, len(row.bars), row.note) for row in found.values()] == [
+        ("no-such-ruleset", 1, ""),
+        ("Flowtable, nftables", 1, ""),
+        ("Plain forwarding", 1, ""),
+        ("Open vSwitch (kernel), conntrack", 1, ""),
+    ]
+    assert found["Flowtable, nftables"].bars[0].style == "part-whole"
+
+
+def test_topologies_stand_from_the_cheapest_on() -> None:
+    (chart,) = instruction_charts(
+        [counted("iptables-stateful", 3000), counted("forward", 1000), counted("bridge", 400)]
+    )
+    assert [(row.label, row.text) for row in chart.rows] == [
+        ("Learning bridge", "400.0"),
+        ("Plain forwarding", "1,000.0"),
+        ("Stateful iptables", "3,000.0"),
+    ]
+    assert chart.caption.startswith("Stateful iptables costs most, 3,000.0 instructions; Learning bridge least, 13.3 %")
+    assert [item.text for item in chart.legend] == ["forwarding", "conntrack and its rules"]
+
+
+def test_machines_are_not_mixed_and_a_single_topology_is_no_chart() -> None:
+    assert instruction_charts([counted("forward", 1000), counted("bridge", 400, "b2")]) == []
+
+
+def test_rates_are_in_no_such_chart() -> None:
+    assert instruction_charts([made_up_packet_record(), made_up_packet_record()]) == []
+
+
+def test_the_history_of_instructions_is_over_what_they_were_counted_of() -> None:
+    builds = [("6.1.0-50-cloud-amd64", "distribution"), ("6.1.0-56-cloud-amd64", "/opt/ovs-3.3")]
+    (chart,) = history_charts(
+        [[counted_record("forward", [1400], kernel=kernel, ovs=prefix) for kernel, prefix in builds]]
+    )
+    assert chart.x.labels == ("6.1.0-50", "6.1.0-56 ovs-3.3")
+
+
+def matching(ruleset: str, flows: int, rate: float, *, tag: str = "match-fields", emc: int | None = None) -> Record:
+    topology = Topology(ruleset=ruleset, emc_insert_inv_prob=emc)
+    profile = PacketProfile(name=f"match-{flows}", kind="packets", flows=flows)
+    made = made_up_packet_record(found_packets(rate), topology=topology, profile=profile)
+    return made.model_copy(update={"tags": [tag]})
+
+
+def match_tables(folder: Path, *records: Record) -> list[Table]:
+    """The tables of a run with these records."""
+    for number, record in enumerate(records):
+        store.write(record.model_copy(update={"test": f"Test {number}"}), folder)
+    page = compose(read_runs([folder]), folder)
+    sections = [section for section in page.sections if section.anchor == "match-fields"]
+    return [part.table for section in sections for part in section.parts if part.table]
+
+
+def test_rates_stand_by_match_fields_and_flows_and_each_setting_of_the_caches_has_its_table(tmp_path: Path) -> None:
+    published = Reference(figures={"pps": 1_760_000.0}, source="2017")
+    source = matching("match-src", 1000, 1_000_000)
+    source = source.model_copy(update={"floor": source.floor.model_copy(update={"reference": published})})
+    default, without = match_tables(
+        tmp_path, matching("match-none", 1000, 2_000_000), source, matching("match-none", 10_000, 1_500_000),
+        matching("match-none", 1000, 900_000, emc=0), matching("conntrack", 1000, 5_000_000, tag="conntrack"),
+    )  # fmt: skip
+    assert [column.name for column in default.columns] == ["Fields", "1\u202f000 flows", "10\u202f000 flows"]
+    none, by_source = (line.cells for line in default.groups[0].lines)
+    assert [cell.text for cell in none] == ["Any IP packet", "2.00 M", "1.50 M"]
+    assert [cell.shade for cell in none] == ["", "heat-4", "heat-2"]
+    assert [cell.text for cell in by_source] == ["Match of the source address", "1.00 M", labels.DASH]
+    assert [note.text for note in by_source[1].notes] == ["2017: 1.76 M"]
+    assert without.caption.endswith("no exact match cache")
+    assert without.groups[0].lines[0].cells[1].shade == "heat-0", "of one scale, so that both tables compare"
+
+
+def test_what_was_not_measured_for_certain_is_not_there(tmp_path: Path) -> None:
+    made = matching("match-none", 1000, 2_000_000)
+    assert match_tables(tmp_path, made.model_copy(update={"verdict": "not measured"})) == []
+
+
+def of_table(metric: str, figures: dict[str, Figure], topology: Topology, **evidence: object) -> Record:
+    record = made_up_record()
+    return record.model_copy(
+        update={
+            "metric": metric,
+            "topology": topology,
+            "profile": load_profile("held"),
+            "figures": figures,
+            "evidence": record.evidence.model_copy(update=evidence),
+        }
+    )
+
+
+def test_a_bar_for_each_test_has_its_number_its_memory_and_the_counts_of_the_dut() -> None:
+    counts = [TableCount(trial=1, moment=moment, expected=4_000_000, found=4_000_000) for moment in ("opened", "held")]
+    figures = {"held_connections": Figure(4e6, "connections"), "table_entry_bytes": Figure(365.2, "bytes")}
+    ovs = of_table("held_connections", figures, Topology(), table=counts)
+    router = Topology(datapath="linux-router", ruleset="iptables-stateful")
+    linux = of_table("held_connections", {"held_connections": Figure(250e3, "connections")}, router)
+    (chart,) = held_charts([ovs, linux])
+    assert [row.text for row in chart.rows] == ["250.0 k", "4.00 M · 365 bytes each"]
+    assert "entries of the DUT: opened 4000000, held 4000000" in chart.rows[1].bars[0].hint
+    assert "<svg" in draw.draw(chart)
+
+
+def test_entries_over_time_are_drawn_of_what_was_watched(tmp_path: Path) -> None:
+    series = [
+        Sampled(name="entries_after_the_last_packet", unit="entries", trial=1, every_s=0.2, values=[5.0, 5.0, 0.0])
+    ]
+    figures, one = {"drain_time": Figure(0.4, "s")}, made_up_record().evidence.trials[:1]
+    record = of_table("drain_time", figures, Topology(timeout_s=5), series=series, trials=one)
+    path = store.write(record, tmp_path)
+    (part,) = compose(read_runs([tmp_path]), tmp_path).section("table").parts
+    (chart,) = part.charts
+    assert chart.title.startswith("Entries after the last packet over trial 1: OVS-DPDK, ")
+    runs = read_runs([tmp_path])
+    path.unlink()
+    assert "table" not in [section.anchor for section in compose(runs, tmp_path).sections]

@@ -12,20 +12,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ctbench.base.markdown_text import code, escaped
-from ctbench.base.plain_text import one_line, printable
+from ctbench.base.text import code, escaped, one_line, printable
 from ctbench.compare import text as compare_text
 from ctbench.compare.judge import compare
 from ctbench.compare.page import comparison_html
-from ctbench.compare.side import Runs
-from ctbench.report import console, enough
+from ctbench.compare.sides import Runs
+from ctbench.report import console, labels
 from ctbench.report.compose import compose
 from ctbench.report.runs import RunSet
 from ctbench.report.write import documents
 from ctbench.results.environment import CampaignFacts, DutFacts, MachineFacts, TestbedFacts
 from ctbench.results.record import Record
-from ctbench.results.store import Broken, Stored
-from ctbench.results.without_record import WithoutRecord
+from ctbench.results.store import Broken, Stored, WithoutRecord
 
 from .simulated import made_up_record
 
@@ -122,7 +120,7 @@ def test_the_page_has_the_elements_of_a_harmless_one_and_the_text(text: str) -> 
     assert {each for _, some in page.tags for each in some} <= {each for _, some in harmless.tags for each in some}
     assert all(re.match(r"(#|[A-Za-z0-9_.~%/-]*$)", link) for link in page.links), page.links
     if text.strip():
-        shown = printable(enough.name(text))
+        shown = printable(labels.name(text))
         assert any(" ".join(shown.split()) in " ".join(each.split()) for each in page.texts)
     "".join(page.texts).encode()
 

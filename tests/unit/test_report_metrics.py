@@ -16,20 +16,18 @@ from pages import read_page, rows_of
 from ctbench.dut.topology import Topology
 from ctbench.report import console, figures
 from ctbench.report.charts import draw
-from ctbench.report.charts.cost import cost_charts
-from ctbench.report.charts.history import history_charts
-from ctbench.report.charts.scaling import scaling_charts
-from ctbench.report.charts.search import search_chart
+from ctbench.report.charts.bars import cost_charts, scaling_charts
+from ctbench.report.charts.lines import history_charts, search_chart
 from ctbench.report.compose import compose
 from ctbench.report.reference import NONE, Elsewhere, References, against, read_references
 from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
 from ctbench.results.evidence import Evidence
-from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, SECONDS, Metric
-from ctbench.results.promised import ThresholdRecord
 from ctbench.results.record import Record
+from ctbench.results.record_model import Figure
 from ctbench.results.store import write
+from ctbench.results.threshold_record import ThresholdRecord
 
 from .simulated import found, made_up_record
 
@@ -114,7 +112,7 @@ def test_every_file_of_a_report_has_the_metric_its_unit_and_the_margin(tmp_path:
     run = run_of(tmp_path, drained(8.0), drained(3.2, test="Fast"), made_up_record(test="Rate"))
     page = write_reports([run], run)
     assert page.sentence == "1 of 3 SLAs is missed; 2 are met."
-    assert page.searches[0].row.test == "Rate" and len(page.searches) == 1
+    assert [part.row and part.row.test for part in page.section("searches").parts] == ["Rate"]
 
     slow, fast, rate = json.loads((run / "summary.json").read_text())["tests"]
     assert (slow["metric"], slow["unit"], slow["procedure"]) == (DRAIN.name, "s", "drain")
@@ -180,8 +178,8 @@ def test_scaling_goes_from_the_worst_to_the_best_and_a_time_has_no_ideal() -> No
     (chart,) = scaling_charts(records, NONE)
     assert chart.caption == "From 4.0 s with 1 CPU, 1 queue to at most 2.0 s with 2 CPUs, 1 queue."
     assert chart.axis == "time to drain the table (s), lower is better"
-    assert [(category.floor, category.ideal) for category in chart.categories] == [(5.0, None), (5.0, None)]
-    assert [bar.text for category in chart.categories for bar in category.bars if bar] == ["4", "≤ 2"]
+    assert [(row.floor, row.ideal) for row in chart.rows] == [(5.0, None), (5.0, None)]
+    assert [row.text for row in chart.rows] == ["4", "≤ 2"]
     assert cost_charts(records) == []
 
 
@@ -203,8 +201,8 @@ def test_a_reference_is_compared_by_the_metric_of_the_record(tmp_path: Path) -> 
     assert (compared.metric, compared.theirs, compared.ours, compared.difference_pct) == (DRAIN, 4.0, 3.0, -25.0)
     run = run_of(tmp_path / "new", record)
     (row,) = compose(read_runs([run]), run, references).rows
-    assert row.against == "\u221225.0 %"
-    assert row.against_what == "4.0 s, run old; other hardware; lower is better"
+    assert row.against.text == "\u221225.0 %"
+    assert [note.text for note in row.against.notes] == ["4.0 s, run old; other hardware; lower is better"]
 
 
 def test_what_others_know_nothing_of_is_not_compared() -> None:

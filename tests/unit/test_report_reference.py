@@ -10,13 +10,12 @@ import pytest
 from ctbench.base.errors import ConfigError
 from ctbench.base.yaml_files import load
 from ctbench.report.compose import compose
-from ctbench.report.published import published_tables
-from ctbench.report.reference import NONE, against, read_references
+from ctbench.report.reference import NONE, against, published_table, read_references
 from ctbench.report.runs import read_runs
 from ctbench.results.environment import MachineFacts
-from ctbench.results.promised import Reference
 from ctbench.results.published import read_published
 from ctbench.results.store import Stored, write
+from ctbench.results.threshold_record import Reference
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import ConnectionProfile
 
@@ -81,24 +80,25 @@ def test_another_run_of_the_same_machine_is_not_called_other_hardware(tmp_path: 
 
 def test_the_published_tables_have_a_line_of_this_run_and_the_articles_difference(tmp_path: Path) -> None:
     references = read_references([OVS_3, REFERENCE / "ovs-2.17.2"])
-    tables = published_tables([Stored(tmp_path / "records/a.json", made_up_record())], references, tmp_path)
-    assert len(tables) == 16
-    fourth = tables[2]
-    assert fourth.title == "2022, table 4: connection tracking, 1 CPU, 1 queue, short-lived"
-    assert [(row.name, row.cps, row.difference) for row in fourth.rows] == [
+    table = published_table([Stored(tmp_path / "records/a.json", made_up_record())], references, tmp_path)
+    assert table is not None and len(table.groups) == 16
+    fourth = table.groups[2]
+    assert fourth.name == "2022, table 4: connection tracking, 1 CPU, 1 queue, short-lived"
+    lines = [[cell.text for cell in line.cells] for line in fourth.lines]
+    assert [(name, cps, difference) for name, cps, *_, difference in lines] == [
         ("Open vSwitch 2.17.2", "39.7 k/s", DASH),
         ("Open vSwitch 3.0.0", "48.2 k/s", "+21.4 %"),
         ("this run: Open vSwitch 3.1.0", "381.0 k/s", "+690 %"),
     ]
-    assert fourth.rows[-1].record is not None
-    assert tables[0].rows[-1].name == "this run: no figure"
+    assert fourth.lines[-1].cells[0].href == "records/a.json"
+    assert table.groups[0].lines[-1].cells[0].text == "this run: no figure"
 
 
 def test_the_page_says_that_published_figures_are_from_other_hardware(tmp_path: Path) -> None:
     write(made_up_record(), tmp_path)
     page = compose(read_runs([tmp_path]), tmp_path, read_references([OVS_3]))
-    assert page.groups[0].rows[0].against_what.endswith("other hardware")
-    assert "other hardware" in page.published_note
+    assert page.rows[0].against.notes[0].text.endswith("other hardware")
+    assert "other hardware" in page.section("published").intro
 
 
 def test_a_published_figure_that_is_broken_is_one_sentence(tmp_path: Path) -> None:

@@ -1,24 +1,118 @@
-"""What a report is made from: several runs, those of pabot, and files that are no records."""
+"""What a report is made from: several runs, those of pabot, thousands of tests; and what `./run report` says."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pages import read_page, rows_of
 
 from ctbench.base.errors import ConfigError
+from ctbench.cli import report, sla
 from ctbench.report import console
 from ctbench.report.compose import compose
+from ctbench.report.labels import LIMITS
 from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
-from ctbench.results import without_record
+from ctbench.results import store
 from ctbench.results.environment import TestbedFacts
-from ctbench.results.store import write
-from ctbench.results.without_record import WithoutRecord
+from ctbench.results.store import WITHOUT_RECORD_FILE, WithoutRecord, write
 
 from .simulated import found, made_up_record
 
 pytestmark = pytest.mark.unit
+
+REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference" / "ovs-3.0.0"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    write(made_up_record(), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_the_report_of_one_run_is_written_beside_its_records(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main([str(run)]) == 0
+    assert (run / "report.html").exists()
+    assert capsys.readouterr().out == f"The SLA that was measured is met.\nReport:  {run / 'report.html'}\n"
+
+
+def test_the_terminal_says_how_many_files_could_not_be_read_and_why_the_first_could_not(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, content in enumerate(("[]", "not JSON"), 1):
+        (run / "records" / f"odd-{number}.json").write_text(content)
+        assert report.main([str(run)]) == 0
+        verdict, unreadable, *_ = capsys.readouterr().out.split("\n")
+        assert verdict == "The SLA that was measured is met."
+        assert unreadable.startswith(f"{number} file") and "records/odd-1.json: " in unreadable
+
+
+def test_several_runs_are_merged_into_a_folder_of_their_own(run: Path, tmp_path: Path) -> None:
+    write(made_up_record(test="Another"), tmp_path / "second")
+    assert report.main([str(run), str(tmp_path / "second"), "--outputdir", str(tmp_path / "both")]) == 0
+    html = (tmp_path / "both" / "report.html").read_text()
+    assert "All 2 SLAs" in html and 'href="../second"' in html
+
+
+def test_several_runs_without_a_folder_to_merge_into_are_refused(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report.main([str(run), str(run)]) == 4
+    assert "--outputdir" in capsys.readouterr().err
+
+
+def test_a_run_is_set_beside_published_figures(run: Path) -> None:
+    assert report.main([str(run), "--reference", str(REFERENCE)]) == 0
+    assert "2022, table 4" in (run / "report.html").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["nowhere"], ["--reference", "nowhere"]])
+def test_a_folder_that_is_no_run_is_one_sentence_and_status_4(
+    run: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report.main([*([str(run)] if arguments[0].startswith("-") else []), *arguments]) == 4
+    assert capsys.readouterr().err.startswith("run: nowhere: holds no run.")
+
+
+def test_an_unknown_option_is_status_2() -> None:
+    with pytest.raises(SystemExit) as ended:
+        report.main(["--nope"])
+    assert ended.value.code == 2
+
+
+def test_a_run_writes_its_report_and_names_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sla.report(run, None)
+    assert (run / "report.html").exists()
+    assert str(run / "report.html") in capsys.readouterr().out
+
+
+def test_a_run_that_left_nothing_has_no_report(tmp_path: Path) -> None:
+    sla.report(tmp_path, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_hinders_the_report_is_said_and_ends_nothing(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sla.report(run, "nowhere")
+    assert "nowhere: holds no run" in capsys.readouterr().err
+
+
+def test_robots_own_report_has_another_name_and_the_skipped_tests_of_an_older_run_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    store.note_without_record([WithoutRecord(suite="S", test="T", outcome="skipped", reason="old")], folder)
+    suite = tmp_path / "a.robot"
+    suite.write_text("*** Test Cases ***\nPasses\n    No Operation\n")
+    command = sla.parse(["--console", "none", str(suite)], tmp_path)
+    sla.run(command, folder)
+    assert (folder / "robot-report.html").exists()
+    assert not (folder / WITHOUT_RECORD_FILE).exists()
+    assert not (folder / "report.html").exists()
 
 
 def skipped(test: str, reason: str = "2 CPUs are needed, 1 was found", suite: str = "S") -> WithoutRecord:
@@ -31,7 +125,7 @@ def test_the_newest_record_of_a_test_counts_and_the_older_are_history(tmp_path: 
         write(made_up_record(found(rate), started=moment, ended=moment, run_id=str(year)), tmp_path / str(year))
     page = compose(read_runs([tmp_path / "2025", tmp_path / "2024"]), tmp_path)
     assert page.sentence == "The SLA that was measured is met."
-    assert [gallery.title for gallery in page.galleries] == ["History over the runs"]
+    assert [section.anchor for section in page.sections] == ["history", "searches"]
     assert [run.text for run in page.runs] == ["2025", "2024"]
 
 
@@ -41,7 +135,7 @@ def test_the_runs_of_pabots_processes_are_one_report(tmp_path: Path) -> None:
     page = compose(read_runs([tmp_path]), tmp_path)
     assert page.sentence == "All 4 SLAs that were measured are met."
     assert [run.text for run in page.runs] == ["0", "1", "9", "10"]
-    links = [row.record.href for row in page.groups[0].rows]
+    links = [row.record.href for row in page.rows]
     assert all((tmp_path / link).is_file() for link in links)
 
 
@@ -53,55 +147,35 @@ def test_the_same_test_on_another_testbed_is_another_row(tmp_path: Path) -> None
     assert len(read_runs([tmp_path]).newest) == 2
 
 
-def test_files_that_are_no_records_are_named_skipped_and_counted(tmp_path: Path) -> None:
-    good = write(made_up_record(), tmp_path)
-    records = good.parent
-    document = json.loads(good.read_text())
-    (records / "truncated.json").write_text(good.read_text()[:500])
-    (records / "future.json").write_text(json.dumps(document | {"schema_version": 3}))
-    (records / "wrong.json").write_text(json.dumps(document | {"verdict": "splendid"}))
-    page = write_reports([tmp_path], tmp_path)
-    assert page.sentence == "The SLA that was measured is met."
-    assert page.tone == "unmeasured"
-    assert page.details[-1] == "3 files are no records and are not counted."
-    assert [(count.number, count.word) for count in page.counts][-1] == (3, "unreadable")
-    html = (tmp_path / "report.html").read_text()
-    for said in ("records/future.json: schema_version: 3", "records/truncated.json: is not JSON", "records/wrong.json"):
-        assert said in html
-    assert str(tmp_path) not in html
-    assert json.loads((tmp_path / "summary.json").read_text())["counts"]["unreadable"] == 3
-    assert (tmp_path / "junit.xml").read_text().count('type="unreadable"') == 3
-
-
 def test_skipped_tests_are_counted_by_their_reason(tmp_path: Path) -> None:
     write(made_up_record(), tmp_path)
-    without_record.note([skipped("A"), skipped("B"), skipped("C", "no bonds here")], tmp_path)
+    store.note_without_record([skipped("A"), skipped("B"), skipped("C", "no bonds here")], tmp_path)
     page = compose(read_runs([tmp_path]), tmp_path)
-    assert [(some.reason, some.tests) for some in page.without_record] == [
-        ("2 CPUs are needed, 1 was found", ("S: A", "S: B")),
-        ("no bonds here", ("S: C",)),
-    ]
+    assert page.without_record is not None
+    _, reasons, tests = zip(*(line.cells for line in page.without_record.groups[0].lines), strict=True)
+    assert [cell.text for cell in reasons] == ["2 CPUs are needed, 1 was found", "no bonds here"]
+    assert [(cell.text, cell.notes[0].text) for cell in tests] == [("2", "S: A; S: B"), ("1", "S: C")]
 
 
 def test_what_is_left_for_the_night_is_counted_apart_from_what_the_testbed_lacks(tmp_path: Path) -> None:
     write(made_up_record(), tmp_path)
-    night = [skipped(test, "no time").model_copy(update={"outcome": "left for the night"}) for test in "ABC"]
+    night = [skipped(test, "no time").model_copy(update={"outcome": "nightly only"}) for test in "ABC"]
     failed = skipped("E", "no such file").model_copy(update={"outcome": "failed"})
-    without_record.note([*night, skipped("D"), failed], tmp_path)
+    store.note_without_record([*night, skipped("D"), failed], tmp_path)
     page = write_reports([tmp_path], tmp_path)
     assert [(count.number, count.word) for count in page.counts][3:] == [
-        (1, "skipped"), (3, "left for the night"), (1, "failed, no record"),
+        (1, "skipped"), (3, "nightly only"), (1, "failed, no record"),
     ]  # fmt: skip
-    assert [(some.outcome, some.number) for some in page.without_record] == [
-        ("failed", 1), ("skipped", 1), ("left for the night", 3),
-    ]  # fmt: skip
+    assert page.without_record is not None
+    counted = [(line.cells[0].text, line.cells[2].text) for line in page.without_record.groups[0].lines]
+    assert counted == [("failed", "1"), ("skipped", "1"), ("nightly only", "3")]
     assert "1 test was skipped: this testbed lacks what it needs, as told below." in page.details
-    assert "3 tests were left for the night: this campaign has no time for more." in page.details
-    assert json.loads((tmp_path / "summary.json").read_text())["counts"]["left for the night"] == 3
+    assert "3 tests were nightly only: this campaign has no time for more." in page.details
+    assert json.loads((tmp_path / "summary.json").read_text())["counts"]["nightly only"] == 3
     junit = (tmp_path / "junit.xml").read_text()
     assert (junit.count("<skipped"), junit.count("<error")) == (4, 1)
     assert console.without_figure([*night, skipped("D")]) == [
-        "1 skipped, because this testbed lacks what they need; 3 left for the night, because the campaign has no time "
+        "1 skipped, because this testbed lacks what they need; 3 nightly only, because the campaign has no time "
         "for them"
     ]
     assert console.without_figure([]) == []
@@ -111,13 +185,13 @@ def test_a_test_that_another_run_measured_is_not_skipped(tmp_path: Path) -> None
     record = made_up_record()
     write(record, tmp_path / "large")
     (tmp_path / "small").mkdir()
-    without_record.note([skipped(record.test, suite=record.suite), skipped("Other")], tmp_path / "small")
+    store.note_without_record([skipped(record.test, suite=record.suite), skipped("Other")], tmp_path / "small")
     runs = read_runs([tmp_path / "large", tmp_path / "small"])
     assert [test.test for test in runs.without_record] == ["Other"]
 
 
 def test_a_run_in_which_everything_was_skipped_says_that_nothing_was_measured(tmp_path: Path) -> None:
-    without_record.note([skipped("A")], tmp_path)
+    store.note_without_record([skipped("A")], tmp_path)
     page = write_reports([tmp_path], tmp_path)
     assert (page.sentence, page.tone) == ("Nothing was measured.", "unmeasured")
     assert "2 CPUs are needed" in (tmp_path / "report.html").read_text()
@@ -137,3 +211,70 @@ def test_a_folder_without_a_run_is_one_sentence(tmp_path: Path, exists: bool) ->
         folder.mkdir()
     with pytest.raises(ConfigError, match=r"nothing: holds no run\.\n  Expected a folder that ./run sla wrote"):
         read_runs([folder])
+
+
+TESTS = 2000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two thousand tests in seven suites, a third of them missed, each with a note of its own."""
+    folder = tmp_path_factory.mktemp("large")
+    document = json.loads(made_up_record().to_json())
+    (folder / "records").mkdir()
+    for number in range(TESTS):
+        missed = number % 3 == 0
+        own = {
+            "suite": f"All.Suite {number % 7}",
+            "test": f"Test {number}",
+            "run_id": f"run-{number}",
+            "started": f"2025-01-02T{number // 3600:02d}:{number // 60 % 60:02d}:{number % 60:02d}Z",
+            "verdict": "missed" if missed else "met",
+            "verdict_reason": f"reason {number}" if missed else "",
+            "notes": [f"note {number}"],
+            "evidence": document["evidence"] | {"ceiling": 1000.0 + number},
+        }
+        (folder / "records" / f"{number}.json").write_text(json.dumps(document | own))
+    assert report.main([str(folder)]) == 0
+    return folder
+
+
+def test_the_page_says_how_many_tests_it_does_not_show_and_every_link_to_a_row_leads_there(large: Path) -> None:
+    text = (large / "report.html").read_text()
+    rows, page = rows_of(read_page(text)), read_page(text)
+    assert len({row["test"] for row in rows}) == len(rows) == LIMITS.results
+    assert "1 000 more tests: see results.csv" in page.by_id("results").text
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= {row["id"] for row in rows}
+    assert page.one("h1").text.startswith("667 of 2 000 SLAs are missed")
+    assert len(page.by_id("problems").all("article")) == LIMITS.rows
+    assert f"{667 - LIMITS.rows} more rows: see results.csv" in page.by_id("problems").text
+    assert "1 980 more" in page.by_id("methodology").text
+
+
+def test_the_page_for_a_merge_request_is_one_that_github_takes(large: Path) -> None:
+    text = (large / "report.md").read_text()
+    assert len(text) < 65_536 and f"{TESTS - LIMITS.merge_request:,} more tests".replace(",", "\u202f") in text
+
+
+def test_figures_for_programs_have_all_tests(large: Path) -> None:
+    assert len(json.loads((large / "summary.json").read_text())["tests"]) == TESTS
+    assert len((large / "results.csv").read_text().splitlines()) == TESTS + 1
+    assert (large / "junit.xml").read_text().count("<testcase ") == TESTS
+
+
+def test_trials_are_not_kept_and_what_runs_have_in_common_is_kept_once(large: Path) -> None:
+    newest = read_runs([large]).newest
+    assert all(not each.record.evidence.trials and each.sustain_s for each in newest)
+    assert len({id(each.record.campaign) for each in newest}) == 1
+    assert len({id(each.record.profile) for each in newest}) == 1
+
+
+def test_a_test_of_hundreds_of_runs_has_one_chart(tmp_path: Path) -> None:
+    document = json.loads(made_up_record().to_json())
+    (tmp_path / "records").mkdir()
+    for number in range(365):
+        started = f"2025-{1 + number // 31:02d}-{1 + number % 28:02d}T00:00:{number % 60:02d}Z"
+        own = {"run_id": f"run-{number}", "started": started}
+        (tmp_path / "records" / f"{number}.json").write_text(json.dumps(document | own))
+    (part,) = write_reports([tmp_path], tmp_path).section("history").parts
+    assert len(part.charts) == 1 and "365 runs" in part.charts[0].caption

@@ -30,31 +30,49 @@ def test_a_ruleset_of_ones_own_is_a_file_and_an_entry(tmp_path: Path) -> None:
     assert (found.title, found.tracks, found.translates, found.tags) == ("My rules", True, "source", ("mine",))
 
 
-def test_a_file_without_an_entry_says_what_it_needs(tmp_path: Path) -> None:
-    (tmp_path / "ovs").mkdir()
-    (tmp_path / "ovs" / "mine.flows").write_text("actions=normal")
-
-    with pytest.raises(ConfigError, match=r"mine\.flows: is not in the catalogue\.\n  Expected mine\.yaml next to it"):
-        catalogue(tmp_path)
-
-
-def test_an_entry_without_its_file_is_refused(tmp_path: Path) -> None:
+def test_an_entry_may_name_a_ruleset_and_say_what_differs(tmp_path: Path) -> None:
     shutil.copytree(RULESETS, tmp_path / "rulesets")
-    (tmp_path / "rulesets" / "ovs" / "nat.flows").unlink()
+    emulated = tmp_path / "rulesets" / "emulated"
+    (emulated / "mine.sh").touch()
+    (emulated / "mine.yaml").write_text("ruleset: iptables/snat\ntitle: Mine")
 
-    with pytest.raises(ConfigError, match=r"nat\.yaml: describes a ruleset that is not there\.\n  Expected nat\.flows"):
+    found = catalogue(tmp_path / "rulesets")["emulated", "mine"]
+
+    assert (found.title, found.tracks, found.translates) == ("Mine", True, "source")
+    assert found.tags == ("nat", "conntrack", "snat", "iptables")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("ruleset: ../ovs/nat", "ruleset"), ("ruleset: ovs/nosuch", "ruleset"), ("title: Mine", "tracks"), ("", "empty")],
+)
+def test_an_entry_that_says_too_little_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    shutil.copytree(RULESETS, tmp_path / "rulesets")
+    (tmp_path / "rulesets" / "ovs" / "nat.yaml").write_text(text)
+
+    with pytest.raises(ConfigError, match=rf"nat\.yaml: .*{said}"):
+        catalogue(tmp_path / "rulesets")
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("nat.yaml", r"nat\.flows: is not in the catalogue\.\n  Expected nat\.yaml next to it"),
+        ("nat.flows", r"nat\.yaml: describes a ruleset that is not there\.\n  Expected nat\.flows"),
+    ],
+)
+def test_a_file_and_its_entry_need_each_other(tmp_path: Path, missing: str, said: str) -> None:
+    shutil.copytree(RULESETS, tmp_path / "rulesets")
+    (tmp_path / "rulesets" / "ovs" / missing).unlink()
+    with pytest.raises(ConfigError, match=said):
         catalogue(tmp_path / "rulesets")
 
 
 @pytest.mark.parametrize("name", ["", "stateful", "nftables-notrack", "iptables-../../secret", "nat"])
 def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
-    with pytest.raises(
-        ConfigError, match=r"is not a ruleset of a router\.\n  Expected one of: forward, forward-ipv6, iptables-"
-    ):
+    known = r"is not a ruleset of a router\.\n  Expected one of: forward, forward-ipv6, iptables-"
+    with pytest.raises(ConfigError, match=known):
         find_ruleset(["linux", "iptables", "nftables"], name, "a router")
-
-
-def test_a_name_that_is_nearly_right_is_answered_with_the_right_one() -> None:
     with pytest.raises(ConfigError, match=r'Did you mean "conntrack"\?'):
         ruleset_of(Topology(ruleset="contrack"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.statuses import ExitStatus
+from ctbench.base.errors import ExitStatus
 from ctbench.cli.parser.tree import COMMANDS
 
 pytestmark = pytest.mark.unit
@@ -125,7 +125,7 @@ def test_a_signal_while_the_help_is_made_is_no_traceback(number: signal.Signals,
         ["/bin/bash", str(elsewhere), "--help"], stdout=full_pipe(), stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
-    while not any("front.py" in line for line in commands_of_group(process.pid)):
+    while not any("bootstrap.py" in line for line in commands_of_group(process.pid)):
         assert process.poll() is None
     os.killpg(process.pid, number)
     _, err = process.communicate(timeout=30)

@@ -4,7 +4,7 @@ from typing import Any
 
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
-from ctbench.run.environment import environment_of
+from ctbench.run.measurement import environment_of
 
 OVS = {"version": "3.1.0", "dpdk_version": "22.11.1", "kind": "ovs-dpdk", "machine": {"cpu_model": "Xeon"}}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.statuses import ExitStatus
+from ctbench.base.errors import ExitStatus
 from ctbench.run.exit_status import (
     MISTAKES_FILE,
     Verdicts,

@@ -8,27 +8,25 @@ from ctbench.base.errors import ConfigError
 from ctbench.cli import sla
 from ctbench.cli.robot import pool
 from ctbench.report.runs import PABOT_RESULTS, read_runs
-from ctbench.results import without_record
+from ctbench.results import store
 from ctbench.results.record import PoolMember
-from ctbench.results.store import write
-from ctbench.results.without_record import WithoutRecord
+from ctbench.results.store import WithoutRecord, write
 from ctbench.run.exit_status import MISTAKES_FILE
-from ctbench.testbed import checks
-from ctbench.testbed.share import CONSOLE_FILE
+from ctbench.testbed import new_dut
+from ctbench.testbed.pool import CONSOLE_FILE
 
 from .simulated import made_up_record
 
 pytestmark = pytest.mark.unit
 
 DEFAULT = Path("/checkout/suites")
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("given", [["--testbeds", "lab-a,lab-b"], ["--testbeds=lab-a,lab-b"]])
 def test_the_pool_is_taken_from_the_options_and_robot_does_not_see_it(given: list[str]) -> None:
     command = sla.parse([*given, "--include", "nat", "suites"], DEFAULT)
     assert command.testbeds == ("lab-a", "lab-b")
-    assert command.arguments[2:] == ("--include", "nat", "suites")
+    assert command.arguments == ("--include", "nat", "suites")
 
 
 def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -> None:
@@ -62,31 +60,11 @@ def test_a_pool_that_cannot_be_is_one_sentence_and_leaves_no_folder(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(checks, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(new_dut, "check_machine", lambda _testbed: None)
     monkeypatch.setattr(sla, "usable_cores", lambda: [(0, 1)])
     assert sla.main([*arguments, "--outputdir", str(tmp_path / "out")]) == status
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_suites_are_selected_as_robot_would_run_them() -> None:
-    selection = pool.select(
-        ["--prerunmodifier", "ConntrackSLA.tags", "--include", "ceiling", "--include", "forward", str(ROOT / "suites")]
-    )
-    assert selection.name == ""
-    # Traffic Generator comes last in the alphabet.
-    assert [name.split(".", 1)[1] for name in selection.suites] == [
-        "Traffic Generator.Ceiling",
-        "OVS-DPDK.Without Conntrack",
-        "Control Plane.Revalidation",
-        "Control Plane.Revalidation Sweep",
-        "Control Plane.Upcalls",
-    ]
-
-
-def test_several_folders_keep_the_name_that_robot_gives_them() -> None:
-    folders = [str(ROOT / "suites" / name) for name in ("02__ovs_dpdk", "04__bridge")]
-    assert pool.select(folders).name == "OVS-DPDK & Bridges"
 
 
 def test_what_the_processes_left_is_put_where_a_single_one_leaves_it(
@@ -98,7 +76,9 @@ def test_what_the_processes_left_is_put_where_a_single_one_leaves_it(
         (part / "dut").mkdir(parents=True)
         (part / "dut" / "ovs-vswitchd.log").write_text(f"log {number}")
         (part / CONSOLE_FILE).write_text(f"table {number}\n")
-        without_record.note([WithoutRecord(suite=f"S{number}", test="T", outcome="skipped", reason="2 CPUs")], part)
+        store.note_without_record(
+            [WithoutRecord(suite=f"S{number}", test="T", outcome="skipped", reason="2 CPUs")], part
+        )
         (part / "output.xml").write_text("<robot></robot>\n")
     (part / "output.xml").write_text("<robot><suite>")  # that of a process that was killed
     with (part / CONSOLE_FILE).open("ab") as console:
@@ -108,7 +88,7 @@ def test_what_the_processes_left_is_put_where_a_single_one_leaves_it(
     (tmp_path / "dut" / "0").mkdir(parents=True)  # of an older run in the same folder
     (tmp_path / "dut" / "0" / "old.log").touch()
 
-    assert pool.gather(tmp_path, pool.Selection("", suites)) == 3
+    assert pool.gather(tmp_path, suites) == 3
 
     said = capsys.readouterr().err
     assert "mine.yaml: x: is missing.\n" in said
@@ -118,7 +98,7 @@ def test_what_the_processes_left_is_put_where_a_single_one_leaves_it(
     assert (tmp_path / "console" / "1.txt").read_text() == "table 1\n"
     assert [path.name for path in (tmp_path / "dut" / "0").iterdir()] == ["ovs-vswitchd.log"]
     assert (tmp_path / MISTAKES_FILE).read_text() == "mine.yaml: x: is missing.\n"
-    noted = [(test.suite, test.test, test.outcome) for test in without_record.read(tmp_path)[0]]
+    noted = [(test.suite, test.test, test.outcome) for test in store.read_without_record(tmp_path)[0]]
     assert noted[:3] == [(f"S{number}", "T", "skipped") for number in range(3)]
     assert noted[3:] == [("S2", "U", "failed"), *((suite, test, "failed") for suite in ("S3", "S4") for test in "TU")]
     assert not (tmp_path / PABOT_RESULTS).exists()
@@ -138,20 +118,3 @@ def test_split_names_and_settings_are_read_for_each_testbed() -> None:
     command = sla.parse(["--testbeds", "local,local-trex", "-v", "CAMPAIGN:quik"], DEFAULT)
     with pytest.raises(ConfigError, match="quik"):
         sla.read_testbeds(command)
-
-
-@pytest.mark.parametrize(
-    ("ended", "lost", "status", "said"),
-    [
-        (3, 0, 3, ""),
-        (252, 1, 1, ""),  # it takes results that are missing for wrong usage
-        (252, 0, 252, "run: pabot failed with exit status 252. why\n"),
-        (255, 2, 255, "run: pabot failed with exit status 255. why\n"),
-        (-9, 0, 1, "run: pabot was ended by SIGKILL: what was measured is kept, output.xml is not.\n"),
-    ],
-)
-def test_what_pabot_returns_is_what_robot_would_or_a_sentence(
-    ended: int, lost: int, status: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert pool.status_of_pabot(ended, lost, "why\n") == status
-    assert capsys.readouterr().err == said

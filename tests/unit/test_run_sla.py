@@ -1,15 +1,16 @@
 """`./run sla` understands Robot Framework's own command line and keeps every run in a folder of its own."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from robot.errors import DataError
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import results_folder, sla
-from ctbench.testbed import checks
+from ctbench.testbed import new_dut
 
 pytestmark = pytest.mark.unit
 
@@ -31,7 +32,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / folder).mkdir(parents=True)
     monkeypatch.setattr(sla, "SUITES", tmp_path / "suites")
     monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
-    monkeypatch.setattr(checks, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(new_dut, "check_machine", lambda _testbed: None)
     return tmp_path
 
 
@@ -39,13 +40,9 @@ def test_without_suites_the_default_is_added() -> None:
     assert sla.parse(["--include", "1cpu"], DEFAULT).arguments[-3:] == ("--include", "1cpu", str(DEFAULT))
 
 
-def test_tags_are_made_before_any_option_selects_by_them() -> None:
-    assert sla.parse([], DEFAULT).arguments[:2] == ("--prerunmodifier", "ConntrackSLA.tags")
-
-
 def test_suites_and_options_pass_through_untouched() -> None:
     command = sla.parse(["-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs"], DEFAULT)
-    assert command.arguments[2:] == ("-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs")
+    assert command.arguments == ("-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs")
     assert command.assignments == ("SLA:mine",)
     assert command.outputdir == "out"
     assert command.dry_run
@@ -83,7 +80,7 @@ def test_a_missing_resource_ends_it_before_any_folder_is_made(
     def missing(_testbed: object) -> None:
         raise MissingResource("OVS-DPDK is not installed.")
 
-    monkeypatch.setattr(checks, "check_machine", missing)
+    monkeypatch.setattr(new_dut, "check_machine", missing)
     assert sla.main([]) == 6
     assert capsys.readouterr().err == "run: OVS-DPDK is not installed.\n"
     assert not list((checkout / "results").iterdir())
@@ -158,6 +155,27 @@ def test_a_checkout_of_somebody_else_sends_results_to_ones_own_folder(
     monkeypatch.setattr(results_folder.os, "access", lambda *_: False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert results_folder.results_root() == tmp_path / "state" / "conntrack-sla" / "results"
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "refused"),
+    [
+        ("sla", ["--include", "1cpu"], True),
+        ("calibrate", ["mine"], True),
+        ("compare", ["one", "two"], True),
+        ("sla", ["--outputdir", "/elsewhere"], False),
+        ("sla", ["-A", "night.args"], False),
+        ("doctor", [], False),
+    ],
+)
+def test_what_cannot_be_kept_is_said_before_anything_is_installed_or_compiled(
+    command: str, arguments: list[str], refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(RESULTS_VARIABLE, raising=False)
+    monkeypatch.delenv("ROBOT_OPTIONS", raising=False)
+    monkeypatch.setattr(results_folder.os, "access", lambda *_: False)
+    with pytest.raises(ConfigError, match="cannot be written") if refused else nullcontext():
+        results_folder.check_places(command, arguments)
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:

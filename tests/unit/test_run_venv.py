@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,8 @@ case "$*" in
 "-m venv --clear "*)
     rm -rf "$4"/* && mkdir -p "$4/bin" && cp {itself} "$4/bin/python" ;;
 "-m pip install"*) {pip} ;;
-*/cli/front.py*) echo venv >&3 ;;
-*/cli/__main__.py*) echo "entered $*" ;;
+*/cli/bootstrap.py*) echo venv >&3 ;;
+*/cli/__main__.py*) echo "entered $*"; echo "PYTHONPATH=$PYTHONPATH PYTHONHOME=${{PYTHONHOME-unset}}" >>{calls} ;;
 esac
 """
 
@@ -74,6 +76,13 @@ def test_a_good_one_is_used_as_it_is(checkout: Checkout) -> None:
     assert checkout.made() == 0
 
 
+def test_what_the_environment_says_to_python_does_not_reach_it(checkout: Checkout) -> None:
+    done = checkout.run(PYTHONPATH="/nowhere:junk", PYTHONHOME="/nowhere")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert checkout.calls.read_text().endswith(f"PYTHONPATH={checkout.folder}/libraries PYTHONHOME=unset\n")
+
+
 def damage(venv: Path, how: str) -> None:
     if how in ("empty", "a file", "a dangling link", "a link to itself"):
         shutil.rmtree(venv)
@@ -99,9 +108,8 @@ def damage(venv: Path, how: str) -> None:
             (venv / "bin" / "python").write_text("#!/bin/sh\nexit 1\n")
         case "a Python that does nothing":
             (venv / "bin" / "python").write_text("#!/bin/sh\nexit 0\n")
-        case "no stamp":
+        case "no stamp":  # as a damaged package leaves it (ctbench.cli.error_boundary)
             (venv / "stamp-requirements").unlink()
-            (venv / "bin" / "python").unlink()
 
 
 @pytest.mark.parametrize(
@@ -123,13 +131,7 @@ def test_a_damaged_one_is_made_once_more_and_nobody_is_blamed(how: str, checkout
     assert checkout.run().stderr == ""
 
 
-def test_packages_that_cannot_be_imported_are_installed_once_more(checkout: Checkout) -> None:
-    done = checkout.run(CTBENCH_HEALED="yes")
-
-    assert done.returncode == 0
-    assert checkout.made() == 1
-
-
+@pytest.mark.root_too
 @pytest.mark.skipif(os.geteuid() != 0, reason="Only root can make files of another user.")
 def test_that_of_another_user_is_left_alone_and_said(checkout: Checkout) -> None:
     damage(checkout.venv, "no Python")
@@ -154,8 +156,8 @@ def test_packages_that_cannot_be_installed_are_status_6_and_tried_again(tmp_path
         assert "-m pip install" in checkout.calls.read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_installation_at_once_and_leaves_nothing_running(
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_whatever_ends_the_installation_ends_it_at_once_and_leaves_nothing_running(
     number: signal.Signals, tmp_path: Path
 ) -> None:
     checkout = Checkout(tmp_path, pip=f"echo $$ >{tmp_path}/pid; exec sleep 60")
@@ -166,12 +168,22 @@ def test_a_signal_ends_the_installation_at_once_and_leaves_nothing_running(
     while not (pid.exists() and pid.read_text()):
         assert process.poll() is None
     process.send_signal(number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=30)  # its end is that of all that write there
 
-    assert process.returncode == 128 + number
+    assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert err.count("\n") <= 2
-    stat = Path(f"/proc/{pid.read_text().strip()}/stat")
-    assert not stat.exists() or ") Z " in stat.read_text()
+    assert ended(Path(f"/proc/{pid.read_text().strip()}/stat"))
+
+
+def ended(stat: Path) -> bool:
+    """Whether a process ends: the kernel kills it when its parent is gone, and it needs a moment on a busy machine."""
+    for _ in range(100):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if ") Z " not in stat.read_text():
+                time.sleep(0.1)
+                continue
+        return True
+    return False
 
 
 def test_a_link_to_the_one_of_another_checkout_is_replaced_and_that_one_is_left_as_it_is(

@@ -10,17 +10,17 @@ from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Campaign, SaturationSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench
-from ctbench.measure.procedures.highest_rate import HighestRate
-from ctbench.measure.procedures.saturation import ClosedLoop
-from ctbench.measure.result import SearchResult
+from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
 from ctbench.measure.search import search
+from ctbench.measure.search_result import SearchResult
 from ctbench.measure.trial import Step
+from ctbench.measure.trials import Repetitions, Trials
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 from .healthy import HealthyDut
-from .simulated import LIMITS, SimulatedDut, made_up_trial, seen
+from .simulated import LIMITS, SimulatedDut, judged, made_up_floor, made_up_trial, outcome_of, seen
 
 SHORT = ConnectionProfile(name="short-lived", udp_percent=1)
 TRUTH, HI = 381_000.0, 1_000_000.0
@@ -29,7 +29,7 @@ HOW = SaturationSettings.model_validate({"final_duration": "2s"})
 
 def below(dut: object, saturation: float = TRUTH, hi: float = HI, told: list[Step] | None = None) -> SearchResult:
     tell = told.append if told is not None else lambda _step: None
-    return search(dut, 1_000, hi, HOW, tell, hint=saturation)  # type: ignore[arg-type]
+    return search(dut, 1_000, hi, HOW, Trials(tell), hint=saturation)  # type: ignore[arg-type]
 
 
 def test_a_little_below_the_saturation_rate_one_trial_is_enough() -> None:
@@ -55,22 +55,44 @@ def test_after_five_trials_that_did_not_hold_there_is_no_capacity() -> None:
     assert found.upper == min(dut.loads)
 
 
-def test_what_holds_below_a_trial_that_says_nothing_is_a_lower_bound() -> None:
-    made = [0]
+@pytest.mark.parametrize("spoilt", [(1,), (1, 2), (2,), (2, 3)])
+def test_an_invalid_trial_is_made_again_and_never_a_step_down(spoilt: tuple[int, ...]) -> None:
+    """A busy second once made "capacity" 7 % of what a DUT serves."""
+    offered: list[float] = []
 
-    def pauses(load: float, duration: float) -> Observation:
-        made[0] += 1
-        return seen(load=load, duration=duration, generator_limited="late" if made[0] == 1 else "")
+    def busy(load: float, duration: float) -> Observation:
+        offered.append(load / TRUTH)
+        limited = "late" if len(offered) in spoilt else ""
+        return seen(load=load, duration=duration, generator_limited=limited, loss=0.1 if load > 0.9 * TRUTH else 0.0)
 
-    found = below(pauses)
-    assert (len(found.steps), found.capacity, found.limited_by) == (2, 322_478.4, "generator")
-    slow = below(SimulatedDut(TRUTH, generator_limit=0.9 * TRUTH))
-    assert (len(slow.steps), slow.limited_by) == (2, "generator")
+    found = below(busy)
+    assert set(offered) == {0.92, 0.92**2}
+    assert (found.capacity, found.upper, found.limited_by) == (0.92**2 * TRUTH, 0.92 * TRUTH, "dut")
+    assert len(found.steps) == 2 + len(spoilt)
 
 
-def test_a_generator_that_limits_every_trial_ends_it_without_a_figure() -> None:
-    found = below(SimulatedDut(TRUTH, generator_limit=0))
-    assert (len(found.steps), found.capacity, found.limited_by) == (5, 0, "generator")
+def test_where_no_valid_trial_can_be_made_there_is_no_figure() -> None:
+    dut = SimulatedDut(TRUTH, generator_limit=0.85 * TRUTH)
+    found = below(dut)
+    assert dut.loads == [0.92 * TRUTH] * 3
+    assert (found.capacity, found.upper, found.limited_by) == (0, None, "generator")
+    assert outcome_of(found).figures == {}
+    # Nor is there one where a higher load was tried, and the DUT did not hold that.
+    overloaded = below(lambda load, duration: seen(load=load, duration=duration, loss=0.1) if load > 0.9 * TRUTH
+                       else seen(load=load, duration=duration, generator_limited="late"))  # fmt: skip
+    assert [step.observation.state for step in overloaded.steps] == ["bad"] + ["invalid"] * 3
+    assert (overloaded.upper, overloaded.limited_by) == (0.92 * TRUTH, "generator")
+    assert outcome_of(overloaded).figures == {}
+    assert judged(outcome_of(overloaded), made_up_floor()).word == "not measured"
+
+
+def test_a_run_without_time_for_repetitions_makes_none() -> None:
+    spent = Trials(repetitions=Repetitions(left_s=3.0))
+    dut = SimulatedDut(TRUTH, generator_limit=0)
+    found = search(dut, 1_000, HI, HOW, spent, hint=TRUTH)
+    assert (len(dut.loads), found.limited_by, spent.repetitions.left_s < 3.0) == (2, "generator", True)
+    again = search(dut, 1_000, HI, HOW, Trials(repetitions=spent.repetitions), hint=TRUTH)
+    assert (len(dut.loads), again.limited_by) == (3, "generator")
 
 
 def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> None:

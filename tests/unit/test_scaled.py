@@ -2,10 +2,12 @@
 
 import pytest
 
-from ctbench.base.errors import MissingResource
-from ctbench.base.yaml_files import load
-from ctbench.measure.campaign import Campaign
+from ctbench.base.errors import MissingResource, NightlyOnly
+from ctbench.base.yaml_files import YamlModel, load
+from ctbench.dut.emulated.config import EmulatedConfig
+from ctbench.measure.campaign import Campaign, ControlPlaneSettings, TableSettings
 from ctbench.sla.floor import packets_per_connection
+from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.software import plan
@@ -15,12 +17,25 @@ pytestmark = pytest.mark.unit
 MOBILE = load_profile("mobile")
 
 
-def test_a_campaign_leaves_tests_out_by_their_tags_and_says_where_they_are() -> None:
-    quick = load("campaigns", "quick", Campaign)
-    quick.require_time_for(["1cpu", "conntrack"])
-    with pytest.raises(MissingResource, match="Campaign quick leaves tests tagged nightly out"):
-        quick.require_time_for(["1cpu", "nightly"])
-    load("campaigns", "characterise", Campaign).require_time_for(["nightly"])
+@pytest.mark.parametrize("tag", ["nightly", "long"])
+def test_a_campaign_and_a_testbed_skip_tests_by_their_tags(tag: str) -> None:
+    quick, local = load("campaigns", "quick", Campaign), load("testbeds", "local", TestbedConfig)
+    quick.require_time_for(["1cpu", "extended"])
+    local.require_wanted(["1cpu", tag])
+    with pytest.raises(NightlyOnly, match=f"tagged {tag} "):
+        quick.require_time_for(["1cpu", tag])
+    with pytest.raises(MissingResource, match="tagged extended") as skipped:
+        local.require_wanted(["1cpu", "extended"])
+    assert not isinstance(skipped.value, NightlyOnly)
+    load("campaigns", "characterise", Campaign).require_time_for([tag])
+
+
+@pytest.mark.parametrize(("part", "key"), [
+    (ControlPlaneSettings, "most"), (ControlPlaneSettings, "leave_out"), (TableSettings, "longest"),
+    (EmulatedConfig, "leave_out"),
+])  # fmt: skip
+def test_each_earlier_way_to_leave_a_test_out_names_the_tags(part: type[YamlModel], key: str) -> None:
+    assert part.gone[key].startswith("Expected skips: [")
 
 
 def test_mobile_traffic_has_19_packets_a_connection_of_600_bytes_and_a_million_open_at_any_rate() -> None:

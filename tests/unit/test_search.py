@@ -1,6 +1,7 @@
 """The search on simulated DUTs: the result is within the width of the truth, whatever the DUT does."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,16 +10,31 @@ from hypothesis import strategies as st
 from ctbench.base.errors import GeneratorError
 from ctbench.base.units import format_rate
 from ctbench.dut.base import Problem
-from ctbench.measure.bisection import planned_trials
-from ctbench.measure.classification import Goal, Made
+from ctbench.measure.campaign import Bisection, GateSettings, LoadRange, Mlr
 from ctbench.measure.observation import Observation
-from ctbench.measure.repetition import repeat
-from ctbench.measure.result import SearchResult
-from ctbench.measure.search import search
+from ctbench.measure.search import expected, planned_trials, search
+from ctbench.measure.search_result import Goal, Made, SearchResult, repeat
 from ctbench.measure.trial import Step
+from ctbench.measure.trials import Trials
 
-from .searching import HI, LO, PUBLISHED, WIDTH, how
 from .simulated import LIMITS, SimulatedDut, outcome_of, seen
+
+LO, HI, WIDTH = 1_000.0, 1_000_000.0, 0.05
+
+
+def how(**keys: Any) -> Bisection:
+    base = {
+        "trial_duration": "1s",
+        "max_iterations": 12,
+        "relative_width": "5%",
+        "final_duration": "3s",
+    }
+    return Bisection.model_validate(base | keys)
+
+
+#: Eight times the middle and nothing else.
+PUBLISHED = how(middle="arithmetic", max_iterations=8, relative_width=None, final_duration=None)
+
 
 TRUTH = 381_000.0
 
@@ -209,7 +225,7 @@ def test_a_trial_that_cannot_be_made_stops_the_search_and_keeps_the_trials_befor
 
 def test_every_trial_is_told_with_its_number_and_the_time_left_runs_out() -> None:
     told: list[Step] = []
-    result = search(SimulatedDut(381_000), LO, HI, how(), told.append)
+    result = search(SimulatedDut(381_000), LO, HI, how(), Trials(told.append))
     assert [step.number for step in told] == list(range(1, len(told) + 1))
     assert [step.observation for step in told] == list(result.observations)
     assert told[-1].left_s == 0
@@ -218,17 +234,11 @@ def test_every_trial_is_told_with_its_number_and_the_time_left_runs_out() -> Non
     assert told[0].left_s == pytest.approx(spent, rel=0.35)
 
 
-def test_an_empty_range_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="the range 5 to 5 is empty"):
-        search(SimulatedDut(1), 5, 5, how())
-
-
 def test_repetitions_give_the_median_and_all_trials() -> None:
     duts = iter([SimulatedDut(300_000), SimulatedDut(100_000), SimulatedDut(200_000)])
     result = repeat(3, lambda _last: search(next(duts), LO, HI, how()))
     assert 200_000 / (1 + WIDTH) <= result.capacity <= 200_000
     assert len(result.capacities) == 3
-    assert [step.number for step in result.steps] == list(range(1, len(result.steps) + 1))
     assert phases(result).count("final") == 3
 
 
@@ -305,3 +315,21 @@ def test_packets_need_fewer_trials_for_the_same_width() -> None:
         search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=250_000)
         trials[packets] = len(dut.loads)
     assert trials[True] < trials[False]
+
+
+pytestmark = pytest.mark.unit
+SPAN = LoadRange.model_validate({"min": "5k", "max": "1.5M"})
+BISECTION = {"trial_duration": "1s", "final_duration": "2s", "max_iterations": 10, "relative_width": "10%"}
+MLR = {"trial_duration": "1s", "final_duration": "5s", "relative_width": "10%"}
+
+
+@pytest.mark.parametrize("capacity", [60_000.0, 250_000.0, 900_000.0])
+@pytest.mark.parametrize("settings", [Bisection.model_validate(BISECTION), Mlr.model_validate(MLR)], ids=["bi", "mlr"])
+def test_a_search_makes_about_as_many_trials_as_were_expected(settings: Any, capacity: float) -> None:
+    found = search(SimulatedDut(capacity), SPAN.min, SPAN.max, settings, hint=50_000.0)
+    assert len(found.steps) / 2 <= expected(settings, SPAN).trials <= len(found.steps) * 2
+
+
+def test_a_gate_is_two_trials_and_what_each_takes_beside_its_traffic() -> None:
+    settings = GateSettings.model_validate({"trial_duration": "3s", "headroom": "1%"})
+    assert expected(settings, SPAN).seconds(0.5) == 7.0

@@ -24,8 +24,10 @@ from ctbench.measure.sequential import (
     trials_left,
 )
 from ctbench.measure.trial import Step
+from ctbench.measure.trials import Trials
+from ctbench.sla.verdict import judge
 
-from .simulated import SimulatedDut, outcome_of, seen
+from .simulated import SimulatedDut, made_up_floor, outcome_of, seen
 
 LOAD = 10_000.0
 
@@ -89,7 +91,7 @@ def play(
         return seen(problems, load=load, duration=duration, loss=0.05 * (outcome == "b"), generator_limited=limited)
 
     on_trial = told.append if told is not None else lambda _step: None
-    result = SequentialTest(trial, LOAD, 5.0, known or Known(), on_trial).run(ceiling)
+    result = SequentialTest(trial, LOAD, 5.0, known or Known(), Trials(on_trial)).run(ceiling)
     assert next(script, None) is None, "the test stopped too early"
     return result
 
@@ -258,3 +260,18 @@ def test_a_machine_that_scatters_makes_few_wrong_decisions() -> None:
     assert slow[False] > 350 and fast[True] > 350
     exact = verdicts(0.0, 0.07)
     assert abs(exact[True] - exact[False]) < 150  # neither side is preferred by much
+
+
+HUNDRED_K = made_up_floor(">= 100k", pps=None)
+
+
+@pytest.mark.parametrize(("outcomes", "word"), [("gggg", "met"), ("bbbb", "missed"), ("gbgbgbggb", "not measured")])
+def test_what_some_trials_lost_is_no_reason_where_all_together_decide_nothing(outcomes: str, word: str) -> None:
+    script = iter(outcomes)
+
+    def trial(load: float, duration: float) -> Observation:
+        return seen(load=load, duration=duration, loss=0.05 * (next(script) == "b"))
+
+    result = SequentialTest(trial, 101_000, 1.0, Known()).run()
+    assert next(script, None) is None
+    assert judge(outcome_of(result), HUNDRED_K).word == word

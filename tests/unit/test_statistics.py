@@ -2,12 +2,22 @@
 
 import itertools
 import random
+from statistics import NormalDist, mean, stdev
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctbench.results.statistics import holm, least_p, needed_samples, p_smaller, spread
+from ctbench.results.statistics import (
+    holm,
+    least_p,
+    median_interval,
+    needed_samples,
+    p_smaller,
+    quantile,
+    spread,
+    tolerance_factor,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -39,17 +49,14 @@ def test_the_smallest_p_of_few_samples_is_that_of_the_literature(samples: int, p
     assert p_smaller(slow, fast) == 1
 
 
-def test_equal_samples_are_no_evidence_of_anything() -> None:
-    assert p_smaller([5.0] * 6, [5.0] * 6) == 1
-
-
-def test_one_outlier_weighs_no_more_than_any_other_sample() -> None:
-    base = [100.0, 101, 102, 103, 104]
-    assert p_smaller(base, [99.0, 98, 97, 96, 95]) == p_smaller(base, [99.0, 98, 97, 96, 5])
-
-
 def test_five_samples_are_the_least_for_one_test_and_more_tests_need_more() -> None:
     assert [needed_samples(0.01 / tests) for tests in (1, 2, 3, 9, 60)] == [5, 5, 6, 6, 8]
+
+
+def test_too_few_samples_are_refused() -> None:
+    for refused in (lambda: quantile([], 0.5), lambda: median_interval([]), lambda: tolerance_factor(1)):
+        with pytest.raises(ValueError, match=r"no values|one sample"):
+            refused()
 
 
 def test_holms_correction_is_that_of_the_textbook() -> None:
@@ -71,3 +78,56 @@ def test_the_spread_is_the_range_by_the_median() -> None:
     assert spread([42.0]) == 0
     assert spread([]) is None
     assert spread([0.0, 0.0, 5.0]) is None
+
+
+def test_a_quantile_is_one_of_the_values() -> None:
+    values = [float(value) for value in range(1, 101)]
+    assert [quantile(values, share) for share in (0.0, 0.5, 0.99, 1.0)] == [1, 50, 99, 100]
+    assert quantile([3.0], 0.99) == 3.0
+
+
+@pytest.mark.parametrize(("count", "cut"), [(1, 0), (7, 0), (8, 0), (10, 0), (12, 1), (20, 3), (50, 15), (100, 36)])
+def test_the_interval_leaves_out_what_the_binomial_distribution_allows(count: int, cut: int) -> None:
+    # Tables of the 99 % interval of a median, for example in Conover, Practical Nonparametric Statistics.
+    values = [float(value) for value in range(count)]
+    assert median_interval(values) == (cut, count - 1 - cut)
+
+
+def test_the_median_is_within_as_often_as_promised() -> None:
+    dice = random.Random(1)
+    misses = 0
+    for _ in range(4000):
+        low, high = median_interval([dice.expovariate(1.0) for _ in range(15)])
+        misses += not low <= 0.6931 <= high
+    assert misses / 4000 <= 0.01
+
+
+#: Natrella, Experimental Statistics (NBS Handbook 91, 1963), table A-7: content 95 %, confidence 95 %.
+@pytest.mark.parametrize(
+    ("samples", "factor"),
+    [(3, 7.655), (4, 5.145), (5, 4.202), (6, 3.707), (7, 3.399), (8, 3.188), (9, 3.031), (10, 2.911), (12, 2.736),
+     (15, 2.566), (20, 2.396), (30, 2.220), (50, 2.065)],
+)  # fmt: skip
+def test_the_factors_are_those_of_the_handbook(samples: int, factor: float) -> None:
+    assert tolerance_factor(samples) == pytest.approx(factor, abs=0.0021)
+
+
+def test_another_content_and_confidence_are_those_of_the_handbook_too() -> None:
+    assert tolerance_factor(10, 0.99, 0.95) == pytest.approx(3.981, abs=0.002)
+    assert tolerance_factor(10, 0.90, 0.99) == pytest.approx(3.048, abs=0.003)  # and its example in section 7.2.6.3
+    assert tolerance_factor(43, 0.90, 0.99) == pytest.approx(1.8752, abs=0.002)
+
+
+@settings(deadline=None)
+@given(st.integers(3, 60))
+def test_more_samples_need_a_smaller_factor_that_stays_above_the_quantile(samples: int) -> None:
+    assert NormalDist().inv_cdf(0.95) < tolerance_factor(samples + 1) < tolerance_factor(samples)
+
+
+def test_the_bound_is_below_nineteen_of_twenty_in_nineteen_cases_of_twenty() -> None:
+    dice, k, cases = random.Random(5), tolerance_factor(6), 4000
+    kept = []
+    for _ in range(cases):
+        seen = [dice.gauss(0, 1) for _ in range(6)]
+        kept.append(NormalDist().cdf(mean(seen) - k * stdev(seen)) <= 0.05)
+    assert mean(kept) == pytest.approx(0.95, abs=0.012)

@@ -7,7 +7,8 @@ import pytest
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
-from ctbench.results.metrics import CONTROL, MAIN_THREAD, MEANWHILE, METRICS
+from ctbench.measure.promises import PROMISES
+from ctbench.results.metrics import METRICS
 from ctbench.sla.floors import Floors
 
 pytestmark = pytest.mark.unit
@@ -21,7 +22,12 @@ _PERCENT = re.compile(r"([0-9]+)(?: %| to)")
 
 
 #: What is promised of the control plane: times, and what becomes of the load meanwhile.
-OF_CONTROL = CONTROL | MEANWHILE.keys() | {MAIN_THREAD}
+OF_CONTROL = {
+    name
+    for promise in PROMISES.values()
+    if promise.about == "control plane" and promise.procedure
+    for name in promise.procedure.found_out
+}
 
 
 def table(page: str = "floors.md") -> list[list[str]]:

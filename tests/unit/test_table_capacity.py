@@ -6,20 +6,15 @@ import pytest
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.base import Problem
+from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Outcome
-from ctbench.measure.procedures.table_capacity import TableCapacity
-from ctbench.measure.table_settings import TableSettings
+from ctbench.measure.procedures.table_limits import TableCapacity
 from ctbench.measure.trial import Step
 from ctbench.results.metrics import METRICS
-from ctbench.run.choice import CAPACITY
-from ctbench.run.tags import tags_of
-from ctbench.sla.floor import Floor
-from ctbench.sla.threshold import parse
+from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
-from ctbench.traffic.profiles import load_profile
 
 from .table_double import HELD, TableDouble, table_bench
-from .test_instruction_count import FORWARD
 
 pytestmark = pytest.mark.unit
 
@@ -28,7 +23,7 @@ AT_ONCE = TableSettings.model_validate({"hold": "0s"})
 
 
 def measured(dut: TableDouble, promised: float = 500, how: TableSettings = AT_ONCE, **more: object) -> Outcome:
-    return TableCapacity(how).run(table_bench(dut, limits={METRIC.name: promised}, **more))
+    return TableCapacity().run(table_bench(dut, how=how, limits={METRIC.name: promised}, **more))
 
 
 def judged(found: Outcome, promised: int = 500) -> Verdict:
@@ -40,10 +35,10 @@ def judged(found: Outcome, promised: int = 500) -> Verdict:
 def test_as_many_as_are_promised_are_opened_and_the_dut_counts_them_at_every_step() -> None:
     told: list[Step] = []
     dut = TableDouble()
-    found = TableCapacity(AT_ONCE).run(table_bench(dut, told, limits={METRIC.name: 500}))
+    found = TableCapacity().run(table_bench(dut, told, how=AT_ONCE, limits={METRIC.name: 500}))
     assert dut.opened == [500] and found.result is not None
-    assert (found.result.value, found.limited_by, found.held) == (500, "floor", True)
-    counts = [(each.moment, each.expected, each.found) for each in found.table]
+    assert (found.result.value, found.limited_by, found.kept_conditions) == (500, "floor", True)
+    counts = [(each.moment, each.expected, each.found) for each in found.evidence.table]
     assert counts == [("before", 0, 0), ("opened", 500, 500), ("held", 500, 500), ("answered", 500, 500)]
     assert [step.phase for step in told] == ["hold"] and told[0].observation.good
     verdict = judged(found)
@@ -68,7 +63,8 @@ def test_a_floor_above_what_the_table_takes_is_missed_with_what_it_took() -> Non
 @pytest.mark.parametrize(("miscount", "counted"), [(1, 501), (-1, 499)])
 def test_a_dut_that_counts_another_number_makes_the_trial_bad(miscount: int, counted: int) -> None:
     told: list[Step] = []
-    found = TableCapacity(AT_ONCE).run(table_bench(TableDouble(miscount=miscount), told, limits={METRIC.name: 500}))
+    dut = TableDouble(miscount=miscount)
+    found = TableCapacity().run(table_bench(dut, told, how=AT_ONCE, limits={METRIC.name: 500}))
     assert told[0].observation.state == "bad"
     said = f"opened: the DUT counted {counted} entries where 500 connections were open"
     assert told[0].observation.reason == said
@@ -116,11 +112,6 @@ def test_a_dut_that_dies_with_a_full_table_is_a_fault_with_its_reason() -> None:
     assert judged(gone).word == "not measured"
 
 
-def test_a_test_of_the_table_has_its_own_tags() -> None:
-    tags = tags_of(FORWARD.model_copy(update={"datapath": "ovs-dpdk"}), load_profile("held"), what=CAPACITY)
-    assert {"table", "capacity", "ovs-dpdk", "1cpu"} <= set(tags) and "cps" not in tags
-
-
 @dataclass
 class Lowered(TableDouble):
     """A DUT whose limit somebody lowers while connections are open."""
@@ -131,7 +122,7 @@ class Lowered(TableDouble):
 
 
 def test_a_limit_that_is_lowered_under_the_runs_feet_is_missed_with_the_reason() -> None:
-    found = TableCapacity(TableSettings()).run(table_bench(Lowered(), limits={"held_connections": 400.0}))
+    found = TableCapacity().run(table_bench(Lowered(), limits={"held_connections": 400.0}))
     decision = found.decisions["held_connections"]
     assert decision.kept is False
     assert "the DUT's limit of entries was 1000 when the trial began, and 500 at its end" in decision.reason
@@ -139,7 +130,7 @@ def test_a_limit_that_is_lowered_under_the_runs_feet_is_missed_with_the_reason()
 
 def test_what_a_full_table_refuses_is_missed_however_busy_the_machine_was() -> None:
     busy = [Problem("disturbed", "Other processes took 60 % of a PMD CPU of the DUT.", cpu_taken=0.6)]
-    found = TableCapacity(TableSettings()).run(
+    found = TableCapacity().run(
         table_bench(TableDouble(limit=900, problems=[busy]), limits={"held_connections": 1000.0})
     )
     decision = found.decisions["held_connections"]

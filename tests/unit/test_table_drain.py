@@ -5,13 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Problem
 from ctbench.dut.topology import Topology
+from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Outcome
-from ctbench.measure.procedures import table_drain
-from ctbench.measure.procedures.table_drain import TableDrain
-from ctbench.measure.table_settings import TableSettings
+from ctbench.measure.procedures import table_expiry
+from ctbench.measure.procedures.table_expiry import TableDrain
 from ctbench.results.metrics import METRICS
 
 from .table_double import TableDouble, table_bench
@@ -46,17 +45,17 @@ class Draining(TableDouble):
 
 def measured(monkeypatch: pytest.MonkeyPatch, dut: Draining, limit: float = 10.0) -> Outcome:
     dut.asked_at = dut.now
-    monkeypatch.setattr(table_drain, "time", SimpleNamespace(monotonic=dut.monotonic, sleep=dut.sleep))
-    return TableDrain(HOW).run(table_bench(dut, limits={"drain_time": limit}, topology=FIVE))
+    monkeypatch.setattr(table_expiry, "time", SimpleNamespace(monotonic=dut.monotonic, sleep=dut.sleep))
+    return TableDrain().run(table_bench(dut, how=HOW, limits={"drain_time": limit}, topology=FIVE))
 
 
 def test_a_table_drains_after_its_timeout_and_the_rate_of_reaping_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     found = measured(monkeypatch, Draining(lag=1.0))
-    assert found.result is not None and found.result.value == pytest.approx(6.5, abs=table_drain.EVERY_S)
-    assert found.figures["drain_lag"].value == pytest.approx(1.5, abs=table_drain.EVERY_S)
+    assert found.result is not None and found.result.value == pytest.approx(6.5, abs=table_expiry.EVERY_S)
+    assert found.figures["drain_lag"].value == pytest.approx(1.5, abs=table_expiry.EVERY_S)
     assert found.figures["reaped_rate"].value == pytest.approx(1000, rel=0.5)
     assert found.decisions["drain_time"].kept is True
-    assert [(each.moment, each.found) for each in found.table] == [
+    assert [(each.moment, each.found) for each in found.evidence.table] == [
         ("before", 0), ("opened", 500), ("answered", 500), ("in the end", 0),
     ]  # fmt: skip
     series = found.steps[0].observation.samples[0]
@@ -66,8 +65,8 @@ def test_a_table_drains_after_its_timeout_and_the_rate_of_reaping_is_known(monke
 def test_no_more_are_opened_than_are_asked_before_the_first_is_forgotten() -> None:
     dut = Draining()
     how = TableSettings(drained=500, opened_per_s=100)
-    found = TableDrain(how).run(table_bench(dut, limits={}, topology=FIVE.model_copy(update={"timeout_s": 1})))
-    assert [each.expected for each in found.table][1] == 50, "half a second of opening, and as long for asking"
+    found = TableDrain().run(table_bench(dut, how=how, limits={}, topology=FIVE.model_copy(update={"timeout_s": 1})))
+    assert [each.expected for each in found.evidence.table][1] == 50, "half a second of opening, and as long for asking"
 
 
 def test_a_table_that_drains_later_than_promised_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,14 +92,6 @@ def test_a_dut_that_dies_is_a_fault_and_one_that_was_disturbed_is_tried_again(mo
     assert died.limited_by == "fault" and "ovs-vswitchd died" in died.reason
     spoilt = measured(monkeypatch, Draining(problems=[[Problem("invalid", "the machine slept")]]))
     assert [step.observation.state for step in spoilt.steps] == ["invalid", "bad"]  # time goes on for the double
-
-
-def test_a_dut_that_sweeps_too_seldom_for_the_campaign_is_left_to_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_drain, "timeout_of", lambda _bench: 5)
-    how = TableSettings.model_validate({"longest": "30s"})
-    TableDrain(how).how.require_time(27, "It")
-    with pytest.raises(MissingResource, match=r"takes up to 67 s.*allows 30 s"):
-        TableDrain(how).run(table_bench(Draining(sweep_s=60.0), topology=FIVE))
 
 
 def test_the_metrics_of_a_drain_are_promised_in_seconds() -> None:

@@ -7,8 +7,7 @@ import pytest
 from ctbench.base.errors import MissingResource
 from ctbench.measure import held
 from ctbench.measure.procedure import Outcome
-from ctbench.measure.procedures.table_early_drop import TableEarlyDrop
-from ctbench.measure.table_settings import TableSettings
+from ctbench.measure.procedures.table_limits import TableEarlyDrop
 
 from .table_double import TableDouble, table_bench
 
@@ -22,7 +21,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def measured(dut: TableDouble, **limits: float) -> Outcome:
     promised = {"forgotten_when_full": 0.01, "recovery_time": 5.0} | limits
-    return TableEarlyDrop(TableSettings()).run(table_bench(dut, limits=promised))
+    return TableEarlyDrop().run(table_bench(dut, limits=promised))
 
 
 def test_what_is_forgotten_at_the_limit_and_how_soon_there_is_room_again() -> None:
@@ -60,11 +59,11 @@ def test_what_may_not_happen_at_the_limit_is_missed_and_said(dut: TableDouble, s
 
 def test_where_fewer_can_be_held_or_no_limit_is_known_the_test_is_skipped() -> None:
     with pytest.raises(MissingResource, match="1000 entries, and 500 connections can be held"):
-        TableEarlyDrop(TableSettings()).run(table_bench(TableDouble(), most_held=500.0))
+        TableEarlyDrop().run(table_bench(TableDouble(), most_held=500.0))
 
     class Unknown(TableDouble):
         def limit_now(self) -> int | None:
             return None
 
     with pytest.raises(MissingResource, match="does not say how many entries"):
-        TableEarlyDrop(TableSettings()).run(table_bench(Unknown()))
+        TableEarlyDrop().run(table_bench(Unknown()))

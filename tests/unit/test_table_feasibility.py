@@ -6,14 +6,14 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.dut.linux.settings import LinuxConntrackSettings
+from ctbench.dut.linux.conntrack import LinuxConntrackSettings
 from ctbench.dut.ovs.settings import OvsConntrackSettings
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
+from ctbench.measure.promises import PROMISES
 from ctbench.results.metrics import METRICS
-from ctbench.run.choice import OF_TABLE, choose
-from ctbench.run.feasibility import Bound, Case
-from ctbench.run.table_feasibility import check
+from ctbench.run.feasibility import Bound, FeasibilityCase, check_table
+from ctbench.run.plan import plan
 from ctbench.sla.floor import Floor
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
@@ -35,10 +35,10 @@ def bounds(
     meminfo.write_text(f"MemTotal: 99999999 kB\nMemAvailable:   {free_mib * 1024} kB\n")
     metric = METRICS["held_connections"]
     floor = Floor(topology.key, profile, source="", metric=metric, thresholds={})
-    case = Case(
+    case = FeasibilityCase(
         load("testbeds", testbed, TestbedConfig), load("campaigns", "quick", Campaign), topology, profile, floor
     )
-    return check(case, promised, held=held, table=limit, meminfo=meminfo)
+    return check_table(case, promised, held=held, table=limit, meminfo=meminfo)
 
 
 def test_what_fits_is_bounded_by_the_clients_the_timeout_and_the_memory_of_both(tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_timeouts_and_the_limit_of_a_topology_replace_those_of_the_settings() ->
     assert asked.key == key and Topology.parse(key) == asked
 
 
-@pytest.mark.parametrize("what", OF_TABLE)
-def test_each_question_about_the_table_has_its_procedure_and_its_metric(what: str) -> None:
-    plan = choose(what, load("campaigns", "quick", Campaign), OVS, HELD)
-    assert plan.of_table and plan.main.metric(HELD).of_table and plan.main.metric(HELD).role == "promise"
-    assert plan.holds == (what == "capacity")
-    with pytest.raises(MissingResource, match="compares the rates of two builds"):
-        choose(what, load("campaigns", "builds", Campaign), OVS, HELD)
+@pytest.mark.parametrize("name", [each.name for each in PROMISES.values() if each.about == "table"])
+def test_each_question_about_the_table_has_its_procedure_and_its_metric(name: str) -> None:
+    promise = PROMISES[name]
+    metric = plan(promise, load("campaigns", "quick", Campaign), OVS, HELD).main.metric(HELD)
+    assert metric.of_table and metric.role == "promise" and promise.holds
+    with pytest.raises(MissingResource):
+        plan(promise, load("campaigns", "builds", Campaign), OVS, HELD)

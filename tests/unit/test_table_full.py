@@ -10,8 +10,7 @@ from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
 from ctbench.measure import held
 from ctbench.measure.procedure import Outcome, require
-from ctbench.measure.procedures.table_full import BEYOND, TableFull
-from ctbench.measure.table_settings import TableSettings
+from ctbench.measure.procedures.table_limits import BEYOND, TableFull
 from ctbench.traffic.holding import Answered, Opened
 from ctbench.traffic.loads import Hold, Rate
 from ctbench.traffic.profiles import ConnectionProfile
@@ -32,15 +31,15 @@ TOPOLOGY = Topology(timeout_s=120, max_connections=LIMIT)
 
 
 def measured(dut: TableDouble, promised: float = 1.0, topology: Topology = TOPOLOGY) -> Outcome:
-    return TableFull(TableSettings()).run(table_bench(dut, limits={"recovery_time": promised}, topology=topology))
+    return TableFull().run(table_bench(dut, limits={"recovery_time": promised}, topology=topology))
 
 
 def test_a_full_table_refuses_keeps_what_it_has_and_recovers() -> None:
     dut = TableDouble()
     found = measured(dut)
     assert dut.opened == [LIMIT, BEYOND, BEYOND] and dut.limit == LIMIT + BEYOND
-    assert found.decisions["recovery_time"].kept is True and found.held
-    assert [each.moment for each in found.table] == ["before", "full", "refused", "room again"]
+    assert found.decisions["recovery_time"].kept is True and found.kept_conditions
+    assert [each.moment for each in found.evidence.table] == ["before", "full", "refused", "room again"]
     assert "10000 entries filled the table, 1000 connections more were refused" in found.reason
     assert measured(TableDouble(), promised=1e-6).decisions["recovery_time"].kept is False
 
@@ -115,7 +114,7 @@ def test_the_topology_has_to_say_how_many_entries_there_are() -> None:
 
 
 def test_where_the_limit_cannot_be_changed_or_nothing_is_held_the_test_is_skipped() -> None:
-    full = TableFull(TableSettings())
+    full = TableFull()
     with pytest.raises(MissingResource, match="asks the DUT for table limit"):
         require(full, frozenset({Hold}), abilities("linux-router"))
     require(full, frozenset({Hold}), abilities("ovs-dpdk"))

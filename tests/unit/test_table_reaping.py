@@ -6,10 +6,10 @@ import pytest
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Problem
+from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Outcome
-from ctbench.measure.procedures import table_reaping
-from ctbench.measure.procedures.table_reaping import TableReaping
-from ctbench.measure.table_settings import TableSettings
+from ctbench.measure.procedures import table_expiry
+from ctbench.measure.procedures.table_expiry import TableReaping
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -24,8 +24,8 @@ HOW = TableSettings(expiring=20_000)
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_reaping, "_LATER_S", 0.01)
-    monkeypatch.setattr(table_reaping, "_EVERY_S", 0.001)
+    monkeypatch.setattr(table_expiry, "_LATER_S", 0.01)
+    monkeypatch.setattr(table_expiry, "_EVERY_S", 0.001)
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Reaper(TableDouble):
 
 def measured(dut: Reaper, limit: float = 0.01) -> Outcome:
     profile = ConnectionProfile(name="short-lived")
-    return TableReaping(HOW).run(table_bench(dut, limits={"loss_while_reaping": limit}, profile=profile))
+    return TableReaping().run(table_bench(dut, how=HOW, limits={"loss_while_reaping": limit}, profile=profile))
 
 
 def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> None:
@@ -66,7 +66,7 @@ def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> N
     assert dut.offered == [(10_000, 3.0), (10_000, pytest.approx(30.02))]
     assert found.figures["loss_while_reaping"].value == pytest.approx(0.005)
     assert found.decisions["loss_while_reaping"].kept is True
-    assert [(each.moment, each.found) for each in found.table] == [("before", 0), ("opened", 20_000)]
+    assert [(each.moment, each.found) for each in found.evidence.table] == [("before", 0), ("opened", 20_000)]
     assert measured(Reaper(loss=0.02)).decisions["loss_while_reaping"].kept is False
 
 
@@ -84,12 +84,10 @@ def test_a_load_whose_own_entries_would_fill_the_table_is_smaller_and_one_withou
     with pytest.raises(MissingResource, match="no room for a load besides 20000"):
         measured(Reaper(limit=900))
     dut = Reaper()
-    TableReaping(HOW.model_copy(update={"expiring": 2020.0})).run(
-        table_bench(dut, profile=ConnectionProfile(name="short-lived"))
+    TableReaping().run(
+        table_bench(dut, how=TableSettings(expiring=2020), profile=ConnectionProfile(name="short-lived"))
     )
     assert dut.offered[0][0] == pytest.approx(2000)
-    with pytest.raises(MissingResource, match="A load beside entries that expire takes up to"):
-        TableReaping(HOW.model_copy(update={"longest": 10.0})).run(table_bench(Reaper()))
 
 
 def test_what_the_generator_did_not_offer_decides_nothing_unless_the_promise_allows_it() -> None:

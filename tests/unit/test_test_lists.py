@@ -6,7 +6,7 @@ import pytest
 from robot.running import TestSuiteBuilder
 
 from ctbench.cli import sla
-from ctbench.cli.robot import pool
+from ctbench.cli.robot.command_line import selected_suite
 from ctbench.run.settings import RunSettings
 
 pytestmark = pytest.mark.unit
@@ -22,7 +22,7 @@ def command(name: str) -> sla.CommandLine:
 
 def selected(name: str) -> list[str]:
     """Long names of the tests that a list selects."""
-    return [test.full_name for test in pool.selected_suite(command(name).arguments).all_tests]
+    return [test.full_name for test in selected_suite(command(name).arguments).all_tests]
 
 
 def test_there_is_a_list_for_the_gate_the_night_and_the_comparison_with_2022() -> None:

@@ -228,7 +228,7 @@ def test_a_generator_that_serves_one_dut_at_a_time_has_them_in_turn(tmp_path: Pa
     assert turns.sides()["other"].product == "Open vSwitch 3.1.0"
 
 
-def test_a_lab_and_shared_cpus_have_them_in_turn(fakes: Fakes) -> None:
+def test_a_lab_has_them_in_turn(fakes: Fakes) -> None:
     config = fakes.testbed.config
     duts = [dut.model_copy(update={"host": "lab"}) for dut in config.duts]  # type: ignore[attr-defined]
     fakes.testbed._maker._config = config.model_copy(update={"duts": duts})
@@ -241,21 +241,18 @@ def test_shared_cpus_have_them_in_turn(fakes: Fakes) -> None:
     assert turns_because(fakes).startswith("Threads share CPUs on this testbed")
 
 
-def test_a_second_dut_that_has_no_room_leaves_the_tested_one_which_is_set_up_alone(fakes: Fakes) -> None:
-    def lack(dut: FakeDut) -> None:
-        dut.missing = "1024 MiB of memory are needed." if dut.place.beside else ""
-
-    fakes.prepare = lack
-    assert turns_because(fakes) == "1024 MiB of memory are needed."
-    assert fakes.running() == ["ovs-dpdk"]
-
-
-def test_two_that_have_different_memory_are_not_compared_side_by_side(fakes: Fakes) -> None:
-    def reserve(dut: FakeDut) -> None:
-        dut.memory = "no-huge" if dut.place.beside else "hugepages"
-
-    fakes.prepare = reserve
-    assert "one has hugepages and the other no-huge as its memory" in turns_because(fakes)
+@pytest.mark.parametrize(
+    ("name", "tested", "beside", "why"),
+    [
+        ("missing", "", "1024 MiB of memory are needed.", "1024 MiB of memory are needed."),
+        ("memory", "hugepages", "no-huge", "one has hugepages and the other no-huge as its memory"),
+    ],
+)
+def test_a_second_dut_that_has_less_leaves_the_tested_one_which_is_set_up_alone(
+    fakes: Fakes, name: str, tested: str, beside: str, why: str
+) -> None:
+    fakes.prepare = lambda dut: setattr(dut, name, beside if dut.place.beside else tested)
+    assert why in turns_because(fakes)
     assert fakes.running() == ["ovs-dpdk"]
 
 

@@ -1,5 +1,10 @@
-"""Which testbeds may measure side by side, and which CPUs of this machine each of them gets."""
+"""Which testbeds may measure side by side, which CPUs of this machine each of them gets, and that each is taken by one
+process, and is free when that has ended, whatever ended it."""
 
+import errno
+import fcntl
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +13,7 @@ import yaml
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pool import Member, least_cpus, make_pool, split_names
+from ctbench.testbed.pool import Member, Share, Shares, least_cpus, make_pool, split_names
 
 pytestmark = pytest.mark.unit
 
@@ -50,21 +55,20 @@ def test_a_pool_of_one_is_refused(text: str) -> None:
         split_names(text)
 
 
-def test_the_local_testbed_twice_gets_half_of_the_cpus_each() -> None:
-    members = make_pool([("local", a_testbed()), ("local", a_testbed())], single(4))
-    assert shares(members) == {"local#1": (0, 1), "local#2": (2, 3)}
-    assert {member.testbed for member in members} == {"local"}
-
-
-def test_two_hyper_threads_of_a_core_are_not_given_to_two_testbeds() -> None:
-    cores = [(0, 4), (1, 5), (2, 6), (3, 7)]
+@pytest.mark.parametrize(
+    ("cores", "one", "two"),
+    [
+        (single(4), (0, 1), (2, 3)),
+        ([(0, 4), (1, 5), (2, 6), (3, 7)], (0, 1, 4, 5), (2, 3, 6, 7)),  # two hyper-threads of a core stay together
+        ([(4,), (5,), (8,), (9,), (11,)], (4, 5), (8, 9, 11)),  # some nobody may use
+    ],
+)
+def test_the_local_testbed_twice_gets_half_of_the_cpus_each(
+    cores: list[tuple[int, ...]], one: tuple[int, ...], two: tuple[int, ...]
+) -> None:
     members = make_pool([("local", a_testbed())] * 2, cores)
-    assert shares(members) == {"local#1": (0, 1, 4, 5), "local#2": (2, 3, 6, 7)}
-
-
-def test_cpus_that_nobody_may_use_are_not_given_away() -> None:
-    members = make_pool([("local", a_testbed())] * 2, [(4,), (5,), (8,), (9,), (11,)])
-    assert shares(members) == {"local#1": (4, 5), "local#2": (8, 9, 11)}
+    assert shares(members) == {"local#1": one, "local#2": two}
+    assert {member.testbed for member in members} == {"local"}
 
 
 def test_a_share_that_is_too_small_is_refused_with_both_numbers() -> None:
@@ -101,18 +105,10 @@ def test_a_cpu_that_two_files_name_is_refused() -> None:
     assert refused.value.exit_status == 4
 
 
-def test_two_labs_use_no_cpu_of_this_machine() -> None:
-    assert shares(make_pool([("lab-a", lab("lab-a")), ("lab-b", lab("lab-b"))], single(1))) == {
-        "lab-a": (),
-        "lab-b": (),
-    }
-
-
-def test_a_lab_leaves_this_machine_to_the_local_testbed() -> None:
-    assert shares(make_pool([("lab-a", lab("lab-a")), ("local", a_testbed())], single(2))) == {
-        "lab-a": (),
-        "local": (0, 1),
-    }
+def test_a_lab_uses_no_cpu_of_this_machine_and_leaves_them_to_the_local_testbed() -> None:
+    pool = [("lab-a", lab("lab-a")), ("lab-b", lab("lab-b"))]
+    assert shares(make_pool(pool, single(1))) == {"lab-a": (), "lab-b": ()}
+    assert shares(make_pool([pool[0], ("local", a_testbed())], single(2))) == {"lab-a": (), "local": (0, 1)}
 
 
 @pytest.mark.parametrize("second", [lab("lab-a"), lab("lab-b", address="lab-a")])
@@ -137,3 +133,84 @@ def test_what_a_testbed_needs_of_this_machine() -> None:
     assert least_cpus(a_testbed()) == 2
     assert least_cpus(a_testbed(file="local-trex")) >= 2
     assert least_cpus(lab("lab-a")) == 0
+
+
+LIBRARIES = Path(__file__).parents[2] / "libraries"
+#: Takes a testbed, says which, and keeps it until its standard input ends.
+TAKER = """
+import sys; sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from ctbench.testbed.pool import Shares
+share = Shares(Path(sys.argv[2])).take()
+print(share and share.name, flush=True)
+sys.stdin.read()
+"""
+PAIR = [Share(f"local#{number}", "local", (number, number + 4), "run-1", "/results") for number in (1, 2)]
+
+
+@pytest.fixture
+def offered(tmp_path: Path) -> Shares:
+    made = Shares(tmp_path / "shares")
+    made.offer(PAIR)
+    return made
+
+
+def taker(folder: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", TAKER, str(LIBRARIES), str(folder)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def said(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def test_no_two_processes_have_one_testbed_and_a_killed_one_gives_its_own_back(offered: Shares, tmp_path: Path) -> None:
+    processes = [taker(tmp_path / "shares") for _ in PAIR]
+    try:
+        assert sorted(said(process) for process in processes) == ["local#1", "local#2"]
+        assert set(offered.holders()) == {process.pid for process in processes}
+
+        processes.append(taker(tmp_path / "shares"))  # it waits
+        freed = next(process for process in processes if process.pid == offered.holders()[1])
+        freed.kill()
+
+        assert said(processes[2]) == "local#2"
+        assert set(offered.holders()) == {process.pid for process in processes if process is not freed}
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    assert offered.holders() == []
+
+
+def test_a_share_is_what_was_offered(offered: Shares) -> None:
+    assert offered.take() == PAIR[0]
+    assert Share.from_json(PAIR[1].to_json()) == PAIR[1]
+
+
+def test_nobody_gets_a_testbed_once_the_run_was_stopped_nor_waits_for_one(offered: Shares, tmp_path: Path) -> None:
+    for name in ("local#1", "local#2"):
+        share = offered.take()
+        assert share and share.name == name
+    waiting = taker(tmp_path / "shares")
+    offered.stop()
+
+    assert said(waiting) == "None"
+    assert offered.take() is None
+    waiting.communicate()
+
+
+def test_a_run_whose_folder_is_gone_has_no_testbeds(tmp_path: Path) -> None:
+    gone = Shares(tmp_path / "gone")
+    assert gone.take() is None
+    assert gone.holders() == []
+
+
+def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(_file: object, _kind: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(ConfigError, match=r"cannot be locked \(No locks available\)\.\n  Expected .* --outputdir\."):
+        Shares(tmp_path / "shares").offer(PAIR)

@@ -12,7 +12,7 @@ import pytest
 
 from ctbench.base.elf import Program
 from ctbench.base.errors import TestbedError
-from ctbench.dut.ovs import pmd_samples
+from ctbench.dut.ovs import threads
 from ctbench.hosts import thread_samples
 from ctbench.hosts.local import LocalHost
 
@@ -57,7 +57,7 @@ def test_a_thread_of_an_ordinary_process_is_sampled_and_its_functions_have_names
     said = json.loads(LocalHost().run(argv).stdout)
     assert time.monotonic() - begun < 10
     assert (said["how"] == "stack samples") if how else said["how"]
-    functions = pmd_samples._by_function(LocalHost(), said)
+    functions = threads._by_function(LocalHost(), said)
     assert functions.total() == sum(times for _, times in said["user"] + said["kernel"]) > 20
     assert any("pthread_mutex" in name for name in functions), functions
     child = Path(f"/proc/{spinning}/stat").read_text().rpartition(")")[2].split()[0]

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from ctbench.traffic.trex.astf_spec import astf_spec, base_cps, limitations
-from ctbench.traffic.trex.server_config import concurrent_flows
+from ctbench.traffic.trex.astf import astf_spec, base_cps, limitations
+from ctbench.traffic.trex.config import concurrent_flows
 
 
 def profile(**keys: object) -> ConnectionProfile:
@@ -26,7 +26,6 @@ def test_the_short_lived_profile_is_that_of_the_published_procedure() -> None:
     assert (tcp["stream"], tcp["port"], tcp["cps"]) == (True, 8080, 99)
     assert tcp["client"] == [["send", 20, "x"], ["recv", 20, True]]
     assert tcp["server"] == [["recv", 20, True], ["send", 20, "y"]]
-    assert spec["ramp_up_s"] == 0
 
 
 def test_many_messages_are_a_loop_on_both_sides() -> None:
@@ -80,7 +79,7 @@ def test_kinds_that_are_rare_have_a_rate_that_trex_allows() -> None:
 
 
 def test_the_description_survives_the_way_to_the_worker() -> None:
-    spec = astf_spec(profile(udp_percent=1, messages=3, server_wait_ms=5), ramp_up_s=3)
+    spec = astf_spec(profile(udp_percent=1, messages=3, server_wait_ms=5))
     assert json.loads(json.dumps(spec)) == spec
 
 

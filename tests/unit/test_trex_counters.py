@@ -8,9 +8,8 @@ import pytest
 from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.trex import astf_trial
-from ctbench.traffic.trex.counters import Reading, Span
-from ctbench.traffic.trex.faults import GENERATOR_FAULTS
+from ctbench.traffic.trex import astf
+from ctbench.traffic.trex.counters import GENERATOR_FAULTS, Reading, Span
 
 
 def grown(recording: Recording, name: str, by: int = 1) -> Recording:
@@ -180,13 +179,11 @@ def test_a_shortfall_is_told_from_an_imprecise_look(light: Recording) -> None:
 
 
 def run(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> tuple[Trial, ReplayedWorker, list[float]]:
-    monkeypatch.setattr(astf_trial, "DRAIN_S", 0.0)
+    monkeypatch.setattr(astf, "DRAIN_S", 0.0)
     slept: list[float] = []
     worker = ReplayedWorker(recording)
     sleep: Callable[[float], None] = slept.append
-    trial = astf_trial.run_trial(
-        worker, recording.ports, recording.profile, recording.load, recording.duration_s, sleep
-    )
+    trial = astf.run_trial(worker, recording.ports, recording.profile, recording.load, recording.duration_s, sleep)
     return trial, worker, slept
 
 
@@ -198,15 +195,15 @@ def test_a_trial_ends_its_traffic_before_it_stops_trex(light: Recording, monkeyp
     start, update = worker.asked[0][1], dict(worker.asked)["astf_update"]
     assert start["mult"] == light.load / 100
     assert update["mult"] < 1e-6
-    assert start["duration_s"] > light.duration_s + astf_trial.RAMP_UP_S
-    assert slept[0] == astf_trial.RAMP_UP_S == trial.ramp_up_s
+    assert start["duration_s"] > light.duration_s + astf.RAMP_UP_S
+    assert slept[0] == astf.RAMP_UP_S == trial.ramp_up_s
     assert trial.completed == light.trial().completed
 
 
 def test_long_lives_make_a_long_ramp_up(light: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
     light.profile = light.profile.model_copy(update={"messages": 40, "server_wait_ms": 50.0})
     trial, _, slept = run(light, monkeypatch)
-    assert slept[0] == trial.ramp_up_s == pytest.approx(astf_trial.RAMP_UP_S + 2 * astf_trial.LATE_TIMERS)
+    assert slept[0] == trial.ramp_up_s == pytest.approx(astf.RAMP_UP_S + 2 * astf.LATE_TIMERS)
 
 
 def begun_at(rates: list[float], pause_s: float = 0.0) -> list[Reading]:
@@ -225,15 +222,15 @@ def begun_at(rates: list[float], pause_s: float = 0.0) -> list[Reading]:
 def test_too_few_connections_are_caught_to_a_thousandth(share: float, short: bool) -> None:
     readings = begun_at([100_000 * share] * 4)
     begun = readings[-1].begun - readings[0].begun
-    assert astf_trial.intended_of(readings, 100_000) == (200_000 if short else begun)
+    assert astf.intended_of(readings, 100_000) == (200_000 if short else begun)
 
 
 def test_a_pause_at_the_end_is_none_of_them() -> None:
     """20 ms of 2 s are one percent of what was asked for, and TRex' rate was right."""
     readings = begun_at([100_000] * 4, pause_s=0.02)
-    assert astf_trial.intended_of(readings, 100_000) == readings[-1].begun == 198_000
+    assert astf.intended_of(readings, 100_000) == readings[-1].begun == 198_000
 
 
 def test_one_late_reading_is_none_of_them() -> None:
     readings = begun_at([100_000, 92_000, 108_000, 100_000])
-    assert astf_trial.intended_of(readings, 100_000) == readings[-1].begun
+    assert astf.intended_of(readings, 100_000) == readings[-1].begun

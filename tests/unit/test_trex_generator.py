@@ -1,18 +1,19 @@
 """TRex as a TrafficGenerator: when it connects, loads and starts anew. The server and the client are stand-ins: the
 client answers what the real one was seen to answer."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.base.errors import GeneratorError
+from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile
-from ctbench.traffic.trex import astf_trial, stl_trial
+from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
-from ctbench.traffic.trex.owner import Owner
-from ctbench.traffic.trex.server import Endpoint
+from ctbench.traffic.trex.server import Endpoint, Owner
 from ctbench.traffic.trex.worker import TrexRefused
 
 
@@ -83,128 +84,101 @@ class StandInWorker(ReplayedWorker):
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(astf_trial, "RAMP_UP_S", 0.0)
-    monkeypatch.setattr(astf_trial, "DRAIN_S", 0.0)
+    monkeypatch.setattr(astf, "RAMP_UP_S", 0.0)
+    monkeypatch.setattr(astf, "DRAIN_S", 0.0)
+
+
+@dataclass
+class Stand:
+    """A generator between its stand-ins, and what was recorded."""
+
+    server: StandInServer
+    worker: StandInWorker
+    light: Recording
+    generator: TrexTrafficGenerator
+
+    def run(self, per_s: float = 1000, **changes: object) -> Trial:
+        return self.generator.run_trial(self.light.profile.model_copy(update=changes), Rate(per_s), 2)
 
 
 @pytest.fixture
-def light() -> Recording:
-    return Recording("light")
+def trex() -> Stand:
+    server, light = StandInServer(), Recording("light")
+    worker = StandInWorker(light)
+    return Stand(server, worker, light, TrexTrafficGenerator(server, worker))  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def server() -> StandInServer:
-    return StandInServer()
-
-
-@pytest.fixture
-def worker(light: Recording) -> StandInWorker:
-    return StandInWorker(light)
-
-
-@pytest.fixture
-def generator(server: StandInServer, worker: StandInWorker) -> TrexTrafficGenerator:
-    return TrexTrafficGenerator(server, worker)  # type: ignore[arg-type]
-
-
-def test_one_connection_and_one_profile_serve_all_trials(
-    generator: TrexTrafficGenerator, server: StandInServer, worker: StandInWorker, light: Recording
-) -> None:
+def test_one_connection_and_one_profile_serve_all_trials(trex: Stand) -> None:
     for load in (1000, 2000, 3000):
-        generator.run_trial(light.profile, Rate(load), 2)
-    assert server.starts == ["astf"]
-    assert (worker.count("connect"), worker.count("astf_load"), worker.count("astf_start")) == (1, 1, 3)
-    assert [arguments["mult"] for do, arguments in worker.asked if do == "astf_start"] == [10, 20, 30]
+        trex.run(load)
+    count = trex.worker.count
+    assert trex.server.starts == ["astf"]
+    assert (count("connect"), count("astf_load"), count("astf_start")) == (1, 1, 3)
+    assert [arguments["mult"] for do, arguments in trex.worker.asked if do == "astf_start"] == [10, 20, 30]
+    trex.run(reply_bytes=100)
+    assert (count("connect"), count("astf_load")) == (1, 2), "another profile is loaded"
 
 
-def test_another_profile_is_loaded(generator: TrexTrafficGenerator, worker: StandInWorker, light: Recording) -> None:
-    generator.run_trial(light.profile, Rate(1000), 2)
-    generator.run_trial(light.profile.model_copy(update={"reply_bytes": 100}), Rate(1000), 2)
-    assert (worker.count("connect"), worker.count("astf_load")) == (1, 2)
-
-
-def test_packets_need_the_server_in_another_mode(
-    generator: TrexTrafficGenerator, server: StandInServer, worker: StandInWorker, light: Recording,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_packets_need_the_server_in_another_mode(trex: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = []
-    monkeypatch.setattr(stl_trial, "run_trial", lambda *arguments: sent.append(arguments[1:]))
+    monkeypatch.setattr(stl, "run_trial", lambda *arguments: sent.append(arguments[1:]))
     packets = PacketProfile(name="p", kind="packets")
-    generator.run_trial(light.profile, Rate(1000), 2)
-    generator.run_trial(packets, Rate(5000), 3)
-    generator.run_trial(light.profile, Rate(1000), 2)
+    trex.run()
+    trex.generator.run_trial(packets, Rate(5000), 3)
+    trex.run()
     assert sent == [(packets, 5000, 3)]
-    assert server.starts == ["astf", "stl", "astf"]
-    assert [arguments["mode"] for do, arguments in worker.asked if do == "connect"] == ["astf", "stl", "astf"]
-    assert worker.count("astf_load") == 2
+    assert trex.server.starts == ["astf", "stl", "astf"]
+    assert [arguments["mode"] for do, arguments in trex.worker.asked if do == "connect"] == ["astf", "stl", "astf"]
+    assert trex.worker.count("astf_load") == 2
 
 
-def test_a_server_that_dies_is_named_with_its_last_words_and_started_again(
-    generator: TrexTrafficGenerator, server: StandInServer, worker: StandInWorker, light: Recording
-) -> None:
-    generator.run_trial(light.profile, Rate(1000), 2)
-    server.said = "watchdog: a thread has not answered."
-    worker.dies_with = server
-    with pytest.raises(
-        GeneratorError, match="TRex ended in the middle of a trial: watchdog: a thread has not answered"
-    ):
-        generator.run_trial(light.profile, Rate(1000), 2)
-    assert generator.run_trial(light.profile, Rate(1000), 2).completed > 0
-    assert server.starts == ["astf", "astf"]
-    assert (worker.count("connect"), worker.count("astf_load")) == (2, 2)
+def test_a_server_that_dies_is_named_with_its_last_words_and_started_again(trex: Stand) -> None:
+    trex.run()
+    trex.server.said = "watchdog: a thread has not answered."
+    trex.worker.dies_with = trex.server
+    with pytest.raises(GeneratorError, match="in the middle of a trial: watchdog: a thread has not answered"):
+        trex.run()
+    assert trex.run().completed > 0
+    assert trex.server.starts == ["astf", "astf"]
+    assert (trex.worker.count("connect"), trex.worker.count("astf_load")) == (2, 2)
 
 
-def test_a_refusal_of_a_server_that_lives_is_passed_on(
-    generator: TrexTrafficGenerator, worker: StandInWorker, light: Recording
-) -> None:
-    worker.trouble["astf_load"] = TrexRefused("TRex: astf_load: cps is below 0.5", "trex")
+def test_a_refusal_of_a_server_that_lives_is_passed_on(trex: Stand) -> None:
+    trex.worker.trouble["astf_load"] = TrexRefused("TRex: astf_load: cps is below 0.5", "trex")
     with pytest.raises(TrexRefused, match=r"below 0\.5"):
-        generator.run_trial(light.profile, Rate(1000), 2)
-    generator.run_trial(light.profile, Rate(1000), 2)
-    assert worker.count("connect") == 2
+        trex.run()
+    trex.run()
+    assert trex.worker.count("connect") == 2
 
 
-def test_ctrl_c_ends_the_traffic(generator: TrexTrafficGenerator, worker: StandInWorker, light: Recording) -> None:
-    worker.trouble["astf_update"] = KeyboardInterrupt()
+def test_ctrl_c_ends_the_traffic(trex: Stand) -> None:
+    trex.worker.trouble["astf_update"] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        generator.run_trial(light.profile, Rate(1000), 2)
-    assert not worker.is_running
+        trex.run()
+    assert not trex.worker.is_running
 
 
-def test_ports_that_somebody_holds_are_left_to_them(
-    generator: TrexTrafficGenerator, worker: StandInWorker, light: Recording
-) -> None:
-    for holder in ("alice", str(Owner.myself())):
-        worker.holder = holder
-        with pytest.raises(GeneratorError, match="are held by"):
-            generator.run_trial(light.profile, Rate(1000), 2)
-
-
-def test_ports_that_a_killed_run_of_ours_held_are_taken(
-    generator: TrexTrafficGenerator, worker: StandInWorker, light: Recording
-) -> None:
+def test_ports_are_left_to_whom_holds_them_unless_that_is_a_killed_run_of_ours(trex: Stand) -> None:
     mine = Owner.myself()
-    worker.holder = str(Owner(mine.machine, mine.boot, ticks="1", pid=mine.pid))
-    generator.run_trial(light.profile, Rate(1000), 2)
-    assert [arguments["force"] for do, arguments in worker.asked if do == "connect"] == [False, True]
+    for trex.worker.holder in ("alice", str(mine)):
+        with pytest.raises(GeneratorError, match="are held by"):
+            trex.run()
+    trex.worker.holder = str(Owner(mine.machine, mine.boot, ticks="1", pid=mine.pid))
+    trex.run()
+    assert [arguments["force"] for do, arguments in trex.worker.asked if do == "connect"] == [False] * 3 + [True]
 
 
-def test_the_record_says_version_server_and_what_trex_does_otherwise(
-    generator: TrexTrafficGenerator, light: Recording
-) -> None:
-    assert generator.snapshot()["type"] == "trex"
-    generator.run_trial(light.profile, Rate(1000), 2)
-    facts = generator.snapshot()
-    assert facts["version"] == "v3.08"
-    assert facts["server"] == {"server": "stand-in", "mode": "astf"}
+def test_the_record_says_version_server_and_what_trex_does_otherwise(trex: Stand) -> None:
+    assert trex.generator.snapshot()["type"] == "trex"
+    trex.run()
+    facts = trex.generator.snapshot()
+    assert (facts["version"], facts["server"]) == ("v3.08", {"server": "stand-in", "mode": "astf"})
     assert any("random order" in str(note) for note in facts["notes"])  # type: ignore[attr-defined]
 
 
-def test_close_ends_client_and_server_and_may_be_repeated(
-    generator: TrexTrafficGenerator, server: StandInServer, worker: StandInWorker, light: Recording
-) -> None:
-    generator.run_trial(light.profile, Rate(1000), 2)
-    generator.close()
-    generator.close()
-    assert not worker.is_running
-    assert not server.running
+def test_close_ends_client_and_server_and_may_be_repeated(trex: Stand) -> None:
+    trex.run()
+    trex.generator.close()
+    trex.generator.close()
+    assert not trex.worker.is_running
+    assert not trex.server.running

@@ -11,7 +11,7 @@ from trex_recordings import DATA
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex import held, hold_spec
+from ctbench.traffic.trex import held
 from ctbench.traffic.trex.held import HeldByTrex
 
 PROFILE = ConnectionProfile(name="held", udp_percent=0, messages=1, request_bytes=20, reply_bytes=20)
@@ -210,12 +210,12 @@ def test_trex_is_told_how_many_how_fast_and_when_to_ask(trex: ReplayedHold) -> N
     ],
 )
 def test_what_trex_cannot_hold_is_said(profile: ConnectionProfile, load: Hold, sentence: str) -> None:
-    assert sentence in hold_spec.unsupported(profile, load)
-    assert hold_spec.unsupported(PROFILE, LOAD) == ""
+    assert sentence in held.cannot_hold(profile, load)
+    assert held.cannot_hold(PROFILE, LOAD) == ""
 
 
 def test_a_profile_without_ports_left_is_said() -> None:
     last = PROFILE.model_copy(update={"tcp_port": 65_535})
 
     with pytest.raises(MissingResource, match="no port of the server for the open number 2"):
-        hold_spec.hold_spec(last, LOAD, 1, 10, 8.0)
+        held.hold_spec(last, LOAD, 1, 10, 8.0)

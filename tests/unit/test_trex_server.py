@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from ctbench.traffic.trex.owner import Owner
-from ctbench.traffic.trex.server import excerpt
+from ctbench.traffic.trex.server import Owner, excerpt
 
 CRASH = """ core, c-port, c-queue, s-port, s-queue, lat-queue
  ------------------------------------------
@@ -53,7 +52,7 @@ def test_a_run_that_goes_on_keeps_its_server() -> None:
 
 
 def test_a_run_that_has_ended_does_not() -> None:
-    code = "from ctbench.traffic.trex.owner import Owner; print(Owner.myself())"
+    code = "from ctbench.traffic.trex.server import Owner; print(Owner.myself())"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     text = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True

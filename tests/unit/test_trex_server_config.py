@@ -7,8 +7,7 @@ import yaml
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
-from ctbench.traffic.trex.server_config import LEAST_FLOWS, concurrent_flows, dp_flows, trex_cfg
+from ctbench.traffic.trex.config import LEAST_FLOWS, TrexGeneratorConfig, TrexPort, concurrent_flows, dp_flows, trex_cfg
 
 CLIENT_MAC, SERVER_MAC = "04:3f:72:f2:8f:32", "04:3f:72:f2:8f:33"
 VETH = {

@@ -9,9 +9,7 @@ import pytest
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import PacketProfile
-from ctbench.traffic.trex.stl_counts import Reading, Readings, trial_of
-from ctbench.traffic.trex.stl_latency import latency_of
-from ctbench.traffic.trex.stl_spec import spec_of
+from ctbench.traffic.trex.stl import Reading, Readings, latency_of, spec_of, trial_of
 
 pytestmark = pytest.mark.unit
 
@@ -30,19 +28,12 @@ def trial(recording: dict[str, Any]) -> Trial:
     return trial_of(spec, Readings(zero, begin, (*samples, end), end, 0.25), recording["load"], 3.0)
 
 
-def test_what_nobody_lost_has_all_come_out() -> None:
+def test_what_nobody_lost_has_all_come_out_with_the_bytes_that_were_sent() -> None:
     seen = trial(recorded("light"))
-    assert seen.unit == "packets"
-    assert seen.intended == seen.attempted == seen.completed == sum(seen.tx_packets.values())
-    assert seen.intended == pytest.approx(40_000, abs=2)
+    assert (seen.unit, seen.generator_limited, seen.unexpected) == ("packets", "", {})
+    assert seen.intended == seen.attempted == seen.completed == pytest.approx(40_000, abs=2)
     assert seen.tx_packets == {"client": seen.intended, "server": 0}
     assert seen.rx_packets == {"client": 0, "server": seen.intended}
-    assert seen.generator_limited == ""
-    assert seen.unexpected == {}
-
-
-def test_bytes_are_those_of_the_frames_that_were_sent() -> None:
-    seen = trial(recorded("light"))
     sizes = {60: 7, 590: 4, 1514: 1}
     mean = sum(size * share for size, share in sizes.items()) / sum(sizes.values())
     latency = 2000  # of the smallest size
@@ -50,14 +41,10 @@ def test_bytes_are_those_of_the_frames_that_were_sent() -> None:
     assert seen.rx_bytes["server"] == seen.tx_bytes["client"]
 
 
-def test_the_packets_of_the_warm_up_are_only_in_the_totals() -> None:
+def test_the_packets_of_the_warm_up_are_only_in_the_totals_and_the_timeline_adds_up() -> None:
     seen = trial(recorded("router"))
     assert seen.tx_packets == {"client": 20_000, "server": 20_000}
     assert seen.total_tx_packets["client"] > seen.total_tx_packets["server"] > 20_000
-
-
-def test_the_timeline_adds_up_to_what_came_out() -> None:
-    seen = trial(recorded("router"))
     assert sum(seen.timeline_completed) == seen.completed
     assert seen.timeline_step_s == 0.25
 
@@ -77,13 +64,10 @@ def test_what_trex_did_not_send_in_time_limits_the_trial() -> None:
     assert f"sent only {seen.attempted} of {seen.intended} packets" in seen.generator_limited
 
 
-def test_frames_that_trex_itself_did_not_take_limit_the_trial() -> None:
+def test_frames_that_trex_itself_did_not_take_or_recognise_limit_the_trial() -> None:
     seen = trial(recorded("ring-overrun"))
     assert seen.intended == seen.attempted > seen.completed
     assert "receive ring full" in seen.generator_limited
-
-
-def test_frames_that_trex_did_not_recognise_limit_the_trial() -> None:
     seen = trial(recorded("unrecognised"))
     assert seen.unexpected["unrecognised"] > 0.9 * seen.attempted
     assert "did not recognise" in seen.generator_limited
@@ -115,10 +99,7 @@ def test_a_rate_that_was_too_low_limits_the_trial_even_when_all_was_sent_in_the_
     assert trial(recording).generator_limited == ""
     assert "packets/s" in trial(slower).generator_limited
 
-
-def test_a_reading_that_took_long_is_not_held_against_trex() -> None:
-    recording = recorded("router")
-    for reading in recording["samples"]:
+    for reading in recording["samples"]:  # one that took long is not held against TRex
         reading["to_s"] += 0.05
     assert trial(recording).generator_limited == ""
 
@@ -144,27 +125,22 @@ def histogram(bins: dict[str, int], total_max: float = 1e6) -> dict[str, Any]:
     return {"latency": {"histogram": bins, "total_max": total_max, "jitter": 7}}
 
 
-def test_a_percentile_is_the_upper_end_of_its_bin() -> None:
-    latency = latency_of(histogram({"0": 1, "10": 48, "30": 50, "200": 1}))
+@pytest.mark.parametrize(
+    ("bins", "total_max", "expected"),
+    [
+        ({"0": 1, "10": 48, "30": 50, "200": 1}, 1e6, (40, 40, 1e6)),  # the upper end of its bin
+        ({"0": 60, "90": 30, "3000": 10}, 1e6, (10, 4000, 1e6)),
+        ({"40": 100}, 43, (43, 43, 43)),  # none is above the longest latency
+        # TRex leaves the first packets out of its maximum; this is from a real trial.
+        ({"900": 254, "1000": 115, "2000": 1, "4000": 2}, 1734, (1000, 2000, 4000)),
+    ],
+)
+def test_percentiles_are_upper_ends_of_bins_and_not_above_the_longest(
+    bins: dict[str, int], total_max: float, expected: tuple[float, ...]
+) -> None:
+    latency = latency_of(histogram(bins, total_max))
     assert latency is not None
-    assert (latency.p50, latency.p99) == (40, 40)
-    latency = latency_of(histogram({"0": 60, "90": 30, "3000": 10}))
-    assert latency is not None
-    assert (latency.p50, latency.p99) == (10, 4000)
-
-
-def test_no_percentile_is_above_the_longest_latency() -> None:
-    latency = latency_of(histogram({"40": 100}, total_max=43))
-    assert latency is not None
-    assert (latency.p50, latency.p99, latency.max) == (43, 43, 43)
-
-
-def test_the_longest_is_not_shorter_than_what_the_histogram_shows() -> None:
-    """TRex leaves the first packets out of its maximum; this is from a real trial."""
-    latency = latency_of(histogram({"900": 254, "1000": 115, "2000": 1, "4000": 2}, total_max=1734))
-    assert latency is not None
-    assert latency.max == 4000
-    assert latency.p99 <= 4000
+    assert (latency.p50, latency.p99, latency.max) == expected
 
 
 def test_without_latency_packets_no_latency_is_made_up() -> None:

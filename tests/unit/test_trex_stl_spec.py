@@ -3,7 +3,7 @@
 import pytest
 
 from ctbench.traffic.profiles import IMIX, PacketProfile, load_profile
-from ctbench.traffic.trex.stl_spec import LATENCY_PPS, SETTLE_S, notes, spec_of
+from ctbench.traffic.trex.stl import LATENCY_PPS, SETTLE_S, notes, spec_of
 
 pytestmark = pytest.mark.unit
 
@@ -72,7 +72,7 @@ def test_the_shipped_profiles_fit_into_a_line_of_moderate_length(name: str) -> N
     """Each trial sends it to TRex; lists of flows would be megabytes."""
     profile = load_profile(name)
     assert isinstance(profile, PacketProfile)
-    assert len(str(spec_of(profile, 100_000, 1).as_json())) < 200_000
+    assert len(str([stream.as_json() for stream in spec_of(profile, 100_000, 1).streams])) < 200_000
 
 
 def test_the_record_says_what_latency_and_reordering_rest_on() -> None:

@@ -61,8 +61,8 @@ def client_that(tmp_path: Path, does: str) -> None:
 
 
 def test_it_answers_and_is_asked_again(worker: TrexWorker) -> None:
-    assert worker.call("ping", PATIENCE_S) == {"connected": False}
-    assert worker.call("ping", PATIENCE_S) == {"connected": False}
+    assert worker.call("disconnect", PATIENCE_S) is None
+    assert worker.call("disconnect", PATIENCE_S) is None
 
 
 def test_a_folder_without_the_client_is_named(worker: TrexWorker, tmp_path: Path) -> None:
@@ -70,30 +70,28 @@ def test_a_folder_without_the_client_is_named(worker: TrexWorker, tmp_path: Path
         worker.call("connect", PATIENCE_S, **CONNECT)
     assert str(tmp_path) in str(refused.value)
     assert refused.value.kind == "client"
-    assert worker.call("ping", PATIENCE_S)
+    assert worker.call("disconnect", PATIENCE_S) is None
 
 
-def test_python_without_cgi_is_told_what_to_do(worker: TrexWorker, tmp_path: Path) -> None:
-    client_that(tmp_path, "raise ModuleNotFoundError(\"No module named 'cgi'\", name='cgi')")
-    with pytest.raises(TrexRefused, match=r"pip install legacy-cgi, or use Python 3\.12 or older"):
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("raise ModuleNotFoundError(\"No module named 'cgi'\", name='cgi')", "pip install legacy-cgi, or use Python"),
+        ("raise RuntimeError('external_libs\\n are missing')", r"cannot be loaded: external_libs are missing\.$"),
+        ("print('{\"id\": 1}')\nraise RuntimeError('no')", "no"),  # what it prints does not get into the answers
+        ("import pydantic", "there is no module pydantic"),  # it does not see our libraries
+    ],
+)
+def test_a_client_that_cannot_be_loaded_says_why(worker: TrexWorker, tmp_path: Path, does: str, said: str) -> None:
+    client_that(tmp_path, does)
+    with pytest.raises(TrexRefused, match=said):
         worker.call("connect", PATIENCE_S, **CONNECT)
 
 
-def test_a_client_that_cannot_be_loaded_says_why(worker: TrexWorker, tmp_path: Path) -> None:
-    client_that(tmp_path, "raise RuntimeError('external_libs\\n are missing')")
-    with pytest.raises(TrexRefused, match=r"cannot be loaded: external_libs are missing\.$"):
-        worker.call("connect", PATIENCE_S, **CONNECT)
-
-
-def test_a_command_before_connect_is_refused(worker: TrexWorker) -> None:
-    with pytest.raises(TrexRefused, match="TRex is not connected"):
-        worker.call("stats", PATIENCE_S)
-
-
-def test_an_unknown_command_is_refused(worker: TrexWorker) -> None:
-    for name in ("dance", "astf_dance", "stl_dance"):
-        with pytest.raises(TrexRefused, match=f"does not know the command {name}"):
-            worker.call(name, PATIENCE_S)
+@pytest.mark.parametrize(("command", "said"), [("stats", "not connected"), ("dance", "not know the command dance")])
+def test_a_command_that_cannot_be_is_refused(worker: TrexWorker, command: str, said: str) -> None:
+    with pytest.raises(TrexRefused, match=said):
+        worker.call(command, PATIENCE_S)
 
 
 def test_a_client_that_hangs_ends_with_its_time(worker: TrexWorker, tmp_path: Path) -> None:
@@ -103,7 +101,7 @@ def test_a_client_that_hangs_ends_with_its_time(worker: TrexWorker, tmp_path: Pa
     assert not worker.is_running
     until(lambda: not workers_of(tmp_path), "it is still there")
     worker.start()
-    assert worker.call("ping", PATIENCE_S)
+    assert worker.call("disconnect", PATIENCE_S) is None
 
 
 def test_a_client_that_ends_the_process_is_an_error_with_its_last_words(worker: TrexWorker, tmp_path: Path) -> None:
@@ -113,27 +111,15 @@ def test_a_client_that_ends_the_process_is_an_error_with_its_last_words(worker: 
     assert not worker.is_running
 
 
-def test_what_the_client_prints_does_not_get_into_the_answers(worker: TrexWorker, tmp_path: Path) -> None:
-    client_that(tmp_path, "print('{\"id\": 1}')\nraise RuntimeError('no')")
-    with pytest.raises(TrexRefused, match="no"):
-        worker.call("connect", PATIENCE_S, **CONNECT)
-
-
-def test_the_client_does_not_see_our_libraries(worker: TrexWorker, tmp_path: Path) -> None:
-    client_that(tmp_path, "import pydantic")
-    with pytest.raises(TrexRefused, match="there is no module pydantic"):
-        worker.call("connect", PATIENCE_S, **CONNECT)
-
-
 def test_a_worker_that_was_killed_is_an_error_and_can_be_started_again(worker: TrexWorker, tmp_path: Path) -> None:
     for pid in workers_of(tmp_path):
         os.kill(pid, signal.SIGKILL)
-    with pytest.raises(GeneratorError, match="ended in the middle of ping"):
-        worker.call("ping", PATIENCE_S)
+    with pytest.raises(GeneratorError, match="ended in the middle of disconnect"):
+        worker.call("disconnect", PATIENCE_S)
     with pytest.raises(GeneratorError, match="is not running"):
-        worker.call("ping", PATIENCE_S)
+        worker.call("disconnect", PATIENCE_S)
     worker.start()
-    assert worker.call("ping", PATIENCE_S)
+    assert worker.call("disconnect", PATIENCE_S) is None
 
 
 def test_a_python_that_is_not_there_is_an_error(tmp_path: Path) -> None:

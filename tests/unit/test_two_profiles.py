@@ -6,12 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedures.instruction_count import workload_of
-from ctbench.run import ip_version
-from ctbench.run.choice import others
+from ctbench.run import feasibility
+from ctbench.run.plan import others
 from ctbench.sla.verdict import compare
 from ctbench.testbed.pair import Setup
 from ctbench.traffic.profiles import load_profile
@@ -72,14 +70,14 @@ def test_a_ruleset_of_the_other_version_of_ip_is_a_mistake_that_names_those_that
     key: str, profile: str, said: str
 ) -> None:
     with pytest.raises(ConfigError) as error:
-        ip_version.require(Topology.parse(key), load_profile(profile))
+        feasibility.require_ip_version(Topology.parse(key), load_profile(profile))
     assert said in str(error.value) and "\n  Expected " in str(error.value)
 
 
 @pytest.mark.parametrize("profile", ["short-lived", "short-lived-ipv6"])
 def test_what_does_not_look_at_ip_forwards_both_versions(profile: str) -> None:
-    ip_version.require(Topology(ruleset="normal"), load_profile(profile))
-    ip_version.require(Topology(datapath="cable", ruleset="none"), load_profile(profile))
+    feasibility.require_ip_version(Topology(ruleset="normal"), load_profile(profile))
+    feasibility.require_ip_version(Topology(datapath="cable", ruleset="none"), load_profile(profile))
 
 
 @pytest.mark.parametrize(
@@ -104,11 +102,3 @@ def test_an_emulated_machine_sends_tcp_that_the_client_closes(changes: dict[str,
     assert workload_of(plain, topology) == "tcp"
     with pytest.raises(MissingResource, match="An emulated machine sends"):
         workload_of(plain.model_copy(update=changes), topology)
-
-
-def test_a_campaign_leaves_tests_out_by_their_tags() -> None:
-    quick = load("campaigns", "quick", Campaign)
-    quick.require_time_for(["cps", "short-lived"])
-    with pytest.raises(MissingResource, match="Campaign quick leaves tests tagged nightly out"):
-        quick.require_time_for(["cps", "nightly"])
-    load("campaigns", "characterise", Campaign).require_time_for(["nightly"])

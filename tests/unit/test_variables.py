@@ -13,7 +13,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedures.pair import Pair
-from ctbench.run.choice import RATE, choose
+from ctbench.run.plan import plan
 from ctbench.sla.floor import packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
@@ -169,7 +169,7 @@ def test_every_row_of_the_suites_is_known_here() -> None:
 
 
 #: Those that promise a rate: instructions, and entries of the table, are counted without one.
-OF_RATES = {name: row for name, row in ROWS.items() if row.what == RATE}
+OF_RATES = {name: row for name, row in ROWS.items() if row.promise.about == "rate"}
 
 
 @pytest.mark.parametrize("name", OF_RATES)
@@ -197,8 +197,8 @@ def test_the_quick_campaign_is_planned_for_less_than_six_minutes_on_two_cpus() -
         if left_out or row.topology.cpus > 1 or (linux and row.topology.ports != "plain"):
             continue
         floor = floors.find(row.topology, offered)
-        plan = choose(RATE, quick, row.topology, offered)
-        assert plan.first is not None
-        steps = [Pair() if floor.relative_to else plan.first, plan.main]
+        planned = plan(row.promise, quick, row.topology, offered)
+        assert planned.first is not None
+        steps = [Pair() if floor.relative_to else planned.first, planned.main]
         total += (2 if floor.relative_to else 1) + sum(each.expected(offered, quick).seconds(0.6) for each in steps)
     assert total < 6 * 60

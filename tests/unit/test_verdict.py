@@ -1,20 +1,23 @@
 """The verdict: green always means measured, and at or above the floor. Every way to fail is proved to fail."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from ctbench.dut.base import Problem
-from ctbench.measure.procedure import Outcome
+from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.measure.sequential import Known, SequentialResult, SequentialTest
 from ctbench.measure.trial import TrialFn
-from ctbench.results.figure import Figure
+from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS, Metric
-from ctbench.sla.threshold import parse
+from ctbench.results.record_model import Figure
+from ctbench.sla.floor import BoundMachine, Floor, parse
 from ctbench.sla.verdict import Verdict, judge
+from ctbench.sla.verdict_text import Reason
 
-from .judging import FLOOR, message, sprt
 from .simulated import (
+    FORWARDING,
     SimulatedDut,
     found,
     found_packets,
@@ -22,263 +25,341 @@ from .simulated import (
     made_up_floor,
     made_up_packet_floor,
     outcome_of,
+    promises,
     seen,
     seen_packets,
 )
 
+FLOOR = made_up_floor()
+COMPARED = made_up_packet_floor(">= 100k", share=">= 60%")
+PACKETS = made_up_packet_floor()
+ONLY_CPS = made_up_floor(pps=None)
+QUICK = made_up_floor(p99="<= 5ms")
+FAR = made_up_floor(">= 3.9M", pps=None)
+BOUND = replace(FLOOR, machine=BoundMachine(cpu_model="Xeon(R) Gold 5118", cpus=24))
+XEON = MachineFacts(cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz", usable_cpus=list(range(24)))
+EPYC = MachineFacts(cpu_model="AMD EPYC 9R14", usable_cpus=[0, 1])
+ONLY_A_RATIO = replace(COMPARED, thresholds={name: each for name, each in COMPARED.thresholds.items() if name != "pps"})
+OF_BUILD = replace(ONLY_A_RATIO, thresholds=promises(of_build=">= 97%"), relative_to="", base_build="distribution")
+SPOILT = Decision(None, "the generator spoilt 3 of 3 trials", code=Code.GENERATOR)
+LOSSY = replace(outcome_of(found(50_000, loss=0.01)), kept_conditions=False)
 
-def gate(trial_fn: TrialFn, load: float) -> SequentialResult:
+
+def compared(value: float, low: float, high: float, decision: Decision | None = None, metric: str = "ratio") -> Outcome:
+    """What a search and a pair found together."""
+    base = outcome_of(found_packets(264_400))
+    figures = {**base.figures, metric: Figure(value=value, unit="ratio", low=low, high=high)}
+    return replace(base, figures=figures, decisions={metric: decision} if decision else {})
+
+
+def sprt(kept: bool | None, reason: str, capacity: float = 50_000.0) -> Outcome:
+    """What a search found, and what trials at the floor decided."""
+    return replace(outcome_of(found(capacity)), decisions={"cps": Decision(kept, reason, code=Code.SPRT)})
+
+
+SCATTERED = replace(found(381_000), capacities=(300_000.0, 381_000.0, 400_000.0))
+#: A closed loop saw the DUT's own limit, and trials at the floor could not be made.
+LOOP = replace(
+    outcome_of(found(160_000)),
+    figures={"saturation_cps": Figure(value=160_000.0, unit="connections/s")},
+    limited_by="floor",
+    decisions={"cps": SPOILT},
+)
+SLOW = compared(0.9, 0.89, 0.91)
+
+
+def gate(trial_fn: TrialFn, load: float = 48_700) -> SequentialResult:
     """The trials at a floor, of a DUT of which nothing is known yet."""
     return SequentialTest(trial_fn, load, 5.0, Known()).run()
 
 
 def gated(capacity: float, **dut: float) -> SequentialResult:
-    return gate(SimulatedDut(capacity, **dut), 48_700)  # type: ignore[arg-type]
+    return gate(SimulatedDut(capacity, **dut))  # type: ignore[arg-type]
 
 
-def test_a_capacity_above_the_floor_is_met_with_its_margin() -> None:
-    verdict = judged(found(381_000), FLOOR, ceiling=900_000)
-    assert verdict.word == "met"
-    assert message(verdict) == "Met: new connections: 381.0 k/s, +690 % against the floor of 48.2 k/s"
-    assert verdict.margin_pct == pytest.approx(690.4, abs=0.1)
-    assert [(each.metric, each.met) for each in verdict.thresholds] == [
-        ("cps", True),
-        ("pps", True),
-        ("loss_ratio", True),
-    ]
+def broken() -> SequentialResult:
+    restarted = (Problem("fatal", "ovs-vswitchd was restarted"),)
+    return gate(lambda load, duration: seen(restarted, load=load, duration=duration))
 
 
-def test_exactly_the_floor_is_met_and_a_connection_less_is_missed() -> None:
-    assert judged(found(48_200), made_up_floor(pps=None)).word == "met"
-    assert judged(found(48_199), made_up_floor(pps=None)).word == "missed"
+def leaking() -> SequentialResult:
+    return gate(lambda load, duration: seen(load=load, duration=duration, loss=0.001))
 
 
-def test_an_impossible_floor_is_missed_with_what_was_measured() -> None:
-    verdict = judged(found(381_000), made_up_floor(">= 900M"), ceiling=1_000_000_000)
-    assert verdict.word == "missed"
-    assert verdict.margin_pct == pytest.approx(-99.96, abs=0.01)
-    assert message(verdict) == "Missed: new connections: 381.0 k/s instead of at least 900.00 M/s (-100.0 %)"
+def late() -> SequentialResult:
+    limits = {"loss_ratio": 0.0002, "connect_time_p99": 0.005}
+    return gate(lambda load, duration: seen(load=load, duration=duration, p99_us=10_000, conditions=limits))
 
 
-def test_packets_alone_can_miss_the_floor() -> None:
-    verdict = judged(found(50_000), made_up_floor(pps=">= 400k"))
-    assert verdict.word == "missed"
-    assert message(verdict).startswith("Missed: packets: 350.0 k pps instead of at least 400.0 k pps (-12.5 %)")
-    assert verdict.margin_pct == pytest.approx(-12.5)
+def leaking_packets() -> SequentialResult:
+    return gate(lambda load, duration: seen_packets(load=load, duration=duration, loss=0.001), 303_000)
 
 
-def test_the_margin_is_the_worst_of_the_rates_and_not_that_of_the_loss() -> None:
-    verdict = judged(found(96_400, loss=0.0001), made_up_floor(pps=">= 600k"))
-    assert verdict.word == "met"
-    assert verdict.margin_pct == pytest.approx(12.4, abs=0.1)
+def nothing_offered() -> Outcome:
+    result = outcome_of(found(381_000, attempted=0))
+    steps = tuple(replace(step, observation=seen(attempted=0, loss=1.0)) for step in result.steps)
+    return replace(result, steps=steps)
 
 
-def test_a_set_up_time_over_its_limit_is_missed_and_counts_for_the_margin() -> None:
-    verdict = judged(found(381_000, p99_us=10_000), made_up_floor(p99="<= 5ms"))
-    assert verdict.word == "missed"
-    assert verdict.margin_pct == pytest.approx(-50)
-    assert "TCP connect time (p99): 10.0 ms instead of at most 5.0 ms" in verdict.reason
+def decided(kept: bool | None) -> Outcome:
+    return compared(0.61, 0.59, 0.63, Decision(kept, "192 rounds", code=Code.INTERVAL))
 
 
-def test_a_set_up_time_that_was_not_measured_is_not_met() -> None:
-    assert judged(found(381_000, p99_us=None), made_up_floor(p99="<= 5ms")).word == "missed"
+MET, MISSED, NOT_MEASURED = "met", "missed", "not measured"
+#: What was found, its floor, the generator's ceiling; the word, the code, and the margin in percent.
+CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
+    # Figures.
+    "a capacity above the floor": (found(381_000), FLOOR, 900_000, MET, Code.FIGURE, 690.4),
+    "exactly the floor": (found(48_200), ONLY_CPS, None, MET, Code.FIGURE, 0),
+    "a connection less": (found(48_199), ONLY_CPS, None, MISSED, Code.FIGURE, 0),
+    "an impossible floor": (found(381_000), made_up_floor(">= 900M"), 1e9, MISSED, Code.FIGURE, -99.96),
+    "packets alone": (found(50_000), made_up_floor(pps=">= 400k"), None, MISSED, Code.FIGURE, -12.5),
+    "the worst margin of the rates": (
+        found(96_400, loss=0.0001), made_up_floor(pps=">= 600k"), None, MET, Code.FIGURE, 12.4),
+    "a set-up time over its limit": (found(381_000, p99_us=10_000), QUICK, None, MISSED, Code.FIGURE, -50),
+    "a set-up time not measured": (found(381_000, p99_us=None), QUICK, None, MISSED, Code.FIGURE, 690.4),
+    "nothing held": (found(0), FLOOR, 900_000, MISSED, Reason.LOWEST_LOAD_LOST, -100),
+    "packets above": (found_packets(412_000), PACKETS, 3e6, MET, Code.FIGURE, 37.3),
+    "packets below": (found_packets(270_000), PACKETS, 3e6, MISSED, Code.FIGURE, -10),
+    "a throughput below": (
+        found_packets(412_000), made_up_packet_floor(bps=">= 2G"), None, MISSED, Code.FIGURE, -90.1),
+    "a latency over its limit": (
+        found_packets(412_000, p99_us=10_000), made_up_packet_floor(p99="<= 5ms"), None, MISSED, Code.FIGURE, -50),
+    "a latency not measured": (
+        found_packets(412_000, p99_us=None), made_up_packet_floor(p99="<= 5ms"), None, MISSED, Code.FIGURE, 37.3),
+    "a good trial of few": (outcome_of(found(50_000, loss=0.01)), FLOOR, None, MET, Code.FIGURE, 3.46),
+    "a bad trial of few": (LOSSY, FLOOR, None, MISSED, Code.FIGURE, -98),
+    # The generator, the range, the testbed.
+    "a ceiling below the floor": (found(44_000), FLOOR, 48_100, NOT_MEASURED, Reason.NEAR_CEILING, None),
+    "a gate below the ceiling": (found(44_000, "floor"), FLOOR, 60_000, MISSED, Code.FIGURE, -8.7),
+    "a gate and a ceiling below the floor": (
+        found(30_000, "floor"), FLOOR, 48_100, NOT_MEASURED, Reason.CEILING_BELOW_FLOOR, None),
+    "an end well below the ceiling": (found(30_000), FLOOR, 48_100, MISSED, Code.FIGURE, -37.8),
+    "near the ceiling": (found(45_000), FLOOR, 50_000, NOT_MEASURED, Reason.NEAR_CEILING, None),
+    "not quite near the ceiling": (found(44_900), FLOOR, 50_000, MISSED, Code.FIGURE, -6.8),
+    "near the ceiling and above the floor": (found(49_000), ONLY_CPS, 50_000, MET, Code.FIGURE, 1.7),
+    "the generator was the limit": (found(30_000, "generator"), FLOOR, 900_000, NOT_MEASURED, Code.GENERATOR, None),
+    "the generator's limit above the floor": (found(381_000, "generator"), FLOOR, 400_000, MET, Code.FIGURE, 690.4),
+    "the range's end above the floor": (found(381_000, "range"), FLOOR, 400_000, MET, Code.FIGURE, 690.4),
+    "the range ended": (
+        found(2_000, "range"), made_up_floor(">= 4.8k", pps=None), None, NOT_MEASURED, Reason.RANGE_ENDED, None),
+    "a fault": (found(381_000, "fault"), FLOOR, None, NOT_MEASURED, Code.FAULT, None),
+    "nothing offered": (nothing_offered(), FLOOR, None, NOT_MEASURED, Code.NOTHING, None),
+    # A floor that the generator does not reach.
+    "beyond the generator": (found(160_000), FAR, 1.26e6, MISSED, Code.FIGURE, -95.9),
+    "beyond the generator, trials spoilt": (
+        replace(outcome_of(found(160_000)), decisions={"cps": SPOILT}), FAR, 1.26e6, MISSED, Reason.SATURATED, -95.9),
+    "beyond the generator, near the ceiling": (found(1.2e6), FAR, 1.26e6, NOT_MEASURED, Reason.NEAR_CEILING, None),
+    "beyond the generator, near and spoilt": (
+        replace(outcome_of(found(1.2e6)), decisions={"cps": SPOILT}), FAR, 1.26e6, NOT_MEASURED, Code.GENERATOR, None),
+    "beyond the generator and the range": (
+        found(160_000, "range"), FAR, 1.26e6, NOT_MEASURED, Reason.CEILING_BELOW_FLOOR, None),
+    "a closed loop below both": (LOOP, FAR, 1.26e6, MISSED, Reason.SATURATED, None),
+    "a closed loop near the ceiling": (LOOP, FAR, 170_000, NOT_MEASURED, Code.GENERATOR, None),
+    # Trials at the floor.
+    "a gate that held": (gated(60_000), FLOOR, None, MET, Code.SPRT, 1.04),
+    "a gate that did not": (gated(40_000), FLOOR, None, MISSED, Code.SPRT, -99.9),
+    "a gate that leaks": (leaking(), FLOOR, None, MISSED, Code.SPRT, -80),
+    "a gate that is late": (late(), QUICK, None, MISSED, Code.SPRT, -50),
+    "a gate that leaks packets": (leaking_packets(), PACKETS, None, MISSED, Code.SPRT, -80),
+    "a gate that the generator spoilt": (
+        gated(60_000, generator_limit=1_000), FLOOR, None, NOT_MEASURED, Code.INVALID, None),
+    "a gate that broke": (broken(), FLOOR, None, NOT_MEASURED, Code.FAULT, None),
+    "a gate near the ceiling": (gated(45_000), FLOOR, 49_000, NOT_MEASURED, Reason.NEAR_CEILING, None),
+    "trials held, figure below": (sprt(True, "3 of 3 held", 47_000.0), FLOOR, None, MET, Code.SPRT, 0),
+    "trials failed, figure above": (sprt(False, "3 of 3 failed"), FLOOR, None, MISSED, Code.SPRT, 0),
+    "trials too close": (sprt(None, "this machine scatters"), FLOOR, None, NOT_MEASURED, Code.SPRT, None),
+    # Ratios, to another topology and to another build.
+    "a ratio above": (compared(0.642, 0.631, 0.65), COMPARED, 3e6, MET, Code.FIGURE, 7),
+    "a ratio below": (compared(0.583, 0.57, 0.599), COMPARED, 3e6, MISSED, Code.INTERVAL, -2.8),
+    "a ratio too close": (compared(0.61, 0.59, 0.63), COMPARED, 3e6, NOT_MEASURED, Code.TOO_CLOSE, None),
+    "a ratio from its promise on": (compared(0.65, 0.6, 0.7), COMPARED, 3e6, MET, Code.FIGURE, 8.3),
+    "a ratio up to its promise": (compared(0.55, 0.5, 0.6), COMPARED, 3e6, NOT_MEASURED, Code.TOO_CLOSE, None),
+    "a ratio nearly up to it": (compared(0.5495, 0.5, 0.599), COMPARED, 3e6, MISSED, Code.INTERVAL, -8.4),
+    "a ratio that pairs kept": (decided(True), COMPARED, 3e6, MET, Code.FIGURE, 1.7),
+    "a ratio that pairs broke": (decided(False), COMPARED, 3e6, MISSED, Code.INTERVAL, 0),
+    "a ratio that pairs left": (decided(None), COMPARED, 3e6, NOT_MEASURED, Code.INTERVAL, None),
+    "a ratio outweighs a rate not decided": (
+        replace(compared(0.5, 0.49, 0.51), decisions={"pps": SPOILT}), COMPARED, 3e6, MISSED, Code.INTERVAL, -16.7),
+    "a ratio does not make up for a rate": (
+        replace(SLOW, figures={**SLOW.figures, "pps": Figure(value=90_000.0, unit="packets/s")}),
+        COMPARED, 3e6, MISSED, Code.FIGURE, -10),
+    "a ratio not measured": (found_packets(264_400), COMPARED, 3e6, NOT_MEASURED, Code.NOTHING, None),
+    "only a ratio": (compared(0.642, 0.631, 0.65), ONLY_A_RATIO, None, MET, Code.INTERVAL, 7),
+    "only a ratio, below": (compared(0.5, 0.49, 0.51), ONLY_A_RATIO, None, MISSED, Code.INTERVAL, -16.7),
+    "a build as fast": (compared(1.01, 0.99, 1.02, metric="of_build"), OF_BUILD, None, MET, Code.INTERVAL, 4.1),
+    "a build slower": (compared(0.95, 0.94, 0.96, metric="of_build"), OF_BUILD, None, MISSED, Code.INTERVAL, -2.1),
+    "a build too close": (
+        compared(0.97, 0.96, 0.98, metric="of_build"), OF_BUILD, None, NOT_MEASURED, Code.TOO_CLOSE, None),
+}  # fmt: skip
 
 
-def test_a_dut_that_holds_nothing_is_missed() -> None:
-    verdict = judged(found(0), FLOOR, ceiling=900_000)
-    assert (verdict.word, verdict.margin_pct) == ("missed", -100)
-    assert verdict.reason == "not even the lowest load held, the floor is 48.2 k/s: as it was tried"
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_verdict_has_its_word_its_code_and_its_margin(
+    case: tuple[Outcome, Floor, float | None, str, str, float | None],
+) -> None:
+    result, floor, ceiling, word, code, margin = case
+    verdict = judged(result, floor, ceiling)
+    assert (verdict.word, verdict.code) == (word, code)
+    assert verdict.margin_pct == (None if margin is None else pytest.approx(margin, abs=0.06))
 
 
-def test_a_ceiling_below_the_floor_is_not_measured_unless_the_dut_ends_well_below_it() -> None:
-    verdict = judged(found(44_000), FLOOR, ceiling=48_100)
-    assert (verdict.word, verdict.margin_pct) == ("not measured", None)
-    assert judged(found(44_000, "floor"), FLOOR, ceiling=60_000).word == "missed"
-    gate_only = judged(found(30_000, "floor"), FLOOR, ceiling=48_100)
-    assert message(gate_only).startswith(
-        "Not measured: the traffic generator reaches only 48.1 k/s, the floor is 48.2 k/s"
-    )
-    assert judged(found(30_000), FLOOR, ceiling=48_100).word == "missed"
+def elsewhere(result: object, floor: Floor = BOUND, machine: MachineFacts | None = EPYC) -> Verdict:
+    return judged(result, floor, machine=machine)
 
 
-def test_a_result_near_the_ceiling_and_below_the_floor_is_not_measured() -> None:
-    assert judged(found(45_000), FLOOR, ceiling=50_000).word == "not measured"
-    assert judged(found(44_900), FLOOR, ceiling=50_000).word == "missed"
-    assert judged(found(49_000), made_up_floor(pps=None), ceiling=50_000).word == "met"
+def test_a_floor_of_another_machine_is_shown_and_a_miss_of_it_is_not_measured() -> None:
+    verdict = elsewhere(found(40_100))
+    assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Reason.ANOTHER_MACHINE, None)
+    rate = verdict.thresholds[0]
+    assert (rate.bound_to, rate.limit, rate.undecided) == ("Xeon(R) Gold 5118, 24 CPUs", 48_200, True)
+    # That trials at the floor decided it changes nothing; a machine that is not known is another one.
+    assert elsewhere(sprt(False, "3 of 3 failed")).code == Reason.ANOTHER_MACHINE
+    assert elsewhere(found(40_100), machine=None).code == Reason.ANOTHER_MACHINE
+    assert elsewhere(found(40_100), machine=XEON).word == MISSED
+    assert elsewhere(found(50_000)).word == MET
 
 
-def test_a_generator_that_was_the_limit_below_the_floor_is_not_measured() -> None:
-    verdict = judged(found(30_000, "generator"), FLOOR, ceiling=900_000)
-    assert message(verdict) == (
-        "Not measured: the traffic generator was the limit below the floor of 48.2 k/s: as it was tried"
-    )
-
-
-@pytest.mark.parametrize("limited_by", ["generator", "range"])
-def test_above_the_floor_it_is_met_whatever_the_limit_and_says_at_least(limited_by: str) -> None:
-    verdict = judged(found(381_000, limited_by), FLOOR, ceiling=400_000)
-    assert verdict.word == "met"
-    assert verdict.reason.startswith("new connections: at least 381.0 k/s")
-
-
-def test_a_range_that_ends_below_the_floor_is_not_measured() -> None:
-    verdict = judged(found(2_000, "range"), made_up_floor(">= 4.8k", pps=None))
-    assert verdict.word == "not measured"
-    assert "the campaign's range ended at 2.0 k/s" in verdict.reason
-    assert "raise loads.max" in verdict.reason
-
-
-def test_a_fault_is_not_measured_whatever_was_found_before_it() -> None:
-    verdict = judged(found(381_000, "fault"), FLOOR)
-    assert message(verdict) == "Not measured: the measurement broke off: as it was tried"
+def test_a_condition_and_a_ratio_are_bound_to_no_machine() -> None:
+    assert elsewhere(LOSSY).word == MISSED
+    assert elsewhere(compared(0.5, 0.49, 0.51), replace(COMPARED, machine=BOUND.machine)).word == MISSED
 
 
 def test_an_oversubscribed_testbed_never_measures() -> None:
     for result in (found(381_000), found(0), gated(100_000)):
         verdict = judged(result, FLOOR, oversubscribed=True)
-        assert (verdict.word, verdict.margin_pct) == ("not measured", None)
-
-
-def test_where_nothing_was_offered_nothing_was_measured() -> None:
-    result = found(381_000, attempted=0)
-    nothing = tuple(type(step)(step.number, step.phase, seen(attempted=0, loss=1.0), 0.0) for step in result.steps)
-    object.__setattr__(result, "steps", nothing)
-    assert judged(result, FLOOR).word == "not measured"
-
-
-def test_a_gate_that_held_is_met_and_one_that_did_not_is_missed() -> None:
-    met, missed = judged(gated(60_000), FLOOR), judged(gated(40_000), FLOOR)
-    assert message(met) == "Met: the floor of 48.2 k/s was held: 4 of 4 trials at 48.7 k/s held"
-    assert met.margin_pct == pytest.approx(1.04, abs=0.05)
-    assert missed.word == "missed"
-    assert missed.margin_pct is not None
-    assert missed.margin_pct < -10
-    assert missed.reason.startswith("new connections: 40.0 k/s instead of at least 48.2 k/s (-17.0 %)")
-
-
-def test_a_gate_that_completes_the_floor_but_loses_too_many_is_missed() -> None:
-    def leaks(load: float, duration: float) -> object:
-        return seen(load=load, duration=duration, loss=0.001)
-
-    verdict = judged(gate(leaks, 48_700), FLOOR)
-    assert verdict.word == "missed"
-    assert verdict.reason == (
-        "lost connections: 0.100 % instead of at most 0.020 % (-80.0 %); 0 of 4 trials at 48.7 k/s held"
-    )
-
-
-def test_a_gate_that_completes_the_floor_but_is_late_names_the_lateness_once() -> None:
-    floor, limits = made_up_floor(p99="<= 5ms"), {"loss_ratio": 0.0002, "connect_time_p99": 0.005}
-
-    def late(load: float, duration: float) -> object:
-        return seen(load=load, duration=duration, p99_us=10_000, conditions=limits)
-
-    verdict = judged(gate(late, 48_700), floor)
-    assert message(verdict) == (
-        "Missed: TCP connect time (p99): 10.0 ms instead of at most 5.0 ms (-50.0 %); 0 of 4 trials at 48.7 k/s held"
-    )
-
-
-def test_a_gate_that_is_too_slow_says_why_once_and_how_many_trials_held() -> None:
-    (rate, loss) = judged(gated(40_000), made_up_floor(pps=None)).reason.split("; ")
-    assert rate == "new connections: 40.0 k/s instead of at least 48.2 k/s (-17.0 %): 0 of 4 trials at 48.7 k/s held"
-    assert loss.startswith("lost connections: 17.9 % instead of at most 0.020 %")
-
-
-def test_a_gate_that_the_generator_spoilt_or_that_broke_is_not_measured() -> None:
-    assert judged(gated(60_000, generator_limit=1_000), FLOOR).word == "not measured"
-
-    def breaks(load: float, duration: float) -> object:
-        return seen((Problem("fatal", "ovs-vswitchd was restarted"),), load=load, duration=duration)
-
-    verdict = judged(gate(breaks, 48_700), FLOOR)
-    assert (
-        message(verdict)
-        == "Not measured: the measurement broke off: ovs-vswitchd was restarted, in trial 1, at 48.7 k/s"
-    )
-
-
-def test_a_gate_near_the_ceiling_and_below_the_floor_is_not_measured() -> None:
-    assert judged(gated(45_000), FLOOR, ceiling=49_000).word == "not measured"
-
-
-def test_packets_above_their_floor_are_met_and_called_packets() -> None:
-    verdict = judged(found_packets(412_000), made_up_packet_floor(), ceiling=3_000_000)
-    assert message(verdict) == "Met: packets: 412.0 k pps, +37.3 % against the floor of 300.0 k pps"
-    assert [each.metric for each in verdict.thresholds] == ["pps", "loss_ratio"]
-
-
-def test_packets_below_their_floor_are_missed() -> None:
-    verdict = judged(found_packets(270_000), made_up_packet_floor(), ceiling=3_000_000)
-    assert message(verdict) == "Missed: packets: 270.0 k pps instead of at least 300.0 k pps (-10.0 %)"
-
-
-def test_a_throughput_below_its_floor_is_missed_though_the_packets_are_enough() -> None:
-    verdict = judged(found_packets(412_000), made_up_packet_floor(bps=">= 2G"))
-    assert verdict.word == "missed"
-    assert verdict.reason.startswith("throughput: 197.76 Mbit/s instead of at least 2.00 Gbit/s (-90.1 %)")
-
-
-def test_a_latency_over_its_limit_is_missed_and_one_that_was_not_measured_is_not_met() -> None:
-    verdict = judged(found_packets(412_000, p99_us=10_000), made_up_packet_floor(p99="<= 5ms"))
-    assert (verdict.word, verdict.margin_pct) == ("missed", pytest.approx(-50))
-    assert "latency (p99): 10.0 ms instead of at most 5.0 ms" in verdict.reason
-    assert judged(found_packets(412_000, p99_us=None), made_up_packet_floor(p99="<= 5ms")).word == "missed"
-
-
-def test_lost_packets_over_their_limit_are_missed() -> None:
-    def leaks(load: float, duration: float) -> object:
-        return seen_packets(load=load, duration=duration, loss=0.001)
-
-    verdict = judged(gate(leaks, 303_000), made_up_packet_floor())
-    assert (
-        verdict.reason == "lost packets: 0.100 % instead of at most 0.020 % (-80.0 %); 0 of 4 trials at 303.0 k/s held"
-    )
-
-
-def test_trials_at_the_floor_decide_and_a_figure_on_the_other_side_does_not_contradict_them() -> None:
-    met = judged(sprt(True, "3 of 3 trials at 48.7 k/s held", 47_000.0), FLOOR)
-    assert (met.word, met.margin_pct) == ("met", 0.0)
-    assert met.reason.endswith("(3 of 3 trials at 48.7 k/s held)")
-    missed = judged(sprt(False, "3 of 3 trials at 48.7 k/s failed"), FLOOR)
-    assert (missed.word, missed.margin_pct) == ("missed", 0.0)
-    assert missed.reason == "new connections: 48.2 k/s not held: 3 of 3 trials at 48.7 k/s failed"
-    close = judged(sprt(None, "within 3 % of the floor, this machine scatters by 7 %."), FLOOR)
-    assert message(close) == "Not measured: within 3 % of the floor, this machine scatters by 7 %"
+        assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Reason.OVERSUBSCRIBED, None)
 
 
 def test_repetitions_that_do_not_agree_are_not_measured() -> None:
-    scattered = replace(found(381_000), capacities=(300_000.0, 381_000.0, 400_000.0))
-    verdict = judged(scattered, FLOOR, max_spread=0.2)
-    assert verdict.word == "not measured"
-    assert verdict.reason == (
-        "3 searches found 300.0 k/s to 400.0 k/s, a spread of 26.2 % where the campaign allows 20.0 %"
-    )
-    assert judged(scattered, FLOOR, max_spread=0.3).word == "met"
-    assert judged(scattered, FLOOR).word == "met"
-    assert judged(found(381_000), FLOOR, max_spread=0.01).word == "met"
+    assert judged(SCATTERED, FLOOR, max_spread=0.2).code == Reason.SCATTERED
+    assert judged(SCATTERED, FLOOR, max_spread=0.3).word == MET
+    assert judged(SCATTERED, FLOOR).word == MET
+    assert judged(found(381_000), FLOOR, max_spread=0.01).word == MET
+
+
+def test_every_threshold_is_in_the_verdict_with_what_was_measured() -> None:
+    verdict = judged(found(381_000), FLOOR)
+    assert [(each.metric, each.met) for each in verdict.thresholds] == [
+        ("cps", True),
+        ("pps", True),
+        ("loss_ratio", True),
+    ]
+    (_, ratio, _) = judged(compared(0.642, 0.631, 0.65), COMPARED).thresholds
+    assert (ratio.metric, ratio.kind, ratio.written, ratio.to) == ("ratio", "ratio", ">= 60%", FORWARDING)
+    assert (ratio.measured, ratio.low, ratio.high, ratio.met) == (0.642, 0.631, 0.65, True)
+    (_, ratio, _) = judged(compared(0.61, 0.59, 0.63), COMPARED).thresholds
+    assert (ratio.met, ratio.undecided) == (False, True)
+    (build,) = judged(compared(1.01, 0.99, 1.02, metric="of_build"), OF_BUILD).thresholds
+    assert (build.kind, build.to) == ("of_build", "distribution")
+
+
+def test_a_pair_without_any_trial_has_no_condition_to_keep() -> None:
+    assert ONLY_A_RATIO.main is None and ONLY_A_RATIO.load(0.01) == 0
+    pair = compared(0.642, 0.631, 0.65, Decision(kept=True, reason="24 rounds"))
+    alone = replace(pair, figures={"ratio": pair.figures["ratio"]}, steps=(), kept_conditions=False)
+    verdict = judged(alone, ONLY_A_RATIO)
+    assert (verdict.word, [each.metric for each in verdict.thresholds]) == (MET, ["ratio"])
+    # A search that found a rate has trials, and one that told no latency kept none.
+    late = replace(ONLY_A_RATIO, thresholds={**ONLY_A_RATIO.thresholds, **promises(latency_p99="<= 5ms")})
+    told = {name: figure for name, figure in pair.figures.items() if name != "latency_p99"}
+    assert judged(replace(pair, figures=told), late).word == MISSED
 
 
 DRAIN = Metric("drain_s", "time to drain", METRICS["connect_time_p99"].unit, "lower", "promise")
 
 
-def drained(seconds: float, limit: str = "<= 10s") -> Verdict:
-    floor = replace(FLOOR, metric=DRAIN, thresholds={"drain_s": parse(limit, DRAIN)})
+@pytest.mark.parametrize(("seconds", "word", "margin"), [(8.0, MET, 25), (10.0, MET, 0), (12.5, MISSED, -20)])
+def test_a_metric_of_which_less_is_better_is_judged_the_right_way_round(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, word: str, margin: float
+) -> None:
+    monkeypatch.setitem(METRICS, "drain_s", DRAIN)
+    floor = replace(FLOOR, metric=DRAIN, thresholds={"drain_s": parse("<= 10s", DRAIN)})
     figures = {"drain_s": Figure(value=seconds, unit="s")}
     steps = outcome_of(found(381_000)).steps
-    return judge(Outcome(DRAIN, figures, "dut", "", held=True, steps=steps), floor)
+    verdict = judge(Outcome(DRAIN, figures, "dut", "", kept_conditions=True, steps=steps), floor)
+    assert (verdict.word, verdict.margin_pct) == (word, pytest.approx(margin))
+    assert [each.operator for each in verdict.thresholds] == ["<="]
 
 
-def test_a_metric_of_which_less_is_better_is_judged_the_right_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METRICS, "drain_s", DRAIN)
-    met, missed = drained(8.0), drained(12.5)
-    assert message(met) == "Met: time to drain: 8.0 s, +25.0 % against the floor of 10.0 s"
-    assert message(missed) == "Missed: time to drain: 12.5 s instead of at most 10.0 s (-20.0 %)"
-    assert [(each.operator, each.met) for each in missed.thresholds] == [("<=", False)]
-    assert drained(10.0).word == "met"
+SAID: list[tuple[Callable[[], Verdict], str]] = [
+    (lambda: judged(found(381_000), FLOOR), "new connections: 381.0 k/s, +690 % against the floor of 48.2 k/s"),
+    (lambda: judged(found(381_000, "range"), FLOOR), "new connections: at least 381.0 k/s"),
+    (lambda: judged(found(40_000), ONLY_CPS), "new connections: 40.0 k/s instead of at least 48.2 k/s (-17.0 %)"),
+    (lambda: judged(found(0), FLOOR), "not even the lowest load held, the floor is 48.2 k/s: as it was tried"),
+    (
+        lambda: judged(found(2_000, "range"), ONLY_CPS),
+        "the campaign's range ended at 2.0 k/s, where the floor of",
+    ),
+    (lambda: judged(found(381_000, "fault"), FLOOR), "the measurement broke off: as it was tried"),
+    (
+        lambda: judged(found(30_000, "generator"), FLOOR),
+        "the traffic generator was the limit below the floor of 48.2 k/s: as it was tried",
+    ),
+    (
+        lambda: judged(found(30_000, "floor"), FLOOR, 48_100),
+        "the traffic generator reaches only 48.1 k/s, the floor is 48.2 k/s",
+    ),
+    (
+        lambda: judged(found(45_000), FLOOR, 50_000),
+        "45.0 k/s is within 10 % of what the traffic generator can do (50.0 k/s), and below the floor of 48.2 k/s",
+    ),
+    (
+        lambda: judged(LOOP, FAR, 1.26e6),
+        "new connections: the DUT saturates at 160.0 k/s, where the traffic generator reaches 1.26 M/s; the floor of "
+        "3.90 M/s is above both",
+    ),
+    (
+        lambda: judged(SCATTERED, FLOOR, max_spread=0.2),
+        "3 searches found 300.0 k/s to 400.0 k/s, a spread of 26.2 % where the campaign allows 20.0 %",
+    ),
+    (
+        lambda: elsewhere(found(40_100)),
+        "this floor (48.2 k/s) was made on Xeon(R) Gold 5118, 24 CPUs; the DUT's machine has AMD EPYC 9R14, 2 CPUs, "
+        "and reaches 40.1 k/s",
+    ),
+    (lambda: judged(gated(60_000), FLOOR), "the floor of 48.2 k/s was held: 4 of 4 trials at 48.7 k/s held"),
+    # What was wrong with the trials is said once, and how many of them held.
+    (
+        lambda: judged(leaking(), FLOOR),
+        "lost connections: 0.100 % instead of at most 0.020 % (-80.0 %); 0 of 4 trials at 48.7 k/s held",
+    ),
+    (
+        lambda: judged(late(), QUICK),
+        "TCP connect time (p99): 10.0 ms instead of at most 5.0 ms (-50.0 %); 0 of 4 trials at 48.7 k/s held",
+    ),
+    (
+        lambda: judged(gated(40_000), ONLY_CPS),
+        "new connections: 40.0 k/s instead of at least 48.2 k/s (-17.0 %): 0 of 4 trials at 48.7 k/s held; "
+        "lost connections: 17.9 %",
+    ),
+    (
+        lambda: judged(broken(), FLOOR),
+        "the measurement broke off: ovs-vswitchd was restarted, in trial 1, at 48.7 k/s",
+    ),
+    (lambda: judged(sprt(True, "3 of 3 held", 47_000.0), FLOOR), "new connections: 47.0 k/s, "),
+    (lambda: judged(sprt(False, "3 of 3 failed"), FLOOR), "new connections: 48.2 k/s not held: 3 of 3 failed"),
+    (lambda: judged(sprt(None, "it scatters by 7 %."), FLOOR), "it scatters by 7 %"),
+    (
+        lambda: judged(compared(0.642, 0.631, 0.65), COMPARED),
+        "packets: 264.4 k pps, +164 % against the floor of 100.0 k pps; "
+        "64.2 % ± 1.1 % of linux-router/forward/1cpu-1rxq, at least 60 % promised",
+    ),
+    (
+        lambda: judged(compared(0.583, 0.57, 0.599), COMPARED),
+        "packets: 58.3 % ± 1.6 % of linux-router/forward/1cpu-1rxq, at least 60 % promised (-2.8 %)",
+    ),
+    (
+        lambda: judged(compared(0.97, 0.96, 0.98, metric="of_build"), OF_BUILD),
+        "too close to call on this machine: 97.0 % ± 1.0 % of the packaged build, at least 97 % promised",
+    ),
+    (
+        lambda: judged(found_packets(264_400), COMPARED),
+        "the rate relative to linux-router/forward/1cpu-1rxq could not be measured",
+    ),
+]
 
 
-def test_a_trial_that_was_good_lost_no_more_than_it_may_whatever_share_that_is() -> None:
-    few = outcome_of(found(50_000, loss=0.01))
-    assert judged(few, FLOOR).word == "met"
-    assert judged(replace(few, held=False), FLOOR).word == "missed"
+@pytest.mark.parametrize(("verdict", "said"), SAID, ids=[said for _, said in SAID])
+def test_a_verdict_says_why(verdict: Callable[[], Verdict], said: str) -> None:
+    assert verdict().reason.startswith(said)

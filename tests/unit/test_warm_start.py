@@ -6,7 +6,7 @@ import pytest
 
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from ctbench.traffic.software import plan, warm_start
+from ctbench.traffic.software import kernel, plan
 
 pytestmark = pytest.mark.unit
 
@@ -19,9 +19,9 @@ def lives(waits: int) -> list[tuple[int, int]]:
     """When each connection is opened, and how many messages it has: the population, and those of the load."""
     found: list[tuple[int, int]] = []
     for at in range(waits * WAIT + 1):
-        for number in range(len(found), int(POPULATION * warm_start.opened_share.py_func(at, WAIT, waits))):
-            ends = warm_start.ends_after.py_func(number, POPULATION, 1, SHORT * WAIT, SHORT_PER_MILLION)
-            found.append((at, min(LONG, warm_start.messages_left.py_func(ends, at, WAIT))))
+        for number in range(len(found), int(POPULATION * kernel.opened_share.py_func(at, WAIT, waits))):
+            ends = kernel.ends_after.py_func(number, POPULATION, 1, SHORT * WAIT, SHORT_PER_MILLION)
+            found.append((at, min(LONG, kernel.messages_left.py_func(ends, at, WAIT))))
     return found + [(at, LONG if at % 4 == 3 else SHORT) for at in range((waits + 4) * WAIT)]
 
 
@@ -40,7 +40,7 @@ def test_from_the_opening_on_as_many_are_open_as_the_steady_state_has_and_ask_ev
 
 
 def test_fewer_are_opened_from_one_wait_to_the_next_and_evenly_within_each() -> None:
-    share = warm_start.opened_share.py_func
+    share = kernel.opened_share.py_func
     assert [share(at, 10, 3) for at in (0, 5, 10, 15, 20, 25, 30, 40)] == pytest.approx(
         [0, 1 / 4, 1 / 2, 2 / 3, 5 / 6, 11 / 12, 1, 1]
     )

@@ -2,7 +2,7 @@
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
 #: Section types, the type of a symbol that is a function, and types of segments: what is loaded, notes, and the table
@@ -18,13 +18,13 @@ _CALL, _JUMP = 0xE8, 0xE9
 
 
 class Program:
-    """An ELF file by what is at which offset. One that is no ELF file has nothing."""
+    """An ELF file by what is at which offset. Another file has nothing."""
 
     def __init__(self, data: bytes, debug: bytes = b"") -> None:
         """`debug`: of a stripped program, the file with its symbols."""
         self._data = data
         self._segments = list(_segments(data))
-        self._functions = sorted(_functions(debug) or _functions(data))
+        self._functions = sorted(_functions(debug)) or sorted(_functions(data))
         self._begins = [begin for begin, _, _ in self._functions]
 
     def name(self, offset: int) -> str:
@@ -117,12 +117,8 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int, int]]:
         yield kind, offset, address, length
 
 
-def _functions(data: bytes) -> list[tuple[int, int, str]]:
+def _functions(data: bytes) -> Iterator[tuple[int, int, str]]:
     """Address, size and name of each function: of its own table, or of what it exports where that was stripped."""
-    return list(_read_functions(data))
-
-
-def _read_functions(data: bytes) -> Iterable[tuple[int, int, str]]:
     if data[:5] != b"\x7fELF\x02":
         return
     (sections,) = struct.unpack_from("<Q", data, 0x28)

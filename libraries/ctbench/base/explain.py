@@ -9,9 +9,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ctbench.base.plain_text import brief
-from ctbench.base.spelling import did_you_mean
-from ctbench.base.units import quoted
+from ctbench.base.text import brief
+from ctbench.base.units import did_you_mean, quoted
 
 #: Of a file with many mistakes the first ones are said; more do not help anybody.
 MOST_PROBLEMS = 10

@@ -1,9 +1,10 @@
-"""Quantities of the configuration: a text becomes a number in `ctbench.base.units`, and here the range that fits."""
+"""Numbers of settings and records as pydantic types, each with the range that fits. `ctbench.base.units` itself imports
+no package: `./run --help` needs it before anything is installed."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from ctbench.base.units import parse_duration, parse_number, parse_ratio, quoted
 
@@ -27,8 +28,6 @@ def within(
     return BeforeValidator(check)
 
 
-#: Connections, packets or bits, per second where they are rates: a figure to show.
-Number = Annotated[float, within(parse_number, "0", "1000G", "figure", "nothing is faster")]
 #: Connections or packets per second that are offered.
 Load = Annotated[
     float, within(parse_number, "1", "1G", "load", "connections or packets per second that a generator can offer")
@@ -47,10 +46,31 @@ Width = Annotated[
     float,
     within(parse_ratio, "0.001%", "100%", "width", "nearer to each other two loads cannot be told apart", below=True),
 ]
-#: Seconds.
-Seconds = Annotated[float, BeforeValidator(parse_duration)]
 TrialDuration = Annotated[
     float,
     within(parse_duration, "10ms", "60min", "time for a trial", "RFC 9411 asks for 300s"),
 ]
 Pause = Annotated[float, within(parse_duration, "0s", "10min", "pause", "it is made before each trial")]
+
+
+#: No count, rate or time of a measurement is larger: it would take a terabit link a year.
+MOST = 10**18
+#: Trials of many minutes on many CPUs make records of a megabyte.
+MOST_RECORD_BYTES = 32_000_000
+
+Count = Annotated[int, Field(ge=0, le=MOST)]
+#: A difference of counters, which two readings may make negative.
+Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
+#: A rate, a time, a ratio.
+Amount = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
+Real = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
+
+
+def require_bounded(value: Any) -> None:
+    """Raise `ValueError` for facts from JSON with infinity, NaN or a number beyond `MOST` in them."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            if not isinstance(inner, str):
+                require_bounded(inner)
+    elif isinstance(value, int | float) and not abs(value) <= MOST:
+        raise ValueError("has a number that is not finite, or too large")

@@ -5,12 +5,14 @@ says what was found and what was expected. Inside the project there are only flo
 (0.0002, not 0.02 %) and seconds.
 """
 
+import difflib
 import math
 import re
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 
-from ctbench.base.plain_text import brief
+from ctbench.base.text import brief
 
 _FACTORS = {"": 0, "k": 3, "M": 6, "G": 9}
 _SECONDS = {"ns": Decimal("1e-9"), "us": Decimal("1e-6"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"),
@@ -28,10 +30,7 @@ EXPECTED_DURATION = 'Expected a number and a unit (ns, us, ms, s, min), for exam
 
 
 def parse_number(value: object) -> float:
-    """Turn `48.2k`, `1.8M`, `1e6` or a plain number into a float of at least 0.
-
-    Raises `ValueError` with what was expected, also for a boolean, which YAML makes of `yes`.
-    """
+    """Turn `48.2k`, `1.8M`, `1e6` or a plain number into a float of at least 0; a boolean (`yes` in YAML) is none."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if 0 <= value <= sys.float_info.max:  # compared, not converted: an int may be larger than any float
             return abs(float(value))  # -0.0 is 0.0
@@ -41,20 +40,14 @@ def parse_number(value: object) -> float:
 
 
 def parse_whole(value: object, least: int, most: int) -> int:
-    """Turn the text `4` into a whole number from `least` to `most`.
-
-    Raises `ValueError` with what was expected.
-    """
+    """Turn the text `4` into a whole number from `least` to `most`."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip()) and least <= int(value) <= most:
         return int(value)
     raise ValueError(f"{quoted(value)} is not a number for this.\n  Expected a whole number from {least} to {most}.")
 
 
 def parse_ratio(value: object) -> float:
-    """Turn `0.02%` into 0.0002. The percent sign is required: a bare 0.02 could mean either.
-
-    Raises `ValueError` with what was expected.
-    """
+    """Turn `0.02%` into 0.0002. The percent sign is required: a bare 0.02 could mean either."""
     if isinstance(value, str) and (match := _PERCENT.fullmatch(value.strip())):
         ratio = _finite(Decimal(match[1]).scaleb(-2), value, "a percentage", EXPECTED_RATIO)
         if ratio <= 1:
@@ -63,20 +56,14 @@ def parse_ratio(value: object) -> float:
 
 
 def parse_share(value: object) -> float:
-    """Turn `60%` into 0.6. Unlike a ratio, a share of something else may exceed 100 %.
-
-    Raises `ValueError` with what was expected.
-    """
+    """Turn `60%` into 0.6. Unlike a ratio, a share of something else may exceed 100 %."""
     if isinstance(value, str) and (match := _PERCENT.fullmatch(value.strip())):
         return _finite(Decimal(match[1]).scaleb(-2), value, "a percentage", EXPECTED_SHARE)
     raise ValueError(f"{quoted(value)} is not a percentage.\n  {EXPECTED_SHARE}")
 
 
 def parse_duration(value: object) -> float:
-    """Turn `250us`, `4ms` or `1.5s` into seconds. The unit is required.
-
-    Raises `ValueError` with what was expected.
-    """
+    """Turn `250us`, `4ms` or `1.5s` into seconds. The unit is required."""
     if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
         return _finite(Decimal(match[1]) * _SECONDS[match[2]], value, "a duration", EXPECTED_DURATION)
     raise ValueError(f"{quoted(value)} is not a duration.\n  {EXPECTED_DURATION}")
@@ -196,3 +183,11 @@ def _plain(number: Decimal) -> str:
     """Write a decimal with no exponent and no needless zeros."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def did_you_mean(word: str, choices: Sequence[str]) -> str:
+    """Name the choice that `word` was perhaps meant to be, as ` Did you mean "x"?`, else an empty text."""
+    if len(word) > 100:  # too long for a typing mistake
+        return ""
+    close = difflib.get_close_matches(word, choices, n=1)
+    return f" Did you mean {quoted(close[0])}?" if close else ""

@@ -12,13 +12,12 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, ValidationError
 
-from ctbench.base.bounded_yaml import read_yaml
 from ctbench.base.errors import ConfigError
 from ctbench.base.explain import explain, listed, narrow
+from ctbench.base.files import read_yaml
 from ctbench.base.paths import ROOT
-from ctbench.base.plain_text import brief
-from ctbench.base.spelling import did_you_mean
-from ctbench.base.units import quoted
+from ctbench.base.text import brief
+from ctbench.base.units import did_you_mean, quoted
 
 #: Names become parts of file names, of which a file system takes some 255 characters.
 _LONGEST_NAME = 64
@@ -110,13 +109,37 @@ def make(data: Any, shown: str, choose: Choose[Model]) -> Model:
 
 def _load(path: Path, kind: str, choose: Choose[Model], root: Path) -> Model:
     shown = _shown(path, root)
-    loaded = make(read_yaml(path, shown), shown, choose)
+    loaded = make(contents(path, kind, choose, root), shown, choose)
     if path.parent == root / "variables" / kind and getattr(loaded, "name", path.stem) != path.stem:
         name = quoted(getattr(loaded, "name", ""))
         raise ConfigError(f"{shown}: name: {name} is not the name of the file.\n  Expected {quoted(path.stem)}.")
     if isinstance(loaded, YamlModel):
         loaded._file, loaded._path = shown, path
     return loaded
+
+
+def contents(path: Path, kind: str, choose: Choose[Model], root: Path) -> Any:
+    """What a file holds. Under `like` a profile names another one that has all keys which it leaves out, but for
+    `name` and `description`. A mistake in that file is that file's."""
+    shown = _shown(path, root)
+    data = read_yaml(path, shown)
+    if kind != "profiles" or not isinstance(data, dict) or "like" not in data:
+        return data
+    like, known = data["like"], [name for name in names(kind, root=root) if name != path.stem]
+    if like not in known:
+        hint = did_you_mean(str(like), known)
+        raise ConfigError(
+            f"{shown}: like: {quoted(like)} is not another file of variables/{kind}.\n  Expected a name.{hint}"
+        )
+    other = root / "variables" / kind / f"{like}.yaml"
+    whole = read_yaml(other, _shown(other, root))
+    if isinstance(whole, dict) and "like" in whole:
+        raise ConfigError(
+            f"{shown}: like: {quoted(like)} is like another one itself.\n  Expected a file with all keys."
+        )
+    make(whole, _shown(other, root), choose)
+    inherited = {key: value for key, value in whole.items() if key not in ("name", "description")}
+    return inherited | {key: value for key, value in data.items() if key != "like"}
 
 
 def names(kind: str, *, root: Path = ROOT) -> list[str]:
@@ -137,9 +160,9 @@ def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
     except OSError as error:  # a name that is too long, a ring of links
         fault = error.strerror or "cannot be looked at"
     except RuntimeError:
-        fault = "~ stands for the home folder of nobody"
+        fault = "no such home directory"
     except ValueError:  # NUL
-        fault = "is no name"
+        fault = "is not a path"
     else:
         return path
     known = names(kind, root=root)

@@ -1,14 +1,17 @@
 """`./run COMMAND` once everything is installed: inside the boundary, which is there before a package is imported."""
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-# Started as a file, so that nobody has to set PYTHONPATH: its own folder is not for imports, libraries/ is.
+# Started as a file, so that nothing depends on PYTHONPATH: its own folder is not for imports, libraries/ is.
 sys.path[0] = str(Path(__file__).resolve().parents[2])
+# What the user's PYTHONPATH names can be imported, and takes the place of nothing.
+sys.path.extend(filter(None, os.environ.get("CTBENCH_PYTHONPATH", "").split(os.pathsep)))
 
-from ctbench.cli.boundary import enter  # noqa: E402 - needs the path above
+from ctbench.cli.error_boundary import enter  # noqa: E402 - needs the path above
 
 
 def find(name: str) -> Callable[[], int]:

@@ -4,7 +4,6 @@ import argparse
 import os
 import shlex
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,25 +11,21 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from ctbench.base.errors import ConfigError, CtbenchError
+from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus
 from ctbench.base.paths import ROOT, VARIABLES
-from ctbench.base.plain_text import printable
-from ctbench.base.statuses import ExitStatus
+from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, load
 from ctbench.cli.child_runs import ChildRun, Clock
-from ctbench.cli.keep_image import check_target, keep_image
+from ctbench.cli.emulated_dut import check_target, keep_image
 from ctbench.cli.parser.tree import parse
-from ctbench.cli.results_folder import results_root
+from ctbench.cli.results_folder import check_writable, results_root
 from ctbench.dut.registry import abilities
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.settings import RunSettings
-from ctbench.sla.calibration import Calibrated, calibrate, sla_file
-from ctbench.sla.calibration_bound import LEAST_RUNS, enough, runs_needed
-from ctbench.sla.calibration_counts import ceilings, counts_file, only_counts
-from ctbench.sla.calibration_figures import gather, runs_of
-from ctbench.sla.calibration_text import Stock
+from ctbench.sla.calibration import Calibrated, Stock, calibrate, ceilings, counts_file, only_counts, sla_file
+from ctbench.sla.calibration_figures import LEAST_RUNS, enough, gather, runs_needed, runs_of
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 
@@ -236,10 +231,9 @@ def _refuse_existing(target: Path, *, force: bool) -> None:
 
 
 def _check_writable(target: Path) -> None:
-    """Try it: permissions do not tell of a file system that is read-only, nor of one that is full."""
+    """Try it: permissions do not tell of a file system that is full."""
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-"):
-            pass
+        check_writable(target.parent)
     except OSError as error:
         raise ConfigError(
             f"{_shown(target.parent)}: the SLA file cannot be written there ({error.strerror}).\n"

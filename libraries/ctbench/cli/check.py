@@ -1,19 +1,101 @@
-"""`./run check NAME`: one check of this project."""
+"""`./run check NAME`: one check of this project. The programs behind each are written here and nowhere else."""
 
+import os
+import signal
 import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
 
-from ctbench.base.statuses import ExitStatus
-from ctbench.cli.checks.commands import CHECKS
-from ctbench.cli.checks.tool import ROOT, argv, become, environment
-from ctbench.cli.parser.tree import parse
+from ctbench.base.errors import ExitStatus
+from ctbench.base.paths import LIBRARIES, ROOT
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check. It passes where each of its programs ends with 0."""
+
+    summary: str
+    #: Names of programs of the .venv, with their arguments.
+    programs: tuple[tuple[str, ...], ...]
+    #: Whether they take more arguments, which come before `last`.
+    takes_arguments: bool = False
+    last: tuple[str, ...] = ()
+    #: Whether they import our libraries by PYTHONPATH. To the others that would hide what does not find them.
+    imports_ours: bool = False
+
+
+_PROMISES = ("python", "-m", "ConntrackSLA.check_promises")
+
+CHECKS = {
+    "lint": Check(
+        "style and layout of the sources and the suites, imports, promises",
+        (
+            ("ruff", "check", "."),
+            ("ruff", "format", "--check", "."),
+            ("robocop", "check", "suites", "resources"),
+            ("robocop", "format", "--check", "suites", "resources"),
+            ("lint-imports", "--no-cache"),
+            _PROMISES,
+        ),
+        imports_ours=True,
+    ),
+    "types": Check("types of the sources (mypy)", (("mypy",),), takes_arguments=True),
+    "promises": Check("rows of suites without a floor, and floors without a row", (_PROMISES,), imports_ours=True),
+    "dryrun": Check(
+        "the suites can be read and run (robot --dryrun)",
+        (
+            (
+                "robot", "--pythonpath", "libraries", "--dryrun",
+                "--output", "NONE", "--log", "NONE", "--report", "NONE", "--console", "dotted",
+            ),
+        ),
+        takes_arguments=True,
+        last=("suites",),
+    ),
+    "unit": Check("tests that need nothing but Python (pytest)", (("pytest", "tests/unit"),), takes_arguments=True),
+    "integration": Check(
+        "tests with the real Open vSwitch and Linux (pytest)", (("pytest", "tests/integration"),), takes_arguments=True
+    ),
+    "docs": Check(
+        "write docs/keywords.html", (("libdoc", "--pythonpath", "libraries", "ConntrackSLA", "docs/keywords.html"),)
+    ),
+}  # fmt: skip
 
 
 def main() -> int:
     """Run the programs of the check; one that has a single program becomes that program."""
+    from ctbench.cli.parser.tree import parse  # noqa: PLC0415 - the parser knows the names of the checks from here
+
     options = parse("check")
     check = CHECKS[options.name]
     if len(check.programs) == 1:
         become([*check.programs[0], *options.arguments, *check.last], imports_ours=check.imports_ours)
-    ours = environment(imports_ours=check.imports_ours)
-    ended = [subprocess.run(argv(program), cwd=ROOT, env=ours, check=False).returncode for program in check.programs]
+    ours = _environment(imports_ours=check.imports_ours)
+    ended = [subprocess.run(_argv(program), cwd=ROOT, env=ours, check=False).returncode for program in check.programs]
     return ExitStatus.MISSED if any(ended) else ExitStatus.MET
+
+
+def become(program: Sequence[str], *, imports_ours: bool) -> NoReturn:
+    """Replace this process by a program of our .venv, as somebody would start it by hand in the checkout, so that
+    signals and the exit status are that program's."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.chdir(ROOT)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    command = _argv(program)
+    os.execve(command[0], command, _environment(imports_ours=imports_ours))
+
+
+def _argv(program: Sequence[str]) -> list[str]:
+    return [str(Path(sys.prefix) / "bin" / program[0]), *program[1:]]
+
+
+def _environment(*, imports_ours: bool) -> dict[str, str]:
+    """Ours, without what `./run` sets for the commands that measure; with our libraries in PYTHONPATH, or without."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONUTF8")}
+    path = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each not in ("", str(LIBRARIES))]
+    path = [str(LIBRARIES)] * imports_ours + path
+    return kept | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctbench.base.paths import PROGRAM
-from ctbench.hosts.child import run_child
+from ctbench.hosts.local import run_child
 
 #: In the folder of a run that came to its end: the exit status of ./run sla.
 STATUS_FILE = "exit-status"

@@ -1,33 +1,79 @@
-"""`./run compare`: holds two sides of runs against each other, or measures two installations side by side."""
+"""`./run compare`: compares two sides of finished runs, or measures two installations side by side, or counts the
+instructions of two kernels (or installations) in an emulated machine, and compares what it found."""
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from ctbench.base.errors import ConfigError, CtbenchError
-from ctbench.base.plain_text import printable
-from ctbench.base.statuses import ExitStatus
-from ctbench.base.units import parse_ratio
-from ctbench.cli.compare_counts import Kernels
-from ctbench.cli.compare_installations import Installations
+from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus
+from ctbench.base.paths import SUITES
+from ctbench.base.text import printable
+from ctbench.base.units import parse_ratio, parse_whole
+from ctbench.base.yaml_files import load
+from ctbench.cli.child_runs import ChildRun, Clock
+from ctbench.cli.emulated_dut import emulated_dut
 from ctbench.cli.parser.tree import parse as parse_options
 from ctbench.cli.results_folder import results_root
-from ctbench.cli.robot.command_line import DataError
+from ctbench.cli.robot.command_line import DataError, chosen_files, parse, selected_suite
 from ctbench.compare import text
-from ctbench.compare.comparability import only_alike
-from ctbench.compare.judge import compare
-from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_PAIRS, LEAST_OF_RUNS
+from ctbench.compare.judge import compare, grown, judge_counts, nothing_counted, that_differ, whole
+from ctbench.compare.limits import (
+    LEAST_OF_COUNTS,
+    LEAST_OF_PAIRS,
+    LEAST_OF_RUNS,
+    LEAST_STARTS,
+    MOST_STARTS,
+    SAME_STARTS,
+    STARTS,
+)
 from ctbench.compare.page import PAGE, write_comparison
-from ctbench.compare.side import read_runs, require_runs
-from ctbench.report.published import as_text
+from ctbench.compare.setups import (
+    EMULATED,
+    check_installation,
+    comparable,
+    installations,
+    kernel_setting,
+    kernels,
+    refuse_earlier,
+    write_emulated,
+    write_testbed,
+)
+from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs, require_runs
+from ctbench.compare.starts import (
+    Start,
+    judge_starts,
+    needed_starts,
+    pair_starts,
+    read_starts,
+    same_starts,
+    scatters,
+    shows,
+)
+from ctbench.dut.counting import ByFunction, Counter, Workload
+from ctbench.dut.topology import Topology
+from ctbench.measure.procedures.instruction_count import workload_of
+from ctbench.report.console import published
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE as REPORT
 from ctbench.report.write import write_reports
-from ctbench.results.comparison import Comparison
+from ctbench.results.comparison import Comparison, CountedTest, Counts
 from ctbench.results.published import is_published
+from ctbench.results.store import read_stored, read_without_record
+from ctbench.run.settings import RunSettings
+from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.profiles import load_profile
+
+#: What ./run sla may end with so that it is worth going on, or so that there are counts; floors do not matter here.
+_GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
+#: Tests with Open vSwitch in the emulated machine, less those that say of a build what the others say as well, or
+#: nothing (a dump is all the kernel's).
+_WITH_OVS = ("--include", f"{EMULATED}ANDovs", "--exclude", "1kflowsOR10kflowsORremovalORdump")
+_FOLDER = "counts"
 
 
 def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
@@ -36,17 +82,17 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
     least = _least_difference(options.least_difference, default)
     output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
     output = output.absolute()
-    stopped, found = 0, None
+    stopped, found = int(ExitStatus.MET), None
     if options.installations:
         stopped, found = Installations(options, rest, output, least).run()
     elif options.kernels:
-        stopped, found = Kernels(options, rest, output, least).run()
+        found = of_kernels(options, rest, output, least)
     else:
         if any(is_published(Path(part)) for side in rest for part in side.split(",")):
             return beside_published(rest[0], rest[1], output)
         found = of_runs(rest, least, options)
     if found is None:
-        return stopped
+        return stopped or ExitStatus.NOTHING_MEASURED
     if found.differences and not options.different:
         raise ConfigError(
             "\n".join([*found.differences, "  Expected runs of one testbed that are alike, or --different."])
@@ -87,7 +133,7 @@ def beside_published(base: str, candidate: str, output: Path) -> int:
             "  Expected them as BASE, such as results/reference/ovs-3.0.0, and as CANDIDATE the folder of a run."
         )
     page = write_reports(runs, output, read_references(figures))
-    print(printable(as_text(page.published)))
+    print(printable(published(page)))
     print(printable(f"Report: {output / REPORT}"))
     return ExitStatus.MET
 
@@ -100,9 +146,11 @@ def write(found: Comparison, output: Path) -> None:
         (output / "compare.md").write_text(text.markdown(found), encoding="utf-8")
         write_comparison(found, output)
     except OSError as error:
-        raise ConfigError(
-            f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir."
-        ) from None
+        raise _not_written(output, error) from None
+
+
+def _not_written(output: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir.")
 
 
 def status(found: Comparison) -> ExitStatus:
@@ -111,6 +159,237 @@ def status(found: Comparison) -> ExitStatus:
         return ExitStatus.NOTHING_MEASURED
     by_word = {"regressed": ExitStatus.REGRESSED, "not measurable": ExitStatus.NOT_MEASURABLE}
     return by_word.get(found.judgement, ExitStatus.MET)
+
+
+def for_robot(rest: Sequence[str], include: str) -> list[str]:
+    """What goes to Robot Framework: without suites and tags, the tests with the tags `include`."""
+    taken = chosen_files(parse(rest, SUITES).assignments)
+    for name, value in taken.items():
+        expected = f"--{name} {value}" if name in ("testbed", "campaign") else "no such variable: no floor is judged"
+        raise ConfigError(f"-v {name.upper()}: is not for compare.\n  Expected {expected}.")
+    given = parse(rest, SUITES).names_suites or any(each.startswith(("-i", "--include")) for each in rest)
+    return list(rest) if given else [*rest, "--include", include]
+
+
+class Installations:
+    """Two installations to compare: what was asked for, checked before anything is measured."""
+
+    def __init__(self, options: argparse.Namespace, rest: Sequence[str], output: Path, least_difference: float) -> None:
+        """Raises `ConfigError` for what would be a pity to learn after an hour."""
+        self.options, self.output, self.least_difference = options, output, least_difference
+        self.prefixes = installations(options.installations)
+        try:
+            #: None: as many as the tests need.
+            self.starts = None if options.starts is None else parse_whole(options.starts, LEAST_STARTS, MOST_STARTS)
+        except ValueError as error:
+            raise ConfigError(f"--starts: {error}") from None
+        refuse_earlier(output)
+        self.chosen = ["-v", f"CAMPAIGN:{options.campaign}", *for_robot(rest, "OR".join(comparable()))]
+        self.files: dict[Role, Path] = {role: output / f"{role}.yaml" for role in self.prefixes}
+
+    def run(self) -> tuple[int, Comparison | None]:
+        """Measure what is not measured yet, and judge what there is: why it stopped early, or 0, and the comparison;
+        None where no start of both builds came to its end."""
+        testbed, counts = self._check(), None
+        self._write_testbeds(testbed)
+        if not self.options.no_instructions:
+            counts = count_builds(self.output, self.prefixes, testbed, self.options)
+            print(printable(f"compare: {counts.sentence}"), flush=True)
+        clock, most = Clock(), self.starts or STARTS
+        same, pairs = list(same_starts(self.output, SAME_STARTS)), list(pair_starts(self.output, most))
+        stopped = self._measure("base against itself", same, most, clock)
+        if not stopped:
+            pairs = list(pair_starts(self.output, self._planned(_done(same))))
+            stopped = self._measure("candidate against base", pairs, 0, clock)
+        measured = read_starts(_done(pairs))
+        if not measured:
+            return stopped, None
+        return stopped, judge_starts(
+            self.prefixes, read_starts(_done(same)), measured,
+            least_difference=self.least_difference, only=self.options.only, counts=counts,
+        )  # fmt: skip
+
+    def _check(self) -> TestbedConfig:
+        """The testbed, once it is known that both installations can be measured on it and that there is a test to do it
+        with."""
+        options = self.options
+        testbed = RunSettings.load(options.testbed, options.campaign, base=self.prefixes["base"]).testbed
+        try:
+            selected_suite(parse(self.chosen, SUITES).arguments)
+        except DataError as error:
+            raise ConfigError(f"{str(error).rstrip('.')}.\n  Expected suites and tags of at least one test.") from None
+        for role, prefix in self.prefixes.items():
+            check_installation(role, prefix, testbed)
+        return testbed
+
+    def _write_testbeds(self, testbed: TestbedConfig) -> None:
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+            for role, prefix in self.prefixes.items():
+                write_testbed(testbed, prefix, self.files[role])
+        except OSError as error:
+            raise _not_written(self.output, error) from None
+
+    def _measure(self, what: str, starts: Sequence[Start], afterwards: int, clock: Clock) -> int:
+        """Make the starts that are not made yet; `afterwards`: how many of another kind follow. Returns why it stopped
+        early, or 0."""
+        for start in starts:
+            made = ChildRun(start.folder)
+            if made.done:
+                continue
+            to_come = len(starts) - start.number + 1 + afterwards
+            order = "" if start.first == start.second else f", {start.first} first"
+            print(f"compare: {what}, start {start.number} of {len(starts)}{order}; {clock.left(to_come)}", flush=True)
+            variables = ["-v", f"TESTBED:{self.files[start.first]}", "-v", f"BASE:{self.prefixes[start.second]}"]
+            ended = made.make([*variables, *self.chosen])
+            if ended not in _GOES_ON:
+                print(
+                    f"compare: start {start.number} ended with status {ended}. {len(_done(starts))} of {len(starts)} "
+                    f"starts ({what}) are complete, in {self.output}. {_to_go_on(self.output)}",
+                    file=sys.stderr,
+                )
+                return ended
+            made.mark_done(ended)
+            clock.made += 1
+        return 0
+
+    def _planned(self, same: Sequence[Start]) -> int:
+        """After the base was measured against itself the tests are known, and with them how many starts can say
+        anything; and what this machine can show."""
+        logs = scatters(read_starts(same))
+        tests = max(1, len(logs))
+        needed = min(MOST_STARTS, needed_starts(tests))
+        planned = self.starts or max(STARTS, needed)
+        if planned < needed:
+            need, fewer = (f"{tests} tests need", ", or fewer tests") if tests > 1 else ("one test needs", "")
+            print(
+                f"compare: {need} {needed} starts, and --starts is {planned}: nothing will be judged. "
+                f"Stop it with Ctrl-C and give more{fewer}."
+            )
+        shown = {test: shows(found, planned, tests, self.least_difference) for test, found in logs.items()}
+        said = text.what_it_shows(shown, planned)
+        print(printable(f"compare: {len(same)} starts of the base against itself: {said}."))
+        return planned
+
+
+def _done(starts: Sequence[Start]) -> list[Start]:
+    return [start for start in starts if ChildRun(start.folder).done]
+
+
+def _to_go_on(output: Path) -> str:
+    return f"To go on: the same command with\n  --outputdir {output}"
+
+
+@dataclass
+class Counting:
+    """The instructions of two sides: a run of the emulated tests on either of them."""
+
+    output: Path
+    #: As the user named the sides, and what an emulated machine has on each: keys of its entry in a testbed file.
+    names: Mapping[Role, str]
+    changes: Mapping[Role, Mapping[str, Any]]
+
+    def run(self, testbed: TestbedConfig, chosen: Sequence[str]) -> str:
+        """Count what is not counted yet; `chosen`: what goes to Robot Framework. Returns why there is nothing to
+        compare, or nothing."""
+        for number, role in enumerate(ROLES, 1):
+            file, made = self._file(role), ChildRun(self._folder(role))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_emulated(testbed, self.changes[role], file)
+            if made.done:
+                continue
+            print(f"compare: instructions of the {role}, run {number} of {len(ROLES)}", flush=True)
+            ended = made.make(["-v", f"TESTBED:{file}", *chosen])
+            if ended == ExitStatus.INTERRUPTED:
+                print(f"compare: {_to_go_on(self.output)}", file=sys.stderr)
+                raise KeyboardInterrupt
+            if ended not in _GOES_ON:
+                said = [each.reason for each in read_without_record(self._folder(role))[0]]
+                return said[0] if said else f"the run of the {role} ended with status {ended}"
+            made.mark_done(ended)
+        return ""
+
+    def judged(self, options: argparse.Namespace, least_difference: float = LEAST_OF_COUNTS) -> Counts:
+        """What was counted, compared; with the functions that grew most where that was asked for."""
+        base, candidate = (self.side(role).stored for role in ROLES)
+        counts = judge_counts(base, candidate, least_difference=least_difference, only=options.only)
+        return self._with_functions(counts) if options.functions else counts
+
+    def side(self, role: Role) -> Runs:
+        """What was counted of a side."""
+        stored, broken = read_stored(self._folder(role))
+        return Runs(self.names[role], (self._folder(role),), tuple(stored), tuple(broken))
+
+    def _with_functions(self, counts: Counts) -> Counts:
+        tests = that_differ(counts.tests)
+        found: dict[Role, dict[tuple[str, str], ByFunction]] = {}
+        try:
+            for role in ROLES if tests else ():
+                print(f"compare: functions of the {role}", flush=True)
+                with emulated_dut(load("testbeds", self._file(role), TestbedConfig)) as dut:
+                    found[role] = _functions(dut, tests)
+        except CtbenchError as error:
+            return counts.model_copy(update={"notes": [*counts.notes, f"No functions were counted: {error}"]})
+        shown = []
+        for test in tests:
+            base, candidate = (found[role].get((test.topology, test.profile)) for role in ROLES)
+            if base and candidate:
+                shown.append(grown(test, base, candidate))
+        return counts.model_copy(update={"functions": shown})
+
+    def _folder(self, role: Role) -> Path:
+        return self.output / _FOLDER / role
+
+    def _file(self, role: Role) -> Path:
+        return self.output / _FOLDER / f"{role}.yaml"
+
+
+def _functions(dut: Counter, tests: Sequence[CountedTest]) -> dict[tuple[str, str], ByFunction]:
+    """The functions of each test, by its topology and profile, as far as they add up. All topologies of a workload are
+    booted together."""
+    by_workload: dict[Workload, dict[str, str]] = {}
+    for test in tests:
+        topology = Topology.parse(test.topology)
+        dut.apply(topology)
+        workload = workload_of(load_profile(test.profile), topology)
+        by_workload.setdefault(workload, {})[test.topology] = test.profile
+    return {
+        (key, profiles[key]): found
+        for workload, profiles in by_workload.items()
+        for key, found in dut.count_functions([Topology.parse(key) for key in profiles], workload).items()
+    }
+
+
+def count_builds(
+    output: Path, prefixes: Mapping[Role, str], testbed: TestbedConfig, options: argparse.Namespace
+) -> Counts:
+    """Instructions of two installations. What stands in the way is a sentence of the result: the rates go on."""
+    changes = {role: {"ovs": {"prefix": each}} for role, each in prefixes.items()}
+    counting = Counting(output, prefixes, changes)
+    try:
+        why = counting.run(testbed.model_copy(update={"skips": []}), _WITH_OVS)
+    except CtbenchError as error:
+        why = str(error)
+    return nothing_counted(why) if why else counting.judged(options)
+
+
+def of_kernels(
+    options: argparse.Namespace, rest: Sequence[str], output: Path, least_difference: float
+) -> Comparison | None:
+    """Two kernels, by instructions alone: count what is not counted yet, and judge it; None where nothing was counted,
+    which is said."""
+    files = kernels(options.kernels)
+    changes = {
+        role: {"kernel": kernel_setting(file, output / _FOLDER / f"kernel-{role}")} for role, file in files.items()
+    }
+    counting = Counting(output, files, changes)
+    if why := counting.run(load("testbeds", options.testbed, TestbedConfig), for_robot(rest, EMULATED)):
+        print(f"compare: {nothing_counted(why).sentence}")
+        return None
+    return whole(
+        "counts", counting.side("base"), counting.side("candidate"), [], family=0, least_difference=least_difference,
+        notes=[], counts=counting.judged(options, least_difference),
+    )  # fmt: skip
 
 
 def main() -> int:

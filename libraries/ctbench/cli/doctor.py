@@ -3,12 +3,10 @@
 import os
 import sys
 
-from ctbench.base.errors import CtbenchError
-from ctbench.base.statuses import ExitStatus
+from ctbench.base.errors import CtbenchError, ExitStatus
 from ctbench.base.yaml_files import load
 from ctbench.cli.parser.tree import parse
-from ctbench.doctor.examine import Section, examine
-from ctbench.doctor.table import MARKS, PLAIN_MARKS, closing_line, is_well, section_text
+from ctbench.doctor.examine import MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
 from ctbench.testbed.config import TestbedConfig
 
 

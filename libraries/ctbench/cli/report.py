@@ -4,10 +4,11 @@ import sys
 from collections.abc import Sequence
 
 from ctbench.base.errors import ConfigError, CtbenchError
-from ctbench.base.plain_text import printable
-from ctbench.base.regular_file import named_folder
+from ctbench.base.files import named_folder
+from ctbench.base.text import printable
 from ctbench.cli.parser.tree import parse
 from ctbench.cli.results_folder import results_root
+from ctbench.report import console
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
 
@@ -24,6 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CtbenchError as error:
         print(printable(f"run: {error}"), file=sys.stderr)
         return error.exit_status
-    print(page.sentence)
+    print(console.report(page))
     print(printable(f"Report:  {output / PAGE}"))
     return 0

@@ -3,9 +3,11 @@
 import errno
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from ctbench.base.paths import RESULTS, RESULTS_VARIABLE, ROOT
+from ctbench.base.errors import ConfigError
+from ctbench.base.paths import RESULTS, RESULTS_VARIABLE, ROOT, VARIABLES
 
 #: Bytes that a folder takes before a run begins: without them there is no record, and no message about it either.
 _LEAST_SPACE = 64 * 1024
@@ -20,6 +22,26 @@ def results_root() -> Path:
         return RESULTS
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return home / "conntrack-sla" / "results"
+
+
+def check_places(command: str, arguments: Sequence[str]) -> None:
+    """Raise `ConfigError` where `command` could not keep what it finds: before it installs and compiles, which takes a
+    minute. Arguments that may name another folder are understood later."""
+    others = ("-d", "--outputdir", "-A", "--argumentfile", "--resume", "--from")
+    if command not in ("sla", "calibrate", "compare") or any(each.startswith(others) for each in arguments):
+        return
+    if command == "calibrate" and not os.access(VARIABLES / "sla", os.W_OK):
+        raise ConfigError(
+            f"{VARIABLES / 'sla'} cannot be written, where the SLA file goes.\n  Expected a clone of the project that "
+            "you may write to: make one for yourself."
+        )
+    try:
+        if "ROBOT_OPTIONS" not in os.environ:
+            check_possible(results_root())
+    except OSError as error:
+        raise ConfigError(
+            f"The results cannot be written to {results_root()} ({error.strerror}): choose a folder with --outputdir."
+        ) from None
 
 
 def check_writable(folder: Path) -> None:

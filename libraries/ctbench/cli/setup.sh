@@ -63,12 +63,10 @@ may_be_root() { ((EUID == 0)) || { command -v sudo >/dev/null && { [[ -t 0 ]] ||
 # Runs "$@"; what it says goes to stderr as long as somebody reads that: dpkg would fail where nobody does.
 relayed() { "$@" </dev/null 2>&1 | { cat >&3 || cat >/dev/null; } 3>&2 2>/dev/null; }
 
-# Runs a program that takes long, so that a signal ends it at once.
+# Runs a program that takes long: a signal ends it at once, and the kernel ends it when this ends, whatever ends this.
 awaited() {
-    local status=0
-    "$@" </dev/null >&2 &
-    wait "$!" || status=$?
-    return $status
+    setpriv --pdeathsig KILL -- "$@" </dev/null >&2 &
+    wait "$!"
 }
 
 # apt without questions, and without starting the distribution's OVS: SYSTEMD_OFFLINE (systemd) and RUNLEVEL (SysV)
@@ -244,18 +242,17 @@ $owner type \`./run ${command_for[$name]}\`, or clone the project for yourself."
 }
 
 # Whether .venv has what STAMP WANTED say, and its Python starts. A damaged package shows when it is imported: then
-# ctbench.cli calls ./run once more, with CTBENCH_HEALED.
-is_sound() {
-    [[ -z ${CTBENCH_HEALED:-} && -f $1 && -r $1 && $(<"$1") == "$2" ]] && starts
-}
+# ctbench.cli.error_boundary removes the stamp.
+is_sound() { [[ -f $1 && -r $1 && $(<"$1") == "$2" ]] && starts; }
 
 starts() { [[ -x $python && $("$python" -I -c 'print("yes")' 2>/dev/null) == yes ]]; }
 
 build_venv() {
     local place=
-    # A .venv that was copied along with its checkout has another place written into its scripts.
+    # A .venv that was copied along with its checkout has another place written into its scripts; one without a stamp is
+    # damaged, or was not finished.
     [[ -r $venv/stamp-requirements ]] && place=$(head -1 "$venv/stamp-requirements")
-    if [[ -n ${CTBENCH_HEALED:-} || -n $place && $place != "$root" ]] || ! starts ||
+    if [[ $place != "$root" ]] || ! starts ||
         ! "$python" -m pip --version >/dev/null 2>&1; then
         say "making $venv"
         # What is no folder of ours goes: a file, or a link, behind which may be the .venv of another checkout.
@@ -275,7 +272,8 @@ numba_cache() {
     folder=$venv/numba-$(id -un)
     if ! mkdir -p "$folder" 2>/dev/null || [[ ! -w $folder ]]; then
         folder=${XDG_CACHE_HOME:-${HOME:-}/.cache}/conntrack-sla/numba
-        mkdir -p "$folder" 2>/dev/null || return 0
+        mkdir -p "$folder" 2>/dev/null && [[ -w $folder ]] || die $EXIT_CONFIGURATION "the compiled traffic generator \
+cannot be kept: neither $venv nor $folder can be written. Name a folder that can with XDG_CACHE_HOME."
     fi
     export NUMBA_CACHE_DIR=$folder
 }
@@ -283,8 +281,6 @@ numba_cache() {
 # Compiles the traffic generator ahead of the first run, once per user and version of its source.
 warm_up() {
     local source=$root/libraries/ctbench/traffic/software stamp
-    [[ -n ${NUMBA_CACHE_DIR:-} && -d $source ]] || return 0
-    grep -rqs --include='*.py' -e '--warm-up' "$source" || return 0
     stamp=$NUMBA_CACHE_DIR/warm-$(find "$source" -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-16)
     [[ ! -e $stamp ]] || return 0
     say "compiling the traffic generator (once, about a minute)"

@@ -3,7 +3,6 @@
 Robot Framework runs in this very process, so that whatever kills `./run` kills it, and with it the sandbox.
 """
 
-import importlib.util
 import os
 import signal
 import socket
@@ -12,36 +11,34 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from ctbench.base.errors import ConfigError, CtbenchError, OutputError
+from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, OutputError
 from ctbench.base.paths import SUITES
-from ctbench.base.statuses import ExitStatus
-from ctbench.cli import boundary
-from ctbench.cli.ending import abnormal_end
+from ctbench.cli import error_boundary
 from ctbench.cli.results_folder import WatchedFolder, check_possible, check_writable, results_root
-from ctbench.cli.robot.command_line import CommandLine, DataError, Information, chosen_files, parse
-from ctbench.cli.robot.robot_run import RobotRun
-from ctbench.cli.robot.selection import selected_suite
-from ctbench.cli.variables import check_forms, check_names
+from ctbench.cli.robot.command_line import (
+    CommandLine,
+    DataError,
+    Information,
+    check_forms,
+    check_names,
+    chosen_files,
+    parse,
+    selected_suite,
+)
+from ctbench.cli.robot.resume import Resumed, absolute, continued, kept_options
+from ctbench.cli.robot.robot_run import RobotRun, abnormal_exit
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
-from ctbench.results.without_record import WITHOUT_RECORD_FILE
-from ctbench.run.asked_for import AskedFor, claimed, find, stop_sentence
-from ctbench.run.asked_for import read as read_asked_for
-from ctbench.run.command_line import absolute, goes_on_with, kept_options
+from ctbench.results.store import WITHOUT_RECORD_FILE
 from ctbench.run.exit_status import MISTAKES_FILE, exit_status, read_verdicts, record_stamps, sentence
-from ctbench.run.inputs import differences, read_inputs
-from ctbench.run.pool_member import new_run_id
+from ctbench.run.run_request import RunRequest, claimed, find, hashes_of_inputs, new_run_id, stop_sentence
 from ctbench.run.settings import RunSettings
-from ctbench.testbed import checks
+from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, make_pool
-
-if TYPE_CHECKING:
-    from ctbench.cli.robot.another_part import Part
 
 #: Robot Framework's own report, whose usual name is that of the SLA report.
 ROBOT_REPORT = "robot-report.html"
@@ -56,14 +53,6 @@ def read_testbeds(command: CommandLine) -> list[tuple[str, TestbedConfig]]:
     if not command.testbeds:
         return [(chosen.get("testbed", "local"), RunSettings.load(**chosen).testbed)]
     return [(name, RunSettings.load(testbed=name, **chosen).testbed) for name in command.testbeds]
-
-
-def check_packages() -> None:
-    """Raise ModuleNotFoundError for a package that is imported only after the run began: then it can be installed once
-    more (`boundary`), and nothing is lost."""
-    for name in ("MLRsearch", "RequestsLibrary", "SSHLibrary", "llvmlite", "numba", "numpy", "pabot", "paramiko"):
-        if importlib.util.find_spec(name) is None:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def usable_cores() -> Sequence[Sequence[int]]:
@@ -97,7 +86,7 @@ def _said_about(wanted: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: a name with NUL
-        where = boundary.cut(str(getattr(error, "filename", None) or wanted))
+        where = error_boundary.cut(str(getattr(error, "filename", None) or wanted))
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"The results cannot be written to {where} ({reason}): choose a folder with --outputdir."
@@ -125,7 +114,7 @@ def prepare(command: CommandLine) -> Path:
             point_latest(results, folder)
         except OSError as error:
             print(f"run: {results / 'latest'} does not point to this run ({error.strerror}).", file=sys.stderr)
-    boundary.keep_tracebacks_in(folder)
+    error_boundary.keep_tracebacks_in(folder)
     return folder
 
 
@@ -142,7 +131,7 @@ def check_selection(command: CommandLine) -> None:
 
 
 def run(
-    command: CommandLine, folder: Path, members: Sequence[Member] = (), run_id: str = "", part: "Part | None" = None
+    command: CommandLine, folder: Path, members: Sequence[Member] = (), run_id: str = "", part: Resumed | None = None
 ) -> int:
     """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it: of the whole run, where
     this is another `part` of it. A signal that stopped it is this run's exit status."""
@@ -153,26 +142,21 @@ def run(
     # report.html is ours; an option of the user comes later and wins.
     arguments = ["--outputdir", str(folder), "--report", ROBOT_REPORT, *command.arguments]
     if part:
-        arguments = part.begin(arguments)
+        arguments = part.begin(arguments, len(command.suites))
     else:
         for left in (mistakes, folder / WITHOUT_RECORD_FILE):  # those of an older run
             left.unlink(missing_ok=True)
-    heard, said = socket.socketpair()
-    heard.setblocking(False)
-    said.setblocking(False)
-    # Robot handles signals itself and tells nobody; Python also notes the number of each signal here.
-    signal.set_wakeup_fd(said.fileno(), warn_on_full_buffer=False)
-    robot_rc = 0 if part and not part.left else _run_robot(robot, members, folder, arguments, run_id)
-    signal.set_wakeup_fd(-1)
-    signals = _received(heard)
+    with _heard() as signals:
+        # What has a record counts by its verdict: of the return code, that of the rest is all that matters.
+        robot_rc = 0 if part and not part.left else _run_robot(robot, members, folder, arguments, run_id)
     if part:
-        robot_rc = part.end(robot_rc)
+        part.end()
 
     verdicts = read_verdicts(records, before)
     for problem in verdicts.broken:
         print(f"Not a record: {problem}", file=sys.stderr)
     found = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
-    broken_off = abnormal_end(watched, robot.escaped, before)
+    broken_off = abnormal_exit(watched, robot.escaped, before)
     status = ExitStatus.INTERRUPTED if signals else broken_off or found
     if verdicts.total:
         print(f"Records: {records}")
@@ -185,6 +169,23 @@ def run(
     if signals:
         print(stop_sentence(folder, part.here if part else Path.cwd()))
     return 128 + signals[0] if signals else status
+
+
+@contextmanager
+def _heard() -> Iterator[list[int]]:
+    """Afterwards, the signals that asked for an end in the meantime, in order. Robot handles signals itself and tells
+    nobody; Python also notes the number of each in a socket."""
+    numbers: list[int] = []
+    heard, said = socket.socketpair()
+    heard.setblocking(False)
+    said.setblocking(False)
+    signal.set_wakeup_fd(said.fileno(), warn_on_full_buffer=False)
+    try:
+        yield numbers
+    finally:
+        signal.set_wakeup_fd(-1)
+        with suppress(BlockingIOError):  # there was none
+            numbers += [number for number in heard.recv(4096) if number in error_boundary.STOP_SIGNALS]
 
 
 def _run_robot(robot: RobotRun, members: Sequence[Member], folder: Path, arguments: Sequence[str], run_id: str) -> int:
@@ -210,77 +211,56 @@ def report(folder: Path, reference: str | None) -> bool:
     return True
 
 
-def _received(heard: socket.socket) -> bytes:
-    """The numbers of the signals that asked for an end, in order; a resized terminal is none of them."""
-    try:
-        numbers = heard.recv(4096)
-    except BlockingIOError:
-        return b""
-    return bytes(number for number in numbers if number in boundary.STOP_SIGNALS)
-
-
-def asked_for(command: CommandLine, testbeds: Sequence[tuple[str, TestbedConfig]], folder: Path) -> AskedFor:
-    """What a run that begins now is asked for."""
-    return AskedFor(
-        run_id=new_run_id(),
-        folder=str(Path.cwd()),
-        options=kept_options(command.options),
-        suites=absolute(command.suites) if command.names_suites else [],
-        testbeds=list(command.testbeds),
-        inputs=inputs_of(command, testbeds),
-        earlier=[path.name for path in record_stamps(folder / "records")],
-    )
-
-
-def inputs_of(command: CommandLine, testbeds: Sequence[tuple[str, TestbedConfig]]) -> dict[str, Any]:
-    """What has to be the same in all parts of a run."""
-    return read_inputs([testbed for _, testbed in testbeds], chosen_files(command.assignments))
-
-
 def begin(command: CommandLine) -> int:
     """A new run, in a folder that keeps what it was asked for."""
     testbeds = read_testbeds(command)
-    check_packages()
     # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
     if not command.dry_run:
         for _, testbed in testbeds:
-            checks.check_machine(testbed)
+            new_dut.check_machine(testbed)
     check_selection(command)
     members = make_pool(testbeds, usable_cores()) if command.testbeds else []
     folder = prepare(command)
     if command.dry_run:
         return run(command, folder)
     with claimed(folder):
-        asked = asked_for(command, testbeds, folder)
-        asked.write(folder)
-        return run(command, folder, members, asked.run_id)
+        request = RunRequest(
+            run_id=new_run_id(),
+            folder=str(Path.cwd()),
+            options=kept_options(command.options),
+            suites=absolute(command.suites) if command.names_suites else [],
+            testbeds=list(command.testbeds),
+            inputs=hashes_of_inputs([testbed for _, testbed in testbeds], chosen_files(command.assignments)),
+            earlier=[path.name for path in record_stamps(folder / "records")],
+        )
+        request.write(folder)
+        return run(command, folder, members, request.run_id)
 
 
 def resume(given: CommandLine, name: str) -> int:
     """Go on with the run `name`, which was stopped: measure what has no record yet, and report the whole."""
-    # It brings pabot, which few runs need.
-    from ctbench.cli.robot.another_part import Part  # noqa: PLC0415
-
     folder, here = find(results_root(), name), Path.cwd()
     with claimed(folder):
-        asked = read_asked_for(folder)
+        request = RunRequest.read(folder)
         named = given.suites if given.names_suites else ()
-        arguments = goes_on_with(asked, folder, given.options, named, given.testbeds)
+        arguments = continued(request, folder, given.options, named, given.testbeds)
         os.environ.pop("ROBOT_OPTIONS", None)  # they are among what was asked for
         with suppress(OSError):
-            os.chdir(asked.folder)
+            os.chdir(request.folder)
         command = parse(arguments, SUITES)
         testbeds = read_testbeds(command)
-        check_packages()
-        if differing := list(differences(asked.inputs, inputs_of(command, testbeds))):
-            expected = "  Expected what the run began with; a new run measures all with what is there now."
-            raise ConfigError("\n".join([f"--resume {name}: {differing[0]}", *differing[1:], expected]))
-        part = Part(folder, command.arguments, asked.earlier, len(command.suites), here)
+        now = hashes_of_inputs([testbed for _, testbed in testbeds], chosen_files(command.assignments))
+        if differing := [what for what in {**request.inputs, **now} if request.inputs.get(what) != now.get(what)]:
+            raise ConfigError(
+                f"--resume {name}: not the same as when the run began: {', '.join(differing)}.\n  Expected what it "
+                "began with; a new run measures all with what is there now."
+            )
+        part = Resumed(folder, request, command.arguments, here)
         print(part.sentence, flush=True)
         members = make_pool(testbeds, usable_cores()) if command.testbeds else []
         for _, testbed in testbeds if part.left else ():
-            checks.check_machine(testbed)
-        return run(command, prepare(command), members, asked.run_id, part)
+            new_dut.check_machine(testbed)
+        return run(command, prepare(command), members, request.run_id, part)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

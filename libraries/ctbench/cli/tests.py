@@ -1,10 +1,180 @@
-"""`./run tests`: becomes the program that runs all checks, which handles signals in its own way."""
+"""`./run tests`: all tests as an ordinary user, the checks among them; for root, some tests as root before that.
 
+Root sees files and namespaces that others do not, so a test that passes for root says little about other users. Started
+by root, the tests that are marked `root_too` run as root, and then every test as `nobody` in a copy of the checkout,
+as after a clone. Each of the two is one run of pytest on all CPUs (tests/conftest.py). What failed in the first is an
+item of the second as well, so that the closing line of pytest, which is the last, tells of both.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from ctbench.cli.checks.tool import become
+from ctbench.base.paths import ROOT
+from ctbench.cli.check import become
+
+#: User and group `nobody` of Debian.
+NOBODY = 65534
+DROP = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+#: What ./run and the tools that it calls make: a fresh clone has none of it, and none of what runs left.
+#: mypy's cache is kept: without it the types take a minute.
+MADE = shutil.ignore_patterns(
+    ".venv", ".tox", "__pycache__", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"
+)
+RESULTS_OF_A_CLONE = ("README.md", "reference")
+#: Of root's environment: what tells who and where root is, and that Python is to keep nothing that it compiled: the
+#: copy goes away. The PATH is that of Debian's users.
+ROOTS_OWN = (
+    "CONNTRACK_SLA_", "HOME", "MAIL", "NUMBA_CACHE_DIR", "PYENV_", "PYTEST_", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH",
+    "SUDO_", "XDG_",
+)  # fmt: skip
+PATH = "/usr/local/bin:/usr/bin:/bin"
+#: pytest's own: all passed, some failed, no test was chosen.
+PASSED, FAILED, NONE_CHOSEN = 0, 1, 5
+
+
+@dataclass(frozen=True)
+class User:
+    """Who runs tests, and where: as we are, or with `drop` before a command."""
+
+    checkout: Path
+    environment: Mapping[str, str]
+    drop: tuple[str, ...] = ("setpriv",)
+
+    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Our Python with these arguments, in this terminal. Whatever ends us interrupts it: pytest then ends what it
+        has started."""
+        python = str(self.checkout / ".venv" / "bin" / "python") if len(self.drop) > 1 else sys.executable
+        command = [*self.drop, "--pdeathsig=INT", "--", python, *arguments]
+        return subprocess.Popen(command, env=self.environment, cwd=self.checkout)
+
+    def test(self, *options: str) -> int:
+        """pytest's exit status. At Ctrl-C it needs time to clean up."""
+        pytest = self.start("-P", "-m", "pytest", "-n", "auto", "--durations=20", "--durations-min=5", *options)
+        try:
+            return pytest.wait()
+        except KeyboardInterrupt:
+            pytest.wait()
+            raise
+
+
+def run(*options: str) -> int:
+    """Everything; 0 when all of it passed, otherwise 1."""
+    us = User(ROOT, os.environ)
+    # The tests that need the traffic generator come last: it is compiled beside the others.
+    compiling = compile_generator()
+    if os.geteuid() != 0:
+        return FAILED if us.test("--before=", *options) else PASSED
+    with folder_that_goes() as folder:
+        try:
+            nobody = ordinary_user(folder)
+        except subprocess.CalledProcessError as error:  # root alone proves nothing about other users
+            reason = (error.stderr.strip().splitlines() or [str(error)])[-1]
+            us.test(f"--before=as an ordinary user, nothing ran: {reason}", *options)
+            return FAILED
+        print("== as root, tests that root may do differently", flush=True)
+        status = us.test("--root-too", *options)
+        first = any(option in ("-x", "--exitfirst") or option.startswith("--maxfail") for option in options)
+        if status not in (PASSED, FAILED, NONE_CHOSEN) or (status == FAILED and first):
+            return FAILED
+        compiling.wait()
+        bring_compiled(Path(os.environ.get("NUMBA_CACHE_DIR", os.devnull)), nobody.checkout, nobody.environment["USER"])
+        subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", nobody.environment["NUMBA_CACHE_DIR"]], check=True)
+        print("== as an ordinary user, all tests", flush=True)
+        before = "tests failed as root: see above" if status == FAILED else ""
+        return FAILED if nobody.test(f"--before={before}", *options) or before else PASSED
+
+
+def compile_generator() -> "subprocess.Popen[bytes]":
+    """Compile the traffic generator ahead, until we end. Where this fails the tests that need it say why."""
+    command = ["setpriv", "--pdeathsig=KILL", "--", sys.executable, "-m", "ctbench.traffic.software", "--warm-up"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def ordinary_user(folder: Path) -> User:
+    """Somebody who is not root and has a copy of this checkout in `folder`. Raises `CalledProcessError` where the
+    Python of the .venv is not for such a user."""
+    checkout, home = folder / "checkout", folder / "home"
+    copy_checkout(checkout)
+    home.mkdir()
+    own = {"HOME": str(home), "NUMBA_CACHE_DIR": str(checkout / ".venv" / "numba-nobody"), "PATH": PATH}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
+    user = User(checkout, kept | own | {"USER": "nobody", "LOGNAME": "nobody"}, DROP)
+    subprocess.run(
+        ["chown", "-R", f"{NOBODY}:{NOBODY}", str(checkout), str(home)], check=True, capture_output=True, text=True
+    )
+    python = [*DROP, "--", str(checkout / ".venv" / "bin" / "python"), "-c", "import numba"]
+    subprocess.run(python, check=True, capture_output=True, text=True)
+    return user
+
+
+def copy_checkout(target: Path) -> None:
+    """Copy what a clone would have, changes that are not committed included, and the .venv."""
+
+    def left_out(place: str, names: list[str]) -> set[str]:
+        return set(names) - set(RESULTS_OF_A_CLONE) if Path(place) == ROOT / "results" else MADE(place, names)
+
+    shutil.copytree(ROOT, target, symlinks=True, ignore=left_out)
+    copy_venv(ROOT, target)
+
+
+def copy_venv(checkout: Path, target: Path) -> None:
+    """Give a copy of a checkout the .venv as well: of the same files where they have the same user and disk."""
+    venv = target / ".venv"
+    same = os.geteuid() != 0 and target.stat().st_dev == checkout.stat().st_dev
+    subprocess.run(["cp", "-a" + "l" * same, str(checkout / ".venv"), str(venv)], check=True)
+    for cache in venv.glob("numba-*"):
+        shutil.rmtree(cache)
+    (venv / "numba-nobody").mkdir()
+    # A .venv has its place in its scripts, and in the stamps by which ./run knows whether it is up to date.
+    for file in [*venv.glob("bin/*"), *venv.glob("stamp-*")]:
+        if file.is_file() and not file.is_symlink():
+            text, mode = file.read_bytes().replace(os.fsencode(checkout), os.fsencode(target)), file.stat().st_mode
+            file.unlink()
+            file.write_bytes(text)
+            file.chmod(mode)
+
+
+def bring_compiled(cache: Path, target: Path, user: str) -> None:
+    """Give a copy of our checkout, with the same times of files, what numba compiled of it: filed under its folder."""
+    from numba.core.caching import UserProvidedCacheLocator  # noqa: PLC0415 - takes a second
+
+    kernel = Path("libraries", "ctbench", "traffic", "software", "kernel.py")
+    here, there = (UserProvidedCacheLocator.get_suitable_cache_subpath(str(each / kernel)) for each in (ROOT, target))
+    for compiled in cache.glob(f"*/{here}"):
+        shutil.copytree(compiled, target / ".venv" / f"numba-{user}" / compiled.parent.name / there, dirs_exist_ok=True)
+
+
+@contextlib.contextmanager
+def folder_that_goes() -> Iterator[Path]:
+    """A temporary folder that everybody may read. It is removed even if we are killed with -9: the end of a pipe tells
+    a process that outlives us."""
+    folder = Path(tempfile.mkdtemp(prefix="conntrack-sla-"))
+    folder.chmod(0o755)
+    command = 'trap "" INT TERM HUP; cat; for again in 1 2 3 4 5; do rm -rf -- "$0" && break; sleep 1; done'
+    with subprocess.Popen(
+        ["sh", "-c", command, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ):
+        yield folder
 
 
 def main() -> int:
-    """Never returns."""
-    become(["python", "-m", "ctbench.cli.checks.whole_suite", *sys.argv[1:]], imports_ours=True)
+    """Becomes the program below, which handles signals in its own way; never returns."""
+    become(["python", "-m", "ctbench.cli.tests", *sys.argv[1:]], imports_ours=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(run(*sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

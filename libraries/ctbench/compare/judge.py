@@ -1,23 +1,112 @@
-"""The judgement of finished runs: did the candidate regress against the base, test by test, and how sure is that?
+"""The judgement of each test, and of the whole comparison: did the candidate regress against the base, and how sure is
+that?
 
-They were made one after another, so what drifts falls on one of them: see `ctbench.compare.paired` for the better way.
+Here of finished runs and of instructions that were counted; `ctbench.compare.starts` has that of starts side by side,
+which is the better way: finished runs were made one after another, so what drifts falls on one of them.
 """
 
 import math
-from collections.abc import Sequence
+import re
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from datetime import UTC, datetime
 
+from ctbench import __version__
 from ctbench.base.units import format_margin, format_ratio
-from ctbench.compare.comparability import notes
-from ctbench.compare.limits import ALPHA, LEAST_OF_RUNS, WEAKER
-from ctbench.compare.side import Runs, compared_metric, samples, without
-from ctbench.compare.verdicts import whole
-from ctbench.results.comparison import ComparedTest, Comparison, Judgement, Samples
-from ctbench.results.metrics import RATE_OF, Metric
+from ctbench.compare.limits import ALPHA, LEAST_OF_COUNTS, LEAST_OF_RUNS, WEAKER
+from ctbench.compare.sides import (
+    Runs,
+    TestKey,
+    compared_metric,
+    differences,
+    is_chosen,
+    names_of,
+    notes,
+    samples,
+    without,
+)
+from ctbench.dut.counting import ByFunction
+from ctbench.results.comparison import (
+    JUDGEMENTS,
+    ComparedTest,
+    Comparison,
+    CountedTest,
+    Counts,
+    Functions,
+    Grown,
+    Judgement,
+    Kind,
+    Samples,
+)
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric
 from ctbench.results.record import Record
 from ctbench.results.statistics import holm, least_p, needed_samples, p_smaller
 from ctbench.results.store import Stored
+
+#: What has to be the same on both sides where instructions are counted, as records name it: nothing that is compared.
+_ALIKE = {"qemu": "QEMU", "packages": "the packages in the machine", "seeds": "the number of seeds"}
+#: As many functions are shown, of so many tests at most.
+SHOWN, TESTS = 10, 5
+#: What a compiler adds to the name of a part or a copy of a function, not the same way in every build.
+_COPY = re.compile(r"\.(constprop|isra|part|cold)(\.\d+)*(?=\s|$|\.)")
+
+
+def whole(
+    kind: Kind,
+    base: Runs,
+    candidate: Runs,
+    tests: Sequence[ComparedTest],
+    *,
+    family: int,
+    least_difference: float,
+    notes: Sequence[str],
+    counts: Counts | None = None,
+) -> Comparison:
+    """The comparison of two sides whose tests were judged, made now; see `Comparison` for `family` and the others.
+    Where nothing but `counts` is compared, they are judged; beside rates they are shown."""
+    alone = kind == "counts" and counts is not None
+    judged = counts.tests if alone and counts else tests
+    judgement = overall(judged)
+    return Comparison(
+        kind=kind,
+        tool_version=__version__,
+        made=datetime.now(UTC),
+        base=base.as_side(),
+        candidate=candidate.as_side(),
+        least_difference=least_difference,
+        alpha=ALPHA,
+        family=family,
+        tests=list(tests),
+        counts=counts,
+        differences=[] if alone else differences(base, candidate),
+        notes=list(notes),
+        judgement=judgement,
+        sentence=sentence(judgement, judged),
+    )
+
+
+def overall(tests: Sequence[ComparedTest | CountedTest]) -> Judgement:
+    """The worst news; without any test nothing can be said."""
+    found = {test.judgement for test in tests}
+    return next((judgement for judgement in JUDGEMENTS if judgement in found), "not measurable")
+
+
+def sentence(judgement: Judgement, tests: Sequence[ComparedTest | CountedTest]) -> str:
+    """That in words, with counts."""
+    counts = _tally(tests, {word: word for word in JUDGEMENTS}) or "no test in common"
+    return {
+        "regressed": f"The candidate regressed ({counts}).",
+        "not measurable": f"Not everything could be compared ({counts}).",
+        "improved": f"The candidate is better in places, with no evidence that it is worse elsewhere ({counts}).",
+        "no evidence": f"There is no evidence that the candidate is worse or better ({counts}).",
+    }[judgement]
+
+
+def _tally(tests: Sequence[ComparedTest | CountedTest], words: Mapping[Judgement, str]) -> str:
+    count = Counter(test.judgement for test in tests)
+    return ", ".join(f"{count[judgement]} {words[judgement]}" for judgement in JUDGEMENTS if count[judgement])
 
 
 @dataclass(frozen=True)
@@ -58,27 +147,15 @@ class _Pair:
             for each in (*self.base, *self.candidate)
             if (upper := each.record.evidence.upper_bound) and (result := each.record.result) and result.value > 0
         ]
-        return median(widths) if widths else 0.0
+        return statistics.median(widths) if widths else 0.0
 
     def lacks(self) -> str:
         """Why there is nothing to compare, as a sentence."""
-        for name, stored, found in (
-            ("base", self.base, self.base_samples),
-            ("candidate", self.candidate, self.candidate_samples),
-        ):
-            if found is None:
-                return f"Of the {name}: {without(stored)}."
+        if self.base_samples is None:
+            return f"Of the base: {without(self.base)}."
+        if self.candidate_samples is None:
+            return f"Of the candidate: {without(self.candidate)}."
         return "Both sides reached the end of the campaign's range: raise loads.max in the campaign."
-
-
-@dataclass(frozen=True)
-class _P:
-    """The p of a pair in each direction, before and after the correction."""
-
-    regressed: float
-    improved: float
-    regressed_corrected: float
-    improved_corrected: float
 
 
 def compare(
@@ -86,38 +163,33 @@ def compare(
 ) -> Comparison:
     """Compare two sides. `only` keeps the tests that have one of these texts in their name, topology, profile or
     metric: fewer tests need fewer samples."""
-    pairs = _pairs(base, candidate, only)
+    ours, theirs = base.tests(), candidate.tests()
+    both = [(ours.get(key, []), theirs.get(key, [])) for key in dict.fromkeys([*ours, *theirs])]
+    pairs = [_Pair(first, second, samples(first), samples(second)) for first, second in both]
+    pairs = [pair for pair in pairs if is_chosen(pair.any, pair.metric.name, only)]
     ps = _ps(pairs)
-    family = sum(p is not None for p in ps)
-    tests = [
-        _judge(pair, p, family=family, least_difference=least_difference) for pair, p in zip(pairs, ps, strict=True)
-    ]
+    family = sum(map(bool, ps))
+    tests = [_judge(pair, p, family, least_difference) for pair, p in zip(pairs, ps, strict=True)]
     return whole(
         "runs", base, candidate, tests,
         family=family, least_difference=least_difference, notes=[WEAKER, *notes(base, candidate)],
     )  # fmt: skip
 
 
-def _pairs(base: Runs, candidate: Runs, only: Sequence[str]) -> list[_Pair]:
-    ours, theirs = base.tests(), candidate.tests()
-    found = []
-    for key in dict.fromkeys([*ours, *theirs]):
-        first, second = ours.get(key, []), theirs.get(key, [])
-        pair = _Pair(first, second, samples(first), samples(second))
-        one = pair.any
-        words = f"{one.suite} {one.test} {one.topology.key} {one.profile.name} {pair.metric.name}".lower()
-        if not only or any(text.lower() in words for text in only):
-            found.append(pair)
-    return found
+#: As a compared test has its p.
+P_NAMES = "p_regressed", "p_improved", "p_regressed_corrected", "p_improved_corrected"
+#: The p of a test in each direction, before and after the correction for the number of tests; empty where its sides
+#: cannot be compared.
+_P = Mapping[str, float]
 
 
-def _ps(pairs: Sequence[_Pair]) -> list[_P | None]:
-    """The p of each pair that can be compared, corrected for their number in each direction."""
+def _ps(pairs: Sequence[_Pair]) -> list[_P]:
     found = [(pair.metric, *pair.sides) for pair in pairs if pair.sides]
     worse = [_p_worse(metric, base, candidate) for metric, base, candidate in found]
     better = [_p_worse(metric, candidate, base) for metric, base, candidate in found]
-    made = iter([_P(*each) for each in zip(worse, better, holm(worse), holm(better), strict=True)])
-    return [next(made) if pair.sides else None for pair in pairs]
+    every = zip(worse, better, holm(worse), holm(better), strict=True)
+    made = (dict(zip(P_NAMES, each, strict=True)) for each in every)
+    return [next(made) if pair.sides else {} for pair in pairs]
 
 
 def _p_worse(metric: Metric, base: Samples, candidate: Samples) -> float:
@@ -127,28 +199,20 @@ def _p_worse(metric: Metric, base: Samples, candidate: Samples) -> float:
     return p_smaller(candidate.values, base.values)
 
 
-def _judge(pair: _Pair, p: _P | None, *, family: int, least_difference: float) -> ComparedTest:
-    record, base, candidate = pair.any, pair.base_samples, pair.candidate_samples
+def _judge(pair: _Pair, p: _P, family: int, least_difference: float) -> ComparedTest:
+    base, candidate = pair.base_samples, pair.candidate_samples
     difference = (candidate.median / base.median - 1) * 100 if base and candidate and base.median > 0 else None
-    if p is None or base is None or candidate is None:
-        judgement, reason = _not_measurable(pair.lacks())
-    else:
+    judgement: Judgement = "not measurable"
+    reason = pair.lacks()
+    if p and base and candidate:
         judgement, reason = _weigh(pair.metric, base, candidate, p, family, max(least_difference, pair.resolution))
     return ComparedTest(
-        suite=record.suite,
-        test=record.test,
-        topology=record.topology.key,
-        profile=record.profile.name,
-        metric=pair.metric.name,
-        unit=pair.metric.unit.name,
+        **names_of(pair.any, pair.metric),
         base=base,
         candidate=candidate,
         difference_pct=difference,
         resolution=pair.resolution,
-        p_regressed=p and p.regressed,
-        p_improved=p and p.improved,
-        p_regressed_corrected=p and p.regressed_corrected,
-        p_improved_corrected=p and p.improved_corrected,
+        **(p or dict.fromkeys(P_NAMES)),
         judgement=judgement,
         reason=reason,
     )
@@ -163,18 +227,19 @@ def _weigh(
     by = f"by {format_margin(abs(gain) * 100).lstrip('+')}" if base.median > 0 else "from 0"
     changed = f"The median got {'worse' if worse else 'better'} {by}"
     seen = "with no difference between the sides, samples this far apart are seen with p = "
-    if worse and p.regressed_corrected < ALPHA:
-        return "regressed", f"{changed}; {seen}{p.regressed_corrected:.2g}."
-    if better and p.improved_corrected < ALPHA:
-        return "improved", f"{changed}; {seen}{p.improved_corrected:.2g}."
+    regressed, improved = p["p_regressed_corrected"], p["p_improved_corrected"]
+    if worse and regressed < ALPHA:
+        return "regressed", f"{changed}; {seen}{regressed:.2g}."
+    if better and improved < ALPHA:
+        return "improved", f"{changed}; {seen}{improved:.2g}."
     counts = len(base.values), len(candidate.values)
     if least_p(*counts) * family >= ALPHA:
-        return _not_measurable(
+        return "not measurable", (
             f"{counts[0]} against {counts[1]} samples cannot show p < {ALPHA:g} among {family} tests: "
             f"{needed_samples(ALPHA / family)} on either side are needed."
         )
     if worse or better:
-        corrected = p.regressed_corrected if worse else p.improved_corrected
+        corrected = regressed if worse else improved
         return "no evidence", f"{changed}, but {seen}{corrected:.2g}."
     change = format_margin((candidate.median / base.median - 1) * 100) if base.median > 0 else "nothing"
     return "no evidence", f"The median changed by {change}, which is within {format_ratio(threshold)}."
@@ -186,5 +251,129 @@ def _gain(metric: Metric, base: float, candidate: float) -> float:
     return change if metric.better == "higher" else -change
 
 
-def _not_measurable(reason: str) -> tuple[Judgement, str]:
-    return "not measurable", reason
+def nothing_counted(why: str) -> Counts:
+    """Counts that there are none of; `why`: a part of a sentence."""
+    sentence = f"No instructions were counted: {why.rstrip('.')}."
+    return Counts(machines=[], least_difference=LEAST_OF_COUNTS, tests=[], sentence=sentence, notes=[])
+
+
+def judge_counts(
+    base: Sequence[Stored],
+    candidate: Sequence[Stored],
+    *,
+    least_difference: float = LEAST_OF_COUNTS,
+    only: Sequence[str] = (),
+) -> Counts:
+    """Compare what was counted of the two sides, matched by topology, profile and metric. `only` keeps the tests that
+    have one of these texts in their names."""
+    ours, theirs = _by_test(base, only), _by_test(candidate, only)
+    tests = [
+        _judge_counted(ours.get(key), theirs.get(key), least_difference) for key in dict.fromkeys([*ours, *theirs])
+    ]
+    if not tests:
+        return nothing_counted("no test of the emulated machine left a record")
+    every = [each.record.environment.dut for each in (*base, *candidate)]
+    return Counts(
+        machines=list(dict.fromkeys(dut.product for dut in every if dut.product)),
+        least_difference=least_difference,
+        tests=tests,
+        sentence=_counts_sentence(tests),
+        notes=[
+            f"The sides differ in {name} as well, so a difference may not be what is compared."
+            for key, name in _ALIKE.items()
+            if len({str(dut.model_dump().get(key)) for dut in every}) > 1
+        ],
+    )
+
+
+def counts_note(rates: Judgement, counts: Counts) -> str:
+    """Whether rates and instructions say the same, a sentence; empty where one of them says nothing."""
+    found = overall(counts.tests)
+    if not counts.tests or "not measurable" in (rates, found):
+        return ""
+    agree = f"Rates and instructions agree: {found}."
+    return agree if rates == found else f"Rates and instructions disagree: {rates} by rates, {found} by instructions."
+
+
+def _by_test(stored: Sequence[Stored], only: Sequence[str]) -> dict[TestKey, Stored]:
+    """The record of each test that counts; of rows that count the same, the first."""
+    found: dict[TestKey, Stored] = {}
+    for each in stored:
+        one = each.record
+        if one.metric in COSTS and is_chosen(one, one.metric, only):
+            found.setdefault((one.topology, one.profile.name, one.metric), each)
+    return found
+
+
+def _by_seed(stored: Stored | None) -> list[float]:
+    """What was counted with each seed; none where it was not proved."""
+    figure = stored.record.figures.get(stored.record.metric) if stored else None
+    return list(figure.repetitions) if figure else []
+
+
+def _judge_counted(base: Stored | None, candidate: Stored | None, least: float) -> CountedTest:
+    known = base or candidate
+    assert known is not None, "a side has it"
+    one, ours, theirs = known.record, _by_seed(base), _by_seed(candidate)
+    difference = low = high = None
+    if ours and theirs and min(ours) > 0:
+        difference = _pct(statistics.median(theirs), statistics.median(ours))
+        low, high = _pct(min(theirs), max(ours)), _pct(max(theirs), min(ours))
+        judgement, reason = _weigh_counted(difference, low, high, least)
+    else:
+        name, lacking = ("base", base) if not ours else ("candidate", candidate)
+        judgement, reason = "not measurable", f"Of the {name}: {without([lacking] if lacking else [])}."
+    return CountedTest(
+        **names_of(one, METRICS[one.metric]), base=ours, candidate=theirs,
+        base_record=str(base.path) if base else "", candidate_record=str(candidate.path) if candidate else "",
+        difference_pct=difference, low_pct=low, high_pct=high,
+        judgement=judgement, reason=reason,
+    )  # fmt: skip
+
+
+def _weigh_counted(difference: float, low: float, high: float, least: float) -> tuple[Judgement, str]:
+    """The ranges over the seeds have to be apart, and the medians by more than the least difference."""
+    if low == high == 0:
+        return "no evidence", "Both count the same, to the last digit."
+    seen = f"{format_margin(difference)}, {format_margin(low)} to {format_margin(high)} over the seeds"
+    if low <= 0 <= high:
+        return "no evidence", f"{seen}: no more than one seed differs from the next."
+    if abs(difference) <= least * 100:
+        return "no evidence", f"{seen}: there is a difference, and it is within {least * 100:g} %."
+    return ("regressed" if difference > 0 else "improved"), f"{seen}."
+
+
+def _pct(value: float, of: float) -> float:
+    return (value / of - 1) * 100
+
+
+def _counts_sentence(tests: Sequence[CountedTest]) -> str:
+    words: dict[Judgement, str] = {"regressed": "cost more", "not measurable": "could not be counted",
+                                   "improved": "cost less", "no evidence": "cost the same"}  # fmt: skip
+    return f"Of {len(tests)} test{'s' * (len(tests) != 1)} whose instructions were counted: {_tally(tests, words)}."
+
+
+def that_differ(tests: Sequence[CountedTest]) -> list[CountedTest]:
+    """The tests that are worth a look: those whose seeds are apart, the farthest first."""
+    apart = [test for test in tests if test.low_pct is not None and test.high_pct is not None
+             and not test.low_pct <= 0 <= test.high_pct]  # fmt: skip
+    return sorted(apart, key=lambda test: -abs(test.difference_pct or 0))[:TESTS]
+
+
+def grown(test: CountedTest, base: ByFunction, candidate: ByFunction) -> Functions:
+    """What grew of a test, most first."""
+    ours, theirs = _whole(base.functions), _whole(candidate.functions)
+    every = [Grown(function=name, base=ours[name], candidate=theirs[name]) for name in {*ours, *theirs}]
+    every.sort(key=lambda each: (each.base - each.candidate, each.function))
+    return Functions(
+        test=test.test, metric=test.metric, base=base.clock, candidate=candidate.clock,
+        grown=[each for each in every if each.candidate > each.base][:SHOWN],
+    )  # fmt: skip
+
+
+def _whole(functions: Mapping[str, float]) -> Counter[str]:
+    """By function, with its parts and copies."""
+    found: Counter[str] = Counter()
+    for name, instructions in functions.items():
+        found[_COPY.sub("", name)] += instructions  # type: ignore[assignment]  # a Counter counts anything
+    return found

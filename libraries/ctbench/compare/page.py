@@ -3,24 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from ctbench.base.units import format_share
-from ctbench.compare.counts_text import counted_cells, counts_words, functions_title, grown_cells
-from ctbench.compare.text import can_show, interval, method
+from ctbench.compare import text
 from ctbench.report import labels
 from ctbench.report.charts.draw import samples_strip
-from ctbench.report.html import STYLE_SHEET, environment
-from ctbench.report.page import Count, Fact, Link, Tone
-from ctbench.report.rows import href
+from ctbench.report.page import Cell, Column, Count, Fact, Line, Link, Table, Tone
+from ctbench.report.runs import href
+from ctbench.report.write import STYLE_SHEET, environment
 from ctbench.results.comparison import (
     JUDGEMENTS,
+    ComparedSide,
     ComparedTest,
     Comparison,
     CountedTest,
     Judgement,
+    Kind,
     Samples,
-    Side,
     Starts,
 )
 from ctbench.results.metrics import METRICS
@@ -31,76 +30,20 @@ _TONES: dict[Judgement, Tone] = {
     "regressed": "missed", "not measurable": "unmeasured", "improved": "met", "no evidence": "skipped",
 }  # fmt: skip
 _SIGNS: dict[Judgement, str] = {"regressed": "▼", "not measurable": "?", "improved": "▲", "no evidence": "="}
-
-
-AnyTest = TypeVar("AnyTest", ComparedTest, CountedTest)
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """One test of the comparison, in labels."""
-
-    test: str
-    topology: str
-    profile: str
-    metric: str
-    judgement: str
-    sign: str
-    tone: Tone
-    base: str
-    base_samples: str
-    base_records: tuple[Link, ...]
-    candidate: str
-    candidate_samples: str
-    candidate_records: tuple[Link, ...]
-    difference: str
-    p: str
-    reason: str
-    #: Samples of both sides on one scale, as SVG; empty where a side has none.
-    strip: str
-
-
-@dataclass(frozen=True)
-class PairedRow:
-    """One test of two builds side by side, in labels."""
-
-    test: str
-    topology: str
-    profile: str
-    judgement: str
-    sign: str
-    tone: Tone
-    difference: str
-    interval: str
-    p: str
-    can_show: str
-    starts: str
-    records: tuple[Link, ...]
-    same: str
-    same_records: tuple[Link, ...]
-    reason: str
-    #: The base against itself above the candidate against the base, on one scale, as SVG; empty without starts.
-    strip: str
-
-
-@dataclass(frozen=True)
-class CountedRow:
-    """Instructions of one test, in labels."""
-
-    test: str
-    topology: str
-    profile: str
-    metric: str
-    judgement: str
-    sign: str
-    tone: Tone
-    base: str
-    base_records: tuple[Link, ...]
-    candidate: str
-    candidate_records: tuple[Link, ...]
-    difference: str
-    over_the_seeds: str
-    reason: str
+_TEST = (Column("Test", right=False), Column("Judgement", right=False))
+_SIDES = (Column("Base"), Column("Candidate"))
+_DIFFERENCE = Column("Difference", strong=True)
+_COLUMNS: dict[Kind, tuple[Column, ...]] = {
+    "runs": (*_TEST, *_SIDES, _DIFFERENCE, Column("p"), Column("Samples", right=False)),
+    "pairs": (*_TEST, _DIFFERENCE, Column("p"), Column("Can show"), Column("Starts", right=False)),
+    "counts": (*_TEST, *_SIDES, _DIFFERENCE),
+}
+_INTRO: dict[Kind, str] = {
+    "runs": "Samples: the base above, the candidate below, on one scale that ends at the least and the most of them.",
+    "pairs": "Starts: the base against itself above, the candidate against the base below, on one scale that ends at "
+    "the least and the most of them.",
+    "counts": "Counted in an emulated machine ({machines}), net of the wires and the traffic alone.",
+}
 
 
 @dataclass(frozen=True)
@@ -113,14 +56,11 @@ class ComparisonPage:
     counts: tuple[Count, ...]
     differences: tuple[str, ...]
     sides: tuple[Fact, ...]
-    #: Of runs; and of pairs.
-    rows: tuple[ComparedRow, ...]
-    paired: tuple[PairedRow, ...]
-    #: Instructions, beside rates or alone; and what is said of them.
-    counted: tuple[CountedRow, ...]
+    #: Rates; and instructions, with them or alone. None where there are none. Each with what is said of it.
+    tests: tuple[Table, str] | None
+    counted: tuple[Table, str] | None
     #: Of tests that differ: what a table is of, and its rows.
     functions: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...]
-    machines: str
     counts_words: tuple[str, ...]
     notes: tuple[str, ...]
     method: str
@@ -142,7 +82,10 @@ def write_comparison(found: Comparison, output: Path) -> Path:
 
 def compose_comparison(found: Comparison, output: Path) -> ComparisonPage:
     """What the page says; links are relative to `output`. The worst news comes first."""
-    ordered = _ordered(found.tests)
+    tables = dict(text.tables(found))
+    counted = tables.pop("counts", None)
+    of_rates = [_table(kind, tests, output) for kind, tests in tables.items() if tests or not counted]
+    machines = ", ".join(found.counts.machines) if found.counts else ""
     return ComparisonPage(
         title=f"{found.candidate.name} against {found.base.name}",
         tone=_TONES[found.judgement],
@@ -150,121 +93,96 @@ def compose_comparison(found: Comparison, output: Path) -> ComparisonPage:
         counts=tuple(Count(found.count(word), word, _SIGNS[word], _TONES[word]) for word in JUDGEMENTS),
         differences=tuple(found.differences),
         sides=(_side("Base", found.base), _side("Candidate", found.candidate)),
-        rows=tuple(_row(test, output) for test in ordered if test.starts is None),
-        paired=tuple(_paired_row(test, test.starts, output) for test in ordered if test.starts is not None),
-        counted=tuple(_counted_row(test, output) for test in _ordered(found.counts.tests)) if found.counts else (),
+        tests=next(iter(of_rates), None),
+        counted=_table("counts", counted, output, machines) if counted else None,
         functions=tuple(
-            (functions_title(each), tuple(map(grown_cells, each.grown)))
-            for each in (found.counts.functions if found.counts else ())
+            (text.functions_title(each), tuple(map(text.grown_cells, each.grown))) for each in text.functions_of(found)
         ),
-        machines=", ".join(found.counts.machines) if found.counts else "",
-        counts_words=tuple(counts_words(found)),
+        counts_words=tuple(text.counts_words(found)),
         notes=tuple(found.notes),
-        method=method(found).replace("*", ""),
+        method=text.method(found).replace("*", ""),
         broken=(*found.base.broken, *found.candidate.broken),
     )
 
 
-def _ordered(tests: Sequence[AnyTest]) -> list[AnyTest]:
-    return sorted(tests, key=lambda test: JUDGEMENTS.index(test.judgement))
+def _table(kind: Kind, tests: text.AnyTests, output: Path, machines: str = "") -> tuple[Table, str]:
+    """The tests of one kind, the worst news first."""
+    ordered = sorted(tests, key=lambda test: JUDGEMENTS.index(test.judgement))
+    rows = tuple(_line(test, output) for test in ordered)
+    return Table.of(_COLUMNS[kind], rows, "results"), _INTRO[kind].format(machines=machines)
 
 
-def _counted_row(test: CountedTest, output: Path) -> CountedRow:
-    base, candidate, difference, over = counted_cells(test)
-    return CountedRow(
-        test=test.test,
-        topology=test.topology,
-        profile=test.profile,
-        metric=METRICS[test.metric].title,
-        judgement=test.judgement,
-        sign=_SIGNS[test.judgement],
-        tone=_TONES[test.judgement],
-        base=base,
-        base_records=_records([test.base_record] if test.base_record else [], output),
-        candidate=candidate,
-        candidate_records=_records([test.candidate_record] if test.candidate_record else [], output),
-        difference=difference,
-        over_the_seeds=over,
-        reason=test.reason,
+def _line(test: ComparedTest | CountedTest, output: Path) -> Line:
+    starts = None if isinstance(test, CountedTest) else test.starts
+    if isinstance(test, CountedTest):
+        cells = _counted(test, output)
+    else:
+        cells = _of_runs(test, output) if starts is None else _of_starts(test, starts, output)
+    what = test.profile if starts else f"{test.profile}, {METRICS[test.metric].title}"
+    tone = _TONES[test.judgement]
+    head = Cell(test.test, notes=(Cell(what, code=test.topology), Cell(test.reason)))
+    return Line((head, Cell(test.judgement, sign=_SIGNS[test.judgement], tone=tone), *cells), f"test {tone}")
+
+
+def _counted(test: CountedTest, output: Path) -> tuple[Cell, ...]:
+    base, candidate, difference, over = text.cells(test)
+    return (
+        _cell(base, "", [test.base_record] if test.base_record else [], output),
+        _cell(candidate, "", [test.candidate_record] if test.candidate_record else [], output),
+        _cell(difference, f"{over} over the seeds"),
     )
 
 
-def _row(test: ComparedTest, output: Path) -> ComparedRow:
-    metric = METRICS[test.metric]
-    return ComparedRow(
-        test=test.test,
-        topology=test.topology,
-        profile=test.profile,
-        metric=metric.title,
-        judgement=test.judgement,
-        sign=_SIGNS[test.judgement],
-        tone=_TONES[test.judgement],
-        base=_median(test, test.base),
-        base_samples=_samples(test.base),
-        base_records=_records(test.base.records if test.base else [], output),
-        candidate=_median(test, test.candidate),
-        candidate_samples=_samples(test.candidate),
-        candidate_records=_records(test.candidate.records if test.candidate else [], output),
-        difference=labels.margin(test.difference_pct),
-        p=labels.DASH if test.p is None else f"{test.p:.2g}",
-        reason=test.reason,
-        strip=samples_strip(test.base.values, test.candidate.values, metric.format)
-        if test.base and test.candidate
-        else "",
+def _of_runs(test: ComparedTest, output: Path) -> tuple[Cell, ...]:
+    strip = ""
+    if test.base and test.candidate:
+        strip = samples_strip(test.base.values, test.candidate.values, METRICS[test.metric].format)
+    sides = (_samples(test, side, output) for side in (test.base, test.candidate))
+    return *sides, Cell(labels.margin(test.difference_pct)), _p(test), Cell("", svg=strip)
+
+
+def _of_starts(test: ComparedTest, starts: Starts, output: Path) -> tuple[Cell, ...]:
+    said, strip = labels.plural(len(starts.ratios), "start"), ""
+    if starts.ratios:
+        said += f", {_margin(min(starts.ratios))} to {_margin(max(starts.ratios))}"
+        title = "starts of the base against itself above those of the candidate against the base"
+        strip = samples_strip(starts.same or [1.0], starts.ratios, _margin, title)
+    same = f"base against itself: {labels.plural(len(starts.same), 'start')}" if starts.same else ""
+    shows = labels.DASH if starts.shows is None else text.can_show(starts)
+    interval = f"99 % interval: {text.interval(starts)}" if starts.low is not None else ""
+    return (
+        _cell(labels.margin(test.difference_pct), interval),
+        _p(test),
+        _cell(shows, same, starts.same_records, output),
+        _cell("", said, starts.records, output, strip),
     )
 
 
-def _paired_row(test: ComparedTest, starts: Starts, output: Path) -> PairedRow:
-    lowest = f"{labels.margin((min(starts.ratios) - 1) * 100)}" if starts.ratios else ""
-    highest = f"{labels.margin((max(starts.ratios) - 1) * 100)}" if starts.ratios else ""
-    said = f", {lowest} to {highest}" if lowest else ""
-    return PairedRow(
-        test=test.test,
-        topology=test.topology,
-        profile=test.profile,
-        judgement=test.judgement,
-        sign=_SIGNS[test.judgement],
-        tone=_TONES[test.judgement],
-        difference=labels.margin(test.difference_pct),
-        interval=f"99 % interval: {interval(starts)}" if starts.low is not None else "",
-        p=labels.DASH if test.p is None else f"{test.p:.2g}",
-        can_show=labels.DASH if starts.shows is None else can_show(starts),
-        starts=f"{labels.plural(len(starts.ratios), 'start')}{said}",
-        records=_records(starts.records, output),
-        same=f"base against itself: {labels.plural(len(starts.same), 'start')}" if starts.same else "",
-        same_records=_records(starts.same_records, output),
-        reason=test.reason,
-        strip=samples_strip(
-            starts.same or [1.0],
-            starts.ratios,
-            lambda ratio: labels.margin((ratio - 1) * 100),
-            "starts of the base against itself above those of the candidate against the base",
-        )
-        if starts.ratios
-        else "",
-    )
+def _margin(ratio: float) -> str:
+    return labels.margin((ratio - 1) * 100)
 
 
-def _median(test: ComparedTest, side: Samples | None) -> str:
+def _p(test: ComparedTest) -> Cell:
+    return Cell(labels.DASH if test.p is None else f"{test.p:.2g}")
+
+
+def _samples(test: ComparedTest, side: Samples | None, output: Path) -> Cell:
     if side is None:
-        return labels.DASH
+        return Cell(labels.DASH)
     metric = METRICS[test.metric]
-    return f"{f'{metric.bound} ' if side.censored else ''}{metric.format(side.median)}"
-
-
-def _samples(side: Samples | None) -> str:
-    if side is None:
-        return ""
     spread = f", spread {format_share(side.spread)}" if side.spread is not None else ""
-    return f"{labels.plural(len(side.values), 'sample')}{spread}"
+    said = f"{f'{metric.bound} ' if side.censored else ''}{metric.format(side.median)}"
+    return _cell(said, f"{labels.plural(len(side.values), 'sample')}{spread}", side.records, output)
 
 
-def _records(paths: Sequence[str], output: Path) -> tuple[Link, ...]:
-    """The records that the samples are from, numbered in their order."""
-    return tuple(Link(str(number), href(Path(path), output)) for number, path in enumerate(paths, 1))
+def _cell(said: str, small: str, records: Sequence[str] = (), output: Path = Path(), svg: str = "") -> Cell:
+    """A figure, what is said of it in small, and the records that it is from, numbered in their order."""
+    links = tuple(Link(str(number), href(Path(path), output)) for number, path in enumerate(records, 1))
+    notes = (*([Cell(small)] if small else []), *([Cell("record", links=links)] if links else []))
+    return Cell(said, notes=notes, svg=svg)
 
 
-def _side(role: str, side: Side) -> Fact:
+def _side(role: str, side: ComparedSide) -> Fact:
     runs = f"{labels.plural(len(side.folders), 'run')}, {labels.plural(side.records, 'record')}"
     facts = (("", side.versions), ("testbed ", side.testbeds), ("", side.machines), ("Linux ", side.kernels),
              ("campaign ", side.campaigns))  # fmt: skip

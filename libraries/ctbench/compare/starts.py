@@ -1,29 +1,41 @@
-"""Two installations measured side by side, start by start: which starts there are, and their testbed files.
+"""Starts of two installations side by side: which there are, and their judgement. Each start of both is a sample, a
+ratio.
 
-A start is one run of the suites in which each test sets both builds up again and serves them in turn. The builds change
-roles from start to start: what favours the one that is set up first favours each as often.
+A start is one run of the suites in which each test sets both builds up again and serves them in turn
+(`ctbench.measure.start`). The builds change roles from start to start: what favours the one that is set up first
+favours each as often. A start is the unit of replication: slices within one start share what a start decides (where
+memory lies, which core's cache), so however many there are, their interval is that of one start.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from statistics import stdev
 
-import yaml
+from ctbench.base.units import format_margin, format_ratio
+from ctbench.compare.judge import P_NAMES, whole
+from ctbench.compare.limits import ALPHA, LEAST_OF_PAIRS
+from ctbench.compare.sides import Role, Runs, is_chosen, names_of, versions_note
+from ctbench.results.comparison import ComparedTest, Comparison, Counts, Judgement, Starts
+from ctbench.results.metrics import METRICS
+from ctbench.results.record import Record
+from ctbench.results.statistics import (
+    hodges_lehmann,
+    holm,
+    least_sign_flip_p,
+    needed_signs,
+    sign_flip_interval,
+    sign_flip_p,
+    to_be_seen,
+)
+from ctbench.results.store import Broken, Stored, read_stored
 
-from ctbench.base.bounded_yaml import read_yaml
-from ctbench.base.errors import ConfigError
-from ctbench.base.units import quoted
-from ctbench.base.yaml_files import load
-from ctbench.dut.registry import KINDS
-from ctbench.hosts.ssh_password import password_of
-from ctbench.testbed.config import TestbedConfig
-
-Role = Literal["base", "candidate"]
 #: Folders of the base against itself, and of the candidate against the base.
 SAME, PAIRS = "base-against-itself", "starts"
-#: What an earlier version of this command left in its folder: runs of either side.
-_EARLIER = ("base", "candidate")
+_RATIO = METRICS["of_build"]
+#: A test: its topology's key and its profile.
+_Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -55,67 +67,167 @@ def pair_starts(output: Path, starts: int) -> Iterator[Start]:
         yield Start(number, *roles, output / PAIRS / f"{number:02d}")
 
 
-def refuse_earlier(output: Path) -> None:
-    """Raise `ConfigError` where an earlier version of this command measured into the folder."""
-    if found := [role for role in _EARLIER if (output / role).is_dir()]:
-        raise ConfigError(
-            f"{output / found[0]}: has runs of an earlier version, which measured one build after the other.\n"
-            "  Expected another --outputdir; ./run compare BASE CANDIDATE compares those runs."
-        )
+@dataclass(frozen=True)
+class Measured:
+    """A start with its records."""
+
+    start: Start
+    stored: tuple[Stored, ...]
+    broken: tuple[Broken, ...] = ()
 
 
-def installation(text: str) -> tuple[Role, str]:
-    """Take `base=distribution` apart; `ConfigError` where it is not such a pair."""
-    if (found := of_role(text)) and (found[1] == "distribution" or found[1].startswith("/")):
-        return found
-    raise ConfigError(
-        f"--installations: {quoted(text)} is not an installation.\n  Expected base=PREFIX candidate=PREFIX, each with "
-        '"distribution" or the absolute path that the build was configured with, such as /opt/ovs-3.3.'
+def read_starts(starts: Sequence[Start]) -> list[Measured]:
+    """The starts that left records."""
+    found = ((start, *read_stored(start.folder)) for start in starts)
+    return [Measured(start, tuple(stored), tuple(broken)) for start, stored, broken in found if stored or broken]
+
+
+@dataclass
+class _Test:
+    """One test: the log ratios, candidate to base, of the starts that measured it, and the records of all."""
+
+    records: list[Stored]
+    logs: list[float]
+    same_records: list[Stored]
+    same: list[float]
+
+    @property
+    def any(self) -> Record:
+        """A record to take the names from."""
+        return self.records[0].record
+
+
+def needed_starts(tests: int) -> int:
+    """How many starts so many tests need, so that the most extreme outcome of one of them is evidence."""
+    return needed_signs(ALPHA / max(1, tests))
+
+
+def shows(same: Sequence[float], starts: int, tests: int, least_difference: float) -> float | None:
+    """The difference (ratio) that nine of ten comparisons would show with so many starts of so many tests, if these
+    scatter as the base does against itself (log ratios); None where that is not known, or they are too few."""
+    if len(same) < 2 or starts < 1:
+        return None
+    shift = stdev(same) * to_be_seen(starts, 1 - ALPHA / max(1, tests)) if any(same) else 0.0
+    return max(least_difference, math.expm1(shift)) if math.isfinite(shift) else None
+
+
+def scatters(same: Sequence[Measured]) -> dict[str, list[float]]:
+    """Of the base against itself: the log ratios of each test by its name, of those that were measured."""
+    return {found.any.test: found.logs for found in _tests(same) if found.logs}
+
+
+def judge_starts(
+    names: Mapping[Role, str],
+    same: Sequence[Measured],
+    pairs: Sequence[Measured],
+    *,
+    least_difference: float = LEAST_OF_PAIRS,
+    only: Sequence[str] = (),
+    counts: Counts | None = None,
+) -> Comparison:
+    """Compare the candidate with the base by starts of both, with those of the base against itself (`same`). The
+    instructions of both are shown with the rates, and do not count in the judgement."""
+    chosen = [test for test in _tests(pairs, same) if is_chosen(test.any, "", only)]
+    corrected = iter(holm([sign_flip_p(test.logs) for test in chosen if test.logs]))
+    family = sum(bool(test.logs) for test in chosen)
+    tests = [_judge(test, next(corrected) if test.logs else None, family, least_difference) for test in chosen]
+    base, candidate = (_side(role, names[role], [*same, *pairs]) for role in ("base", "candidate"))
+    notes = versions_note(base, candidate)
+    if not same:
+        notes.append("The base was not measured against itself: what this machine can show is not known.")
+    return whole(
+        "pairs", base, candidate, tests, family=family, least_difference=least_difference,
+        notes=[*notes, *base.broken_note, *candidate.broken_note], counts=counts,
+    )  # fmt: skip
+
+
+def _tests(pairs: Sequence[Measured], same: Sequence[Measured] = ()) -> list[_Test]:
+    """What the starts measured. One start is one sample: where rows measure the same, the first one counts. What only
+    the base against itself has is not a test."""
+    tests: dict[_Key, _Test] = {}
+    for number, measured in enumerate((*pairs, *same)):
+        of_pairs, seen = number < len(pairs), set[_Key]()
+        for each in measured.stored:
+            key = (each.record.topology.key, each.record.profile.name)
+            if key in seen or not (of_pairs or key in tests):
+                continue
+            seen.add(key)
+            test = tests.setdefault(key, _Test([], [], [], []))
+            logs, records = (test.logs, test.records) if of_pairs else (test.same, test.same_records)
+            records.append(each)
+            figure = each.record.figures.get(_RATIO.name)
+            if figure and figure.value > 0 and each.record.verdict != "not measured":
+                logs.append(measured.start.exponent * math.log(figure.value))
+    return list(tests.values())
+
+
+def _side(role: Role, name: str, measured: Sequence[Measured]) -> Runs:
+    """What a side is made of: the starts in which it was set up first, whose records have its facts."""
+    own = [each for each in measured if each.start.first == role]
+    return Runs(
+        name,
+        tuple(each.start.folder for each in own),
+        tuple(stored for each in own for stored in each.stored),
+        tuple(broken for each in own for broken in each.broken),
     )
 
 
-def of_role(text: str) -> tuple[Role, str] | None:
-    """Take `base=something` apart; None where it is not such a pair."""
-    role, _, what = text.partition("=")
-    if role in ("base", "candidate") and what:
-        return ("base" if role == "base" else "candidate"), what
-    return None
+def _judge(test: _Test, corrected: float | None, family: int, least_difference: float) -> ComparedTest:
+    """The test with its judgement; `corrected`: its p after the correction for all tests."""
+    interval = sign_flip_interval(test.logs, 1 - ALPHA) if test.logs else None
+    middle = hodges_lehmann(test.logs) if test.logs else None
+    judgement, reason = _weigh(test, middle, interval, corrected, family, least_difference)
+    p = sign_flip_p(test.logs) if test.logs else None
+    return ComparedTest(
+        **names_of(test.any, _RATIO),
+        starts=Starts(
+            ratios=[math.exp(each) for each in test.logs],
+            records=[str(each.path) for each in test.records],
+            ratio=None if middle is None else math.exp(middle),
+            low=interval and math.exp(interval[0]),
+            high=interval and math.exp(interval[1]),
+            same=[math.exp(each) for each in test.same],
+            same_records=[str(each.path) for each in test.same_records],
+            shows=shows(test.same, len(test.logs), family, least_difference),
+        ),
+        base=None,
+        candidate=None,
+        difference_pct=None if middle is None else math.expm1(middle) * 100,
+        **dict(zip(P_NAMES, (p, p, corrected, corrected), strict=True)),
+        judgement=judgement,
+        reason=reason,
+    )
 
 
-def comparable() -> list[str]:
-    """The kinds of DUT of which builds are compared."""
-    return [name for name, kind in KINDS.items() if kind.builds]
-
-
-def as_written(testbed: TestbedConfig) -> dict[str, Any]:
-    """What a testbed's file says, to write it once more."""
-    for name, host in testbed.hosts.items():
-        password_of(name, host)  # a password that is in the file by mistake is refused, and not copied
-    assert testbed.path is not None, "it was read from a file"
-    found: dict[str, Any] = read_yaml(testbed.path, testbed.file)
-    return found
-
-
-def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
-    """Write the file of `testbed` once more, with another Open vSwitch in it; see `write_once`."""
-    if not any(KINDS[dut.type].builds for dut in testbed.duts):
-        types = " or ".join(comparable())
-        raise ConfigError(
-            f"{testbed.file}: duts: has no DUT of which builds are compared.\n  Expected one of type {types}."
+def _weigh(
+    test: _Test,
+    middle: float | None,
+    interval: tuple[float, float] | None,
+    corrected: float | None,
+    family: int,
+    least_difference: float,
+) -> tuple[Judgement, str]:
+    if middle is None or corrected is None:
+        last = test.records[-1].record
+        return "not measurable", f"No start measured it; the last one says: {last.verdict_reason.rstrip('.')}."
+    starts = len(test.logs)
+    if least_sign_flip_p(starts) * family >= ALPHA:
+        return "not measurable", (
+            f"{starts} start{'s' * (starts != 1)} cannot show p < {ALPHA:g} among {family} "
+            f"test{'s' * (family != 1)}: {needed_starts(family)} are needed."
         )
-    data = as_written(testbed)
-    data["duts"] = [
-        builds.with_prefix(dut, prefix) if (builds := KINDS[dut["type"]].builds) else dut for dut in data["duts"]
-    ]
-    write_once(data, target)
+    assert interval is not None, "so many starts have one"
+    between = " to ".join(map(_percent, interval))
+    seen = f"{_percent(middle)}, 99 % interval {between}, of {starts} starts"
+    said = f"{seen}: with no difference between the builds that is seen with p = {corrected:.2g}"
+    if corrected >= ALPHA:
+        ruled_out = format_ratio(max(0.0, -math.expm1(interval[0])))
+        return "no evidence", f"{said}; a loss of more than {ruled_out} is ruled out."
+    if abs(math.expm1(middle)) <= least_difference:
+        return "no evidence", f"{seen}: there is a difference, and it is within {format_ratio(least_difference)}."
+    return ("regressed" if middle < 0 else "improved"), f"{said}."
 
 
-def write_once(data: Mapping[str, Any], target: Path) -> None:
-    """Write a testbed file. One that is there already has to say the same: it belongs to the runs in its folder."""
-    text = yaml.safe_dump(data, sort_keys=False)
-    if target.exists() and target.read_text(encoding="utf-8") != text:
-        raise ConfigError(
-            f"{target}: is of a comparison of something else.\n  Expected another --outputdir, or the same options."
-        )
-    target.write_text(text, encoding="utf-8")
-    load("testbeds", target, TestbedConfig)
+def _percent(log: float) -> str:
+    """A log ratio as people read it: `-4.9 %`."""
+    return format_margin(math.expm1(log) * 100)

@@ -1,88 +1,72 @@
-"""A comparison as text: a table for the console, and compare.md for a merge request. Pure functions.
+"""A comparison as text: tables for the console, and compare.md for a merge request. Pure functions.
 
-Every line for the console fits 120 columns.
+Every line for the console fits 120 columns. `ctbench.compare.page` says the same on a page.
 """
 
 from collections.abc import Mapping, Sequence
 from statistics import median
 from textwrap import wrap
 
-from ctbench.base.markdown_text import escaped
-from ctbench.base.plain_text import one_line
+from ctbench.base.text import escaped, one_line
 from ctbench.base.units import format_margin, format_ratio, format_share
-from ctbench.compare.counts_text import (
-    WIDTH,
-    counted_cells,
-    counted_table,
-    counts_method,
-    counts_words,
-    functions_lines,
-    functions_tables,
-)
+from ctbench.compare.judge import counts_note
+from ctbench.compare.limits import SEES
 from ctbench.results.comparison import (
+    ComparedSide,
     ComparedTest,
     Comparison,
     CountedTest,
+    Functions,
+    Grown,
     Judgement,
     Kind,
     Samples,
-    Side,
     Starts,
 )
 from ctbench.results.metrics import METRICS
 
+WIDTH = 120
 _ROW: dict[Kind, str] = {
     "counts": "{:<34.34}  {:>18}  {:>18}  {:>10}  {:>18}  {}",
     "pairs": "{:<50.50}  {:>10}  {:>18}  {:>8}  {:>8}  {}",
     "runs": "{:<50.50}  {:>12}  {:>12}  {:>10}  {:>8}  {}",
 }
+#: What the rows of a kind are, and its columns.
 _HEAD: dict[Kind, tuple[str, ...]] = {
-    "counts": (
-        "instructions",
-        "base",
-        "candidate",
-        "difference",
-        "over the seeds",
-        "judgement",
-    ),
-    "pairs": ("test", "difference", "99 % interval", "p", "can show", "judgement"),
-    "runs": ("test", "base", "candidate", "difference", "p", "judgement"),
+    "counts": ("instructions", "base", "candidate", "difference", "over the seeds"),
+    "pairs": ("test", "difference", "99 % interval", "p", "can show"),
+    "runs": ("test", "base", "candidate", "difference", "p"),
 }
 _WORDS: dict[Judgement, str] = {
     "regressed": "REGRESSED", "not measurable": "NOT MEASURABLE", "improved": "IMPROVED", "no evidence": "no evidence",
 }  # fmt: skip
+_OF_COUNTS = (
+    "Each side was booted in an emulated machine whose clock counts its instructions, once for each seed of the "
+    "kernel's hash functions; figures are net of the wires and the traffic alone. *Over the seeds*: the least and "
+    "the most that a seed of one side differs from a seed of the other. *Regressed*: the candidate costs more with "
+    "every seed, and by more than {least} in the median. *Not measurable*: a side was not counted."
+)
+AnyTests = Sequence[ComparedTest | CountedTest]
 
 
 def console(comparison: Comparison) -> str:
     """What was compared, a row for each test with the reason where it is not plain, and the judgement."""
     lines = [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]
     lines += [f"NOT ALIKE: {text}" for text in comparison.differences]
-    if comparison.kind != "counts":
-        lines += _rows(comparison.kind, comparison.tests)
-    if comparison.counts:
-        lines += _rows("counts", comparison.counts.tests) if comparison.counts.tests else []
-        lines += functions_lines(comparison.counts.functions)
+    for kind, tests in tables(comparison):
+        row = _ROW[kind]
+        lines += ["", row.format(*_HEAD[kind], "judgement"), "-" * WIDTH]
+        for test in tests:
+            lines.append(row.format(one_line(test.test), *cells(test), _WORDS[test.judgement]))
+            if test.judgement == "not measurable":
+                lines += wrap(test.reason, WIDTH, initial_indent="    ", subsequent_indent="    ")
+    for functions in functions_of(comparison):
+        lines += ["", *wrap(one_line(functions_title(functions)), WIDTH)]
+        lines += ["  {:<70.70} {:>14} {:>14} {:>14}".format(*grown_cells(each)) for each in functions.grown]
     lines += ["-" * WIDTH, comparison.sentence]
     for note in (*counts_words(comparison), *comparison.notes):
         lines += wrap(note, WIDTH) if " " in note else [note]
     return "\n".join(lines)
-
-
-def _rows(kind: Kind, tests: Sequence[ComparedTest] | Sequence[CountedTest]) -> list[str]:
-    """A table for the console."""
-    row = _ROW[kind]
-    lines = ["", row.format(*_HEAD[kind]), "-" * WIDTH]
-    for test in tests:
-        lines.append(row.format(one_line(test.test), *_cells_of(test), _WORDS[test.judgement]))
-        if test.judgement == "not measurable":
-            lines += wrap(test.reason, WIDTH, initial_indent="    ", subsequent_indent="    ")
-    return lines
-
-
-def _cells_of(test: ComparedTest | CountedTest) -> tuple[str, ...]:
-    if isinstance(test, CountedTest):
-        return counted_cells(test)
-    return _cells(test) if test.starts is None else _paired_cells(test, test.starts)
 
 
 def markdown(comparison: Comparison) -> str:
@@ -91,45 +75,77 @@ def markdown(comparison: Comparison) -> str:
     if comparison.differences:
         lines += ["> **These runs are not alike**, so a difference may not be the build's:", ">"]
         lines += [f"> - {escaped(text)}" for text in comparison.differences] + [""]
+    for kind, tests in tables(comparison):
+        lines += [*_markdown_table(kind, tests), ""]
+    for functions in functions_of(comparison):
+        lines += [f"**{escaped(functions_title(functions))}**", ""]
+        lines += ["| function | base | candidate | difference |", "|---|---|---|---|"]
+        lines += [f"| {' | '.join(map(escaped, grown_cells(each)))} |" for each in functions.grown] + [""]
+    said = [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]
+    lines += [f"- {escaped(text)}" for text in (*said, *counts_words(comparison), *comparison.notes)]
+    return "\n".join([*lines, "", method(comparison)]) + "\n"
+
+
+def _markdown_table(kind: Kind, tests: AnyTests) -> list[str]:
+    what = "topology, profile" if kind == "pairs" else "topology, profile, metric"
+    first, *columns = [*_HEAD[kind], *(["starts"] if kind == "pairs" else [])]
+    lines = [f"| {' | '.join([first, what, *columns, 'judgement'])} |", f"|{'---|' * (len(columns) + 3)}"]
+    for test in tests:
+        names = [test.topology, test.profile, *([] if kind == "pairs" else [METRICS[test.metric].title])]
+        told = ", ".join(map(escaped, names))
+        judged = f"**{test.judgement}**: {escaped(test.reason)}"
+        lines.append(f"| {' | '.join([escaped(test.test), told, *cells(test, spread=True), judged])} |")
+    return lines
+
+
+def tables(comparison: Comparison) -> list[tuple[Kind, AnyTests]]:
+    """The tables of a comparison: of rates, and of instructions."""
+    found: list[tuple[Kind, AnyTests]] = []
     if comparison.kind != "counts":
-        lines += [*(_paired_table(comparison) if comparison.kind == "pairs" else _table(comparison)), ""]
+        found.append((comparison.kind, comparison.tests))
     if comparison.counts and comparison.counts.tests:
-        lines += [*counted_table(comparison.counts), "", *functions_tables(comparison.counts.functions)]
-    lines += [
-        *(
-            f"- {escaped(line)}"
-            for line in [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]
-        ),
-    ]
-    lines += [f"- {escaped(text)}" for text in (*counts_words(comparison), *comparison.notes)]
-    lines += ["", method(comparison)]
-    return "\n".join(lines) + "\n"
+        found.append(("counts", comparison.counts.tests))
+    return found
 
 
-def method(comparison: Comparison) -> str:
-    """How it was judged, for a reader who has nothing but the page."""
-    least = f"{comparison.least_difference * 100:g} %"
-    if comparison.kind == "counts":
-        return counts_method(least)
-    tests = "one test" if comparison.family == 1 else f"{comparison.family} tests"
-    if comparison.kind == "pairs":
-        return (
-            "Both builds were set up side by side and took turns of some hundredths of a second; a start of both gives "
-            "one ratio, candidate to base. *Difference*: the middle of these ratios (Hodges and Lehmann, of their "
-            "logarithms), with its exact 99 % interval. *p*: how often the ratios are as far from 1 as these, or "
-            "farther, when the builds do not differ (exact two-sided sign-flip test of the logarithms, corrected for "
-            f"{tests} by Holm's method). *Can show*: the difference that nine of ten such comparisons would find, by "
-            "the scatter of the base against itself. *Regressed*: the candidate is slower by more than "
-            f"{least}, and p < {comparison.alpha:g}. *Not measurable*: with so few starts no p could be that small, or "
-            "no start measured it."
-        )
-    return (
-        "Medians of the samples; spread is (maximum - minimum) / median. *p*: how often samples are as far apart as "
-        "these, or farther, when the sides do not differ (exact one-sided permutation test of the ranks, corrected for "
-        f"{tests} by Holm's method). *Regressed*: the median got worse by more than {least} and by more than the "
-        f"search can tell, and p < {comparison.alpha:g}. *Not measurable*: with so few samples no p could be that "
-        "small, or a side measured nothing."
-    )
+def functions_of(comparison: Comparison) -> Sequence[Functions]:
+    """The functions that grew, of tests that differ."""
+    return comparison.counts.functions if comparison.counts else ()
+
+
+def cells(test: ComparedTest | CountedTest, *, spread: bool = False) -> tuple[str, ...]:
+    """A row's figures; with `spread`, of runs that of each side, and of pairs the number of starts."""
+    difference = "-" if test.difference_pct is None else format_margin(test.difference_pct)
+    if isinstance(test, CountedTest):
+        return _seeds(test.base), _seeds(test.candidate), difference, over_the_seeds(test)
+    p = "-" if test.p is None else f"{test.p:.2g}"
+    if test.starts is None:
+        return _median(test, test.base, spread), _median(test, test.candidate, spread), difference, p
+    starts = (str(len(test.starts.ratios)),) if spread else ()
+    return difference, interval(test.starts), p, can_show(test.starts), *starts
+
+
+def _seeds(values: Sequence[float]) -> str:
+    """What was counted with all seeds: `4,633.3`, `22,015.6 to 22,023.4`."""
+    ends = list(dict.fromkeys(f"{end(values):,.1f}" for end in (min, max))) if values else ["-"]
+    return " to ".join(ends)
+
+
+def over_the_seeds(test: CountedTest) -> str:
+    """The least and the most that the sides differ by."""
+    if test.low_pct is None or test.high_pct is None:
+        return "-"
+    return " to ".join(map(format_margin, (test.low_pct, test.high_pct)))
+
+
+def _median(test: ComparedTest, side: Samples | None, spread: bool) -> str:  # of both sides alike
+    if side is None:
+        return "-"
+    metric = METRICS[test.metric]
+    said = f"{f'{metric.operator} ' if side.censored else ''}{metric.format(side.median)}"
+    if side.spread is None or not spread:
+        return said
+    return f"{said} (spread {format_ratio(side.spread)}, {len(side.values)} samples)"
 
 
 def interval(starts: Starts) -> str:
@@ -159,63 +175,57 @@ def what_it_shows(shown: Mapping[str, float | None], starts: int) -> str:
     )
 
 
-def _table(comparison: Comparison) -> list[str]:
-    lines = [
-        "| test | topology, profile, metric | base | candidate | difference | p | judgement |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for test in comparison.tests:
-        what = f"{escaped(test.topology)}, {escaped(test.profile)}, {escaped(METRICS[test.metric].title)}"
-        values = f"{_with_spread(test, test.base)} | {_with_spread(test, test.candidate)}"
-        _, _, difference, p = _cells(test)
-        judged = f"**{test.judgement}**: {escaped(test.reason)}"
-        lines.append(f"| {escaped(test.test)} | {what} | {values} | {difference} | {p} | {judged} |")
-    return lines
+def counts_words(comparison: Comparison) -> list[str]:
+    """What is said of the instructions, one sentence each; nothing where nobody asked for them."""
+    counts = comparison.counts
+    if counts is None:
+        return []
+    both = counts_note(comparison.judgement, counts) if comparison.kind == "pairs" else ""
+    said = [] if comparison.kind == "counts" else [counts.sentence]
+    return [*said, *([both] if both else []), *counts.notes, *([SEES] if counts.tests else [])]
 
 
-def _paired_table(comparison: Comparison) -> list[str]:
-    lines = [
-        "| test | topology, profile | difference | 99 % interval | p | can show | starts | judgement |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for test in comparison.tests:
-        assert test.starts is not None, "it is of pairs"
-        what = f"{escaped(test.topology)}, {escaped(test.profile)}"
-        cells = " | ".join(_paired_cells(test, test.starts))
-        judged = f"**{test.judgement}**: {escaped(test.reason)}"
-        lines.append(f"| {escaped(test.test)} | {what} | {cells} | {len(test.starts.ratios)} | {judged} |")
-    return lines
+def functions_title(functions: Functions) -> str:
+    """What a table of functions is of."""
+    return (
+        f"{functions.test}: functions that grew most, of {functions.base:,.1f} and {functions.candidate:,.1f} "
+        f"{METRICS[functions.metric].title} with wires and traffic"
+    )
 
 
-def _paired_cells(test: ComparedTest, starts: Starts) -> tuple[str, str, str, str]:
-    """Difference, interval, corrected p, and what this machine can show."""
-    _, _, difference, p = _cells(test)
-    return difference, interval(starts), p, can_show(starts)
+def grown_cells(each: Grown) -> tuple[str, str, str, str]:
+    """A function, its instructions on both sides, and the difference."""
+    return each.function, f"{each.base:,.1f}", f"{each.candidate:,.1f}", f"{each.candidate - each.base:+,.1f}"
 
 
-def _cells(test: ComparedTest) -> tuple[str, str, str, str]:
-    """Base, candidate, difference and the corrected p in the direction of the difference."""
-    difference = "-" if test.difference_pct is None else format_margin(test.difference_pct)
-    p = "-" if test.p is None else f"{test.p:.2g}"
-    return _median(test, test.base), _median(test, test.candidate), difference, p
-
-
-def _median(test: ComparedTest, side: Samples | None) -> str:
-    if side is None:
-        return "-"
-    metric = METRICS[test.metric]
-    return f"{f'{metric.operator} ' if side.censored else ''}{metric.format(side.median)}"
-
-
-def _with_spread(test: ComparedTest, side: Samples | None) -> str:
-    if side is None:
-        return "-"
-    spread = "" if side.spread is None else f" (spread {format_ratio(side.spread)}, {len(side.values)} samples)"
-    return f"{_median(test, side)}{spread}"
-
-
-def _side(role: str, side: Side) -> list[str]:
+def _side(role: str, side: ComparedSide) -> list[str]:
     """What one side is made of; folders are as long as they are, everything else fits."""
     facts = [", ".join(values) for values in (side.versions, side.machines, side.kernels, side.campaigns) if values]
     runs = f"{len(side.folders)} run{'s' if len(side.folders) > 1 else ''}, {side.records} records"
     return [f"{role}: {side.name} ({runs})", f"  {'; '.join(facts)}"]
+
+
+def method(comparison: Comparison) -> str:
+    """How it was judged, for a reader who has nothing but the page."""
+    least = f"{comparison.least_difference * 100:g} %"
+    if comparison.kind == "counts":
+        return _OF_COUNTS.format(least=least)
+    tests = "one test" if comparison.family == 1 else f"{comparison.family} tests"
+    if comparison.kind == "pairs":
+        return (
+            "Both builds were set up side by side and took turns of some hundredths of a second; a start of both gives "
+            "one ratio, candidate to base. *Difference*: the middle of these ratios (Hodges and Lehmann, of their "
+            "logarithms), with its exact 99 % interval. *p*: how often the ratios are as far from 1 as these, or "
+            "farther, when the builds do not differ (exact two-sided sign-flip test of the logarithms, corrected for "
+            f"{tests} by Holm's method). *Can show*: the difference that nine of ten such comparisons would find, by "
+            "the scatter of the base against itself. *Regressed*: the candidate is slower by more than "
+            f"{least}, and p < {comparison.alpha:g}. *Not measurable*: with so few starts no p could be that small, or "
+            "no start measured it."
+        )
+    return (
+        "Medians of the samples; spread is (maximum - minimum) / median. *p*: how often samples are as far apart as "
+        "these, or farther, when the sides do not differ (exact one-sided permutation test of the ranks, corrected for "
+        f"{tests} by Holm's method). *Regressed*: the median got worse by more than {least} and by more than the "
+        f"search can tell, and p < {comparison.alpha:g}. *Not measurable*: with so few samples no p could be that "
+        "small, or a side measured nothing."
+    )

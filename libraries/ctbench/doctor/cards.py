@@ -3,9 +3,19 @@
 from collections.abc import Iterator
 
 from ctbench.doctor.site import Site
-from ctbench.hosts.examination.facts import CMDLINE, GENERATOR, NET, NOIOMMU, Card, Facts
-from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
-from ctbench.hosts.examination.remedy import kernel_arguments
+from ctbench.hosts.examination import (
+    CMDLINE,
+    GENERATOR,
+    NET,
+    NOIOMMU,
+    Card,
+    Facts,
+    Finding,
+    bad,
+    kernel_arguments,
+    ok,
+    unknown,
+)
 
 #: Drivers that hand a card to DPDK; those of Mellanox (NVIDIA) and of Azure stay the kernel's while DPDK uses the card.
 VFIO, UIO, SHARED = "vfio-pci", ("uio_pci_generic", "igb_uio"), ("mlx4_core", "mlx5_core", "mana")

@@ -1,13 +1,24 @@
-"""Checks of a host's CPUs: there, isolated, at full speed, whose hyper-threads, and nobody else's."""
+"""Checks of a host's CPUs: there, isolated, at full speed, whose hyper-threads, and not shared with others."""
 
 from collections.abc import Iterator, Sequence
 
 from ctbench.base.errors import MissingResource
-from ctbench.doctor.plan import HostPlan
-from ctbench.doctor.site import Site
-from ctbench.hosts.examination.facts import CGROUP_ISOLATED, ISOLATED, NOHZ_FULL, ONLINE, STAT, TUNED, Facts
-from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
-from ctbench.hosts.examination.remedy import cpu_ranges, kernel_arguments
+from ctbench.doctor.site import HostPlan, Site
+from ctbench.hosts.examination import (
+    CGROUP_ISOLATED,
+    ISOLATED,
+    NOHZ_FULL,
+    ONLINE,
+    STAT,
+    TUNED,
+    Facts,
+    Finding,
+    bad,
+    cpu_ranges,
+    kernel_arguments,
+    ok,
+    unknown,
+)
 from ctbench.hosts.machine import parse_cpu_list, place
 
 #: The tuned profile of the 2022 article; it sets nohz_full, and lets systemd keep everything off those CPUs.

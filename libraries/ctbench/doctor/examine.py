@@ -1,17 +1,16 @@
-"""The examination: each host of a testbed is reached, read and judged; what cannot be reached is a row, not the end."""
+"""The examination: each host of a testbed is reached, read and judged, and shown as a row per finding."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from ctbench.base.errors import CtbenchError
-from ctbench.doctor import cards, cpus, memory, system
-from ctbench.doctor.plan import HostPlan, plan_hosts
-from ctbench.doctor.site import Site, read_site
-from ctbench.dut.registry import KINDS, DutConfig
+from ctbench.doctor import cards, cpus, system
+from ctbench.doctor.site import HostPlan, Site, plan_hosts, read_site
+from ctbench.dut.registry import KINDS
 from ctbench.hosts.base import Host
-from ctbench.hosts.examination.facts import Card
-from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
+from ctbench.hosts.examination import Card, Finding, State, bad, ok, unknown
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.ssh import SshHost
 from ctbench.testbed.config import TestbedConfig
@@ -20,7 +19,7 @@ from ctbench.traffic.registry import SOURCES, GeneratorConfig
 Check = tuple[str, Callable[[Site], Iterable[Finding]]]
 #: Of every host, with what a row says that takes the place of one that broke off.
 CHECKS: tuple[Check, ...] = (
-    ("system", system.check), ("cpus", cpus.check), ("memory", memory.check), ("cards", cards.check),
+    ("system", system.check), ("cpus", cpus.check), ("memory", system.check_memory), ("cards", cards.check),
 )  # fmt: skip
 
 Connect = Callable[[TestbedConfig, HostPlan], Host]
@@ -61,19 +60,13 @@ def check_wiring(generator: GeneratorConfig, macs: Mapping[Card, str]) -> Iterat
 
 def checks_of(plan: HostPlan) -> list[Check]:
     """In the order in which things are repaired: first the machine, then what runs on it."""
-    duts = [(KINDS[dut.type].title, partial(_check_dut, dut)) for dut in plan.duts]
-    generator = (
-        [(SOURCES[plan.generator.type].title, partial(_check_generator, plan.generator))] if plan.generator else []
-    )
-    return [*CHECKS, *duts, *generator]
-
-
-def _check_dut(config: DutConfig, site: Site) -> Iterable[Finding]:
-    return KINDS[config.type].examine(config, site.examined)
-
-
-def _check_generator(config: GeneratorConfig, site: Site) -> Iterable[Finding]:
-    return SOURCES[config.type].examine(config, site.examined)
+    checks = list(CHECKS)
+    for dut in plan.duts:
+        checks.append((KINDS[dut.type].title, partial(KINDS[dut.type].examine, dut)))
+    if plan.generator:
+        source = SOURCES[plan.generator.type]
+        checks.append((source.title, partial(source.examine, plan.generator)))
+    return checks
 
 
 def address(plan: HostPlan) -> str:
@@ -124,3 +117,44 @@ def _unreachable(testbed: TestbedConfig, plan: HostPlan, error: CtbenchError) ->
     options += [f"-J {jump.user}@{jump.address}:{jump.port}"] if jump else []
     by_hand = " ".join(["ssh", *options, f"{ssh.user}@{ssh.address}", "true"])
     return bad("SSH", str(error).rstrip("."), f"{by_hand}  # has to work without a question")
+
+
+WIDTH = 120
+#: Where the third column begins.
+INDENT = 25
+MARKS: dict[State, str] = {"ok": "✓", "bad": "✗", "unknown": "–"}  # noqa: RUF001
+#: For a terminal that cannot show those.
+PLAIN_MARKS: dict[State, str] = {"ok": "+", "bad": "X", "unknown": "-"}
+COLOURS: dict[State, str] = {"ok": "\x1b[32m", "bad": "\x1b[31m", "unknown": ""}
+RESET = "\x1b[0m"
+
+
+def section_text(section: Section, *, marks: dict[State, str] = MARKS, colour: bool = False) -> str:
+    """A host's heading and its rows."""
+    return "\n".join([section.title, *(_row(finding, marks, colour) for finding in section.findings)])
+
+
+def closing_line(sections: Iterable[Section], marks: dict[State, str] = MARKS) -> str:
+    """How many of each, and what follows from it."""
+    findings = [finding for section in sections for finding in section.findings]
+    counts = {state: sum(finding.state == state for finding in findings) for state in MARKS}
+    numbers = ", ".join(f"{counts[state]} {marks[state]}" for state in MARKS)
+    if counts["bad"]:
+        return f"{numbers}: fix what is {marks['bad']}, then look again."
+    return f"{numbers}: nothing is in the way of a run."
+
+
+def is_well(sections: Sequence[Section]) -> bool:
+    """Whether nothing has to be fixed."""
+    return not any(finding.state == "bad" for section in sections for finding in section.findings)
+
+
+def _row(finding: Finding, marks: dict[State, str], colour: bool) -> str:
+    shown = marks[finding.state]
+    mark = f"{COLOURS[finding.state]}{shown}{RESET}" if colour and COLOURS[finding.state] else shown
+    indent = " " * INDENT
+    lines = textwrap.wrap(" ".join(finding.found.split()), WIDTH - INDENT, break_long_words=False) or [""]
+    head = f"  {mark}  {finding.what:<{INDENT - 5}}"
+    rows = [f"{head}{lines[0]}", *(f"{indent}{line}" for line in lines[1:])]
+    # Never wrapped: it is there to be copied.
+    return "\n".join([*rows, f"{indent}> {finding.remedy}"] if finding.remedy else rows)

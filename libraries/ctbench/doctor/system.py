@@ -1,13 +1,16 @@
-"""Checks of a host as a whole: who we are there, its clock, and of this machine what a sandbox needs."""
+"""Checks of a host as a whole: who we are there, its clock, its hugepages, and of this machine what a sandbox needs."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 
 from ctbench.base.errors import MissingResource
+from ctbench.doctor.cards import numa_node
 from ctbench.doctor.site import Site
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
-from ctbench.testbed import checks
+from ctbench.hosts.examination import NODE, Facts, Finding, bad, kernel_arguments, ok, unknown
+from ctbench.hosts.machine import reserve_command
+from ctbench.testbed import new_dut
 
 #: Clocks further apart than this make logs and records hard to compare, seconds.
 APART_S = 1.0
@@ -18,7 +21,7 @@ def check(site: Site) -> Iterator[Finding]:
     if site.plan.ssh is None:
         yield ok("Python", ".".join(map(str, sys.version_info[:3])))
         if any(dut.host == SANDBOX for dut in site.plan.duts):
-            yield _preflight("namespaces", "a sandbox can be made", checks.check_namespaces, "see the sentence")
+            yield _preflight("namespaces", "a sandbox can be made", new_dut.check_namespaces, "see the sentence")
     if site.plan.is_lab:
         yield _root(site)
         yield _clock(site)
@@ -60,3 +63,41 @@ def _clock(site: Site) -> Finding:
     if said == "no":
         return unknown("clock", shown, "timedatectl set-ntp true")
     return ok("clock", shown)
+
+
+GIB_KB = 1 << 20
+
+
+def check_memory(site: Site) -> Iterator[Finding]:
+    """Hugepages against what the DUTs and the generator ask for."""
+    plan, facts = site.plan, site.facts
+    needed = plan.hugepages_mb
+    node = next((found for card in plan.cards if (found := numa_node(facts, card)) >= 0), 0)
+    total, free = (_megabytes(facts, node, name) for name in ("nr_hugepages", "free_hugepages"))
+    if not needed:
+        yield unknown("hugepages", "not asked for")
+    elif free >= needed:
+        yield ok("hugepages", f"{free} of {total} MiB free on node {node}, {needed} MiB needed")
+    elif total >= needed:
+        yield unknown(
+            "hugepages", f"{free} of {total} MiB free on node {node}, {needed} MiB needed: who has the others?"
+        )
+    elif plan.is_lab:
+        yield bad("hugepages", f"{total} MiB on node {node}; {needed} MiB are needed", _reserve(facts, needed))
+    else:
+        advice = reserve_command(facts.machine.hugepages, needed)
+        yield unknown("hugepages", f"{free} MiB free: the DUT will use ordinary pages, which are slower", advice)
+
+
+def _megabytes(facts: Facts, node: int, name: str) -> int:
+    kilobytes = 0
+    for path, text in facts.files.items():
+        match = re.fullmatch(rf"{NODE}/node{node}/hugepages/hugepages-(\d+)kB/{name}", path)
+        kilobytes += int(match[1]) * int(text) if match else 0
+    return kilobytes // 1024
+
+
+def _reserve(facts: Facts, needed: int) -> str:
+    pages = -(-needed * 1024 // GIB_KB)
+    nodes = max(1, len(facts.machine.numa))
+    return kernel_arguments(facts, f"default_hugepagesz=1G hugepagesz=1G hugepages={pages * nodes}")

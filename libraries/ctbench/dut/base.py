@@ -1,22 +1,32 @@
 """The Dut interface, and what passes between a DUT, the testbed and a trial."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from socket import socket
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
-from ctbench.base.bounds import Count, Real
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+
+from ctbench.base.quantities import Count, Real
 from ctbench.dut.topology import Topology
 
 #: Seconds that every DUT remembers a TCP connection that was closed, as in the measurements published in 2022.
 CLOSED_S = 1
 #: Frames that a receive queue holds at least.
 LEAST_QUEUE = 64
-
-
 #: Share of a trial that a PMD thread may wait for its CPU. Those that had theirs for themselves were seen to wait 0.01
 #: to 0.03 % (a virtual machine with two CPUs).
 MOST_WAITING = 0.01
+
+
+#: What a problem is, for programs.
+ProblemCode = Literal[
+    "not-set-up", "unreachable", "died", "restarted", "interface-gone", "interface-replaced", "logged-error",
+    "logged-stall", "stood-still", "cpu-taken", "generator-cpu-taken", "generator-rings-full", "lost-packets",
+    "lost-connections", "other-cpus", "tracked", "unnamed",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,8 @@ class Problem:
     text: str
     #: Where others had a CPU of the DUT meanwhile: for which share of the trial (the most of any CPU).
     cpu_taken: float | None = None
+    #: The reason, in one word; records have the sentence alone.
+    code: Annotated[ProblemCode, Field(exclude=True), SkipJsonSchema()] = "unnamed"
 
 
 @dataclass(frozen=True)
@@ -41,8 +53,8 @@ class Ports:
     """
 
     #: `memif` (value: path of the UNIX socket of the DUT, which is the server), `interface` (name), `pci` (address), or
-    #: `cable` (no value: the generator joins its two ports by itself), or `inner` (no value: out of its reach).
-    kind: Literal["memif", "interface", "pci", "cable", "inner"]
+    #: `cable` (no value: the generator joins its two ports by itself).
+    kind: Literal["memif", "interface", "pci", "cable"]
     client: str
     server: str
     #: Rings that the generator offers per port towards the DUT: the DUT's receive queues.
@@ -67,20 +79,16 @@ class Ports:
     open_socket: Callable[[Literal["packet", "xdp"]], socket] | None = None
 
 
+def differing(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """A clause for each thing that was read back and is not as asked, `what: asked …, found …`."""
+    read = ((what, value, found.get(what)) for what, value in asked.items())
+    return [f"{what}: asked {value}, found {got}" for what, value, got in read if value != got]
+
+
 def queue_size(frames: int, rx_queues: int) -> int:
     """Frames that each of `rx_queues` queues holds of the `frames` of its link: a power of two. The queues share what a
     link holds: a topology with more of them is not given more time to answer."""
     return max(LEAST_QUEUE, frames >> (rx_queues - 1).bit_length())
-
-
-@dataclass
-class DutCounters:
-    """What the DUT counted at its two ports, in packets since it was applied; keys are `client` and `server`."""
-
-    rx_packets: dict[str, int] = field(default_factory=dict)
-    tx_packets: dict[str, int] = field(default_factory=dict)
-    #: Packets dropped by the DUT on purpose or not, by the name that the DUT gives them.
-    drops: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class CpuUse:
     ns_per_packet: Real | None
     #: How it was measured, for the record: `link threads`, `PMD cycles`, `/proc/stat`.
     source: str
-    #: Cycles that one of its CPUs counts per second, and how many CPUs it has; None where nobody says.
+    #: Cycles that one of its CPUs counts per second, and how many CPUs it has; None where it is not known.
     hertz: Real | None = None
     cpus: Count | None = None
 
@@ -116,44 +124,40 @@ class LookUps:
     datapath_flows: Count
 
 
-@runtime_checkable
-class LookingUp(Protocol):
-    """A DUT that can tell where it found what to do with packets."""
+class Dut(ABC):
+    """A device under test. What a kind has nothing to do for, or to say to, it inherits from here."""
 
-    def look_ups(self) -> LookUps | None:
-        """Of all packets since `Dut.begin_trial`; None where nobody can tell."""
-
-
-class Dut(Protocol):
-    """A device under test."""
-
-    def apply(self, topology: Topology) -> Ports:
-        """Set up `topology`, then read back what the DUT says and raise `TestbedError` where it differs.
-        Raises `MissingResource` when the testbed lacks what the topology needs. A dead DUT is restarted."""
+    @abstractmethod
+    def apply(self, topology: Topology) -> Ports | None:
+        """Set up `topology`, then read back what the DUT says and raise `TestbedError` where it differs. None where
+        its two ports are out of the generator's reach. Raises `MissingResource` when the testbed lacks what the
+        topology needs. A dead DUT is restarted."""
 
     def flush_state(self) -> None:
         """Empty the connection table and wait until it is empty; `TestbedError` when it stays."""
 
     def connections(self) -> int:
         """Entries in the connection table now."""
+        return 0
 
     def begin_trial(self) -> None:
         """Remember what `health` and the statistics of the trial are compared with. Cheap."""
 
     def health(self) -> list[Problem]:
         """What went wrong since `begin_trial`: restarted, new errors or "blocked" warnings, drops."""
+        return []
 
     def trouble(self) -> str:
         """What the DUT needs and is dead, stopped or gone, as one sentence; empty where nothing is, and before the
         first `apply`. What only stands still gets a few seconds to go on. Raises nothing of its own."""
-
-    def counters(self) -> DutCounters:
-        """Packet counts at the two ports."""
+        return ""
 
     def cpu_use(self) -> CpuUse | None:
         """What the DUT's CPUs did since `begin_trial`; None where it cannot tell (a Linux DUT in the sandbox works in
         the time of the threads that carry its frames, and the trial counts that: `Trial.link`)."""
+        return None
 
+    @abstractmethod
     def snapshot(self) -> dict[str, Any]:
         """What the record says of the DUT: versions, masks, queue map, statistics since `begin_trial`; less of a DUT
         that is in trouble."""
@@ -161,6 +165,7 @@ class Dut(Protocol):
     def capture(self) -> dict[str, str]:
         """What an engineer would want of a DUT that failed, as it is now: text by name (`pmd-stats`, `log`), bounded in
         size and in time. What does not answer says so; raises nothing of its own."""
+        return {}
 
     def pause(self) -> None:
         """Leave the DUT's CPUs to another DUT that has them as well, until `resume`. Whatever it is asked meanwhile,
@@ -171,3 +176,11 @@ class Dut(Protocol):
 
     def restore(self) -> None:
         """Leave the host as it was found. May be called twice."""
+
+
+@runtime_checkable
+class LookingUp(Protocol):
+    """A DUT that can tell where it found what to do with packets."""
+
+    def look_ups(self) -> LookUps | None:
+        """Of all packets since `Dut.begin_trial`; None where it is not known."""

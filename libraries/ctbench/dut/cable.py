@@ -2,21 +2,61 @@
 
 from typing import Any
 
-from ctbench.dut.at_rest import AtRest
-from ctbench.dut.base import Ports
+from ctbench.base.errors import TestbedError
+from ctbench.dut.base import Dut, Ports
 from ctbench.dut.topology import Topology
+from ctbench.dut.veth import (
+    GENERATOR,
+    OFFLOADS,
+    VETH,
+    IpRoute,
+    make_generator_namespace,
+    remove_generator_namespace,
+    within_generator,
+)
+from ctbench.hosts.base import Host
 
 #: The topology of a cable: it forwards, and has one queue.
 CABLE = Topology(datapath="cable", ruleset="none")
 
 
-class Cable(AtRest):
-    """Implements `ctbench.dut.base.Dut`: there is nothing to set up, to flush or to go wrong."""
+class Cable(Dut):
+    """There is nothing to set up, to flush or to go wrong."""
 
     def apply(self, topology: Topology) -> Ports:
-        """The generator makes both ends by itself."""
         return Ports("cable", "", "", topology.rx_queues, topology.rx_queues, topology.rx_descriptors)
 
     def snapshot(self) -> dict[str, Any]:
-        """What the record says of it."""
         return {"kind": "cable"}
+
+
+class VethCable(Cable):
+    """A veth pair, for a generator that works on network interfaces, as TRex does. Both ends are the generator's, in
+    its namespace."""
+
+    def __init__(self, host: Host) -> None:
+        self._ip = IpRoute(host)
+
+    def apply(self, topology: Topology) -> Ports:
+        (_, client), (_, server) = VETH["client"], VETH["server"]
+        self.restore()
+        make_generator_namespace(self._ip.host)
+        size = f"mtu {topology.mtu}"
+        self._ip.batch([f"link add {client} {size} type veth peer name {server} {size}"], GENERATOR)
+        for end in (client, server):
+            self._ip.host.run(within_generator("ethtool", "-K", end, *OFFLOADS))
+        self._ip.batch((f"link set {end} arp off up" for end in (client, server)), GENERATOR)
+        return Ports("interface", client, server, topology.rx_queues, topology.rx_queues, topology.rx_descriptors)
+
+    def trouble(self) -> str:
+        try:
+            self._ip.host.run(["true"])
+        except TestbedError as error:
+            return str(error)
+        return ""
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"kind": "cable", "links": "veth"}
+
+    def restore(self) -> None:
+        remove_generator_namespace(self._ip)

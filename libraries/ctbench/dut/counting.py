@@ -1,12 +1,14 @@
-"""What a DUT can say whose clock is its own instruction count: what passes between it and a procedure."""
+"""Instructions that are counted: what passes between a counter, whose clock is its own instruction count, and a
+procedure."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
-from ctbench.base.bounds import Count, Real
-from ctbench.dut.base import Ports
+from ctbench.base.quantities import Count, Real
+from ctbench.dut.base import Dut
 from ctbench.dut.topology import Topology
 
 #: What is sent through it: packets of one connection that is known, or of a thousand or ten thousand; new connections
@@ -69,32 +71,28 @@ class ByFunction:
         return sum(self.functions.values()) / self.clock - 1
 
 
-@runtime_checkable
-class CountingDut(Protocol):
-    """A DUT with the ability `instructions`."""
+class Counter(Dut):
+    """What counts instead of forwarding a generator's load: DUT and traffic are within it, so that it has no ports, and
+    nothing runs in it between two counts. `apply` refuses what it cannot count, and makes ready for the rest."""
 
+    @abstractmethod
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
         """Of each topology, what its machines counted: one for each seed, in the same order for all. What was counted
         before is not counted again: it would be the same. `MissingResource` where a topology needs what the machine
         lacks, `TestbedError` where the machine does not work."""
 
+    @abstractmethod
     def baseline(self, topology: Topology) -> Topology:
         """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops. The
         figures of `NET` are net already."""
 
-
-@runtime_checkable
-class OpenedDut(Protocol):
-    """A `CountingDut` for what is no test: it can be looked into, and kept."""
-
-    def apply(self, topology: Topology) -> Ports:
-        """See `ctbench.dut.base.Dut.apply`."""
-
+    @abstractmethod
     def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
         """The functions that the instructions are in, by the topology's key: a machine for each with one seed, several
         times as long as others. Those whose functions do not add up to the clock are left out. Raises as `count`
         does."""
 
+    @abstractmethod
     def keep_image(self, target: Path) -> str:
         """Write what the machine boots to a file, by which a testbed file can name it, and return its identity as
         records have it. `OutputError` where it cannot be written."""

@@ -1,29 +1,143 @@
-"""What a kind of DUT says of itself; everything else asks it and not which kind it is."""
+"""What a kind of DUT says of itself and of its ports; everything else asks it and not which kind it is."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, Self, TypeAlias
 
+from pydantic import AfterValidator, Field, model_validator
+
+from ctbench.base.network import Interface, PathText, PciAddress
+from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import Dut
-from ctbench.dut.port_config import PortSettings
 from ctbench.dut.topology import Topology
+from ctbench.hosts import examination
 from ctbench.hosts.base import Host
-from ctbench.hosts.examination import facts
-from ctbench.hosts.examination.facts import Examined
-from ctbench.hosts.examination.finding import Finding
+from ctbench.hosts.examination import Examined, Finding
 from ctbench.hosts.machine import Machine, Placement
 
+
+def _check_ring_size(size: int) -> int:
+    if size & (size - 1) or not 64 <= size <= 16384:
+        raise ValueError(f"{size} is not a size of a ring.\n  Expected a power of two from 64 to 16384.")
+    return size
+
+
+RingSize = Annotated[int, AfterValidator(_check_ring_size)]
+
+
+class _VirtualPorts(YamlModel):
+    """Ports without a network card."""
+
+    @property
+    def speed_gbit(self) -> float | None:
+        return None
+
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        return []
+
+
+class _RingPorts(_VirtualPorts):
+    #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
+    ring_size: RingSize
+
+
+class MemifPorts(_RingPorts):
+    """Two shared-memory ports: no NIC, no root."""
+
+    kind: Literal["memif"]
+
+
+class VethPorts(_RingPorts):
+    """Two veth pairs: no NIC, no root. OVS reads them through af_packet."""
+
+    kind: Literal["veth"]
+
+
+class _CardPorts(YamlModel):
+    #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
+    speed_gbit: float | None = Field(None, ge=0.01, le=10_000)
+
+
+class InterfacePorts(_CardPorts):
+    """Two network cards of a lab's host."""
+
+    kind: Literal["interfaces"]
+    #: The interface towards the clients, and towards the servers.
+    client: Interface
+    server: Interface
+
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        return [("client", self.client), ("server", self.server)]
+
+    @model_validator(mode="after")
+    def _are_two(self) -> Self:
+        if self.client == self.server:
+            raise ValueError(f"client and server are both {quoted(self.client)}.\n  Expected two interfaces.")
+        return self
+
+
+class PciPorts(_CardPorts):
+    """Two network cards that DPDK drives."""
+
+    kind: Literal["pci"]
+    #: PCI address of the card towards the clients, and towards the servers; with bonds, those of the second link too.
+    client: PciAddress
+    server: PciAddress
+    more: list[PciAddress] = Field(default_factory=list)
+
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        return [("client", self.client), ("server", self.server), *(("more", address) for address in self.more)]
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        every = [self.client, self.server, *self.more]
+        if len(set(every)) < len(every) or len(self.more) % 2:
+            raise ValueError(f"{every} are not pairs of network cards.\n  Expected each address once, in pairs.")
+        return self
+
+
+class InnerPorts(_VirtualPorts):
+    """Two ports that only a traffic source within the same machine reaches."""
+
+    kind: Literal["inner"] = "inner"
+
+
+#: What `ports` of a DUT in a testbed file says: which `kind`; `speed_gbit`, where it is known; and its `cards`, with
+#: the side (`client`, `server` or `more`) and the PCI address or the interface.
+PortSettings: TypeAlias = MemifPorts | VethPorts | InterfacePorts | PciPorts | InnerPorts
+
+
+def path_or(word: str, what: str, expected: str) -> AfterValidator:
+    """An absolute path, or the `word`."""
+
+    def check(path: str) -> str:
+        if path != word and not path.startswith("/"):
+            raise ValueError(f"{quoted(path)} is not {what}.\n  Expected {expected}")
+        return path
+
+    return AfterValidator(check)
+
+
+#: `distribution`, or the prefix of a build.
+OvsPrefix = Annotated[PathText, path_or(
+    "distribution", "an installation of Open vSwitch",
+    '"distribution", or the absolute path that a build was configured with (--prefix), for example "/opt/ovs-3.3".',
+)]  # fmt: skip
+
 #: The limit of the kernel's connection table, which all network namespaces share; nf_conntrack-sysctl.
-NF_CONNTRACK_MAX = Path(facts.NF_CONNTRACK_MAX)
+NF_CONNTRACK_MAX = Path(examination.NF_CONNTRACK_MAX)
 
 
 #: What a DUT can be asked for besides forwarding. `connections`: `Dut.connections` counts the entries of its table.
-#: `table limit`: `TableDut.limit_table` works. `instructions`: it is a `ctbench.dut.counting.CountingDut`. `control
-#: plane`: it is a `ctbench.dut.control_plane.ControlPlaneDut`. `dump`: it is a
-#: `ctbench.dut.control_plane.DumpingDut`. `samples`: it is a `ctbench.dut.sampling.SampledDut`.
-#: `upcalls`: it is a `ctbench.dut.upcalls.UpcallDut`.
+#: `table limit`: `TableDut.limit_table` works. `instructions`: it is a `ctbench.dut.counting.Counter`. Of
+#: `ctbench.dut.abilities`: `control plane` (`ControlPlaneDut`), `dump` (`DumpingDut`), `samples` (`SampledDut`),
+#: `upcalls` (`UpcallDut`).
 Ability = Literal["connections", "table limit", "instructions", "control plane", "dump", "samples", "upcalls"]
 
 
@@ -48,8 +162,6 @@ class DutSettings(Protocol):
 
 @dataclass(frozen=True)
 class ConnectionTable:
-    """What a DUT's connection table holds."""
-
     #: For example `OVS' connection table`.
     name: str
     #: Entries at most.
@@ -83,86 +195,74 @@ class Surroundings:
     generator_carries: bool
 
 
-class Builds(Protocol):
+class Builds(ABC):
     """A kind of DUT that can be installed in several places, which `./run compare` measures in turn."""
 
-    @property
-    def title(self) -> str:
-        """What is installed, for sentences."""
-
-    @property
-    def key(self) -> str:
-        """Key of the DUT's settings below which the installation is named: what builds differ in."""
+    #: What is installed, for sentences.
+    title: str
+    #: Key of the DUT's settings below which the installation is named: what builds differ in.
+    key: str
 
     def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         """A DUT's entry of a testbed file, with another installation. `prefix`: `distribution`, or a folder."""
+        return {**data, self.key: {**data[self.key], "prefix": prefix}}
 
     def prefix(self, config: Any) -> str:
         """Which installation a DUT's settings name: `distribution`, or a folder."""
+        return str(getattr(config, self.key).prefix)
 
+    @abstractmethod
     def check(self, host: Host, prefix: str) -> None:
         """Raise `ConfigError` where the prefix is no folder of `host`, `MissingResource` where something in it is
         missing or does not work."""
 
+    @abstractmethod
     def versions(self, host: Host, config: Any) -> dict[str, Any]:
         """What is installed there, by a name for people; empty facts where nothing is."""
 
 
-class DutKind(Protocol):
+class DutKind(ABC):
     """A kind of DUT. Its settings are a model of their own, with the kind's name under the key `type`."""
 
-    @property
-    def name(self) -> str:
-        """As topologies call it: `Topology.datapath`."""
-
-    @property
-    def title(self) -> str:
-        """Its name for people."""
-
-    @property
-    def settings(self) -> type[YamlModel]:
-        """The model of its entry in a testbed file; see `DutSettings`. Kinds may share one."""
-
-    @property
-    def abilities(self) -> frozenset[Ability]:
-        """What it can be asked for besides forwarding."""
-
-    @property
-    def builds(self) -> Builds | None:
-        """How installations of it are compared; None where there is but one."""
-
-    @property
-    def polls(self) -> bool:
-        """Whether its threads poll, and want CPUs that nobody else has."""
-
-    @property
-    def families(self) -> tuple[str, ...]:
-        """Families of the rulesets that it knows, `ctbench.dut.rulesets`."""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Tags of every test with it."""
-
-    @property
-    def bridges(self) -> bool:
-        """Whether frames pass it as they are, to whatever address they go."""
+    #: As topologies call it (`Topology.datapath`), and for people.
+    name: str
+    title: str
+    #: The model of its entry in a testbed file; see `DutSettings`. Kinds may share one.
+    settings: type[YamlModel]
+    #: What it can be asked for besides forwarding.
+    abilities: frozenset[Ability] = frozenset()
+    #: How installations of it are compared; None where there is but one.
+    builds: Builds | None = None
+    #: Whether its threads poll, and want CPUs of their own.
+    polls = False
+    #: Families of the rulesets that it knows, `ctbench.dut.rulesets`.
+    families: tuple[str, ...]
+    #: Tags of every test with it.
+    tags: tuple[str, ...] = ()
+    #: Whether frames pass it as they are, to whatever address they go.
+    bridges = False
 
     def require(self, config: Any) -> None:
         """Raise `MissingResource` with the first thing that this machine lacks for a DUT in a sandbox."""
 
+    @abstractmethod
     def build(self, config: Any, around: Surroundings) -> Dut:
         """The DUT. Nothing is started before its first `apply`."""
 
     def table(self, config: Any, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
         """What its connection table holds; None where it is not known. `limit`: the file with the limit of this
         machine's kernel."""
+        return None
 
     def hugepages_mb(self, config: Any) -> int:
         """MiB of hugepages that it takes where they are there."""
+        return 0
 
+    @abstractmethod
     def examine(self, config: Any, on: Examined) -> Iterator[Finding]:
         """The doctor's rows of it on its host. Changes nothing."""
 
+    @abstractmethod
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
         """What was measured, by its `snapshot`: `Open vSwitch 3.1.0`; with `whole` what belongs to it too:
         `Open vSwitch 3.1.0, DPDK 22.11.11`. Empty where nothing is known."""

@@ -67,6 +67,5 @@ def ruleset_title(name: str) -> str:
 
 
 def tracks(topology: Topology) -> bool:
-    """Whether the DUT's connection table is filled."""
     ruleset = ruleset_of(topology)
     return ruleset is not None and ruleset.tracks

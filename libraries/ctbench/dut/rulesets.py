@@ -1,11 +1,11 @@
 """The catalogue of rulesets: what each does, described next to its own file.
 
 A ruleset is a file of a tool (`ovs/nat.flows`, `iptables/snat.rules`, `nftables/snat.nft`) and a catalogue entry of the
-same name (`ovs/nat.yaml`); `linux/forward.yaml` has no file, because it is no rule at all. Nothing else lists rulesets:
-a file that somebody adds is found in the same way.
+same name (`ovs/nat.yaml`); `linux/forward.yaml` has no file, because it has no rules. Nothing else lists rulesets:
+a file that is added is found in the same way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,8 +15,7 @@ from pydantic import Field
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RULESETS
-from ctbench.base.spelling import did_you_mean
-from ctbench.base.units import quoted
+from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import Name, YamlModel, load
 
 #: Family (a folder below resources/rulesets) -> ending of its files. `linux` has none: no rule is loaded.
@@ -38,6 +37,9 @@ Forwards = Literal[4, 6, "any"]
 class _Entry(YamlModel):
     """What a catalogue file says."""
 
+    #: The ruleset that this one is in other words, by family and file: `ovs/conntrack`. What is not said here is as in
+    #: its entry.
+    ruleset: str = ""
     #: For people: `Connection tracking and SNAT`.
     title: str
     #: Whether the DUT's connection table is filled.
@@ -50,10 +52,26 @@ class _Entry(YamlModel):
     tags: list[Name] = Field(default_factory=list)
 
 
+class _InOtherWords(_Entry):
+    title: str = ""
+    tracks: bool = False
+
+
+def _entry(path: Path, known: Mapping[str, _Entry]) -> _Entry:
+    """A catalogue file, with what it leaves to the entry that it names; `known`: those read before it."""
+    said = load("rulesets", path, _InOtherWords)
+    if not said.ruleset:
+        return said if {"title", "tracks"} <= said.model_fields_set else load("rulesets", path, _Entry)
+    if said.ruleset not in known:
+        raise ConfigError(
+            f"{path}: ruleset: {quoted(said.ruleset)} is not a ruleset.\n  Expected family and name, for example "
+            f"ovs/conntrack.{did_you_mean(said.ruleset, list(known))}"
+        )
+    return known[said.ruleset].model_copy(update=said.model_dump(include=said.model_fields_set))
+
+
 @dataclass(frozen=True)
 class Ruleset:
-    """A ruleset of the catalogue."""
-
     #: As suites, SLA files and records call it: `nat`, `iptables-snat`.
     name: str
     family: str
@@ -69,10 +87,10 @@ class Ruleset:
 @cache
 def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
     """All rulesets by family and name. `ConfigError` names a catalogue file that is wrong, or a ruleset without one."""
-    found = {}
+    found, entries = {}, dict[str, _Entry]()
     for family, ending in ENDINGS.items():
         for path in sorted((folder / family).glob("*.yaml")):
-            entry = load("rulesets", path, _Entry)
+            entry = entries[f"{family}/{path.stem}"] = _entry(path, entries)
             rules = path.with_suffix(ending) if ending else None
             if rules is not None and not rules.is_file():
                 raise ConfigError(

@@ -1,53 +1,66 @@
-"""What a DUT can say of its connection table: what passes between it and a procedure."""
+"""A DUT's connection table: how it is set up, emptied and printed, whatever keeps it."""
 
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
 
+from pydantic import BaseModel, ConfigDict, Field
 
-@dataclass(frozen=True)
-class FullSaid:
-    """What a DUT says of its table that was full."""
+from ctbench.base.errors import TestbedError
+from ctbench.dut.abilities import DUMP_TIMEOUT_S, Done
+from ctbench.dut.topology import Topology
+from ctbench.hosts.base import Host
 
-    #: Packets (each SYN that was sent again is one more) that found no room, by its own counter.
-    counted: int
-    #: Lines of its log that say so; None where nobody may read it.
-    logged: int | None
-    #: Connections that it forgot to make room.
-    forgotten: int = 0
-
-    def since(self, before: "FullSaid") -> "FullSaid":
-        """What came after `before`."""
-        logged = None if self.logged is None or before.logged is None else self.logged - before.logged
-        return FullSaid(self.counted - before.counted, logged, self.forgotten - before.forgotten)
+#: Seconds that a table gets to become empty, and between two looks.
+FLUSH_TIMEOUT_S = 30.0
+POLL_S = 0.02
+#: Counts the lines that a command prints. They are not kept: a million entries are 150 MB.
+_COUNT_LINES = '"$@" 2>/dev/null | wc -l'
 
 
-@runtime_checkable
-class TableDut(Protocol):
-    """A DUT with the ability `connections`."""
+class TableSettings(BaseModel):
+    """What every connection table has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: Entries at most.
+    max_connections: int = Field(ge=1)
+    #: Seconds, by the DUT's own names.
+    timeouts: dict[str, int]
+
+    def of(self, topology: Topology) -> Self:
+        """These, with what a topology asks of the table."""
+        own: dict[str, object] = {}
+        if topology.timeout_s is not None:
+            own["timeouts"] = dict.fromkeys(self.all_timeouts, topology.timeout_s)
+        if topology.max_connections is not None:
+            own["max_connections"] = topology.max_connections
+        return self.model_copy(update=own)
 
     @property
-    def sweep_s(self) -> float:
-        """Seconds from one sweep of the table to the next, at most: an entry may stay so long beyond its timeout."""
+    def all_timeouts(self) -> Sequence[str]:
+        """Names of those that a topology with one timeout sets."""
+        return tuple(self.timeouts)
 
-    def connections(self) -> int:
-        """See `Dut.connections`."""
 
-    def flush_state(self) -> None:
-        """See `Dut.flush_state`."""
+def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:
+    """Flush a table until it has no entry: frames that waited in the rings may have opened connections since.
+    `TestbedError` when some stay."""
+    deadline = time.monotonic() + FLUSH_TIMEOUT_S
+    while True:
+        flush()
+        if (left := count()) == 0:
+            return
+        if time.monotonic() > deadline:
+            raise TestbedError(f"{left} connections are left {FLUSH_TIMEOUT_S:g} s after conntrack was flushed.")
+        time.sleep(POLL_S)
 
-    def table_memory(self) -> int | None:
-        """By how much the memory that the table is part of has grown since the DUT was started, bytes: that of a
-        process, or of the kernel of the whole machine. None where nobody can tell."""
 
-    def sweeps_within(self, timeout_s: float) -> float:
-        """Seconds between two sweeps, at most, of a table that has been full of entries for a while, each of which goes
-        `timeout_s` after its last packet."""
-
-    def limit_now(self) -> int | None:
-        """Entries that the table may have now; None where it does not say."""
-
-    def full_said(self) -> FullSaid:
-        """What it has said of its table that was full, since it was started."""
-
-    def limit_table(self, entries: int) -> None:
-        """Let the table have so many entries from now on; `MissingResource` where that cannot be changed."""
+def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> Done:
+    """Print a table by a command, a line for each entry. `TestbedError` where it prints none."""
+    begun = time.monotonic()
+    printed = host.run(["sh", "-c", _COUNT_LINES, "sh", *argv], DUMP_TIMEOUT_S, env=env).stdout
+    seconds = time.monotonic() - begun
+    if not (entries := int(printed)):  # the status of a pipe is not that of its first command
+        raise TestbedError(f"{' '.join(argv[-2:])} printed no connection.")
+    return Done(seconds, entries)

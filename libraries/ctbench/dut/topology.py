@@ -64,7 +64,7 @@ class Topology(BaseModel):
         behind it: `ovs-dpdk/normal/1cpu-1rxq/mtu=9000`."""
         own = (
             f"/{name}={_written(value)}"
-            for name in _OPTIONS
+            for name in OPTIONS
             if (value := getattr(self, name)) != type(self).model_fields[name].default
         )
         return f"{self.datapath}/{self.ruleset}/{self.label}{''.join(own)}"
@@ -77,9 +77,9 @@ class Topology(BaseModel):
             raise ValueError(f"{quoted(key)} is not a topology.\n  {EXPECTED_KEY}")
         datapath, ruleset, cpus, queues, rest = match.groups()
         options = dict(option.split("=") for option in rest.split("/")[1:])
-        unknown = [name for name in options if name not in _OPTIONS]
+        unknown = [name for name in options if name not in OPTIONS]
         if unknown:
-            raise ValueError(f"{quoted(unknown[0])} is not an option of a topology.\n  Expected {', '.join(_OPTIONS)}.")
+            raise ValueError(f"{quoted(unknown[0])} is not an option of a topology.\n  Expected {', '.join(OPTIONS)}.")
         named = {"datapath": datapath, "ruleset": ruleset, "cpus": int(cpus), "rx_queues": int(queues)}
         try:
             topology = cls.model_validate(named | options)
@@ -95,7 +95,7 @@ class Topology(BaseModel):
 
 
 #: What a key names only where it is not the default, in this order.
-_OPTIONS = tuple(name for name in Topology.model_fields if name not in ("datapath", "cpus", "rx_queues", "ruleset"))
+OPTIONS = tuple(name for name in Topology.model_fields if name not in ("datapath", "cpus", "rx_queues", "ruleset"))
 
 
 def _written(value: object) -> str:

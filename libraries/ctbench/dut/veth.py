@@ -1,13 +1,56 @@
-"""Veth pairs as a DUT's links: one end is the DUT's, the other the traffic generator's, in a namespace of its own."""
+"""Veth pairs as a DUT's links, one end the DUT's, the other the traffic generator's; and iproute2, which makes them."""
 
-from collections.abc import Callable
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from socket import socket
 from typing import Any
 
-from ctbench.base.errors import MissingResource
-from ctbench.dut.iproute import IpRoute
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host, SocketKind
+
+#: What ip(8) says of a device type that the kernel does not have.
+UNKNOWN_TYPE = ("Unknown device type", "not supported")
+
+
+class IpRoute:
+    """Runs ip(8) and bridge(8) on a host."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def batch(self, lines: Iterable[str], namespace: str = "") -> None:
+        """Run commands of `ip` in their order, in one of the host's named network namespaces where one is given."""
+        self.host.run(["ip", *_within(namespace), "-batch", "-"], stdin="".join(f"{line}\n" for line in lines))
+
+    def show(self, *arguments: str, namespace: str = "", where_known: bool = False) -> Any:
+        """What a `show` command says; `where_known`: nothing, where there is no such namespace."""
+        text = self.host.run(["ip", *_within(namespace), "-json", *arguments], check=not where_known).stdout
+        return json.loads(text) if text.strip() else []
+
+    def has(self, interface: str) -> bool:
+        return self.host.run(["ip", "link", "show", interface], check=False).exit_status == 0
+
+    def add(self, name: str, kind: str, module: str, *options: str, link: str = "") -> None:
+        """Add a virtual device of type `kind`. `MissingResource` names the kernel `module` that does not do it."""
+        on = ["link", link] if link else []
+        self.require(["ip", "link", "add", *on, "name", name, "type", kind, *options], f"the kernel module {module}")
+
+    def require(self, argv: list[str], need: str) -> None:
+        """Run a command for which the kernel must have `need`: `MissingResource` where it has not."""
+        done = self.host.run(argv, check=False)
+        if done.exit_status == 0:
+            return
+        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1].removeprefix("Error: ").rstrip(".")
+        if any(text in said for text in UNKNOWN_TYPE):
+            raise MissingResource(f"{self.host.name}: {need} is missing (`{' '.join(argv)}`: {said}).")
+        raise TestbedError(f"{self.host.name}: `{' '.join(argv)}` failed: {said}.")
+
+
+def _within(namespace: str) -> list[str]:
+    return ["-n", namespace] if namespace else []
+
 
 #: Network namespace of the generator's ends, named by ip-netns(8).
 GENERATOR = "generator"
@@ -17,7 +60,42 @@ VETH = {"client": ("r0", "g0"), "server": ("r1", "g1")}
 OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 
 
-class VethLinks:
+class Links(ABC):
+    """A DUT's two interfaces, client side first, and what is at their other ends."""
+
+    @property
+    @abstractmethod
+    def interfaces(self) -> tuple[str, str]:
+        """Names of the DUT's interfaces."""
+
+    @property
+    def peers(self) -> tuple[str, str]:
+        """Names of the generator's ends in its namespace; empty where they are another machine's."""
+        return "", ""
+
+    @property
+    def open_socket(self) -> Callable[[SocketKind], socket] | None:
+        """Opens a socket where the generator's ends are; None where they are another machine's."""
+        return None
+
+    @abstractmethod
+    def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
+        """Create the links again, or bring the cards to `rx_queues` queues served by `cpus`; they are down."""
+
+    @abstractmethod
+    def up(self) -> None:
+        """Bring both ends up; the generator has taken the DUT's interfaces by now."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Remove what `make` made; cards get back what they had. May be called twice."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """For the record: kind of the links, and how the DUT's work is bound to CPUs."""
+
+
+class VethLinks(Links):
     """Two veth pairs, created again each time.
 
     No NAPI on them: the kernel then receives, forwards and delivers a frame on the CPU, and in the time, of the thread
@@ -33,17 +111,14 @@ class VethLinks:
 
     @property
     def interfaces(self) -> tuple[str, str]:
-        """The DUT's ends."""
         return VETH["client"][0], VETH["server"][0]
 
     @property
     def peers(self) -> tuple[str, str]:
-        """The generator's ends."""
         return VETH["client"][1], VETH["server"][1]
 
     @property
     def open_socket(self) -> Callable[[SocketKind], socket]:
-        """Opens a socket where the generator's ends are."""
         return lambda kind: self._ip.host.open_socket(kind, GENERATOR)
 
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
@@ -71,23 +146,19 @@ class VethLinks:
                 steer(self._ip.host, name, queue, cpus[queue % len(cpus)])
 
     def up(self) -> None:
-        """Bring both ends up; the generator has taken the DUT's interfaces by now."""
         self._ip.batch(f"link set {name} up" for name in self.interfaces)
         self._ip.batch((f"link set {peer} arp off up" for peer in self.peers), GENERATOR)
 
     def remove(self) -> None:
-        """Remove what `make` made. May be called twice."""
         self._ip.batch(f"link del {name}" for name in self.interfaces if self._ip.has(name))
         remove_generator_namespace(self._ip)
 
     def facts(self) -> dict[str, Any]:
-        """For the record: kind of the links, and how the DUT's work is bound to CPUs."""
         how = "receive packet steering to" if self._steer else "link threads pinned to"
         return {"kind": "veth", "cpus": list(self._cpus), "binding": f"{how} CPUs {list(self._cpus)}"}
 
 
 def within_generator(*argv: str) -> list[str]:
-    """A command that runs where the generator's ends are."""
     return ["ip", "netns", "exec", GENERATOR, *argv]
 
 

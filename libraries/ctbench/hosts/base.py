@@ -1,13 +1,18 @@
 """The Host interface: how commands reach a machine. A DUT does not know which kind of host it is on."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
-from typing import Literal, Protocol
+from typing import Literal
+
+from ctbench.base.errors import TestbedError
 
 #: Raw packet socket (AF_PACKET) without a protocol, or one of AF_XDP.
 SocketKind = Literal["packet", "xdp"]
+#: How many of the last lines of stderr (or stdout) an error message quotes.
+QUOTED_LINES = 5
 
 
 @dataclass(frozen=True)
@@ -20,29 +25,30 @@ class Completed:
     stderr: str
 
 
-class Process(Protocol):
+class Process(ABC):
     """A command that was started and not waited for."""
 
-    @property
-    def pid(self) -> int:
-        """Process ID as the host's own commands see it."""
+    #: Process ID as the host's own commands see it.
+    pid: int
 
+    @abstractmethod
     def is_running(self) -> bool:
         """Whether it has not ended yet."""
 
+    @abstractmethod
     def stop(self, timeout: float = 5.0) -> int:
-        """Ask it to end (SIGTERM), insist after `timeout` seconds (SIGKILL); return its exit status."""
+        """SIGTERM to the command; after `timeout` seconds SIGKILL to its whole group. Returns its exit status,
+        negative for the signal that ended it."""
 
 
-class Host(Protocol):
+class Host(ABC):
     """A place where commands run. No shell strings; always a timeout.
 
     Every method raises `TestbedError` when the host itself cannot be reached or the time is up.
     """
 
-    @property
-    def name(self) -> str:
-        """What to call it in messages, for example `sandbox` or `dut.lab.example`."""
+    #: What to call it in messages, for example `sandbox` or `dut.lab.example`.
+    name: str
 
     def run(
         self,
@@ -55,33 +61,53 @@ class Host(Protocol):
     ) -> Completed:
         """Run `argv`, wait at most `timeout` seconds. With `check`, a non-zero status is a `TestbedError`
         that names the command, its status and the last lines of its stderr. `env` adds to the environment."""
+        completed = self._run(argv, timeout, stdin, env)
+        if check and completed.exit_status != 0:
+            lines = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
+            said = " | ".join(lines[-QUOTED_LINES:]) or "it printed nothing."
+            raise TestbedError(f"{self.name}: `{' '.join(argv)}` failed with status {completed.exit_status}: {said}")
+        return completed
 
+    @abstractmethod
+    def _run(self, argv: Sequence[str], timeout: float, stdin: str, env: Mapping[str, str] | None) -> Completed:
+        """Run `argv` to its end, whatever its status."""
+
+    @abstractmethod
     def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> Process:
-        """Start `argv` in the background; its output goes to `log` on this machine, else nowhere."""
+        """Start `argv` in the background; its output goes to `log` on this machine, else nowhere. It ends with `close`
+        at the latest."""
 
+    @abstractmethod
     def put(self, local: Path, remote: str) -> None:
         """Copy a file to the host."""
 
+    @abstractmethod
     def get(self, remote: str, local: Path) -> None:
         """Copy a file from the host."""
 
+    @abstractmethod
     def read(self, remote: str) -> str:
         """Content of a small text file, as commands on the host see it (below /proc and /sys too)."""
 
+    @abstractmethod
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket:
         """Open a socket, not bound, in the host's network namespace, or in one that ip-netns(8) made there.
         `MissingResource` where we may not; a host across the network has none to give."""
 
     def how_ended(self, pid: int) -> str:
-        """How a daemon of the host ended, which nobody here waits for: `was killed by SIGKILL`, `ended with status 1`;
-        empty where nobody can tell."""
+        """How a daemon of the host ended: `was killed by SIGKILL`, `ended with status 1`; empty where that is not
+        known, as of a child of the machine's first process."""
+        return ""
 
     def open_process(self, pid: int) -> int | None:
         """A file descriptor of a process of the host, pidfd_open(2), for signals that take no time; None where it is on
         another machine. `TestbedError` where no process has this ID."""
+        return None
 
     def local_path(self, remote: str) -> Path | None:
         """Where this machine finds the host's file or socket `remote`, None where it cannot (SSH)."""
+        return None
 
+    @abstractmethod
     def close(self) -> None:
         """End what was started here and let go of the host. May be called twice."""

@@ -5,14 +5,14 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, field_serializer, model_validator
 
-from ctbench.base.identifiers import Address, HostKey, PathHere, User
+from ctbench.base.network import Address, HostKey, PathHere, User
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
 
-#: Names that are no entry of `hosts`: namespaces of the run's own on this machine, and this machine itself.
+#: Names that are not entries of `hosts`: namespaces of the run's own on this machine, and this machine itself.
 SANDBOX, LOCAL = "sandbox", "local"
 
-#: What nobody has as a password: capitals with a word such as PASSWORD.
+#: What is surely not a password: capitals with a word such as PASSWORD.
 _PASSWORD_VARIABLE = re.compile(r"([A-Z0-9]+_)*(PASSWORD|PASSWD|PASSPHRASE)(_[A-Z0-9]+)*")
 
 
@@ -20,7 +20,7 @@ def _check_variable(name: str) -> str:
     # What stands there is not shown: it may be the password.
     if not (name.isidentifier() and name.isascii()):
         raise ValueError(
-            "what stands there is no name of an environment variable.\n  Expected one such as "
+            "not a valid environment variable name.\n  Expected one such as "
             '"CTBENCH_DUT_PASSWORD"; the password itself never stands in a file.'
         )
     return name
@@ -59,7 +59,7 @@ class SshConfig(YamlModel):
     def password_place(self) -> str:
         """Where the password is, for a sentence: the variable's name only where it cannot be the password itself."""
         name = self.password_env or ""
-        return name if _PASSWORD_VARIABLE.fullmatch(name) else "the variable that password_env names"
+        return f"the environment variable {name if _PASSWORD_VARIABLE.fullmatch(name) else 'that password_env names'}"
 
 
 class Hosts(YamlModel):
@@ -76,22 +76,15 @@ class Hosts(YamlModel):
             if host.jump and (host.jump not in self.hosts or host.jump == name):
                 others = ", ".join(other for other in self.hosts if other != name) or "none"
                 raise ValueError(
-                    f"hosts.{name}.jump: {quoted(host.jump)} is no other host of this file.\n"
+                    f"hosts.{name}.jump: {quoted(host.jump)} is not another host of this file.\n"
                     f"  Expected one of: {others}."
                 )
-            self._check_jumps(name)
-        return self
-
-    def _check_jumps(self, name: str) -> None:
-        passed = [name]
-        while jump := self.hosts[passed[-1]].jump:
-            if jump in passed:
+            if host.jump and self.hosts[host.jump].jump:
                 raise ValueError(
-                    f"hosts.{name}.jump: {quoted(jump)} is passed twice on the way.\n  Expected jumps that end."
+                    f"hosts.{name}.jump: {quoted(host.jump)} is reached through another host itself.\n"
+                    "  Expected a host without `jump`."
                 )
-            if jump not in self.hosts:
-                return  # said where that host has its turn
-            passed.append(jump)
+        return self
 
     def check_host(self, where: str, name: str) -> None:
         """Raise `ValueError` when `name` is neither a host of this file nor one that is always there."""

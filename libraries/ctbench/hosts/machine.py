@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import MissingResource
@@ -79,9 +80,10 @@ class Placement:
 def read_machine(host: Host) -> Machine:
     """Collect the facts through `host`; what a kernel does not offer is left out or `none`."""
     lscpu = _fields(host.run(["lscpu"]).stdout)
-    status = _fields(read_files(host, STATUS).get(STATUS, ""))
-    usable = parse_cpu_list(status["Cpus_allowed_list"])
-    release = _fields(read_files(host, OS_RELEASE).get(OS_RELEASE, ""), "=")
+    huge = [f"{TRANSPARENT_HUGEPAGES}/{name}" for name in ("enabled", "defrag", "shmem_enabled")]
+    files = read_files(host, STATUS, OS_RELEASE, GOVERNOR, *huge)
+    usable = parse_cpu_list(_fields(files[STATUS])["Cpus_allowed_list"])
+    release = _fields(files.get(OS_RELEASE, ""), "=")
     nodes = read_files(host, "-r", "--include=cpulist", NODES)
     siblings = read_files(host, *(f"{TOPOLOGY}/cpu{cpu}/topology/thread_siblings_list" for cpu in usable))
     return Machine(
@@ -92,14 +94,10 @@ def read_machine(host: Host) -> Machine:
         kernel=host.run(["uname", "-r"]).stdout.strip(),
         distribution=release.get("PRETTY_NAME", "unknown").strip('"'),
         virtualisation=lscpu.get("Hypervisor vendor", "none"),
-        mitigations={_name(path): text for path, text in sorted(read_files(host, "-r", VULNERABILITIES).items())},
-        governor=read_files(host, GOVERNOR).get(GOVERNOR, "none"),
+        mitigations={Path(path).name: text for path, text in sorted(read_files(host, "-r", VULNERABILITIES).items())},
+        governor=files.get(GOVERNOR, "none"),
         hugepages=read_hugepages(host),
-        transparent_hugepages={
-            name: _chosen(text)
-            for name in ("enabled", "defrag", "shmem_enabled")
-            for text in read_files(host, f"{TRANSPARENT_HUGEPAGES}/{name}").values()
-        },
+        transparent_hugepages={Path(path).name: _chosen(files[path]) for path in huge if path in files},
     )
 
 
@@ -174,10 +172,6 @@ def read_files(host: Host, *paths: str) -> dict[str, str]:
 
 def _fields(text: str, separator: str = ":") -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in (line.partition(separator) for line in text.splitlines())}
-
-
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
 
 
 def _cores(usable: Sequence[int], siblings: Iterable[str]) -> tuple[tuple[int, ...], ...]:

@@ -15,27 +15,13 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts import sandbox_init
 from ctbench.hosts.base import Completed, SocketKind
-from ctbench.hosts.child import ends_with_us
-from ctbench.hosts.local import (
-    OPEN_SOCKET,
-    LocalProcess,
-    copy,
-    environment,
-    fate,
-    fetch_socket,
-    kill_group,
-    open_process,
-    read_text,
-    require_success,
-    run_subprocess,
-    start_subprocess,
-)
+from ctbench.hosts.local import LocalHost, ends_with_us, environment, fate
 
 #: Seconds that the namespaces may take to be made, or to be taken down (a gigabyte of memory is freed).
 LIFECYCLE_TIMEOUT_S = 15.0
@@ -55,15 +41,19 @@ FORBIDDING_SETTINGS = {
 }
 
 
-class Sandbox:
-    """A Host in namespaces of its own, where we are root and the real host is out of reach.
+class Sandbox(LocalHost):
+    """A host in namespaces of its own, where we are root and the real host is out of reach.
 
     Make and use it from a thread that lives as long as it does: the kernel ties it to that thread (prctl(2)).
     """
 
+    name = "sandbox"
+    #: Process ID of its first process, as this machine sees it.
+    init_pid: int
+
     def __init__(self) -> None:
         """Raises `MissingResource` where the machine does not allow namespaces."""
-        self._started: list[LocalProcess] = []
+        super().__init__()
         #: Exit statuses of daemons that did not end well, by their IDs inside.
         self._ended: dict[int, int] = {}
         self._holder, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -83,7 +73,7 @@ class Sandbox:
                 self._holder.close()
                 raise MissingResource(f"A sandbox needs setpriv and unshare (package util-linux): {error}.") from error
         try:
-            self._init_pid = self._wait_until_ready()
+            self.init_pid = self._wait_until_ready()
         except BaseException:
             self.close()
             raise
@@ -94,74 +84,36 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def name(self) -> str:
-        """What to call it in messages."""
-        return "sandbox"
-
-    @property
-    def init_pid(self) -> int:
-        """Process ID of the sandbox's first process, as this machine sees it."""
-        return self._init_pid
-
-    def run(
-        self,
-        argv: Sequence[str],
-        timeout: float = 30.0,
-        *,
-        check: bool = True,
-        stdin: str = "",
-        env: dict[str, str] | None = None,
-    ) -> Completed:
-        """Run `argv` inside and wait; see `ctbench.hosts.base.Host.run`. The working directory is `/`."""
-        self._require_alive()
-        completed = run_subprocess(
-            self._enter(argv), argv, self.name, timeout, check=False, stdin=stdin, env=env, kill=_kill_inside
-        )
+    def _run(self, argv: Sequence[str], timeout: float, stdin: str, env: Mapping[str, str] | None) -> Completed:
+        # The working directory is `/`.
+        completed = super()._run(argv, timeout, stdin, env)
         if completed.exit_status != 0:
             self._require_alive()  # or its end would be taken for what the command has to say
-            if check:
-                require_success(completed, self.name)
         return completed
-
-    def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> LocalProcess:
-        """Start `argv` inside, in the background; it ends with the sandbox at the latest."""
-        self._require_alive()
-        carrier = start_subprocess(self._enter(argv), self.name, env, log)
-        target, pid = _wait_for_child(carrier)
-        process = LocalProcess(carrier, target, pid, _kill_inside)
-        self._started.append(process)
-        return process
 
     def put(self, local: Path, remote: str) -> None:
         """Copy a file into the sandbox's own /run; elsewhere it would land on the real host."""
         if PRIVATE_FOLDER not in PurePosixPath(os.path.normpath(remote)).parents:
             raise TestbedError(f"{self.name}: {remote} is not below {PRIVATE_FOLDER}, the only folder of its own.")
         self._require_alive()
-        copy(local, self.local_path(remote), self.name)
+        super().put(local, remote)
 
     def get(self, remote: str, local: Path) -> None:
-        """Copy a file out of the sandbox."""
         self._require_alive()
-        copy(self.local_path(remote), local, self.name)
+        super().get(remote, local)
 
     def read(self, remote: str) -> str:
         """Content of a small text file. Much of /proc depends on who reads it, so that is read inside."""
         if PurePosixPath("/proc") in PurePosixPath(remote).parents and remote not in OF_THE_MACHINE:
             return self.run(["cat", remote]).stdout
         self._require_alive()
-        if remote in OF_THE_MACHINE:
-            return read_text(Path(remote), remote, self.name)
-        return read_text(self.local_path(remote), remote, self.name)
+        return super().read(remote)
 
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
-        """See `ctbench.hosts.base.Host.open_socket`; as with all inside, no root is needed."""
-        self._require_alive()
-        within = ["ip", "netns", "exec", namespace] if namespace else []
-        return fetch_socket(self._enter([*within, *OPEN_SOCKET]), kind, self.name, _kill_inside)
+        return self._fetch_socket(kind, namespace)
 
     def how_ended(self, pid: int) -> str:
-        """See `ctbench.hosts.base.Host.how_ended`: the sandbox's first process collects daemons, and tells."""
+        # The first process collects daemons, and tells.
         deadline = time.monotonic() + FATE_TIMEOUT_S
         while self._holder.fileno() >= 0 and pid not in self._ended and (left := deadline - time.monotonic()) > 0:
             readable, _, _ = select.select([self._holder], [], [], left)
@@ -173,19 +125,21 @@ class Sandbox:
         return fate(self._ended[pid]) if pid in self._ended else ""
 
     def open_process(self, pid: int) -> int:
-        """See `ctbench.hosts.base.Host.open_process`: by its ID on this machine, proc(5), NSpid of /proc/PID/status."""
+        # By its ID on this machine: proc(5), NSpid of /proc/PID/status.
         self._require_alive()
-        namespace = Path(f"/proc/{self._init_pid}/ns/pid").readlink()
+        namespace = Path(f"/proc/{self.init_pid}/ns/pid").readlink()
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 ids = re.search(r"^NSpid:.*\t(\d+)$", (folder / "status").read_text(), re.MULTILINE)
                 if ids and int(ids[1]) == pid and (folder / "ns/pid").readlink() == namespace:
-                    return open_process(int(folder.name), self.name)
+                    return super().open_process(int(folder.name))
         raise TestbedError(f"{self.name}: there is no process {pid}.")
 
-    def local_path(self, remote: str) -> Path:
-        """The sandbox's file or socket as this machine reaches it; proc(5), /proc/PID/root."""
-        return Path(f"/proc/{self._init_pid}/root", remote.lstrip("/"))
+    def _path(self, remote: str) -> Path:
+        # proc(5), /proc/PID/root; what says the same to everybody is read here.
+        if remote in OF_THE_MACHINE:
+            return Path(remote)
+        return Path(f"/proc/{self.init_pid}/root", remote.lstrip("/"))
 
     def close(self) -> None:
         """End the sandbox and wait until all of it is gone. May be called twice. `TestbedError` when something of it
@@ -194,11 +148,10 @@ class Sandbox:
         try:
             try:
                 self._outermost.wait(LIFECYCLE_TIMEOUT_S)
-            except subprocess.TimeoutExpired:  # somebody stopped it
-                kill_group(self._outermost)
+            except subprocess.TimeoutExpired:  # it was stopped
+                super().kill(self._outermost)
                 self._outermost.wait(LIFECYCLE_TIMEOUT_S)
-            while self._started:
-                self._started.pop().stop()  # only collects the exit status: the command died with the sandbox
+            super().close()  # only collects the exit statuses: the commands died with the sandbox
         except subprocess.TimeoutExpired as error:
             raise TestbedError(f"A process of the sandbox does not end ({error}).") from error
         finally:
@@ -221,7 +174,7 @@ class Sandbox:
         if self._outermost.poll() is None:
             # One that was killed has no namespaces any more, long before its parent hears of its end.
             with contextlib.suppress(OSError):
-                Path(f"/proc/{self._init_pid}/ns/net").readlink()
+                Path(f"/proc/{self.init_pid}/ns/net").readlink()
                 return
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._outermost.wait(FATE_TIMEOUT_S)
@@ -233,10 +186,36 @@ class Sandbox:
         )
         raise TestbedError(f"The sandbox has ended: {who} {fate(status)}.")
 
-    def _enter(self, argv: Sequence[str]) -> list[str]:
+    def _enter(self, argv: Sequence[str]) -> Sequence[str]:
+        self._require_alive()
         # --preserve-credentials: we are already mapped to root inside, and setgroups is not allowed there.
         namespaces = ["--user", "--net", "--mount", "--pid", "--preserve-credentials"]
-        return ["nsenter", "-t", str(self._init_pid), *namespaces, "--", *argv]
+        return ["nsenter", "-t", str(self.init_pid), *namespaces, "--", *argv]
+
+    def _ids(self, popen: "subprocess.Popen[bytes]") -> tuple[int, int]:
+        """The process that nsenter forked: its ID on this machine and inside; nsenter's own once it has ended."""
+        while popen.poll() is None:
+            for pid in _group_without_leader(popen.pid):
+                with contextlib.suppress(OSError):
+                    status = Path(f"/proc/{pid}/status").read_text()
+                    fields = dict(line.split(":", 1) for line in status.splitlines())
+                    if int(fields["PPid"]) == popen.pid:
+                        return pid, int(fields["NSpid"].split()[-1])
+        return popen.pid, popen.pid
+
+    def kill(self, popen: "subprocess.Popen[bytes]") -> None:
+        """SIGKILL what nsenter carried in, and let nsenter collect it. Were nsenter killed with it, the dead would pass
+        to the machine's PID 1, and a PID namespace cannot end before its last zombie is collected (in a container
+        that may be never)."""
+        while popen.poll() is None:
+            inside = _group_without_leader(popen.pid)
+            for pid in inside:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if not inside:
+                popen.kill()  # it has not entered yet
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                popen.wait(0.1)
 
 
 def why_forbidden(stderr: str, settings: Path = Path("/proc/sys")) -> str:
@@ -257,33 +236,6 @@ def _unshare_argv() -> list[str]:
     init = [sys.executable, "-I", "-S", sandbox_init.__file__]
     namespaces = ["--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     return ends_with_us(["unshare", *namespaces, "--", *init])
-
-
-def _wait_for_child(carrier: "subprocess.Popen[bytes]") -> tuple[int, int]:
-    """The process that nsenter forked: its ID on this machine and inside; nsenter's own once it has ended."""
-    while carrier.poll() is None:
-        for pid in _group_without_leader(carrier.pid):
-            with contextlib.suppress(OSError):
-                status = Path(f"/proc/{pid}/status").read_text()
-                fields = dict(line.split(":", 1) for line in status.splitlines())
-                if int(fields["PPid"]) == carrier.pid:
-                    return pid, int(fields["NSpid"].split()[-1])
-    return carrier.pid, carrier.pid
-
-
-def _kill_inside(carrier: "subprocess.Popen[bytes]") -> None:
-    """SIGKILL what nsenter carried in, and let nsenter collect it. Were nsenter killed with it, the dead would pass
-    to the machine's PID 1, and a PID namespace cannot end before its last zombie is collected (in a container
-    that may be never)."""
-    while carrier.poll() is None:
-        inside = _group_without_leader(carrier.pid)
-        for pid in inside:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if not inside:
-            carrier.kill()  # it has not entered yet
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            carrier.wait(0.1)
 
 
 def _group_without_leader(group: int) -> list[int]:

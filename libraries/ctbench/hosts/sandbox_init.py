@@ -1,4 +1,4 @@
-"""PID 1 of a sandbox: makes its namespaces usable, says so, and ends (and with it all) when nobody holds it any more.
+"""PID 1 of a sandbox: makes its namespaces usable, says so, and ends (and with it all) when its holder has gone.
 
 Runs alone (`python -I -S sandbox_init.py`, standard library only) in fresh user, network, mount and PID namespaces.
 File descriptor 0 is one end of a UNIX socket pair; the process that made the sandbox holds the other.

@@ -6,15 +6,71 @@ from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from ctbench.base.errors import ConfigError, LeftForTheNight
-from ctbench.base.quantities import Load, LossRatio, Pause, Ratio, TrialDuration, Width
-from ctbench.base.spelling import did_you_mean
-from ctbench.base.units import format_count, format_duration
+from ctbench.base.errors import ConfigError, NightlyOnly
+from ctbench.base.quantities import Connections, Load, LossRatio, Pause, Ratio, TrialDuration, Width
+from ctbench.base.units import did_you_mean, format_count, format_duration
 from ctbench.base.yaml_files import Name, YamlModel
-from ctbench.measure.control_plane_settings import ControlPlaneSettings
-from ctbench.measure.table_settings import TableSettings
 from ctbench.results.metrics import LOSS_OF
 from ctbench.traffic.profiles import PacketProfile, Profile
+
+#: Seconds within which every flow of a load comes again: Open vSwitch forgets one after 10 s (`max-idle`), and looks at
+#: the least of them for longer than that.
+_EACH_WITHIN_S = 4.0
+_SKIPS_LONG = "Expected skips: [long, nightly] of the campaign: tests that take so long have these tags."
+
+
+class ControlPlaneSettings(YamlModel):
+    """How the control plane is measured: the load first without, then with what it does."""
+
+    #: Length of the trial in which the control plane works, and of the one before it with the load alone.
+    trial_duration: TrialDuration = 4.0
+    alone_duration: TrialDuration = 2.0
+    #: What is offered, in the profile's unit per second: well below any capacity, so that what is lost is not lost by
+    #: the load itself; and where the generator has a CPU with the control plane, low enough for it to have a half.
+    connections: Load = 10_000
+    packets: Load = 20_000
+
+    gone: ClassVar[Mapping[str, str]] = {"most": _SKIPS_LONG, "leave_out": _SKIPS_LONG}
+
+    def rate(self, profile: Profile) -> float:
+        """The load of a profile, in its unit per second; of one with very many flows, enough to keep each alive."""
+        if not isinstance(profile, PacketProfile):
+            return self.connections
+        ways = 2 if profile.directions == "both" else 1
+        return max(self.packets, profile.flows * ways / _EACH_WITHIN_S)
+
+    def first_pass_s(self, profile: Profile) -> float:
+        """Seconds before a trial counts: of a packet profile, every flow is sent once."""
+        if not isinstance(profile, PacketProfile):
+            return 0.0
+        return profile.flows * (2 if profile.directions == "both" else 1) / self.rate(profile)
+
+    def traffic_s(self, profile: Profile, least_s: float = 0.0) -> float:
+        """Seconds of traffic of a test whose trial beside the control plane takes `least_s` or more."""
+        return self.alone_duration + max(self.trial_duration, least_s) + 2 * self.first_pass_s(profile)
+
+
+class TableSettings(YamlModel):
+    """How connections are opened, held, and forgotten."""
+
+    #: Connections opened per second at most: a rate that every DUT keeps. Only so many are under way that no ring
+    #: overflows, so a slower DUT sets its own.
+    opened_per_s: Load = 100_000.0
+    #: How long they stay open with nothing sent, before each is asked something.
+    hold: Pause = 1.0
+    #: So many are tried to be held, where a floor promises fewer; None: as many as it promises.
+    connections: Connections | None = None
+    #: So many are left to expire.
+    drained: Connections = 50_000.0
+    #: So many are left to expire beside a load.
+    expiring: Connections = 1_000_000.0
+    #: Connections per second at which the table settles, one after the other.
+    steady: list[Load] = Field(default_factory=lambda: [5_000.0], min_length=1)
+
+    gone: ClassVar[Mapping[str, str]] = {
+        "longest": "Expected skips: [nightly] of the campaign: tests that wait for a slow sweep have that tag.",
+    }
+
 
 #: The ends of a range that is searched are at least so far apart, as a factor: farther than any width (below 100%),
 #: or there would be nothing to try.
@@ -254,11 +310,11 @@ class Campaign(YamlModel):
         return profile.model_copy(update={"open_at_once": max(1, round(self.scale * profile.open_at_once))})
 
     def require_time_for(self, tags: Collection[str]) -> None:
-        """Raise `LeftForTheNight` for a test whose tags say that it is left to another campaign."""
+        """Raise `NightlyOnly` for a test whose tags say that it is left to another campaign."""
         if skipped := next((tag for tag in self.skips if tag in tags), ""):
-            raise LeftForTheNight(
-                f"Campaign {self.name} leaves tests tagged {skipped} out (skips): choose one with more time, such as "
-                "tables or characterise."
+            raise NightlyOnly(
+                f"Campaign {self.name} skips tests tagged {skipped} (skips): run them with test_lists/nightly.args, or "
+                "with another campaign, such as tables."
             )
 
     @property

@@ -5,14 +5,19 @@ count has to be the generator's, to the connection, before, between and after.
 """
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from ctbench.base.units import format_count
+from ctbench.dut.abilities import FullSaid, TableDut
 from ctbench.dut.base import Problem
-from ctbench.dut.table import FullSaid, TableDut
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench
+from ctbench.measure.procedure import Bench, Decision, Outcome, Procedure, figures_by_name
+from ctbench.measure.trials import Trials
 from ctbench.results.evidence import TableCount
+from ctbench.results.metrics import METRICS
+from ctbench.results.record import LimitedBy
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.holding import Answered, HoldingGenerator, Opened
 from ctbench.traffic.loads import Hold
@@ -38,7 +43,7 @@ class Counts:
     changed: str = ""
 
     def look_at_limit(self) -> None:
-        """Notice where somebody has changed the DUT's limit meanwhile."""
+        """Notice where something has changed the DUT's limit meanwhile."""
         if (now := self.dut.limit_now()) != self.limit:
             self.changed = f"the DUT's limit of entries was {self.limit} when the trial began, and {now} at its end"
 
@@ -61,13 +66,77 @@ class Counts:
 
 
 @dataclass
-class HeldTrial:
-    """What one trial came to."""
+class TableTrial:
+    """What came of one trial of the table."""
 
     counts: Counts
+
+
+Made = TypeVar("Made", bound=TableTrial)
+
+
+def of_table(trials: Trials, per_s: float, one: Callable[[int], tuple[Observation, Made]]) -> tuple[Observation, Made]:
+    """A trial of the table with `one`, which is told its number, again where it was invalid; and what came of the last
+    one. What the DUT counted in each is evidence. `per_s`: the load for a sentence."""
+    found: list[Made] = []
+
+    def counted(number: int) -> Observation:
+        seen, made = one(number)
+        found.append(made)
+        trials.keep(table=made.counts.made)
+        return seen
+
+    return trials.make("hold", counted, per_s), found[-1]
+
+
+def tools(bench: Bench) -> tuple[TableDut, HoldingGenerator, ConnectionProfile]:
+    """DUT, generator and profile as a measurement of the table needs them; `require` has seen that they are."""
+    dut, generator, profile = bench.dut, bench.generator, bench.profile
+    assert isinstance(dut, TableDut) and isinstance(generator, HoldingGenerator), "both were required"
+    assert isinstance(profile, ConnectionProfile), "the metric is of connections"
+    return dut, generator, profile
+
+
+class TableProcedure(Procedure):
+    """A procedure of the connection table."""
+
+    loads = frozenset((Hold,))
+    abilities = frozenset({"connections"})
+
+    def conclude(
+        self,
+        bench: Bench,
+        trials: Trials,
+        seen: Observation,
+        values: Mapping[str, float | None],
+        reason: str,
+        *,
+        right: bool,
+        limited_by: LimitedBy = "dut",
+        held: bool | None = None,
+    ) -> Outcome:
+        """What the last trial says: figures, and a decision on each that is promised, where it was valid. `right`:
+        whether all else went as it has to; no promise is kept without. `held`: where that differs."""
+        invalid, decisions = seen.state == "invalid", {}
+        for name in self.found_out:
+            if (limit := bench.limits.get(name)) is not None:
+                value = values[name]
+                kept = right and value is not None and METRICS[name].keeps(value, limit)
+                decisions[name] = Decision.by_figure(None if invalid else kept, reason)
+        return Outcome(
+            self.metric(bench.profile), {} if invalid else figures_by_name(values),
+            "generator" if invalid else limited_by, reason, not invalid and (right if held is None else held),
+            trials.made, decisions, trials.evidence,
+        )  # fmt: skip
+
+
+@dataclass
+class HeldTrial(TableTrial):
+    """What one trial came to."""
+
     opened: Opened | None = None
     answered: Answered | None = None
-    #: Bytes by which the DUT's memory had grown before it, and when all were open; None where nobody can tell.
+    #: Bytes by which the DUT's memory had grown before it, and when all were open; None where nothing can tell.
     memory: tuple[int | None, int | None] = (None, None)
 
     #: What the DUT said where connections were refused.
@@ -100,9 +169,7 @@ class HeldTrial:
 def hold(bench: Bench, number: int, load: Hold, hold_s: float) -> tuple[Observation, HeldTrial]:
     """Open connections, keep them open for `hold_s`, ask each, and count at every step. `number`: of the trial in its
     test. No connection may be lost. Raises what `TrialRunner.watch` raises."""
-    dut, generator, profile = bench.dut, bench.generator, bench.profile
-    assert isinstance(dut, TableDut) and isinstance(generator, HoldingGenerator), "both were required"
-    assert isinstance(profile, ConnectionProfile), "the metric is of connections"
+    dut, generator, profile = tools(bench)
     made = HeldTrial(Counts(dut, number))
     counts = made.counts
 
@@ -123,8 +190,7 @@ def hold(bench: Bench, number: int, load: Hold, hold_s: float) -> tuple[Observat
             counts.look_at_limit()
             return held.trial()
 
-    runner = replace(bench, conditions={"loss_ratio": 0.0}).runner
-    seen = runner.watch(offer)
+    seen = bench.runner_for({"loss_ratio": 0.0}).watch(offer)
     return replace(seen, wrong=counts.wrong, problems=(*seen.problems, *made.full)), made
 
 

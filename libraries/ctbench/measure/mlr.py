@@ -11,14 +11,12 @@ from typing import Any, Final
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from ctbench.base.errors import TestbedError
-from ctbench.measure.bisection import JUST_BELOW, ROUGH_STRIDE, STRIDE
 from ctbench.measure.campaign import Mlr
-from ctbench.measure.classification import Goal, Made, strongest
-from ctbench.measure.expected import LONG_TRIALS, planned_halvings
 from ctbench.measure.observation import Observation
-from ctbench.measure.result import SearchFault, SearchResult, broken_off, conclude
-from ctbench.measure.trial import OnTrial, Phase, Step, TrialFn, broken_trial
+from ctbench.measure.search import JUST_BELOW, LONG_TRIALS, ROUGH_STRIDE, STRIDE, planned_halvings
+from ctbench.measure.search_result import Goal, Made, SearchResult, broken_off, conclude, strongest
+from ctbench.measure.trial import Phase, TrialFn
+from ctbench.measure.trials import MOST_INVALID, TrialFault, Trials
 from ctbench.results.evidence import GoalRecord
 
 #: Packets that the library believes a trial to have had: it needs only their ratio.
@@ -45,15 +43,9 @@ class _GaveUp(Exception):
 class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes without types
     """One search in progress, and the measurer of the library."""
 
-    def __init__(
-        self, trial_fn: TrialFn, lo: float, hi: float, settings: Mlr, on_trial: OnTrial, before: int = 0
-    ) -> None:
-        """`before`: trials that the test made already, for messages."""
-        if not 0 < lo < hi:
-            raise ValueError(f"the range {lo:g} to {hi:g} is empty")
-        self.trial_fn, self.lo, self.hi, self.settings, self.on_trial = trial_fn, lo, hi, settings, on_trial
-        self.steps: list[Step] = []
-        self.before = before
+    def __init__(self, trial_fn: TrialFn, lo: float, hi: float, settings: Mlr, trials: Trials) -> None:
+        self.trial_fn, self.lo, self.hi, self.settings, self.trials = trial_fn, lo, hi, settings, trials
+        self.steps = trials.steps
         #: The trials that count, by load.
         self.made: dict[float, list[Made]] = {}
         self.hint: float | None = None
@@ -69,9 +61,9 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         """Search; see `ctbench.measure.search.search` for the arguments."""
         try:
             if cold:
-                self._trial(hint or self.lo, self.settings.trial_duration, "warm-up")
+                self._try(hint or self.lo, self.settings.trial_duration, "warm-up")
             self._search(hint, ROUGH_STRIDE if rough else STRIDE)
-        except SearchFault as fault:
+        except TrialFault as fault:
             lower, upper = self._bounds()
             return broken_off(self._seen(lower, good=True), upper, self.steps, str(fault))
         except _OutOfTrials:
@@ -100,7 +92,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         config.max_load = self.top
         config.goals, config.search_duration_max, config.warmup_duration = [self._goal()], _FOREVER_S, 0.0
         try:
-            MultipleLossRatioSearch(config).search(self, _say_nothing)
+            MultipleLossRatioSearch(config).search(self, lambda _log: None)
         except RuntimeError as error:
             if self.crashed:  # a bug of ours that went through the library
                 raise
@@ -151,30 +143,26 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
 
     # Trials.
 
-    def _try(self, load: float, duration: float) -> Observation:
-        """Try a load, once more where the generator was the limit: a pause of the machine is gone by then."""
-        phase: Phase = "final" if duration >= self.settings.final_duration else "search"
-        seen = self._trial(load, duration, phase)
-        return self._trial(load, duration, phase) if seen.state == "invalid" else seen
+    def _try(self, load: float, duration: float, phase: Phase | None = None) -> Observation:
+        """Try a load, again where the generator was the limit. A trial that warms the DUT up does not count."""
 
-    def _trial(self, load: float, duration: float, phase: Phase) -> Observation:
-        if len(self.steps) >= self.settings.max_iterations:
-            raise _OutOfTrials
-        try:
-            seen = self.trial_fn(load, duration)
-        except TestbedError as error:
-            raise SearchFault(broken_trial(self.before + len(self.steps) + 1, load, str(error))) from error
-        except RuntimeError:
-            self.crashed = True
-            raise
-        step = Step(len(self.steps) + 1, phase, seen, 0.0)
-        self.steps.append(step)
-        if phase != "warm-up":
-            self.made.setdefault(load, []).append(Made(duration, seen))
-        self.on_trial(replace(step, left_s=0.0 if seen.fault else self._left_s()))
-        if seen.fault:
-            raise SearchFault(broken_trial(self.before + step.number, load, seen.fault))
-        return seen
+        def one(_number: int) -> Observation:
+            if len(self.steps) >= self.settings.max_iterations:
+                raise _OutOfTrials
+            try:
+                return self.trial_fn(load, duration)
+            except RuntimeError:
+                self.crashed = True
+                raise
+
+        def note(seen: Observation) -> float:
+            if phase != "warm-up":
+                self.made.setdefault(load, []).append(Made(duration, seen))
+            return 0.0 if seen.fault else self._left_s()
+
+        by_length: Phase = "final" if duration >= self.settings.final_duration else "search"
+        most = 1 if phase == "warm-up" else MOST_INVALID
+        return self.trials.make(phase or by_length, one, load, note=note, most=most)
 
     # Results.
 
@@ -205,8 +193,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
 
     def _left_s(self) -> float:
         """Seconds until the result, if all goes well: halvings to come, then long trials at either bound."""
-        overhead_s = sum(step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps)
-        overhead_s = max(0.0, overhead_s / len(self.steps))
+        overhead_s = self.trials.overhead_s
         lower, upper = self._bounds()
         halvings = planned_halvings(lower or self.lo, upper or self.hi, self.settings)
         made = sum(step.phase == "final" for step in self.steps)
@@ -214,7 +201,3 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         return halvings * (self.settings.trial_duration + overhead_s) + long * (
             self.settings.final_duration + overhead_s
         )
-
-
-def _say_nothing(_text: str) -> None:
-    """Take no notice of the library's log."""

@@ -4,6 +4,7 @@ Falling behind: what is under way grows faster than a share of the load, and tha
 robust slope over the sustain phase, its second half, and (above 0) the lower end of its 99 % interval have to say so.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,11 +12,55 @@ from typing import Literal
 
 from ctbench.base.units import format_rate
 from ctbench.dut.base import CpuUse, LookUps, Problem
-from ctbench.measure.loss import LOSSES, limits_in, within
 from ctbench.measure.probe import Samples
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.traffic.backlog import growth
 from ctbench.traffic.generator import Latency, Trial
+
+#: A ratio is judged where its limit allows at least so many of what was intended; of fewer, one more or less is chance.
+LEAST_ALLOWED = 5
+#: There, as many may be lost as a DUT that loses exactly as much as the limit loses in this share of its trials.
+UNLIKELY = 0.02
+#: But never more than this share: of a hundred, one is not chance any more.
+LARGEST_SHARE = 0.01
+#: A trial that has lost this many times what it may lose does not have to go on.
+HOPELESS = 10
+
+
+#: Metrics of what is lost, in either unit: a trial is judged by one of them, or by both.
+LOSSES = ("loss_ratio", "packet_loss_ratio")
+
+
+def limits_in(conditions: Mapping[str, float]) -> dict[str, float]:
+    """What of a trial's conditions is about losses."""
+    return {name: conditions[name] for name in LOSSES if name in conditions}
+
+
+def within(lost: float, of: float, limit: float) -> bool:
+    """Whether `lost` of `of` keep a limit (a ratio). Exactly at the limit they do; nothing of nothing does not."""
+    if of <= 0:
+        return False
+    return lost / of <= limit or lost <= few(limit, of)
+
+
+def few(limit: float, of: float) -> int:
+    """How many may be lost where the limit allows less than `LEAST_ALLOWED` of `of`: the largest number that a Poisson
+    distribution reaches or exceeds with more than `UNLIKELY`, at least 1, and at most `LARGEST_SHARE` of `of`. 0 where
+    the ratio itself is judged; none may be lost where the limit is 0."""
+    expected = limit * of
+    if expected <= 0 or expected >= LEAST_ALLOWED:
+        return 0
+    count, term = 1, math.exp(-expected)
+    reached = 1 - term  # probability of `count` or more
+    while (reached := reached - (term := term * expected / count)) > UNLIKELY:
+        count += 1
+    return min(count, int(LARGEST_SHARE * of))
+
+
+def hopeless(limit: float, of: float) -> float:
+    """Losses that no trial of `of` survives, with a wide margin: more may be known to be lost only in a bad trial."""
+    return HOPELESS * max(1.0, limit * of, few(limit, of))
+
 
 State = Literal["good", "bad", "invalid"]
 #: What a trial has to keep to be good: limits by metric, in its unit. `loss_ratio` or `packet_loss_ratio` is always
@@ -28,6 +73,8 @@ MOST_WAITING_OF_LINKS = 0.05
 #: What had a CPU of the DUT for a share of a trial explains a loss of so many times that share, and a little more: the
 #: DUT loses what its rings cannot hold meanwhile, and works off what they held afterwards.
 EXPLAINED_TIMES, EXPLAINED_MORE = 3, 0.01
+#: A generator that was so late, ms, had to wait for a CPU: a millisecond or two are its own.
+LATE_MS = 5.0
 #: Share of the load by which what is under way may grow per second, where the limit on losses allows less.
 LEAST_BEHIND = 0.005
 
@@ -93,6 +140,11 @@ class Observation:
         return self.trial.forwarded_rate if missing * self.trial.counted_s >= 1 else self.load
 
     @property
+    def served(self) -> float:
+        """Connections (packets) per second that the DUT completed in the sustain phase."""
+        return self.trial.service_rate or self.trial.rate
+
+    @property
     def _lost(self) -> dict[str, tuple[int, int]]:
         """By metric how many were lost, and of how many."""
         trial = self.trial
@@ -144,6 +196,14 @@ class Observation:
             sent = trial.attempted / trial.counted_s
             return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
         return self._disturbance if self._failed else ""
+
+    @property
+    def machine_was_busy(self) -> bool:
+        """Whether something else on the machine may have spoilt it, which a pause may outlast."""
+        waiting = self.trial.link.waiting if self.trial.link else 0.0
+        others = any(problem.severity in ("invalid", "disturbed") for problem in self.problems)
+        late = self.trial.late_max_ms >= LATE_MS
+        return others or late or waiting > MOST_WAITING_OF_LINKS or bool(self.trial.generator_disturbed)
 
     @property
     def _stall(self) -> str:

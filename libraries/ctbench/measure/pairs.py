@@ -7,12 +7,12 @@ take turns every few hundredths of a second (Duet benchmarking: Bulej et al., IC
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
 import numpy as np
 
+from ctbench.results.evidence import LookRecord
 from ctbench.traffic.generator import Side, Slice
 
 #: Slices of a round: one of each side. A drift is in all of them, with the sign that the order gives it: as often up as
@@ -24,17 +24,6 @@ LOOKS = (16, 32, 80, 192)
 ERROR = 0.01
 #: Share of a slice beyond which the generator's own standstill spoils it.
 MOST_PAUSED = 1 / 3
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A ratio, tested to other, and the interval that it lies in."""
-
-    value: float
-    low: float
-    high: float
-    #: Rounds (blocks) that it stands on.
-    rounds: int
 
 
 def turns(first: int, rounds: int) -> list[Side]:
@@ -64,7 +53,7 @@ def rounds_of(slices: Sequence[Slice]) -> list[Sequence[Slice]]:
     return [slices[at : at + ROUND] for at in range(0, len(slices), ROUND)]
 
 
-def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> Estimate | None:
+def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> LookRecord | None:
     """The ratio by log ratios that lie symmetrically around its own: the median of their means two by two (Hodges and
     Lehmann), and the exact interval of Wilcoxon's signed-rank test (Hollander and Wolfe, Nonparametric Statistical
     Methods, section 3.2 and 3.3), which errs with at most this probability. None for too few of them."""
@@ -72,7 +61,7 @@ def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> Estima
     out = _outside(len(logs), error)
     if out is None:
         return None
-    return Estimate(math.exp(median(means)), math.exp(means[out]), math.exp(means[-1 - out]), len(logs))
+    return _look(len(logs), median(means), means[out], means[-1 - out])
 
 
 @cache
@@ -95,7 +84,7 @@ _STUDENT = {2: 14.089, 3: 7.453, 4: 5.598, 5: 4.773}
 BLOCK_LOOKS = (3, 6)
 
 
-def estimate_of_blocks(logs: Sequence[float]) -> Estimate | None:
+def estimate_of_blocks(logs: Sequence[float]) -> LookRecord | None:
     """The ratio by so few log ratios that only their scatter tells how far to trust them: mean, and interval by
     Student's t. None for fewer than three."""
     degrees = min(len(logs) - 1, max(_STUDENT))
@@ -105,4 +94,9 @@ def estimate_of_blocks(logs: Sequence[float]) -> Estimate | None:
     variance = math.fsum((each - mean) ** 2 for each in logs) / (len(logs) - 1)
     # Farther than this no interval says anything, and a rate that is lost in scatter stays a number.
     reach = min(_STUDENT[degrees] * math.sqrt(variance / len(logs)), 30.0)
-    return Estimate(math.exp(mean), math.exp(mean - reach), math.exp(mean + reach), len(logs))
+    return _look(len(logs), mean, mean - reach, mean + reach)
+
+
+def _look(rounds: int, *logs: float) -> LookRecord:
+    value, low, high = map(math.exp, logs)
+    return LookRecord(rounds=rounds, value=value, low=low, high=high)

@@ -1,33 +1,29 @@
 """Probes: what is sampled while a load is offered."""
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic as _now
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from ctbench.base.errors import TestbedError
+from ctbench.dut.abilities import ThreadLook
 
 
-class Probe(Protocol):
+class Probe(ABC):
     """Something that can be asked again and again while a load is offered."""
 
-    @property
-    def name(self) -> str:
-        """What it samples: `table_entries`."""
+    #: What it samples: `table_entries`; of its values: `entries`; time between two samples, seconds.
+    name: str
+    unit: str
+    every_s: float
 
-    @property
-    def unit(self) -> str:
-        """Of its values: `entries`."""
-
-    @property
-    def every_s(self) -> float:
-        """Time between two samples, seconds."""
-
-    def before(self) -> None:
+    def before(self) -> None:  # most have nothing to do
         """Get ready; the load begins next."""
 
+    @abstractmethod
     def sample(self) -> float:
         """The value now. `TestbedError` where it cannot be had; the sample is missing then."""
 
@@ -35,25 +31,18 @@ class Probe(Protocol):
         """The load has ended."""
 
 
-@dataclass(frozen=True)
-class TableEntries:
+@dataclass
+class TableEntries(Probe):
     """Entries in the DUT's connection table."""
 
     #: `Dut.connections`.
     count: Callable[[], int]
     every_s: float = 0.1
-    name: str = "table_entries"
-    unit: str = "entries"
-
-    def before(self) -> None:
-        """See `Probe.before`: nothing has to be made ready."""
+    name = "table_entries"
+    unit = "entries"
 
     def sample(self) -> float:
-        """See `Probe.sample`."""
         return float(self.count())
-
-    def after(self) -> None:
-        """See `Probe.after`: nothing has to be put back."""
 
 
 @dataclass
@@ -66,22 +55,16 @@ class Samples:
     values: list[float | None] = field(default_factory=list)
 
 
-class Sampling:
-    """Samples each of some probes in a thread of its own, for as long as it is entered."""
+class _Background:
+    """Works in threads for as long as it is entered."""
 
-    def __init__(self, probes: Sequence[Probe]) -> None:
-        self._probes = probes
+    def __init__(self) -> None:
         self._done = threading.Event()
         self._threads: list[threading.Thread] = []
-        self.samples = tuple(Samples(probe.name, probe.unit, probe.every_s) for probe in probes)
 
-    def __enter__(self) -> Self:
-        for probe, samples in zip(self._probes, self.samples, strict=True):
-            probe.before()
-            thread = threading.Thread(target=self._sample, args=(probe, samples.values), daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        return self
+    def _start(self, work: Callable[..., None], *arguments: object) -> None:
+        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+        self._threads[-1].start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -89,6 +72,26 @@ class Sampling:
         self._done.set()
         for thread in self._threads:
             thread.join()
+
+
+class Sampling(_Background):
+    """Samples each of some probes in a thread of its own, for as long as it is entered."""
+
+    def __init__(self, probes: Sequence[Probe]) -> None:
+        super().__init__()
+        self._probes = probes
+        self.samples = tuple(Samples(probe.name, probe.unit, probe.every_s) for probe in probes)
+
+    def __enter__(self) -> Self:
+        for probe, samples in zip(self._probes, self.samples, strict=True):
+            probe.before()
+            self._start(self._sample, probe, samples.values)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
         for probe in self._probes:
             probe.after()
 
@@ -108,3 +111,52 @@ def after_sample(due: float, now: float, every_s: float) -> tuple[int, float]:
     """How many samples were missed while the one that was `due` was taken, and when the next one is due."""
     missed = int(max(0.0, now - due - every_s) / every_s)
     return missed, due + (missed + 1) * every_s
+
+
+#: Seconds between two looks at the main thread: what it does for less than that is not seen, nor a shorter wait.
+LOOK_EVERY_S = 0.003
+
+
+class MainThreadWatch(_Background):
+    """Looks at the control plane's main thread again and again: how long it did not wait for an event, in which it
+    answers no request."""
+
+    def __init__(self, look: Callable[[], ThreadLook | None], every_s: float = LOOK_EVERY_S) -> None:
+        super().__init__()
+        self._look = look
+        self._every_s = every_s
+        #: When it was looked at, and what was seen.
+        self.seen: list[tuple[float, ThreadLook]] = []
+
+    def __enter__(self) -> Self:
+        self._start(self._watch)
+        return self
+
+    @property
+    def longest_s(self) -> float | None:
+        """Seconds from the first to the last look of the longest series in which it never waited; None where it was
+        not seen."""
+        return longest_busy(self.seen) if len(self.seen) > 1 else None
+
+    def _watch(self) -> None:
+        while not self._done.is_set():
+            try:
+                look = self._look()
+            except TestbedError:  # gone: that is the trial's to find
+                return
+            if look is None:
+                return
+            self.seen.append((_now(), look))
+            self._done.wait(self._every_s)
+
+
+def longest_busy(seen: list[tuple[float, ThreadLook]]) -> float:
+    """Seconds of the longest series of looks at which the thread did not wait."""
+    longest, since = 0.0, None
+    for at, look in seen:
+        if look.waits:
+            since = None
+        else:
+            since = at if since is None else since
+            longest = max(longest, at - since)
+    return longest

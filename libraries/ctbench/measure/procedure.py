@@ -1,65 +1,28 @@
 """A procedure: how a metric is measured. It gets a bench to work at and returns figures with what they stand on."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from enum import StrEnum
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.base import Problem
+from ctbench.dut.base import Dut
 from ctbench.dut.counting import Counted
 from ctbench.dut.kind import Ability
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.expected import Expected
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe
-from ctbench.measure.trial import OnTrial, Step, TrialDut, TrialGenerator, TrialRunner, nobody
-from ctbench.results.evidence import (
-    ControlRecord,
-    GoalRecord,
-    LookRecord,
-    PairRecord,
-    ProfileRecord,
-    SideRecord,
-    TableCount,
-)
-from ctbench.results.figure import Figure
+from ctbench.measure.trial import Expected, OnTrial, Step, TrialRunner
+from ctbench.measure.trials import NO_EVIDENCE, Repetitions, TrialFault, Trials, ignore, merge
+from ctbench.results.evidence import Evidence, LookRecord
 from ctbench.results.metrics import METRICS, RATE_OF, Metric
 from ctbench.results.record import LimitedBy
-from ctbench.traffic.generator import Side, Slice
+from ctbench.results.record_model import Figure
+from ctbench.testbed.pair import InTurn, SideBySide
+from ctbench.traffic.generator import TrafficGenerator
 from ctbench.traffic.loads import Load, in_words
 from ctbench.traffic.profiles import Profile
-
-
-class PairBench(Protocol):
-    """Two DUTs side by side, set up as a pair (`Testbed.apply_pair`), and a generator that serves them in turn."""
-
-    def sides(self) -> Mapping[Side, SideRecord]:
-        """What the two are."""
-
-    def flush(self) -> None:
-        """Empty the connection tables of both."""
-
-    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
-        """Serve the sides in this order, `slice_s` each."""
-
-    def health(self) -> list[Problem]:
-        """What went wrong with either DUT since the last flush."""
-
-
-class Turns(Protocol):
-    """Two set-ups of one DUT, which becomes the one or the other: where two cannot stand side by side."""
-
-    @property
-    def why(self) -> str:
-        """Why they cannot, one sentence."""
-
-    def sides(self) -> Mapping[Side, SideRecord]:
-        """What the two are."""
-
-    def turn(self, side: Side) -> tuple[TrialDut, TrialGenerator]:
-        """Set the DUT up as this side, where it is not. `TestbedError` where it does not become that,
-        `MissingResource` where it cannot."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +41,27 @@ class Look:
 
 
 OnLook = Callable[[Look], None]
-
-
-def looked_at_by_nobody(_look: Look) -> None:
-    """Take no notice of a look: the default of `on_look`."""
-
-
 #: Told of a topology, of what was counted of it, and of what each of these is net of the baseline.
 OnCounted = Callable[[str, Sequence[Counted], Sequence[float]], None]
 
 
-def told_to_nobody(_key: str, _counted: Sequence[Counted], _net: Sequence[float]) -> None:
-    """Take no notice of what was counted: the default of `on_counted`."""
+class Code(StrEnum):
+    """What a decision stands on, or why there is none."""
+
+    #: Trials at the floor: so many of them that they decide, or one where the DUT is far away from it.
+    SPRT = "sequential-test"
+    FAR = "far-from-the-floor"
+    #: The interval of a figure, its range over seeds, the figure itself.
+    INTERVAL = "interval"
+    RANGE = "range"
+    FIGURE = "figure"
+    TOO_CLOSE = "too-close-to-call"
+    GENERATOR = "generator-limit"
+    INVALID = "invalid-trials"
+    FAULT = "fault"
+    NOTHING = "nothing-measured"
+    UNPROVED = "counts-not-proved"
+    OTHER = "other"
 
 
 @dataclass(frozen=True)
@@ -102,24 +74,61 @@ class Decision:
     reason: str
     #: What was wrong with the last trial that failed, if one did.
     because: str = ""
+    code: StrEnum = Code.OTHER
 
     @property
     def whole(self) -> str:
         """The reason with what was wrong."""
         return f"{self.reason}: {self.because}" if self.because else self.reason
 
+    @classmethod
+    def by_interval(cls, metric: Metric, low: float, high: float, limit: float, what: str) -> "Decision":
+        """Kept or broken where all of an interval is on one side of the limit. `what` the interval is of."""
+        kept = {metric.keeps(end, limit) for end in (low, high)}
+        said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
+        if len(kept) == 1:
+            return cls(kept.pop(), said, code=Code.INTERVAL)
+        promised = f"{metric.bound} {metric.format(limit)} promised"
+        return cls(None, f"too close to call: {metric.title}, {said}, {promised}", code=Code.TOO_CLOSE)
+
+    @classmethod
+    def of_interval(
+        cls, figure: Figure, metric: Metric, limits: Mapping[str, float], what: str
+    ) -> "dict[str, Decision]":
+        """By its interval, where something is promised of a metric."""
+        if metric.name not in limits or figure.low is None or figure.high is None:
+            return {}
+        return {metric.name: cls.by_interval(metric, figure.low, figure.high, limits[metric.name], what)}
+
+    @classmethod
+    def by_range(cls, metric: Metric, values: Sequence[float], limit: float, what: str) -> "Decision":
+        """Kept or broken where all of some values are on one side of the limit. `what` they are of."""
+        kept = {metric.keeps(value, limit) for value in values}
+        said = f"{what} found {metric.format(min(values))} to {metric.format(max(values))}"
+        if len(kept) == 1:
+            return cls(kept.pop(), said, code=Code.RANGE)
+        promised = f"{metric.bound} {metric.format(limit)} promised"
+        return cls(None, f"too close to call: {said}, {promised}", code=Code.TOO_CLOSE)
+
+    @classmethod
+    def by_figure(cls, kept: bool | None, reason: str = "") -> "Decision":
+        """Decided by a figure alone; not by one of an invalid trial (None)."""
+        return cls(kept, reason, code=Code.INVALID if kept is None else Code.FIGURE)
+
 
 @dataclass(frozen=True)
 class Bench:
     """What a procedure works with: a DUT that is set up, a generator that is connected to it, and what is known."""
 
-    dut: TrialDut
-    generator: TrialGenerator
+    dut: Dut
+    generator: TrafficGenerator
     profile: Profile
     conditions: Conditions
     campaign: Campaign
     #: Told of each trial as it ends.
-    on_trial: OnTrial = nobody
+    on_trial: OnTrial = ignore
+    #: What the run has left for making invalid trials again.
+    repetitions: Repetitions = field(default_factory=Repetitions)
     #: The load that tries every rate promised, in the profile's unit per second; None where none is promised.
     floor_load: float | None = None
     #: Where a search may begin where nothing is known of the DUT itself: the capacity of something like it.
@@ -130,10 +139,9 @@ class Bench:
     earlier: "Outcome | None" = None
     probes: Sequence[Probe] = ()
     #: Where the test compares with another topology, or another build: both side by side, or in turn.
-    pair: PairBench | None = None
-    turns: Turns | None = None
+    sides: SideBySide | InTurn | None = None
     #: Told of each look at a pair's interval.
-    on_look: OnLook = looked_at_by_nobody
+    on_look: OnLook = ignore
     #: The ratio that is promised of the pair; None where none is, and only the ratio is wanted.
     promised_ratio: float | None = None
     #: Connections that can be held at once here; None where nothing bounds them.
@@ -143,7 +151,7 @@ class Bench:
     topology: Topology | None = None
     compared_with: Topology | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
-    on_counted: OnCounted = told_to_nobody
+    on_counted: OnCounted = ignore
 
     @property
     def rate_metric(self) -> Metric:
@@ -156,11 +164,24 @@ class Bench:
         return len(self.earlier.steps) if self.earlier else 0
 
     @property
+    def trials(self) -> Trials:
+        """A recorder of the trials that are made here next."""
+        return Trials(self.on_trial, self.made, self.repetitions)
+
+    @property
+    def timeout_s(self) -> int:
+        """Seconds after its last packet that an open connection is remembered."""
+        return (self.topology.timeout_s if self.topology else None) or 30
+
+    @property
     def runner(self) -> TrialRunner:
         """Runs trials at this bench."""
-        return TrialRunner(
-            self.dut, self.generator, self.profile, self.conditions, self.campaign.settle, probes=self.probes
-        )
+        return self.runner_for(self.conditions)
+
+    def runner_for(self, conditions: Conditions, *probes: Probe, alone: bool = False) -> TrialRunner:
+        """Runs trials under other conditions, with more probes, or with these `alone`."""
+        every = probes if alone else (*self.probes, *probes)
+        return TrialRunner(self.dut, self.generator, self.profile, conditions, self.campaign.settle, probes=every)
 
 
 @dataclass(frozen=True)
@@ -176,31 +197,47 @@ class Outcome:
     #: One sentence.
     reason: str
     #: Whether the conditions were kept at `figures`: False where not even the lowest load did.
-    held: bool
+    kept_conditions: bool
     #: All trials in their order.
-    steps: tuple[Step, ...]
-    #: The lowest load that did not hold, where one was found.
-    upper_bound: float | None = None
+    steps: tuple[Step, ...] = ()
     #: By metric: the promises that were decided by evidence of their own, a rate by trials at the floor (SPRT), a ratio
     #: by the interval of its pairs. What is not here is judged by its figure.
     decisions: Mapping[str, Decision] = field(default_factory=dict)
-    #: What ratios stand on.
-    pairs: tuple[PairRecord, ...] = ()
-    #: What instructions per packet or connection stand on.
-    counts: tuple[Counted, ...] = ()
-    #: What the control plane did beside a load.
-    control: tuple[ControlRecord, ...] = ()
-    #: Where the time of threads that forward went.
-    profiles: tuple[ProfileRecord, ...] = ()
-    #: Of connections that were held: the generator's count against the DUT's.
-    table: tuple[TableCount, ...] = ()
-    #: Of a search with MLRsearch.
-    goal: GoalRecord | None = None
+    #: What it stands on besides its trials and their series, which follow from `steps`.
+    evidence: Evidence = NO_EVIDENCE
+
+    @classmethod
+    def nothing(
+        cls,
+        metric: Metric,
+        limited_by: LimitedBy,
+        reason: str,
+        trials: Trials,
+        decisions: Mapping[str, Decision] | None = None,
+    ) -> "Outcome":
+        """Nothing was found by these trials; `fault`: because the DUT or the generator broke."""
+        return cls(metric, {}, limited_by, reason, False, trials.made, decisions or {}, trials.evidence)
+
+    @classmethod
+    def fault(cls, metric: Metric, reason: str, trials: Trials) -> "Outcome":
+        """The DUT or the generator broke, after these trials."""
+        return cls.nothing(metric, "fault", reason, trials)
+
+    @classmethod
+    def not_held(cls, metric: Metric, alone: Observation, trials: Trials) -> "Outcome":
+        """Nothing was found, because the load was not held even alone."""
+        why = f"the load alone is not held here: {alone.reason}"
+        return cls.nothing(metric, "generator" if alone.state == "invalid" else "dut", why, trials)
 
     @property
     def result(self) -> Figure | None:
         """The figure of what it looked for; None where no trial says anything."""
         return self.figures.get(self.metric.name)
+
+    @property
+    def upper_bound(self) -> float | None:
+        """The lowest load that did not hold, where one was found."""
+        return self.evidence.upper_bound
 
     def figure(self, metric: Metric) -> float | None:
         """What was found of a metric; None where nothing was."""
@@ -212,20 +249,13 @@ class Outcome:
         that held later, above what a search had found. What looked for a rate speaks for the test, before a ratio and
         before a detail; a fault before all of them."""
         speaks = max(self, later, key=lambda each: each._weight)
-        steps = (*self.steps, *later.steps)
-        raised = later.held and later._above(self)
+        raised = later.kept_conditions and later._above(self)
         return replace(
             speaks,
             figures={**self.figures, **later.figures} if raised else {**later.figures, **self.figures},
-            steps=tuple(replace(step, number=number) for number, step in enumerate(steps, 1)),
-            upper_bound=self.upper_bound if later.upper_bound is None else later.upper_bound,
+            steps=(*self.steps, *later.steps),
             decisions={**later.decisions, **self.decisions},
-            goal=self.goal or later.goal,
-            pairs=self.pairs + later.pairs,
-            counts=self.counts + later.counts,
-            control=self.control + later.control,
-            profiles=self.profiles + later.profiles,
-            table=self.table + later.table,
+            evidence=merge(self.evidence, later.evidence),
         )
 
     def _above(self, other: "Outcome") -> bool:
@@ -241,39 +271,52 @@ class Outcome:
         return 2 if self.metric in RATE_OF.values() else 1 if self.metric.role == "promise" else 0
 
 
-class Procedure(Protocol):
-    """How a metric is measured."""
+class Procedure(ABC):
+    """How a metric is measured: a subclass says what is its own."""
+
+    #: As records call it: `highest-rate`.
+    name: str
+    #: What it does, for "Procedure highest-rate measured the connection rate: it ...".
+    says: str
+    #: Kinds of loads that the generator has to offer.
+    loads: frozenset[type[Load]] = frozenset()
+    #: What the DUT has to answer besides forwarding.
+    abilities: frozenset[Ability] = frozenset()
+    #: Whether a closed loop comes first, as long as the trial of the procedure, which is compared with it.
+    after_closed_loop = False
 
     @property
-    def name(self) -> str:
-        """As records call it: `highest-rate`."""
-
-    @property
-    def loads(self) -> frozenset[type[Load]]:
-        """Kinds of loads that the generator has to offer."""
-
-    @property
-    def abilities(self) -> frozenset[Ability]:
-        """What the DUT has to answer besides forwarding."""
+    def found_out(self) -> Collection[str]:
+        """Metrics that a promise can be judged by afterwards; the first is what it looks for, unless `metric`
+        differs."""
+        return ()
 
     @property
     def headroom(self) -> float:
         """How much more than the rate promised it tries (ratio): what a permitted loss and the packets in flight at the
         end of a trial take away must not push the measured rate below the floor."""
-
-    @property
-    def found_out(self) -> Collection[str]:
-        """Metrics that a promise can be judged by afterwards."""
+        return 0.0
 
     def metric(self, profile: Profile) -> Metric:
         """What it looks for with a profile."""
+        return METRICS[next(iter(self.found_out))]
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """How long it will probably take."""
+        """How long it will probably take, as far as that is known before the DUT is set up: one short trial."""
+        return Expected(1, 1.0)
 
     def run(self, bench: Bench) -> Outcome:
         """Measure. A DUT or a generator that breaks is an outcome (`limited_by: fault`), with the trials made until
         then."""
+        trials = bench.trials
+        try:
+            return self.measure(bench, trials)
+        except TrialFault as fault:
+            return Outcome.fault(self.metric(bench.profile), str(fault), trials)
+
+    @abstractmethod
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """Measure, with trials that this recorder makes; its `TrialFault` may pass."""
 
 
 def require(procedure: Procedure, offered: frozenset[type[Load]], able: frozenset[Ability]) -> None:

@@ -6,23 +6,21 @@ say nothing about the DUT and do not count.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Literal
 
-from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_rate, format_ratio
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Decision
-from ctbench.measure.trial import OnTrial, Step, TrialFn, broken_trial, nobody
+from ctbench.measure.procedure import Code, Decision
+from ctbench.measure.trial import Step, TrialFn
+from ctbench.measure.trials import TrialFault, Trials
 
 #: Chance that a trial is good of a DUT that keeps the promise, and of one that does not: between the two nothing is
 #: decided. The chances of a wrong decision, for either, are at most `ERROR`.
 GOOD_IF_KEPT, GOOD_IF_NOT, ERROR = 0.8, 0.3, 0.02
 #: Trials that count at most; what they do not decide is too close to call.
 MOST_TRIALS = 9
-#: So many invalid trials in a row end it: something else than the DUT decides here.
-MOST_INVALID = 3
 #: Farther than so many standard deviations from what is known of the DUT, one trial is enough.
 FAR_SDS = 3
 #: Standard deviation of the rate from trial to trial (relative): at least what a machine at rest was seen to have, and
@@ -116,6 +114,12 @@ class SequentialResult:
     steps: tuple[Step, ...]
 
 
+#: What ended the trials where they did not decide.
+_LIMITS: dict[Code, Literal["generator", "fault"]] = {
+    Code.GENERATOR: "generator", Code.INVALID: "generator", Code.FAULT: "fault"
+}  # fmt: skip
+
+
 class SequentialTest:
     """One decision in progress."""
 
@@ -125,15 +129,12 @@ class SequentialTest:
         load: float,
         duration_s: float,
         known: Known,
-        on_trial: OnTrial = nobody,
-        before: int = 0,
+        trials: Trials | None = None,
     ) -> None:
-        """`before`: trials that the test made already, for messages."""
-        self.before = before
-        self.trial_fn, self.duration_s, self.known, self.on_trial = trial_fn, duration_s, known, on_trial
+        """`trials`: a recorder without any yet."""
+        self.trial_fn, self.duration_s, self.known, self.trials = trial_fn, duration_s, known, trials or Trials()
         #: What is promised, what is offered, and on which side of that all that is known is, where it is far.
         self.floor, self.load, self.side = load, load, known.far(load)
-        self.steps: list[Step] = []
         self.good: list[Observation] = []
         self.bad: list[Observation] = []
 
@@ -148,62 +149,48 @@ class SequentialTest:
             self.load = NEAR_CEILING * ceiling
             self.side = self.known.far(self.load) if self.load else None
             if self.side is not False:
-                return self._result(None, "generator", self._out_of_reach(ceiling))
+                return self._result(None, self._out_of_reach(ceiling), Code.GENERATOR)
         if self.side is not None and (proof := self.known.proof(self.load, self.duration_s, kept=self.side)):
             (self.good if self.side else self.bad).append(proof)
-            return self._result(self.side, "floor", self._confirmed(proof))
+            return self._result(self.side, self._confirmed(proof), Code.FAR)
         try:
-            kept, limited_by, reason = self._trials()
-        except _Ended as end:
-            return self._result(None, end.limited_by, end.reason)
-        if kept is not False and not reached:
-            assert ceiling is not None
-            return self._result(None, "generator", self._out_of_reach(ceiling))
-        return self._result(kept, limited_by, reason)
+            kept, reason, code = self._trials()
+        except TrialFault as fault:
+            return self._result(None, str(fault), Code.FAULT)
+        if ceiling is not None and not reached and kept is not False and code is not Code.INVALID:
+            return self._result(None, self._out_of_reach(ceiling), Code.GENERATOR)
+        return self._result(kept, reason, code)
 
-    def _trials(self) -> tuple[bool | None, Literal["floor"], str]:
+    def _trials(self) -> tuple[bool | None, str, Code]:
+        """Whether they decide, why, and by what; `TrialFault` where something broke."""
         while len(self.good) + len(self.bad) < MOST_TRIALS:
-            seen = self._trial()
+            before = len(self.trials.steps)
+            seen = self.trials.make(
+                "gate", lambda _: self.trial_fn(self.load, self.duration_s), self.load, note=self._note
+            )
+            if seen.state == "invalid":
+                many = f"{len(self.trials.steps) - before} trials in a row at {format_rate(self.load)}"
+                return None, f"{many} say nothing about the DUT: {seen.reason}", Code.INVALID
             if len(self.good) + len(self.bad) == 1 and seen.good is self.side:
-                return self.side, "floor", self._confirmed(seen)
+                return self.side, self._confirmed(seen), Code.FAR
             kept = decided(len(self.good), len(self.bad))
             if kept is not None:
-                return kept, "floor", self._counted(kept=kept)
-        return None, "floor", self._too_close()
+                return kept, self._counted(kept=kept), Code.SPRT
+        return None, self._too_close(), Code.TOO_CLOSE
 
-    def _trial(self) -> Observation:
-        """Make a trial that counts, as far as the machine lets it be made."""
-        spoilt = 0
-        while True:
-            try:
-                seen = self.trial_fn(self.load, self.duration_s)
-            except TestbedError as error:
-                raise _Ended("fault", broken_trial(self.before + len(self.steps) + 1, self.load, str(error))) from error
-            spoilt = spoilt + 1 if seen.state == "invalid" else 0
-            if not spoilt:
-                (self.good if seen.good else self.bad).append(seen)
-            step = Step(len(self.steps) + 1, "gate", seen, 0.0)
-            self.steps.append(step)
-            self.on_trial(replace(step, left_s=0.0 if seen.fault else self._left_s(seen)))
-            if seen.fault:
-                raise _Ended("fault", broken_trial(self.before + step.number, self.load, seen.fault))
-            if not spoilt:
-                return seen
-            if spoilt == MOST_INVALID:
-                at = f"{MOST_INVALID} trials in a row at {format_rate(self.load)} say nothing about the DUT"
-                raise _Ended("generator", f"{at}: {seen.reason}")
-
-    def _left_s(self, seen: Observation) -> float:
+    def _note(self, seen: Observation) -> float:
+        """Count a trial that says something; the seconds that are probably left."""
+        if seen.state != "invalid":
+            (self.good if seen.good else self.bad).append(seen)
         one = self.side is not None and len(self.good) + len(self.bad) == 1 and bool(self.good) is self.side
         return 0.0 if one else trials_left(len(self.good), len(self.bad)) * seen.trial.wall_s
 
-    def _result(
-        self, kept: bool | None, limited_by: Literal["floor", "generator", "fault"], reason: str
-    ) -> SequentialResult:
+    def _result(self, kept: bool | None, reason: str, code: Code) -> SequentialResult:
         agreeing = self.bad or self.good if kept is None else self.good if kept else self.bad
         proof = min(agreeing, key=lambda seen: seen.trial.completed, default=None)
         because = self.bad[-1].reason if kept is False else ""
-        return SequentialResult(self.load, Decision(kept, reason, because), limited_by, proof, tuple(self.steps))
+        decision = Decision(kept, reason, because, code)
+        return SequentialResult(self.load, decision, _LIMITS.get(code, "floor"), proof, self.trials.made)
 
     # Reasons.
 
@@ -232,11 +219,3 @@ class SequentialTest:
         return (
             f"the traffic generator reaches only {format_rate(ceiling)}, the floor asks for {format_rate(self.floor)}"
         )
-
-
-class _Ended(Exception):
-    """Something else than the DUT ended the trials."""
-
-    def __init__(self, limited_by: Literal["generator", "fault"], reason: str) -> None:
-        super().__init__(reason)
-        self.limited_by, self.reason = limited_by, reason

@@ -4,18 +4,16 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
-from ctbench.base.units import format_rate
-from ctbench.dut.base import CpuUse, LookingUp, Problem
-from ctbench.measure.loss import hopeless
-from ctbench.measure.observation import Conditions, Observation
+from ctbench.dut.base import CpuUse, Dut, LookingUp
+from ctbench.measure.observation import Conditions, Observation, hopeless
 from ctbench.measure.probe import Probe, Sampling
 from ctbench.results.evidence import Series, TrialRecord
-from ctbench.traffic.generator import LinkWork, Trial
+from ctbench.traffic.generator import LinkWork, TrafficGenerator, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
@@ -26,6 +24,7 @@ Phase = Literal["saturation", "warm-up", "search", "recheck", "final", "gate", "
 class Step:
     """A trial that has just ended, on the way to a result."""
 
+    #: In its test, from 1 on.
     number: int
     phase: Phase
     observation: Observation
@@ -47,43 +46,33 @@ class Step:
         )
 
 
-def broken_trial(number: int, load: float, why: str) -> str:
-    """How a trial ended a measurement: what broke, and in which trial. A closed loop, which has no load until it has
-    ended, is one at 0."""
-    return f"{why.rstrip('.')}, in trial {number}, {f'at {format_rate(load)}' if load else 'a closed loop'}"
-
-
 def series_of(steps: Sequence[Step]) -> list[Series]:
-    """What the probes saw in some trials, for the record."""
+    """What the probes saw in the trials of a record, which numbers them in their order."""
     return [
-        Series(name=seen.name, unit=seen.unit, trial=step.number, every_s=seen.every_s, values=list(seen.values))
-        for step in steps
+        Series(name=seen.name, unit=seen.unit, trial=number, every_s=seen.every_s, values=list(seen.values))
+        for number, step in enumerate(steps, 1)
         for seen in step.observation.samples
     ]
 
 
+@dataclass(frozen=True)
+class Expected:
+    """Trials to come, and the seconds of their traffic that counts."""
+
+    trials: float
+    traffic_s: float
+
+    def seconds(self, overhead_s: float) -> float:
+        """With what a trial takes besides its traffic: ramps, the flush, the DUT's health."""
+        return self.traffic_s + self.trials * overhead_s
+
+    def times(self, number: int) -> "Expected":
+        """So much more than once."""
+        return Expected(self.trials * number, self.traffic_s * number)
+
+
 TrialFn = Callable[[float, float], Observation]
 OnTrial = Callable[[Step], None]
-
-
-def nobody(_step: Step) -> None:
-    """Take no notice of a trial: the default of `on_trial`."""
-
-
-class TrialDut(Protocol):
-    """What a trial needs of a Dut (ctbench.dut.base)."""
-
-    def flush_state(self) -> None: ...
-    def begin_trial(self) -> None: ...
-    def health(self) -> Sequence[Problem]: ...
-    def trouble(self) -> str: ...
-    def cpu_use(self) -> CpuUse | None: ...
-
-
-class TrialGenerator(Protocol):
-    """What a trial needs of a TrafficGenerator (ctbench.traffic.generator)."""
-
-    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial: ...
 
 
 @dataclass(frozen=True)
@@ -93,8 +82,8 @@ class TrialRunner:
     The flush comes first so that no trial inherits the connections of the one before (RFC 9693 section 4).
     """
 
-    dut: TrialDut
-    generator: TrialGenerator
+    dut: Dut
+    generator: TrafficGenerator
     profile: Profile
     conditions: Conditions
     settle_s: float = 0.0
@@ -107,16 +96,13 @@ class TrialRunner:
         return self.offer(Rate(load), duration_s)
 
     def offer(self, load: Load, duration_s: float) -> Observation:
-        """Run one trial; see `watch`."""
-        return self.watch(
-            lambda: self.generator.run_trial(self._offered(load), self._ending_early(load, duration_s), duration_s)
-        )
-
-    def _offered(self, load: Load) -> Profile:
-        """The profile at a load."""
-        if isinstance(self.profile, ConnectionProfile) and isinstance(load, Rate):
-            return self.profile.at_rate(load.per_s)
-        return self.profile
+        """Run one trial; see `watch`. One at a rate may end as soon as it is lost."""
+        profile, offered = self.profile, load
+        if isinstance(load, Rate):
+            offered = Rate(load.per_s, self._most_lost(load.per_s, duration_s))
+            if isinstance(profile, ConnectionProfile):
+                profile = profile.at_rate(load.per_s)
+        return self.watch(lambda: self.generator.run_trial(profile, offered, duration_s))
 
     def watch(self, offer: Callable[[], Trial]) -> Observation:
         """Run one trial, which `offer` makes. Raises `TestbedError` when the state cannot be flushed, or the DUT or the
@@ -148,10 +134,6 @@ class TrialRunner:
         whole = trial.model_copy(update={"wall_s": self.clock() - begun})
         found = self.dut.look_ups() if isinstance(self.dut, LookingUp) and not dead else None
         return Observation(whole, self.conditions, problems, cpu, found, sampling.samples)
-
-    def _ending_early(self, load: Load, duration_s: float) -> Load:
-        """A rate may end as soon as the trial is lost."""
-        return Rate(load.per_s, self._most_lost(load.per_s, duration_s)) if isinstance(load, Rate) else load
 
     def _most_lost(self, load: float, duration_s: float) -> float:
         """Connections (packets) after whose loss a trial may end. Where connections are judged by their packets there

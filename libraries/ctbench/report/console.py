@@ -4,17 +4,19 @@ Every line fits 120 columns.
 """
 
 import statistics
+import textwrap
 from collections.abc import Sequence
 
-from ctbench.base.plain_text import one_line, printable
+from ctbench.base.text import one_line, printable
 from ctbench.base.units import format_bits, format_count, format_duration, format_interval, format_rate, format_ratio
 from ctbench.dut.counting import Counted
 from ctbench.measure.procedure import Look
 from ctbench.report import figures
+from ctbench.report.page import Cell, Line, Page
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record, Word
-from ctbench.results.without_record import WithoutRecord
+from ctbench.results.store import WithoutRecord
 from ctbench.traffic.generator import LoadUnit
 
 WIDTH = 120
@@ -28,6 +30,8 @@ _COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
 #: Widths of the columns of the table of a run: floor, measured, margin, verdict. The name of the test has the rest.
 _WIDTHS = (12, 20, 10, 12)
 _WORDS: dict[Word, str] = {"met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED"}
+#: A line of a published table: name, rates, difference.
+_PUBLISHED = "  {:<42} {:>15} {:>18} {:>13} {:>11} {:>14}"
 #: Stands where there is no figure.
 _NONE = "-"
 
@@ -45,7 +49,7 @@ def trial_heading(unit: LoadUnit = "connections") -> str:
 
 def trial_line(number: int, made: TrialRecord, left_s: float) -> str:
     """One trial as it ends; `left_s` is the time that the result probably takes still. Why a trial was
-    invalid is said in a second line: it is nothing that the figures show."""
+    invalid is said in a second line: the figures do not show it."""
     trial = made.trial
     rates = [format_rate(trial.load), format_rate(trial.rate), format_ratio(max(0.0, trial.loss_ratio))]
     left = f"~{left_s:.0f} s" if left_s > 0 else ""
@@ -135,10 +139,37 @@ def without_figure(tests: Sequence[WithoutRecord]) -> list[str]:
     said = {
         "failed": "failed before anything was measured",
         "skipped": "skipped, because this testbed lacks what they need",
-        "left for the night": "left for the night, because the campaign has no time for them",
+        "nightly only": "nightly only, because the campaign has no time for them",
     }
     counts = [f"{outcomes.count(outcome)} {words}" for outcome, words in said.items() if outcome in outcomes]
     return [_indented("; ".join(counts), 0)] if counts else []
+
+
+def report(page: Page) -> str:
+    """What the terminal shows of a report: the verdict, how many files could not be read, and the first of them."""
+    unreadable = sum(count.number for count in page.counts if count.word == "unreadable")
+    if not unreadable:
+        return page.sentence
+    first = page.unreadable[0].partition("\n")[0]
+    files = f"{unreadable} files could not be read and are" if unreadable > 1 else "1 file could not be read and is"
+    return f"{page.sentence}\n{_indented(f'{files} not counted: {first}', 0)}"
+
+
+def published(page: Page) -> str:
+    """The published figures that a page has a figure of its run with, and below them what the others were."""
+    section = next((each for each in page.sections if each.anchor == "published"), None)
+    table = section.parts[0].table if section else None
+    if section is None or table is None:
+        return ""
+    shown = [group for group in table.groups if any(line.cells[0].href for line in group.lines)]
+    said: list[str] = []
+    for group in shown:
+        heading = Line((Cell(""), *(Cell(column.name.lower()) for column in table.columns[1:])))
+        said += [group.name]
+        said += [_PUBLISHED.format(*(cell.text for cell in line.cells)) for line in (heading, *group.lines)] + [""]
+    if others := len(table.groups) - len(shown):
+        said += [f"{others} published tables are of topologies that this run has no figure for.", ""]
+    return "\n".join([*said, *textwrap.wrap(section.intro, WIDTH)])
 
 
 def _cells(record: Record) -> tuple[str, str, str, str]:

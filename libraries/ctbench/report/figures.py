@@ -6,10 +6,10 @@ where there is nothing to say; console and page have their own signs for that.
 
 from ctbench.base.units import format_duration, format_margin, format_ratio, format_share
 from ctbench.results.evidence import SideRecord
-from ctbench.results.figure import Figure
 from ctbench.results.metrics import METRICS, RATE_OF, SATURATION_OF, Metric
-from ctbench.results.promised import ThresholdRecord
 from ctbench.results.record import Record
+from ctbench.results.record_model import Figure
+from ctbench.results.threshold_record import ThresholdRecord
 
 
 def metric_of(record: Record) -> Metric:
@@ -70,12 +70,16 @@ def measured(record: Record) -> str:
         return ""
     if shown.kind == "absolute":
         return found(record, METRICS[shown.metric], shown.measured)
-    return " ".join(part for part in (METRICS[shown.metric].format(shown.measured), width_of(shown)) if part)
+    return " ".join(part for part in (METRICS[shown.metric].format(shown.measured), shown.width) if part)
 
 
-def width_of(ratio: ThresholdRecord) -> str:
-    """How sure a ratio is: its interval."""
-    return ratio.width
+def measured_of(record: Record) -> str:
+    """What was measured there, where it is not the load that the profile counts: `latency (p99)`, `of …/forward/…`."""
+    shown = deciding(record)
+    if shown and shown.kind != "absolute":
+        return f"of {shown.other}"
+    metric = METRICS[shown.metric] if shown else metric_of(record)
+    return "" if metric is RATE_OF[record.profile.kind] else metric.title
 
 
 def found(record: Record, metric: Metric, value: float) -> str:
@@ -119,8 +123,13 @@ def side(one: SideRecord) -> str:
     return ", ".join(part for part in (one.key, one.build, one.profile) if part)
 
 
+def other_side(record: Record) -> SideRecord | None:
+    """What served in a closed loop in turn with what was tested; None where nothing did."""
+    return next((pair.other for pair in record.evidence.pairs if pair.how == "side by side" and pair.other.rate), None)
+
+
 def saturation(record: Record) -> str:
-    """What the DUT served in a closed loop, which is no SLA figure; empty where nobody looked."""
+    """What the DUT served in a closed loop, which is no SLA figure; empty where that was not measured."""
     metric = SATURATION_OF[record.profile.kind]
     value = value_of(record, metric.name)
     return "" if value is None else metric.format(value)

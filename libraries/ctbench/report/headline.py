@@ -1,84 +1,82 @@
-"""The verdict of a whole run in one sentence, with counts."""
+"""The verdict of a whole run in one sentence, with counts; and by which kinds of promises it was judged."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ctbench.base.units import format_margin
-from ctbench.report import enough, labels
-from ctbench.report.kinds import Kinds
+from ctbench.report import labels
 from ctbench.report.page import Count, Tone
 from ctbench.report.runs import RunSet
-from ctbench.results.record import Record
+from ctbench.results.record import Record, Word
 from ctbench.results.store import Stored
+from ctbench.results.threshold_record import ThresholdRecord
+
+#: Kinds of promises, one of them and several in words.
+_KINDS = {
+    "ratios": ("ratio of like code", "ratios of like code"),
+    "smoke": ("smoke test (a build 30 % slower would pass)", "smoke tests (builds 30 % slower would pass)"),
+    "of_this_machine": ("promise of this machine", "promises of this machine"),
+    "of_build": ("share of another build", "shares of another build"),
+    "of_any_machine": ("rate promised on any machine", "rates promised on any machine"),
+    "of_another": ("rate of another machine", "rates of another machine"),
+}
+#: Those that are said where there is none too.
+_ALWAYS = ("ratios", "smoke", "of_this_machine")
 
 
-@dataclass(frozen=True)
-class Tally:
-    """How many tests came to which end."""
+#: How many tests ended how, by the words of the tiles; and how many files could not be read.
+Tally = Counter[str]
+_VERDICTS: dict[Word, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
+#: Other outcomes by their words: as `WithoutRecord` calls them, sign and tone.
+_OTHERS: dict[str, tuple[str, str, Tone]] = {
+    "skipped": ("skipped", labels.DASH, "skipped"),
+    "nightly only": ("nightly only", labels.DASH, "skipped"),
+    "failed": ("failed, no record", "!", "unmeasured"),
+    "unreadable": ("unreadable", "!", "unmeasured"),
+}
 
-    met: int
-    missed: int
-    not_measured: int
-    skipped: int
-    failed: int
-    unreadable: int
-    #: For which the campaign has no time: nothing is lacking.
-    left: int = 0
 
-    @classmethod
-    def of(cls, runs: RunSet) -> "Tally":
-        """Count what was found."""
-        verdicts = [each.record.verdict for each in runs.newest]
-        outcomes = [test.outcome for test in runs.without_record]
-        return cls(
-            met=verdicts.count("met"),
-            missed=verdicts.count("missed"),
-            not_measured=verdicts.count("not measured"),
-            skipped=outcomes.count("skipped"),
-            left=outcomes.count("left for the night"),
-            failed=outcomes.count("failed"),
-            unreadable=len(runs.broken),
-        )
+def tally_of(runs: RunSet) -> Tally:
+    """Count what was found."""
+    verdicts = (each.record.verdict for each in runs.newest)
+    outcomes = (test.outcome for test in runs.without_record)
+    return Counter([*verdicts, *outcomes, *("unreadable" for _ in runs.broken)])
 
-    @property
-    def judged(self) -> int:
-        """Tests that left a record."""
-        return self.met + self.missed + self.not_measured
 
-    @property
-    def tone(self) -> Tone:
-        """The worst news decides. Green only where something was measured and nothing is in doubt."""
-        if self.missed:
-            return "missed"
-        if self.not_measured or self.failed or self.unreadable or not self.met:
-            return "unmeasured"
-        return "met"
+def tone(tally: Tally) -> Tone:
+    """The worst news decides. Green only where something was measured and nothing is in doubt."""
+    if tally["missed"]:
+        return "missed"
+    if tally["not measured"] or tally["failed"] or tally["unreadable"] or not tally["met"]:
+        return "unmeasured"
+    return "met"
 
 
 def sentence(tally: Tally) -> str:
     """The verdict: what is missed comes first, then what is not known."""
-    slas = labels.plural(tally.judged, "SLA")
-    if not tally.judged:
+    met, missed, not_measured = (tally[word] for word in _VERDICTS)
+    judged = met + missed + not_measured
+    slas = labels.plural(judged, "SLA")
+    if not judged:
         return "Nothing was measured."
-    met = [f"{labels.thousands(tally.met)} {_are(tally.met)} met"] if tally.met else []
-    unknown = [f"{labels.thousands(tally.not_measured)} could not be measured"] if tally.not_measured else []
-    if tally.missed:
-        which = f"{labels.thousands(tally.missed)} of {slas} {_are(tally.missed)}"
-        rest = "".join(f"{mark} {text}" for mark, text in zip(";,", met + unknown, strict=False))
-        return f"{'The only SLA is' if tally.judged == 1 else which} missed{rest}."
-    if not tally.met:
-        return "The only SLA could not be measured." if tally.judged == 1 else f"None of {slas} could be measured."
-    if tally.not_measured:
-        return (
-            f"No SLA is missed, but {labels.thousands(tally.not_measured)} of {slas} could not be measured; {met[0]}."
-        )
-    return "The SLA that was measured is met." if tally.met == 1 else f"All {slas} that were measured are met."
+    are_met = f"{labels.thousands(met)} {_are(met)} met"
+    unknown = f"{labels.thousands(not_measured)} could not be measured"
+    if missed:
+        which = f"{labels.thousands(missed)} of {slas} {_are(missed)}" if judged > 1 else "The only SLA is"
+        others = ", ".join([are_met] * bool(met) + [unknown] * bool(not_measured))
+        return f"{which} missed{'; ' if others else ''}{others}."
+    if not met:
+        return "The only SLA could not be measured." if judged == 1 else f"None of {slas} could be measured."
+    if not_measured:
+        return f"No SLA is missed, but {labels.thousands(not_measured)} of {slas} could not be measured; {are_met}."
+    return "The SLA that was measured is met." if met == 1 else f"All {slas} that were measured are met."
 
 
 def details(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     """What has to be known with the verdict."""
+    skipped, left, failed, unreadable = (tally[outcome] for outcome in _OTHERS)
     records = [each.record for each in newest]
-    said = [Kinds.of(records).sentence] if records else []
+    said = [kinds_sentence(records)] if records else []
     met = [record for record in records if record.verdict == "met" and record.margin_pct is not None]
     if met:
         nearest = min(met, key=lambda record: record.margin_pct or 0.0)
@@ -87,39 +85,30 @@ def details(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     if thrown_away := sum(each.thrown_away for each in newest):
         said.append(f"{labels.thousands(thrown_away)} of {labels.plural(sum(each.trials for each in newest), 'trial')} "
                     f"{_was(thrown_away)} thrown away: they say nothing about the device under test.")  # fmt: skip
-    if tally.skipped:
-        said.append(f"{labels.plural(tally.skipped, 'test')} {_was(tally.skipped)} skipped: this testbed lacks what "
-                    f"{'it needs' if tally.skipped == 1 else 'they need'}, as told below.")  # fmt: skip
-    if tally.left:
-        said.append(f"{labels.plural(tally.left, 'test')} {_was(tally.left)} left for the night: this campaign has no "
+    if skipped:
+        said.append(f"{labels.plural(skipped, 'test')} {_was(skipped)} skipped: this testbed lacks what "
+                    f"{'it needs' if skipped == 1 else 'they need'}, as told below.")  # fmt: skip
+    if left:
+        said.append(f"{labels.plural(left, 'test')} {_was(left)} nightly only: this campaign has no "
                     "time for more.")  # fmt: skip
-    if tally.failed:
-        said.append(f"{labels.plural(tally.failed, 'test')} failed before anything was measured.")
-    if tally.unreadable:
-        what = "file is no record" if tally.unreadable == 1 else "files are no records"
-        said.append(f"{labels.thousands(tally.unreadable)} {what} and {_are(tally.unreadable)} not counted.")
+    if failed:
+        said.append(f"{labels.plural(tally['failed'], 'test')} failed before anything was measured.")
+    if unreadable:
+        what = "file is not a record" if unreadable == 1 else "files are not records"
+        said.append(f"{labels.thousands(tally['unreadable'])} {what} and {_are(tally['unreadable'])} not counted.")
     return tuple(said)
 
 
 def counts(tally: Tally) -> tuple[Count, ...]:
     """The tiles below the sentence. The three verdicts always, the others where there are any."""
-    always = (
-        Count(tally.met, "met", labels.SIGNS["met"], "met"),
-        Count(tally.missed, "missed", labels.SIGNS["missed"], "missed"),
-        Count(tally.not_measured, "not measured", labels.SIGNS["not measured"], "unmeasured"),
-    )
-    others = (
-        Count(tally.skipped, "skipped", labels.DASH, "skipped"),
-        Count(tally.left, "left for the night", labels.DASH, "skipped"),
-        Count(tally.failed, "failed, no record", "!", "unmeasured"),
-        Count(tally.unreadable, "unreadable", "!", "unmeasured"),
-    )
-    return (*always, *(count for count in others if count.number))
+    always = (Count(tally[word], word, labels.SIGNS[word], tone) for word, tone in _VERDICTS.items())
+    others = (Count(tally[outcome], *shown) for outcome, shown in _OTHERS.items() if tally[outcome])
+    return (*always, *others)
 
 
 def _named(record: Record) -> str:
     """A test with its suite: rows of two suites may have the same name."""
-    return f"“{enough.name(record.test)}” ({enough.name(record.suite.rpartition('.')[2])})"
+    return f"“{labels.name(record.test)}” ({labels.name(record.suite.rpartition('.')[2])})"
 
 
 def _are(count: int) -> str:
@@ -128,3 +117,36 @@ def _are(count: int) -> str:
 
 def _was(count: int) -> str:
     return "was" if count == 1 else "were"
+
+
+def kinds(records: Sequence[Record]) -> dict[str, int]:
+    """In how many tests each kind of promise was met or missed, by the names of `_KINDS`; a test may have several."""
+    found = Counter(kind for record in records for kind in {_kind(each) for each in _judged(record)})
+    return {name: found[name] for name in _KINDS}
+
+
+def kinds_sentence(records: Sequence[Record]) -> str:
+    """`Judged: 31 ratios of like code, 13 smoke tests, no promise of this machine.`"""
+    said = []
+    for name, count in kinds(records).items():
+        singular, many = _KINDS[name]
+        if count:
+            said.append(labels.plural(count, singular, many))
+        elif name in _ALWAYS:
+            said.append(f"no {singular.partition(' (')[0]}")
+    return f"Judged: {', '.join(said)}."
+
+
+def _judged(record: Record) -> list[ThresholdRecord]:
+    decided = [each for each in record.thresholds if each.is_promise and not each.undecided]
+    return decided if record.verdict != "not measured" else [each for each in decided if each.met and each.reason]
+
+
+def _kind(promise: ThresholdRecord) -> str:
+    if promise.smoke:
+        return "smoke"
+    if promise.kind != "absolute":
+        return "of_build" if promise.kind == "of_build" else "ratios"
+    if not promise.bound_to:
+        return "of_any_machine"
+    return "of_another" if promise.elsewhere else "of_this_machine"

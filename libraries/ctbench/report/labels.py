@@ -1,26 +1,86 @@
-"""How figures of a record read on a page. Pure functions; the units are those of `ctbench.base.units`."""
+"""How texts read on a page, and how much of everything a page shows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from ctbench.base.units import format_duration, format_margin
-from ctbench.report import figures
-from ctbench.results.metrics import METRICS, RATE_OF
-from ctbench.results.record import Record, Word
+from ctbench.results.metrics import RATE_OF
+from ctbench.results.record import Word
 from ctbench.traffic.generator import LoadUnit
 
 #: Stands where there is no figure: an en dash.
 DASH = "\u2013"
-
 #: The sign next to each word, so that no verdict depends on its colour.
 SIGNS: dict[Word, str] = {"met": "✓", "missed": "✗", "not measured": "?"}
-#: The class that a verdict has in the style sheet.
-CLASSES: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a page shows. A run has some sixty tests; of thousands the rest is counted, and is in the files next to
+    the page."""
+
+    #: Tests in the table of results.
+    results: int = 1000
+
+    #: Lines of a table, tests listed with their reasons, files that are not records.
+    rows: int = 100
+    #: Charts of a section, and bars of a chart.
+    charts: int = 60
+    bars: int = 24
+    #: Values of one fact, sentences of one list.
+    values: int = 20
+    #: Searches shown in full, and runs whose files are listed.
+    searches: int = 4
+    runs: int = 10
+    #: Rows of report.md: a merge request takes 65 536 characters.
+    merge_request: int = 200
+    #: Characters of a name, of a sentence.
+    name: int = 200
+    sentence: int = 1000
+
+
+LIMITS = Limits()
+
+
+def name(text: str) -> str:
+    """A name as a page shows it."""
+    return _cut(text, LIMITS.name)
+
+
+def sentence(text: str) -> str:
+    """A sentence as a page shows it."""
+    return _cut(text, LIMITS.sentence)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}\u2026"
+
+
+def once(values: Iterable[str]) -> list[str]:
+    """Each text once, in their order; what is empty is left out."""
+    return list(dict.fromkeys(value for value in values if value))
+
+
+def some(values: Sequence[str], most: int) -> tuple[str, ...]:
+    """The first of them, and how many more there are."""
+    shown = [sentence(value) for value in values[:most]]
+    return (*shown, *([f"and {thousands(len(values) - most)} more"] if len(values) > most else []))
+
+
+def more(count: int, what: str, where: str) -> str:
+    """How many of something are not on the page, and where they are; empty where all are."""
+    return f"{plural(count, f'more {what}')}: {where}." if count > 0 else ""
 
 
 def plural(count: int, singular: str, many: str = "") -> str:
     """`1 test`, `2 tests`, `1 200 tests`."""
     return f"{thousands(count)} {singular if count == 1 else many or singular + 's'}"
+
+
+def thrown_away(count: int, trials: int) -> str:
+    """`1 of 3 trials thrown away`; empty where none was."""
+    return f"{count} of {plural(trials, 'trial')} thrown away" if count else ""
 
 
 def thousands(count: int) -> str:
@@ -59,25 +119,6 @@ def rate(value: float, unit: LoadUnit) -> str:
     return RATE_OF[unit].format(value)
 
 
-def floor(record: Record) -> str:
-    """The promise that decides."""
-    return figures.floor(record) or DASH
-
-
-def measured(record: Record) -> str:
-    """What was measured of it."""
-    return figures.measured(record) or DASH
-
-
-def measured_of(record: Record) -> str:
-    """The metric of these two where it is not the load that the profile counts; empty where it is."""
-    shown = figures.deciding(record)
-    if shown and shown.kind != "absolute":
-        return f"of {shown.other}"
-    metric = METRICS[shown.metric] if shown else figures.metric_of(record)
-    return "" if metric is RATE_OF[record.profile.kind] else metric.title
-
-
 def margin(percent: float | None) -> str:
     """With a true minus sign; a dash where there is none."""
     return DASH if percent is None else format_margin(percent).replace("-", "\u2212")
@@ -86,14 +127,3 @@ def margin(percent: float | None) -> str:
 def cpus_and_queues(cpus: int, queues: int) -> str:
     """`2 CPUs, 1 queue`."""
     return f"{plural(cpus, 'CPU')}, {plural(queues, 'queue')}"
-
-
-def common_start(suites: Sequence[str]) -> str:
-    """The parts that the long names of all suites begin with, with a dot: nothing on the page needs them."""
-    parts = [suite.split(".")[:-1] for suite in suites]
-    shared: list[str] = []
-    for names in zip(*parts, strict=False):
-        if len(set(names)) > 1:
-            break
-        shared.append(names[0])
-    return "".join(f"{part}." for part in shared)

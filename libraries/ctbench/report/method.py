@@ -1,11 +1,17 @@
-"""How the figures were measured, and where that deviates from the standards."""
+"""What the figures depend on (versions, machines, generator, testbed), how they were measured, and where that deviates
+from the standards."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ctbench.base.units import format_duration, format_ratio
-from ctbench.report import enough, labels
-from ctbench.report.remarks import Deviation, Note
+from ctbench.dut import registry
+from ctbench.dut.cable import CABLE
+from ctbench.measure.promises import procedures
+from ctbench.report import labels
+from ctbench.report.labels import LIMITS
+from ctbench.report.page import Cell, Column, Fact, Line, Note, Table
+from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
@@ -29,52 +35,151 @@ _VERDICTS = (
     "Spread is the range of repetitions relative to their median; of a single search, how far above the capacity the "
     "next load was that did not hold.",
 )
-#: What the procedures do, in a sentence.
-_PROCEDURES = {
-    "highest-rate": "searches for the capacity: the highest load whose loss stays within the limit",
-    "table-dump": "prints the connection table beside a load that the device under test holds alone",
-    "port-churn": "adds and deletes ports of the bridge beside a load that the device under test holds alone",
-    "revalidation": "asks how long it took to look at all datapath flows, beside the load that keeps them alive",
-    "revalidation-sweep": "the same, where that is forced ten times a second",
-    "interface-statistics": "looks for the collections of statistics in the main thread's CPU time, beside a load",
-    "at-floor": "offers the load that the floor promises, and no other one",
-    "table-capacity": "opens connections, keeps them open, asks each a message, and compares their number with the "
-    "DUT's own count at every step",
-    "table-drain": "opens connections, leaves them, and asks the DUT until it counts none",
-    "table-steady": "offers a rate for longer than connections are remembered, and compares the table's level with "
-    "rate x (lifetime + timeout)",
-    "table-full": "fills the table, opens more, asks those that are open, makes room and opens more again",
-}
+
+
+def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
+    """The few facts that everybody asks for."""
+    if not records:
+        return ()
+    first, last = min(record.started for record in records), max(record.ended for record in records)
+    traffic = sum(record.traffic_s for record in records)
+    when = f"{labels.span(first, last)}, {labels.length(traffic)} of it traffic"
+    found = [
+        _fact("Device under test", (dut(record) for record in records)),
+        _fact("Machine", (_short_machine(dut_machine(record)) for record in records)),
+        _fact("Testbed and campaign", (_where(record) for record in records)),
+        Fact("Measured", (when,)),
+        *([Fact("Runs", (f"{runs} runs; where one measured a test again, the newest counts",))] if runs > 1 else []),
+    ]
+    return tuple(fact for fact in found if fact.values)
+
+
+def environment(records: Sequence[Record], run_ids: Sequence[str]) -> tuple[Fact, ...]:
+    """Everything that a reader needs to compare figures. `run_ids` are those of older records too."""
+    found = [
+        _fact("Device under test", (_whole_dut(record) for record in records)),
+        _fact("Machine of the DUT", (machine(dut_machine(record)) for record in records)),
+        _fact("Packet memory of the DUT", (_memory(record) for record in records)),
+        _fact("Hugepages", (_hugepages(dut_machine(record)) for record in records)),
+        _fact("Traffic generator", (_generator(record) for record in records)),
+        _fact("Machine of the generator", (machine(record.environment.machine) for record in records)),
+        _fact("CPUs", (_placement(record) for record in records)),
+        _fact("Testbed", (testbed(record) for record in records)),
+        _fact("Generator's ceiling", (_ceiling(record) for record in records)),
+        _fact("Suite version", (record.tool_version for record in records)),
+        _fact("Runs", run_ids),
+    ]
+    return tuple(fact for fact in found if fact.values)
+
+
+def dut(record: Record) -> str:
+    """`Open vSwitch 3.1.0`, `Linux 6.18.44`; empty for the cable."""
+    datapath = record.topology.datapath
+    return "" if datapath == CABLE.datapath else record.environment.dut.product or registry.title(datapath)
+
+
+def machine(facts: MachineFacts) -> str:
+    """`Intel Xeon …, 2 CPUs, KVM, Debian …, Linux …`; empty where nothing is known."""
+    if not facts.cpu_model:
+        return ""
+    parts = [facts.cpu_model.replace("(R)", ""), labels.plural(len(facts.usable_cpus), "CPU")]
+    virtual = facts.virtualisation
+    parts += [f"virtual machine ({virtual})"] if virtual and virtual != "none" else []
+    parts += [facts.distribution] if facts.distribution else []
+    parts += [f"Linux {facts.kernel}"] if facts.kernel else []
+    return ", ".join(parts)
+
+
+def dut_machine(record: Record) -> MachineFacts:
+    """Where the DUT ran: on the generator's machine, unless the record knows another one."""
+    own = record.environment.dut.machine
+    return own if own and own.cpu_model else record.environment.machine
+
+
+def _short_machine(facts: MachineFacts) -> str:
+    return ", ".join(machine(facts).split(", ")[:3])
+
+
+def _where(record: Record) -> str:
+    return f"{record.environment.testbed.name or '?'}, {record.campaign.name or '?'}"
+
+
+def testbed(record: Record) -> str:
+    """The testbed's name with its description."""
+    facts = record.environment.testbed
+    return f"{facts.name}: {facts.description}" if facts.description else facts.name
+
+
+def _whole_dut(record: Record) -> str:
+    found = record.environment.dut.product_details or dut(record)
+    return f"{registry.title(record.topology.datapath)}: {found}" if found else ""
+
+
+def _memory(record: Record) -> str:
+    facts = record.environment.dut.memory
+    if facts is None:
+        return ""
+    pages = "ordinary pages" if facts.kind == "no-huge" else facts.kind
+    return f"{facts.megabytes} MB, {pages}"
+
+
+def _hugepages(facts: MachineFacts) -> str:
+    reserved = [f"{pages.total} of {pages.size_kb} kB" for pages in facts.hugepages if pages.total]
+    return ", ".join(reserved) or ("none reserved" if facts.hugepages else "")
+
+
+def _generator(record: Record) -> str:
+    facts = record.environment.generator
+    return ", ".join(str(part) for part in (facts.type, facts.version, facts.wiring) if part)
+
+
+def _placement(record: Record) -> str:
+    facts = record.environment.dut.placement
+    if facts is None:
+        return ""
+    users = (("generator", facts.generator), ("pmd", facts.pmd), ("housekeeping", facts.housekeeping))
+    cpus = "; ".join(f"{name} {', '.join(map(str, some))}" for name, some in users if some)
+    return f"{cpus} (threads share CPUs)" if facts.oversubscribed else cpus
+
+
+def _ceiling(record: Record) -> str:
+    ceiling = record.evidence.ceiling
+    return "" if ceiling is None else f"{record.profile.name}: {labels.rate(ceiling, record.profile.kind)}"
+
+
+def _fact(title: str, values: Iterable[str]) -> Fact:
+    """Each value once, in the order of the records."""
+    return Fact(title, labels.some(labels.once(values), LIMITS.values))
 
 
 def methodology(records: Sequence[Record]) -> tuple[str, ...]:
     """What was measured and how, what the words on the page mean, and what the campaigns say of themselves."""
-    campaigns = enough.once(
+    campaigns = labels.once(
         f"Campaign {record.campaign.name}: {said}"
         for record in records
         if (said := record.campaign.description.strip())
     )
-    return (*enough.some(campaigns, enough.VALUES), *_procedures(records), *_VERDICTS)
+    return (*labels.some(campaigns, LIMITS.values), *_procedures(records), *_VERDICTS)
 
 
 def _procedures(records: Sequence[Record]) -> tuple[str, ...]:
     """Each procedure with what it measured, and of how many tests."""
     tests = Counter((record.procedure, record.metric) for record in records)
-    said = []
+    said, known = [], procedures()
     for procedure in dict.fromkeys(procedure for procedure, _ in tests):
         measured = [
             f"{METRICS[metric].title} ({labels.plural(number, 'test')})"
             for (by, metric), number in tests.items()
             if by == procedure
         ]
-        does = f": it {_PROCEDURES[procedure]}" if procedure in _PROCEDURES else ""
+        does = f": it {known[procedure]}" if procedure in known else ""
         said.append(f"Procedure {procedure} measured {' and '.join(measured)}{does}.")
-    return enough.some(said, enough.VALUES)
+    return labels.some(said, LIMITS.values)
 
 
-def deviations(newest: Sequence[Stored]) -> tuple[Deviation, ...]:
+def deviations(newest: Sequence[Stored]) -> Table | None:
     """Where the campaigns fall short of the standards, by what the trials of the records really were."""
-    found: list[Deviation] = []
+    found: list[tuple[str, str, str]] = []
     records = [each.record for each in newest]
     of_connections = [
         each
@@ -83,29 +188,32 @@ def deviations(newest: Sequence[Stored]) -> tuple[Deviation, ...]:
     ]
     of_packets = [each for each in newest if each.record.profile.kind == "packets" and each.sustain_s]
     if lengths := _short(of_connections, _RFC_9411_SUSTAIN_S):
-        found.append(Deviation("RFC 9411, 7.2", "a sustain phase of 300 s", lengths))
+        found.append(("RFC 9411, 7.2", "a sustain phase of 300 s", lengths))
     if lengths := _short(of_packets, _RFC_2544_SUSTAIN_S):
-        found.append(Deviation("RFC 2544, 24", "trials of at least 60 s", lengths))
+        found.append(("RFC 2544, 24", "trials of at least 60 s", lengths))
     connections, packets = ([each.record for each in some] for some in (of_connections, of_packets))
     limits = sorted({limit for record in connections if (limit := record.campaign.loss_ratio) > _RFC_9411_LOSS})
     if limits:
         allowed = _listed([format_ratio(limit) for limit in limits])
-        found.append(Deviation("RFC 9411, 7.2", "fewer than 0.001 % failed transactions", f"at most {allowed} lost"))
+        found.append(("RFC 9411, 7.2", "fewer than 0.001 % failed transactions", f"at most {allowed} lost"))
     if any(record.campaign.loss_ratio > 0 for record in packets):
         allowed = _listed(sorted({format_ratio(record.campaign.loss_ratio) for record in packets}))
-        found.append(Deviation("RFC 2544, 26.1", "throughput without any loss", f"at most {allowed} lost"))
+        found.append(("RFC 2544, 26.1", "throughput without any loss", f"at most {allowed} lost"))
     substitutes = {
         (old, new) for record in records for old, new in record.campaign.profiles.items() if record.profile.name == new
     }
     found += [
-        Deviation(
+        (
             "2022 article",
             f"the profile {old}",
             f"the substitute profile {new}, whose floor follows from the same packet rate",
         )
-        for old, new in sorted(substitutes)[: enough.VALUES]
+        for old, new in sorted(substitutes)[: LIMITS.values]
     ]
-    return tuple(found)
+    if not found:
+        return None
+    columns = tuple(Column(name, right=False) for name in ("Standard", "Asks for", "This run"))
+    return Table.of(columns, tuple(Line(tuple(map(Cell, texts))) for texts in found))
 
 
 def floor_sources(records: Sequence[Record]) -> tuple[Note, ...]:
@@ -120,8 +228,8 @@ def notes(records: Sequence[Record]) -> tuple[Note, ...]:
 
 def _counted(sentences: Sequence[str]) -> tuple[Note, ...]:
     counted = list(Counter(sentences).items())
-    shown = [Note(enough.sentence(text), labels.plural(count, "test")) for text, count in counted[: enough.VALUES]]
-    if rest := counted[enough.VALUES :]:
+    shown = [Note(labels.sentence(text), labels.plural(count, "test")) for text, count in counted[: LIMITS.values]]
+    if rest := counted[LIMITS.values :]:
         more = f"{labels.thousands(len(rest))} more sentences, which are in the records"
         shown.append(Note(more, labels.plural(sum(count for _, count in rest), "test")))
     return tuple(shown)
@@ -138,4 +246,4 @@ def _short(newest: Sequence[Stored], asked_s: float) -> str:
 
 
 def _listed(values: list[str]) -> str:
-    return ", ".join(enough.some(enough.once(values), enough.VALUES))
+    return ", ".join(labels.some(labels.once(values), LIMITS.values))

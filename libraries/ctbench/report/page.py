@@ -1,12 +1,10 @@
-"""What is on the page of a report, before it is HTML: sentences, rows, charts, facts. Texts are made here, for
+"""What is on the page of a report, before it is HTML or Markdown: sentences, tables, charts, facts. Texts are made for
 people; the templates only place them."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from ctbench.report.charts.model import Chart
-from ctbench.report.mobile import MobileLine
-from ctbench.report.remarks import Deviation, Note
 
 #: Classes of the style sheet for good news, bad news and what is not known.
 Tone = Literal["met", "missed", "unmeasured", "skipped"]
@@ -14,10 +12,10 @@ Tone = Literal["met", "missed", "unmeasured", "skipped"]
 
 @dataclass(frozen=True)
 class Count:
-    """How many tests came to one end."""
+    """How many tests had one outcome."""
 
     number: int
-    #: `met`, `missed`, `not measured`, `skipped`, `left for the night`, `failed`, `unreadable`.
+    #: `met`, `missed`, `not measured`, `skipped`, `nightly only`, `failed`, `unreadable`.
     word: str
     sign: str
     tone: Tone
@@ -42,9 +40,77 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """One place of a table: a text with a link, or a key of a topology before it, and smaller lines below it."""
+
+    text: str
+    href: str = ""
+    code: str = ""
+    notes: tuple["Cell", ...] = ()
+    #: Of a verdict: a badge with this sign, in this tone.
+    sign: str = ""
+    tone: Tone = "skipped"
+    #: Of a margin, for its little bar; percent.
+    margin_pct: float | None = None
+    #: Class in the style sheet, the darker the larger the figure: `heat-0` to `heat-4`.
+    shade: str = ""
+    #: A drawing, before the text.
+    svg: str = ""
+    #: More links, after the text.
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    #: Figures are on the right.
+    right: bool = True
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a table: a cell for each column. The first one names it."""
+
+    cells: tuple[Cell, ...]
+    #: Class of the style sheet: a tone, or `ours`.
+    style: str = ""
+    #: So that a link can lead to it.
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Lines that belong together, such as those of one suite."""
+
+    name: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. `style` is its class in the style sheet."""
+
+    columns: tuple[Column, ...]
+    groups: tuple[Group, ...]
+    style: str = "plain"
+    caption: str = ""
+
+    @classmethod
+    def of(
+        cls, columns: tuple[Column, ...], lines: tuple[Line, ...], style: str = "plain", caption: str = ""
+    ) -> "Table":
+        """A table whose lines are one group without a name."""
+        return cls(tuple(columns), (Group("", tuple(lines)),), style, caption)
+
+
+@dataclass(frozen=True)
 class Row:
     """One test: its record in a line."""
 
+    #: Empty where the test is beyond what the table of results shows.
     anchor: str
     test: str
     #: `ovs-dpdk/conntrack/1cpu-1rxq`, and what was offered to it.
@@ -53,183 +119,57 @@ class Row:
     verdict: str
     sign: str
     tone: Tone
-    floor: str
-    measured: str
-    #: The metric of these two where it is not the load that the profile counts: `latency (p99)`.
-    measured_of: str
-    #: What has to be known of the floor: `smoke test`, `made on …`; empty where nothing has.
-    kind: str
-    #: How it compares with something else, where that is not what is shown as measured.
-    compared: str
-    margin: str
-    #: The same in percent, for its little bar; None where there is none.
-    margin_pct: float | None
-    #: `± 5.0 %` and `one search`, or `3.1 %` and `over 5 searches`.
-    spread: str
-    spread_of: str
-    #: Difference from the figure that it is compared with, and what that is; empty without such a figure.
-    against: str
-    against_what: str
+    #: With what has to be known of it: `smoke test`, `made on …`.
+    floor: Cell
+    #: With the metric of these two where it is not the load that the profile counts, and how it compares with something
+    #: else where that is promised too.
+    measured: Cell
+    margin: Cell
+    #: `± 5.0 %` with `one search`, or `3.1 %` with `over 5 searches`; and how many trials were thrown away.
+    spread: Cell
+    #: Difference from the figure that it is compared with, and what that is.
+    against: Cell
     reason: str
     record: Link
     #: What the DUT said of its failure; None where nothing failed.
     capture: Link | None
-    #: How long the test took, and how many of its trials were thrown away; empty where none was.
-    took: str
-    thrown_away: str
-    #: When the test began, month to minute, UTC, where the page has several runs.
-    run: str = ""
-    #: File of the page that has the row; empty for this one.
-    page: str = ""
+    #: How long the test took, and where the page has several runs when it began, month to minute, UTC.
+    took: tuple[Cell, ...]
 
     @property
     def href(self) -> str:
-        """Link to the row."""
-        return f"{self.page}#{self.anchor}"
-
-
-@dataclass(frozen=True)
-class Group:
-    """The rows of one suite."""
-
-    name: str
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class Suite:
-    """A suite in a line, where the rows are too many for one page."""
-
-    name: str
-    #: Tests, met, missed, not measured.
-    counts: tuple[str, ...]
-    tone: Tone
-    href: str
+        """Link to the row, else to the record."""
+        return f"#{self.anchor}" if self.anchor else self.record.href
 
 
 @dataclass(frozen=True)
 class Part:
-    """A page of rows, where they are too many for one."""
+    """A piece of a section: charts, a table, or both; of one test where `row` is there."""
 
-    #: Name of its file.
-    file: str
-    #: `Tests 501 to 1 000`.
-    title: str
-    groups: tuple[Group, ...]
-
-
-@dataclass(frozen=True)
-class Reasons:
-    """Tests that left no record for the same reason."""
-
-    outcome: str
-    reason: str
-    #: How many tests, and their names as far as there is room.
-    number: int
-    tests: tuple[str, ...]
+    row: Row | None = None
+    intro: str = ""
+    charts: tuple[Chart, ...] = ()
+    table: Table | None = None
 
 
 @dataclass(frozen=True)
-class TrialRow:
-    """One trial of a search, in words."""
-
-    number: str
-    phase: str
-    offered: str
-    completed: str
-    loss: str
-    packets: str
-    waited: str
-    state: str
-    tone: Tone
-    reason: str
-
-
-@dataclass(frozen=True)
-class Search:
-    """How one result came about."""
-
-    row: Row
-    #: What a search of RFC 9971 has to report; empty for other searches.
-    goal: str
-    charts: tuple[Chart, ...]
-    #: `connect p99` or `latency p99`.
-    waited_name: str
-    trials: tuple[TrialRow, ...]
-
-
-@dataclass(frozen=True)
-class Saturation:
-    """What the DUT served in a closed loop in one test: no SLA figure."""
-
-    row: Row
-    rate: str
-    #: The other side of its pair, and its rate; empty where there was none.
-    other: str
-    other_rate: str
-
-
-@dataclass(frozen=True)
-class ControlRow:
-    """What the control plane did in one test, and how long it took."""
-
-    row: Row
-    #: `dump of the connection table, 10.0 k entries`, and how often.
-    what: str
-    number: str
-    #: Mean, standard deviation, median, 99th percentile, longest.
-    times: tuple[str, ...]
-    #: What the load lost meanwhile, and how long it waited (p99).
-    lost: str
-    waited: str
-
-
-@dataclass(frozen=True)
-class TimeTable:
-    """Where the time of a thread that forwards went, beside what was published of others."""
-
-    row: Row
-    #: How it was sampled, and what that cost.
-    intro: str
-    #: What was measured: this run, then others.
-    columns: tuple[str, ...]
-    #: Of each column the functions by their rank, and at last what locks have in all.
-    lines: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """Charts that belong together."""
+class Section:
+    """A section between the results and the environment."""
 
     anchor: str
     title: str
     intro: str
-    charts: tuple[Chart, ...]
-    #: How many more there are; empty where these are all.
+    parts: tuple[Part, ...]
+    #: How many more charts, lines or tables there are; empty where these are all.
     more: str = ""
 
 
 @dataclass(frozen=True)
-class PublishedRow:
-    """One line of a published table, or of the run below it."""
+class Note:
+    """A sentence of the records, and of how many tests it is said."""
 
-    name: str
-    cps: str
-    active: str
-    throughput: str
-    pps: str
-    difference: str
-    #: Whether this is the run and not a published figure.
-    ours: bool
-    record: Link | None = None
-
-
-@dataclass(frozen=True)
-class PublishedTable:
-    """A published table with the run's own line."""
-
-    title: str
-    rows: tuple[PublishedRow, ...]
+    text: str
+    tests: str
 
 
 @dataclass(frozen=True)
@@ -243,38 +183,23 @@ class Page:
     details: tuple[str, ...]
     counts: tuple[Count, ...]
     facts: tuple[Fact, ...]
-    #: Tests that are missed or not measured.
+    #: Tests that are missed or not measured, and how many more there are.
     problems: tuple[Row, ...]
-    #: How many more there are; empty where all are listed.
     more_problems: str
-    without_record: tuple[Reasons, ...]
+    #: Tests that left no record by their outcome and reason; None where all left one.
+    without_record: Table | None
     unreadable: tuple[str, ...]
-    #: All rows; none where they are in `parts`, and the page has a line for each of the `suites` instead.
-    groups: tuple[Group, ...]
-    suites: tuple[Suite, ...]
-    more_suites: str
-    parts: tuple[Part, ...]
+    #: One for each test, in the order in which they ran; `results` has them by suite.
+    rows: tuple[Row, ...]
+    results: Table
+    more_results: str
     #: What the rows are compared with; empty where nothing is.
     reference: str
-    galleries: tuple[Gallery, ...]
-    #: Where the time of threads that forward went, and how many more such tables there are.
-    times: tuple[TimeTable, ...]
-    more_times: str
-    #: What was reached while so many connections were open.
-    mobile: tuple[MobileLine, ...]
-    more_mobile: str
-    #: What the control plane did, and how many more lines of that there are.
-    control: tuple[ControlRow, ...]
-    more_control: str
-    #: Apart from the rates that the SLA is about.
-    saturation: tuple[Saturation, ...]
-    more_saturation: str
-    published: tuple[PublishedTable, ...]
-    published_note: str
-    searches: tuple[Search, ...]
+    sections: tuple[Section, ...]
     environment: tuple[Fact, ...]
     methodology: tuple[str, ...]
-    deviations: tuple[Deviation, ...]
+    #: Where the campaigns fall short of the standards; None where they do not.
+    deviations: Table | None
     sources: tuple[Note, ...]
     notes: tuple[Note, ...]
     links: tuple[Link, ...]
@@ -282,8 +207,6 @@ class Page:
     runs: tuple[Link, ...]
     more_runs: str
 
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """All rows, of this page and of its parts, in their order there."""
-        groups = [*self.groups, *(group for part in self.parts for group in part.groups)]
-        return tuple(row for group in groups for row in group.rows)
+    def section(self, anchor: str) -> Section:
+        """A section by its anchor; raises KeyError where the page does not have it."""
+        return {section.anchor: section for section in self.sections}[anchor]

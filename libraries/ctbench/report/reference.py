@@ -5,12 +5,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctbench.report import figures
-from ctbench.report.facts import dut_machine
-from ctbench.report.runs import read_runs
+from ctbench.dut import registry
+from ctbench.report import figures, labels
+from ctbench.report.method import dut, dut_machine
+from ctbench.report.page import Cell, Column, Group, Line, Table
+from ctbench.report.runs import href, read_runs
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.published import Published, is_published, read_published
 from ctbench.results.record import Record
+from ctbench.results.store import Stored
+
+#: The columns of the published tables, by metric.
+_COLUMNS = {
+    "cps": "Connection rate",
+    "active_connections": "Active connections",
+    "bps": "Bandwidth",
+    "pps": "Packet rate",
+}
+_PUBLISHED = (Column("Version", right=False), *map(Column, _COLUMNS.values()), Column("Difference"))
+NOTE = (
+    "The published figures are from other hardware: they say what others saw, and promise nothing about this machine. "
+    "Difference is that of connections per second against the line above it, as in the article; against this run, "
+    "where the campaign substituted a profile with shorter connections, that of packets per second."
+)
 
 
 @dataclass(frozen=True)
@@ -124,3 +141,50 @@ def _of_record(record: Record, folder: Path) -> Elsewhere:
         figures={name: figure.value for name, figure in record.figures.items()},
         machine=dut_machine(record).cpu_model,
     )
+
+
+def published_table(newest: Sequence[Stored], references: References, output: Path) -> Table | None:
+    """The published figures of each topology and profile, in the order of their source, with a line of this run in each
+    group, as the 2022 article compares two releases. A topology that this run did not measure says so."""
+    tables: dict[tuple[str, str, int], list[Published]] = {}
+    for figure in references.published:
+        if figure.key:
+            tables.setdefault((figure.key, figure.profile, figure.number), []).append(figure)
+    ordered = sorted(tables.items(), key=lambda item: item[0][2])
+    return (
+        Table(_PUBLISHED, tuple(_group(some, newest, output) for _, some in ordered), "published") if ordered else None
+    )
+
+
+def _group(some: Sequence[Published], newest: Sequence[Stored], output: Path) -> Group:
+    one, ordered = some[0], sorted(some, key=lambda figure: figure.source.dut)
+    cpus = labels.cpus_and_queues(one.topology.cpus or 0, one.topology.rx_queues or 0)
+    ruleset = registry.ruleset_title(one.topology.ruleset).lower()
+    theirs = [_line(Cell(each.source.dut), each.figures, labels.margin(each.difference_pct)) for each in ordered]
+    ours = [_own_line(each, ordered[-1], output) for each in newest if _is_of(each.record, one)]
+    return Group(
+        f"{one.source.place.capitalize()}: {ruleset}, {cpus}, {one.profile}",
+        (*theirs, *(ours or [_line(Cell("this run: no figure"), {}, labels.DASH, "ours")])),
+    )
+
+
+def _is_of(record: Record, figure: Published) -> bool:
+    """Whether a record is of the topology and profile of a figure, or of a profile that substitutes it."""
+    return record.topology.key == figure.key and figure.profile in profiles(record) and bool(record.figures)
+
+
+def _own_line(each: Stored, last: Published, output: Path) -> Line:
+    record = each.record
+    compared = against(record, of_published(last))
+    short = "" if record.profile.name == last.profile else f", {record.profile.name}"
+    doubt = ", not measured" if record.verdict == "not measured" else ""
+    by = f" ({compared.metric.title})" if compared and short else ""
+    head = Cell(labels.name(f"this run: {dut(record)}{short}{doubt}"), href(each.path, output))
+    found = {name: figure.value for name, figure in record.figures.items()}
+    return _line(head, found, f"{labels.margin(compared.difference_pct)}{by}" if compared else labels.DASH, "ours")
+
+
+def _line(head: Cell, found: Mapping[str, float], difference: str, style: str = "") -> Line:
+    """A line with the figures that the tables have; a dash for those that are not known."""
+    texts = [METRICS[name].format(found[name]) if name in found else labels.DASH for name in _COLUMNS]
+    return Line((head, *map(Cell, [*texts, difference])), style)

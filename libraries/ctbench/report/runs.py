@@ -1,16 +1,17 @@
 """What a report is made from: the records of one or more runs, and what could not be read."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from urllib.parse import quote
 
 from ctbench.base.errors import ConfigError
-from ctbench.results import without_record
+from ctbench.results import store
 from ctbench.results.record import Record
-from ctbench.results.store import Broken, Stored, read_stored
-from ctbench.results.without_record import WithoutRecord
+from ctbench.results.store import SUFFIX, Broken, Stored, WithoutRecord, read_stored
 
 #: Where pabot keeps the output folders of its processes, below its own.
 PABOT_RESULTS = "pabot_results"
@@ -70,11 +71,12 @@ def _turn(record: Record) -> tuple[int, datetime]:
 
 def read_runs(folders: Sequence[Path]) -> RunSet:
     """Read runs, each with the runs of pabot's processes below it. `ConfigError` names a folder that holds none."""
+    _real.cache_clear()  # results/latest may lead elsewhere by now
     places = [place for folder in folders for place in _places(folder)]
     stored, broken = read_stored(*places)
     without: list[WithoutRecord] = []
     for place in places:
-        tests, unreadable = without_record.read(place)
+        tests, unreadable = store.read_without_record(place)
         broken += unreadable
         without += tests
     measured = {(each.record.suite, each.record.test) for each in stored}
@@ -100,9 +102,25 @@ def _places(folder: Path) -> list[Path]:
 
 
 def _holds_a_run(place: Path) -> bool:
-    return (place / "records").is_dir() or (place / without_record.WITHOUT_RECORD_FILE).is_file()
+    return (place / "records").is_dir() or (place / store.WITHOUT_RECORD_FILE).is_file()
 
 
 def _by_number(path: Path) -> tuple[int, str]:
     """pabot numbers its processes: 10 comes after 9."""
     return (int(path.name) if path.name.isdigit() else -1, path.name)
+
+
+def href(path: Path, output: Path) -> str:
+    """A relative link from the page to a file, as URLs are written: nothing in a file's name is more than a name."""
+    return quote(os.fsencode(relative(path, output)))
+
+
+def relative(path: Path, output: Path) -> str:
+    """The path of a file, or of a run's folder, from another folder. Links in it are followed, but not a record's."""
+    real = os.path.join(_real(path.parent), path.name) if path.suffix == SUFFIX else _real(path)  # noqa: PTH118
+    return os.path.relpath(real, _real(output))
+
+
+@cache
+def _real(folder: Path) -> str:
+    return os.path.realpath(folder)

@@ -1,22 +1,30 @@
-"""Writes the reports of a run, or of several, into a folder: the page with its style sheet, and the same for others."""
+"""Writes the reports of a run, or of several, into a folder: the page with its style sheet, and the same for others.
 
-from collections.abc import Mapping, Sequence
+The page has nothing that Jenkins' default Content-Security-Policy forbids. That policy is `sandbox; default-src 'none';
+img-src 'self'; style-src 'self';`: no script, no style element, no style attribute, no font or image from elsewhere.
+Charts are inline SVG with presentation attributes and classes.
+"""
+
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from ctbench.base.errors import OutputError
-from ctbench.base.plain_text import printable
+from ctbench.base.text import printable
+from ctbench.report import labels
+from ctbench.report.charts import draw
 from ctbench.report.compose import compose
-from ctbench.report.html import STYLE_SHEET, part_html, report_html
-from ctbench.report.junit import junit_xml
-from ctbench.report.markdown import report_md
-from ctbench.report.page import Page
-from ctbench.report.parts import FILE, by_anchor
+from ctbench.report.files import junit_xml, report_md, results_csv, summary_json
+from ctbench.report.page import Cell, Page
 from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
-from ctbench.report.tables import results_csv, summary_json
 from ctbench.results.store import Stored
 
 PAGE = "report.html"
+TEMPLATES = Path(__file__).with_name("templates")
+STYLE_SHEET = TEMPLATES / "report.css"
 
 
 def write_reports(folders: Sequence[Path], output: Path, references: References = NONE) -> Page:
@@ -27,7 +35,6 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
         output.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             _place(output / name, text)
-        _remove_parts(output, texts)
     except OSError as error:
         raise OutputError(
             f"{output}: the report could not be written: {error.strerror}.\n  Expected a folder that you may write to, "
@@ -62,28 +69,48 @@ def _why_odd(each: Stored, output: Path, references: References) -> str:
 def documents(runs: RunSet, page: Page, output: Path, references: References = NONE) -> dict[str, str]:
     """Text of each file by its name."""
     return {
-        PAGE: report_html(page),
-        **{part.file: part_html(page, part) for part in page.parts},
-        "report.css": STYLE_SHEET.read_text(encoding="utf-8"),
+        PAGE: environment().get_template("report.html.j2").render(page=page),
+        STYLE_SHEET.name: STYLE_SHEET.read_text(encoding="utf-8"),
         "report.md": report_md(page),
-        "junit.xml": junit_xml(runs, list(by_anchor(page.rows))),
+        "junit.xml": junit_xml(runs, page.rows),
         "summary.json": summary_json(runs, output, references),
         "results.csv": results_csv(runs.newest, output, references),
     }
 
 
-def _remove_parts(output: Path, texts: Mapping[str, str]) -> None:
-    """Remove the pages that an earlier report with more tests left."""
-    for path in output.glob(FILE.format("*")):
-        if path.name not in texts:
-            path.unlink()
-
-
 def _place(path: Path, text: str) -> None:
-    """Write a file whole or not at all: somebody may have the page open."""
+    """Write a file whole or not at all: it may be open in a browser."""
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_text(text, encoding="utf-8", newline="")
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@cache
+def environment() -> Environment:
+    """The templates, with the filters that draw. Everything that is not drawn here is escaped."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_printable,
+    )
+    # What these draw is marked as safe in the templates: it is made of escaped elements.
+    made.filters |= {"svg": draw.draw, "swatch": draw.swatch, "margin_bar": _margin_bar}
+    made.filters["thousands"] = labels.thousands
+    return made
+
+
+def _printable(value: object) -> object:
+    """Texts without what a page cannot hold; what was drawn is made of such texts."""
+    return printable(value) if type(value) is str else value
+
+
+def _margin_bar(margin: Cell, style: str) -> str:
+    """In the tone of its row, whose style is `test met`."""
+    return draw.margin_bar(margin.margin_pct or 0.0, style.rpartition(" ")[2])

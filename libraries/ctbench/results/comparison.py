@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ctbench.results.metrics import METRICS
-from ctbench.results.part import Part, Utc
+from ctbench.results.record_model import RecordModel, Utc
 
 #: `pairs`: two installations side by side, start by start; `runs`: finished runs, one after another; `counts`:
 #: instructions in an emulated machine, and nothing else.
@@ -19,7 +19,7 @@ Judgement = Literal["regressed", "no evidence", "improved", "not measurable"]
 JUDGEMENTS: tuple[Judgement, ...] = ("regressed", "not measurable", "improved", "no evidence")
 
 
-class Samples(Part):
+class Samples(RecordModel):
     """What one side measured of one test."""
 
     #: The samples that are compared, oldest first: the median of each run, or the repetitions of the only run.
@@ -40,7 +40,7 @@ class Samples(Part):
 Share = Annotated[float, Field(gt=0)]
 
 
-class Starts(Part):
+class Starts(RecordModel):
     """What the starts of both builds side by side say of one test: a start of both daemons is a sample."""
 
     #: The candidate by the base, of each start that was measured, in their order; and the records of those starts.
@@ -59,7 +59,7 @@ class Starts(Part):
     shows: float | None
 
 
-class ComparedTest(Part):
+class ComparedTest(RecordModel):
     """One test: a metric of a topology with a profile, matched by the three."""
 
     #: As the base has them, or the candidate where the base has none.
@@ -102,7 +102,7 @@ class ComparedTest(Part):
         return self.p_regressed_corrected if worse else self.p_improved_corrected
 
 
-class CountedTest(Part):
+class CountedTest(RecordModel):
     """What one test costs in instructions, on both sides: no samples of something that scatters, but a figure for each
     seed of the kernel's hash functions."""
 
@@ -128,7 +128,7 @@ class CountedTest(Part):
     reason: str
 
 
-class Grown(Part):
+class Grown(RecordModel):
     """A function of one test: instructions of one packet (connection) in it, wires and traffic included."""
 
     #: `nf_conntrack_in [nf_conntrack]`.
@@ -137,7 +137,7 @@ class Grown(Part):
     candidate: float
 
 
-class Functions(Part):
+class Functions(RecordModel):
     """Of one test, the functions that grew most."""
 
     test: str
@@ -148,23 +148,23 @@ class Functions(Part):
     candidate: float
 
 
-class Counts(Part):
+class Counts(RecordModel):
     """Instructions of both sides."""
 
     #: What was emulated, each once: `Linux 6.1.0-56-cloud-amd64 in QEMU 7.2.22`.
     machines: list[str]
-    #: What costs more by no more than this is no regression (ratio).
+    #: What costs more by no more than this is not a regression (ratio).
     least_difference: float
     tests: list[CountedTest]
     #: Of tests that differ, where it was asked for.
     functions: list[Functions] = Field(default_factory=list)
     #: One sentence: what came of it, or why nothing was counted.
     sentence: str
-    #: What a reader has to know besides, one sentence each.
+    #: What else a reader has to know, one sentence each.
     notes: list[str]
 
 
-class Side(Part):
+class ComparedSide(RecordModel):
     """What one side is made of."""
 
     #: As it was given: folders, or the name of an installation.
@@ -178,27 +178,27 @@ class Side(Part):
     machines: list[str]
     kernels: list[str]
     campaigns: list[str]
-    #: Files that are no records, with the reason; they are not counted.
+    #: Files that are not records, with the reason; they are not counted.
     broken: list[str]
 
 
-class Comparison(Part):
+class Comparison(RecordModel):
     """Base and candidate, and what to think of each test."""
 
     schema_version: Literal[4] = 4
     kind: Kind
     tool_version: str
     made: Utc
-    base: Side
-    candidate: Side
-    #: What got worse by no more than this is no regression (ratio).
+    base: ComparedSide
+    candidate: ComparedSide
+    #: What got worse by no more than this is not a regression (ratio).
     least_difference: float
     #: The corrected p has to be below this.
     alpha: float
     #: Tests that p is corrected for: those with samples on both sides.
     family: int
     tests: list[ComparedTest]
-    #: Instructions, beside the rates of pairs or alone; None where nobody asked for them.
+    #: Instructions, with the rates of pairs or alone; None where they were not asked for.
     counts: Counts | None = None
     #: What differs between the sides that ought not to, one sentence each; empty where like is compared with like.
     differences: list[str]

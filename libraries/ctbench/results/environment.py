@@ -4,30 +4,28 @@ Those facts that pages and comparisons use have a name and a type here. A DUT, a
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 from pydantic_core import to_json
 
-from ctbench.base.bounds import Amount, Count, Real, require_bounded
+from ctbench.base.quantities import Amount, Count, Real, require_bounded
 
 Found = TypeVar("Found")
 
 
-class Reading:
+class SharedFacts:
     """Context of a validation that reads records: only then the facts without a name are checked, as a measurement is
-    not thrown away for an odd fact of its environment. What records have in common is checked once, and held once."""
+    not lost for an odd fact of its environment. What records have in common is checked once, and held once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, bytes], Any] = {}
 
-    def once(self, kind: object, facts: Any, read: Callable[[Any], Found]) -> Found:
-        """What `read` makes of facts from JSON; what it made before of the same ones, where there were such."""
-        key = (kind, to_json(facts, inf_nan_mode="constants"))
+    def once(self, kind: object, part: Any, read: Callable[[Any], Found]) -> Found:
+        """What `read` makes of a part of a record; what it made before of an equal one, where there was one."""
+        key = (kind, to_json(part, inf_nan_mode="constants"))
         if key not in self._known:
-            found = read(facts)
-            require_bounded(facts)
-            self._known[key] = found
+            self._known[key] = read(part)
         known: Found = self._known[key]
         return known
 
@@ -40,8 +38,6 @@ class Facts(BaseModel):
     """Base: what is known by name; each may be missing, and there may be more, which `extra` has."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
-    #: Whether many records have the same ones.
-    in_common: ClassVar[bool] = True
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -51,13 +47,16 @@ class Facts(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _read(cls, facts: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        if not isinstance(info.context, Reading):
+        def read(facts: Any) -> Any:
+            found = handler(facts)
+            require_bounded(found.extra if cls is DutFacts else facts)
+            return found
+
+        if not isinstance(info.context, SharedFacts):
             return handler(facts)
-        if cls.in_common:
-            return info.context.once(cls, facts, handler)
-        found = handler(facts)
-        require_bounded(found.extra)
-        return found
+        # A DUT's counters differ from record to record; what is in common is inside.
+        made: Self = read(facts) if cls is DutFacts else info.context.once(cls, facts, read)
+        return made
 
 
 class HugepageFacts(Facts):
@@ -96,9 +95,6 @@ class PlacementFacts(Facts):
 
 class DutFacts(Facts):
     """The device under test."""
-
-    #: Its counters are among them. What is in common is inside.
-    in_common = False
 
     #: For example `Open vSwitch 3.1.0`, and with what belongs to it: `Open vSwitch 3.1.0, DPDK 22.11.11`. Empty for a
     #: cable.
@@ -148,7 +144,7 @@ class CampaignFacts(Facts):
 
 
 class Environment(BaseModel):
-    """Everything that the figures depend on and that is no setting of the test."""
+    """Everything that the figures depend on and that is not a setting of the test."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,21 +1,21 @@
 """What the figures of a record stand on: trials, pairs, what probes saw, and the search's own report."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ctbench.base.bounds import MOST, Amount, Count, Real
+from ctbench.base.quantities import MOST, Amount, Count, Real
 from ctbench.dut.base import CpuUse, LookUps, Problem
 from ctbench.dut.counting import Counted
-from ctbench.results.figure import MetricName
-from ctbench.results.part import Part
+from ctbench.results.record_model import MetricName, RecordModel
 from ctbench.traffic.generator import ConnectTime, Latency, Trial
 
 
-class TrialRecord(Part):
+class TrialRecord(RecordModel):
     """One trial: its counts, and what was thought of it."""
 
-    #: Why it was made: `saturation`, `warm-up`, `search`, `recheck`, `final`, `gate` or `hold`; of the load beside
+    #: Why it was made: `saturation`, `warm-up`, `search`, `recheck`, `final`, `gate` or `hold`; of the load under
     #: which the control plane works, `alone` and `beside`.
     phase: str
     state: Literal["good", "bad", "invalid"]
@@ -40,19 +40,7 @@ class TrialRecord(Part):
         return self.trial.connect_time_us if self.trial.unit == "connections" else self.latency_us
 
 
-class Baseline(Part):
-    """What a relative floor compared with before there were pairs: the capacity of another topology with the same
-    profile, found by a search of its own."""
-
-    #: For example `linux-router/forward/1cpu-1rxq`.
-    key: str
-    #: In the profile's unit per second; None where it could not be measured.
-    rate: Amount | None
-    #: Why it is not known, or only known to be at least this; empty when it is.
-    doubt: str = ""
-
-
-class LookRecord(Part):
+class LookRecord(RecordModel):
     """What a pair's interval was when it was looked at."""
 
     #: Rounds (a slice of each side), or blocks of searches, that it stands on.
@@ -63,7 +51,7 @@ class LookRecord(Part):
     high: Amount
 
 
-class SideRecord(Part):
+class SideRecord(RecordModel):
     """One side of a pair."""
 
     #: Key of its topology: `linux-router/forward/1cpu-1rxq`.
@@ -84,7 +72,7 @@ class SideRecord(Part):
     look_ups: LookUps | None = None
 
 
-class PairRecord(Part):
+class PairRecord(RecordModel):
     """Two set-ups that were measured in turn, and the ratio of the first to the second."""
 
     tested: SideRecord
@@ -106,7 +94,7 @@ class PairRecord(Part):
         return self.looks[-1] if self.looks else None
 
 
-class Series(Part):
+class Series(RecordModel):
     """What a probe saw: a value each `every_s` from the beginning of a trial on; None where it could not tell."""
 
     #: What was sampled, for example `table_entries`, and its unit.
@@ -118,7 +106,7 @@ class Series(Part):
     values: list[Real | None]
 
 
-class TableCount(Part):
+class TableCount(RecordModel):
     """What the DUT's connection table held at a moment of a trial, by the DUT's own count."""
 
     #: Number of the trial, from 1 on.
@@ -130,7 +118,7 @@ class TableCount(Part):
     found: Count
 
 
-class GoalRecord(Part):
+class GoalRecord(RecordModel):
     """What a search with MLRsearch was to find, and what it reports: RFC 9971, sections 4.6 and 4.8."""
 
     #: The goal: the largest loss ratio of a low-loss trial; the length of a full-length trial, and of the full-length
@@ -147,8 +135,8 @@ class GoalRecord(Part):
     conditional_throughput: Amount | None
 
 
-class ControlRecord(Part):
-    """What the control plane did beside a load in the trial `beside`, again and again, and how long it took each
+class ControlRecord(RecordModel):
+    """What the control plane did under a load in the trial `beside`, again and again, and how long it took each
     time."""
 
     #: For example `dump`, and the metric of its time.
@@ -167,11 +155,11 @@ class ControlRecord(Part):
     #: How much of it there was in the median, and what that counts: `entries`, `ports`.
     size: Amount
     sizes: str
-    #: What is to be said of it besides; empty where nothing is.
+    #: A remark on it; empty where there is none.
     remark: str = ""
 
 
-class FunctionSamples(Part):
+class FunctionSamples(RecordModel):
     """A function in which a thread was seen."""
 
     #: With its program: `pthread_mutex_lock [libc.so.6]`; where it begins, where it has no name.
@@ -181,7 +169,7 @@ class FunctionSamples(Part):
     lock: bool
 
 
-class ProfileRecord(Part):
+class ProfileRecord(RecordModel):
     """Where the time of a thread that forwards went, at the highest load, in a trial that nothing was judged by."""
 
     #: Number of the trial, from 1 on; the thread's CPU; how it was sampled, and how often per second.
@@ -206,23 +194,23 @@ class ProfileRecord(Part):
     functions: list[FunctionSamples]
 
 
-class Evidence(Part):
+class Evidence(RecordModel):
     """What the figures stand on."""
 
     trials: list[TrialRecord]
+    #: Always null, in records of before 2026-11-24 only.
+    baseline: None = Field(default=None, exclude=True, repr=False)
     series: list[Series] = Field(default_factory=list)
     #: The lowest load that did not hold, where one was found.
     upper_bound: Amount | None = None
     #: The generator's capacity over the cable with the same profile; None when it is unknown.
     ceiling: Amount | None = None
-    #: Of records from before there were `pairs`.
-    baseline: Baseline | None = None
     #: What ratios stand on.
     pairs: list[PairRecord] = Field(default_factory=list)
     #: What boots of an emulated machine counted: of the topology, of the baseline that its figure is net of, and of
     #: what it is compared with.
     counts: list[Counted] = Field(default_factory=list)
-    #: What the control plane did beside a load.
+    #: What the control plane did under a load.
     control: list[ControlRecord] = Field(default_factory=list)
     #: Where the time of threads that forward went.
     profiles: list[ProfileRecord] = Field(default_factory=list)
@@ -230,3 +218,18 @@ class Evidence(Part):
     table: list[TableCount] = Field(default_factory=list)
     #: None where the search is not one of RFC 9971.
     goal: GoalRecord | None = None
+
+
+def thrown_away(trials: Sequence[TrialRecord]) -> int:
+    """How many of a test's trials say nothing of the DUT."""
+    return sum(made.state == "invalid" for made in trials)
+
+
+def thrown_away_note(trials: Sequence[TrialRecord]) -> str:
+    """That in one sentence, with the first cause; empty where none was thrown away."""
+    causes = [made.reason.rstrip(".") for made in trials if made.state == "invalid"]
+    if not causes:
+        return ""
+    more = ", and the like" if len(set(causes)) > 1 else ""
+    were = "was" if len(causes) == 1 else "were"
+    return f"{thrown_away(trials)} of {len(trials)} trials {were} thrown away: {causes[0]}{more}."

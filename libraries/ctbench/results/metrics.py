@@ -6,9 +6,10 @@ one: docs/adding.md.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from ctbench.base.bounds import MOST
+from ctbench.base.quantities import MOST
 from ctbench.base.units import (
     format_bits,
     format_count,
@@ -130,6 +131,9 @@ class Metric:
 
 _SETUP = "TCP connect time"
 
+#: A promise about the DUT's connection table.
+_table = partial(Metric, role="promise", profiles=_CONNECTIONS, of_table=True)
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -144,16 +148,11 @@ METRICS: dict[str, Metric] = {
         #: What the DUT adds to the wires and the traffic alone, in a machine whose clock counts its instructions.
         Metric("instructions_per_packet", "instructions per packet", INSTRUCTIONS, "lower", "promise", _PACKETS),
         Metric(
-            "instructions_per_connection",
-            "instructions per connection",
-            INSTRUCTIONS,
-            "lower",
-            "promise",
-            _CONNECTIONS,
+            "instructions_per_connection", "instructions per connection", INSTRUCTIONS, "lower", "promise", _CONNECTIONS
         ),
         #: Of another topology's instructions with the same profile, in the same machine.
         Metric("relative_cost", "instructions relative to another topology", SHARE, "lower", "promise"),
-        #: Of the control plane, beside a load: the median of the times that something took.
+        #: Of the control plane, under a load: the median of the times that something took.
         Metric("dump_time", "dump of the connection table", SECONDS, "lower", "promise"),
         Metric("port_add_time", "adding a port", SECONDS, "lower", "promise"),
         Metric("port_delete_time", "deleting a port", SECONDS, "lower", "promise"),
@@ -162,7 +161,7 @@ METRICS: dict[str, Metric] = {
         #: Of all flows of the datapath; by itself, and forced ten times a second.
         Metric("revalidation_time", "revalidation of the datapath flows", SECONDS, "lower", "promise", _PACKETS),
         Metric("sweep_time", "forced revalidation of the datapath flows", SECONDS, "lower", "promise", _PACKETS),
-        #: In which it did not wait for an event, and answered nobody; seen from outside, each 3 ms.
+        #: In which it did not wait for an event and did not answer; seen from outside, each 3 ms.
         Metric("main_thread_longest", "longest time without an answer of the main thread", SECONDS, "lower", "promise"),
         #: Of the samples of a PMD thread at the highest load, those in functions that acquire, release or await a lock.
         Metric("mutex_share", "time in mutexes and other locks", TIME_SHARE, "lower", "promise"),
@@ -173,55 +172,25 @@ METRICS: dict[str, Metric] = {
         Metric("connect_time_meanwhile", f"{_SETUP} meanwhile (p99)", SECONDS, "lower", "promise", _CONNECTIONS),
         Metric("latency_meanwhile", "latency meanwhile (p99)", SECONDS, "lower", "promise", _PACKETS),
         #: Open at the same time, known to the DUT's own table, and each answered a message in the end: RFC 9411, 7.5.
-        Metric("held_connections", "connections held at once", COUNT, "higher", "promise", _CONNECTIONS, of_table=True),
+        _table("held_connections", "connections held at once", COUNT, "higher"),
         #: How far the entries that a sweep leaves are from rate x (lifetime + timeout), where the table has settled.
-        Metric(
-            "table_deviation", "deviation of the settled table", LOST, "lower", "promise", _CONNECTIONS, of_table=True
-        ),
+        _table("table_deviation", "deviation of the settled table", LOST, "lower"),
         #: From the last packet until the DUT counts none.
-        Metric(
-            "drain_time", "time until the table is empty", LONG_SECONDS, "lower", "promise", _CONNECTIONS, of_table=True
-        ),
+        _table("drain_time", "time until the table is empty", LONG_SECONDS, "lower"),
         #: From the moment that there is room in a full table to the first connection that opens.
-        Metric(
-            "recovery_time",
-            "time until connections open again",
-            SECONDS,
-            "lower",
-            "promise",
-            _CONNECTIONS,
-            of_table=True,
-        ),
+        _table("recovery_time", "time until connections open again", SECONDS, "lower"),
         #: Of connections that had opened, those that did not answer while the table was full.
-        Metric(
-            "forgotten_when_full",
-            "open connections forgotten in a full table",
-            LOST,
-            "lower",
-            "promise",
-            _CONNECTIONS,
-            of_table=True,
-        ),
+        _table("forgotten_when_full", "open connections forgotten in a full table", LOST, "lower"),
         #: What a load loses, and how long it waits, while entries of other connections expire.
-        Metric(
-            "loss_while_reaping", "lost while entries expire", LOST, "lower", "promise", _CONNECTIONS, of_table=True
-        ),
-        Metric(
-            "connect_time_while_reaping",
-            f"{_SETUP} while entries expire (p99)",
-            SECONDS,
-            "lower",
-            "promise",
-            _CONNECTIONS,
-            of_table=True,
-        ),
+        _table("loss_while_reaping", "lost while entries expire", LOST, "lower"),
+        _table("connect_time_while_reaping", f"{_SETUP} while entries expire (p99)", SECONDS, "lower"),
         #: Of the connections or packets that were intended, whether they were sent or not.
         Metric("loss_ratio", "lost", LOST, "lower", "condition"),
         #: Of the packets that were sent; of a packet profile the same as `loss_ratio`.
         Metric("packet_loss_ratio", "lost packets", LOST, "lower", "condition"),
         #: SYN to SYN-ACK as the client sees it: RFC 9411, section 7.1.
         Metric("connect_time_p99", f"{_SETUP} (p99)", SECONDS, "lower", "condition", _CONNECTIONS),
-        #: One way: RFC 1242, section 3.8. Of connections, that of their messages, which is no promise.
+        #: One way: RFC 1242, section 3.8. Of connections, that of their messages, which is not a promise.
         Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", _PACKETS),
         #: What the DUT completes in a closed loop, with so much under way that it never waits. No SLA figure: it does
         #: not say at which load something is lost.
@@ -267,7 +236,7 @@ SATURATION_OF: dict[LoadUnit, Metric] = {
 #: Kinds of promises: a ratio to another topology, or to another build of the same one, which hold on any machine; and
 #: everything else, whose limit is a figure of its own.
 Kind = Literal["absolute", "ratio", "of_build"]
-#: Metrics that are promised relative to something else that is measured beside them, by the kind of promise.
+#: Metrics that are promised relative to something else that is measured with them, by the kind of promise.
 RELATIVE: dict[str, Kind] = {"ratio": "ratio", "relative_cost": "ratio", "of_build": "of_build"}
 
 
@@ -282,12 +251,7 @@ COST_OF: dict[LoadUnit, Metric] = {
     "packets": METRICS["instructions_per_packet"],
 }
 COSTS = frozenset(metric.name for metric in COST_OF.values())
-#: What is measured of the control plane, and of what it shares with the threads that forward.
-CONTROL = frozenset(
-    ("dump_time", "port_add_time", "port_delete_time", "revalidation_time", "sweep_time", "statistics_time",
-     "mutex_share", "new_flow_rate")
-)  # fmt: skip
-#: How long its main thread answered nobody meanwhile, at most.
+#: The longest stall of its main thread meanwhile.
 MAIN_THREAD = "main_thread_longest"
 #: What becomes of that load: the metric of a trial that each takes its figure from.
 MEANWHILE = {
@@ -297,8 +261,6 @@ MEANWHILE = {
 }
 #: What is lost, by what is counted for it.
 LOSS_OF: dict[LoadUnit, Metric] = {"connections": METRICS["loss_ratio"], "packets": METRICS["packet_loss_ratio"]}
-#: What metrics were called in records and SLA files of earlier versions.
-RENAMED = {"setup_time_p99": "connect_time_p99", "relative": "ratio"}
 
 
 def promised_metrics() -> list[Metric]:

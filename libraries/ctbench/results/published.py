@@ -9,15 +9,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from ctbench.base.bounds import MOST_RECORD_BYTES, Amount, Real
 from ctbench.base.errors import ConfigError
-from ctbench.base.plain_text import printable
-from ctbench.base.regular_file import UnreadableFile, named_folder, read_regular
-from ctbench.results.figure import MetricName
-from ctbench.results.part import Part
+from ctbench.base.files import UnreadableFile, named_folder, read_regular
+from ctbench.base.quantities import MOST_RECORD_BYTES, Amount, Real
+from ctbench.base.text import printable
+from ctbench.results.record_model import MetricName, RecordModel, first_mistake
 
 
-class PublishedSource(Part):
+class PublishedSource(RecordModel):
     """Where a figure is from, and what is known of the machine and the procedure."""
 
     title: str
@@ -28,7 +27,7 @@ class PublishedSource(Part):
     procedure: str
 
 
-class PublishedTopology(Part):
+class PublishedTopology(RecordModel):
     """How the DUT was set up, as far as the source says; None where it does not. Words as in a record."""
 
     datapath: str
@@ -37,7 +36,7 @@ class PublishedTopology(Part):
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None
 
 
-class Published(Part):
+class Published(RecordModel):
     """One published figure. It was measured on other hardware and promises nothing here."""
 
     schema_version: Literal[2] = 2
@@ -81,13 +80,7 @@ def read_published(folder: Path) -> list[Published]:
     for path in sorted(folder.glob("figure-*.json")):
         try:
             found.append(Published.model_validate_json(read_regular(path, MOST_RECORD_BYTES)))
-        except ValidationError as errors:
-            first = errors.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"] if part != "[key]")[:200] or "the file"
-            why = first["msg"].removeprefix("Value error, ")
-            reason = f"{path}: {where}: {why}.\n  Expected a published figure as JSON."
-            raise ConfigError(printable(reason)) from None
-        except (OSError, UnreadableFile) as error:
-            reason = f"{path}: {error}.\n  Expected a published figure as JSON."
-            raise ConfigError(printable(reason)) from None
+        except (ValidationError, OSError, UnreadableFile) as error:
+            why = first_mistake(error) if isinstance(error, ValidationError) else str(error)
+            raise ConfigError(printable(f"{path}: {why}.\n  Expected a published figure as JSON.")) from None
     return sorted(found, key=lambda figure: figure.number)

@@ -10,24 +10,68 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import to_json
+from pydantic import Field, ValidationError
 
-from ctbench.base.bounds import Amount, Count, Real
 from ctbench.base.errors import CtbenchError
-from ctbench.base.plain_text import printable
+from ctbench.base.quantities import MOST, Amount, Count, Real
+from ctbench.base.text import printable
+from ctbench.base.units import quoted
 from ctbench.dut.topology import Topology
-from ctbench.results.environment import CampaignFacts, Environment, Reading
+from ctbench.results.environment import CampaignFacts, Environment, SharedFacts
 from ctbench.results.evidence import Evidence
-from ctbench.results.figure import Figure, Figures, MetricName
-from ctbench.results.json_text import UNKNOWN_VERSION, to_text, why_no_record
-from ctbench.results.part import Part, Utc
-from ctbench.results.promised import FloorRecord, ThresholdRecord
-from ctbench.results.version_1 import begins_as_version_1, place_in_version_1, upgrade
+from ctbench.results.record_model import Figure, Figures, MetricName, RecordModel, Utc, first_mistake
+from ctbench.results.threshold_record import FloorRecord, ThresholdRecord
 from ctbench.traffic.profiles import Profile
 
 if TYPE_CHECKING:
     import jsonschema
+
+
+#: Lists and mappings in each other, at most: programs that read JSON have limits.
+MOST_LEVELS = 50
+UNKNOWN_VERSION = "schema_version: {} is not known.\n  Expected 2."
+
+
+def to_text(document: Any) -> str:
+    """JSON that every program reads. A fact that would not be (half a surrogate pair, infinity, a number of a thousand
+    digits, fifty lists in each other) becomes text: a measurement is not thrown away for it."""
+    return json.dumps(_plain(document, MOST_LEVELS), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _plain(value: Any, levels: int) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() or _is_unicode(value) else printable(value)
+    if isinstance(value, dict | list | tuple) and not levels:
+        return "nested too deeply"
+    if isinstance(value, dict):
+        return {_plain(str(key), levels): _plain(inner, levels - 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner, levels - 1) for inner in value]
+    if isinstance(value, int | float) and not abs(value) <= MOST:  # NaN is not
+        return hex(value) if isinstance(value, int) else repr(value)
+    return value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _why_no_record(errors: ValidationError) -> str:
+    """Another version, else the first mistake that was found in a document."""
+    found = errors.errors(include_url=False)
+    error = next((each for each in found if each["loc"] == ("schema_version",)), found[0])
+    if error["type"] == "json_invalid":
+        return f"is not JSON ({error['ctx']['error']}).\n  Expected a whole record; was the run killed?"
+    if error["loc"] == ("schema_version",):
+        return UNKNOWN_VERSION.format(quoted(error["input"]))
+    if error["type"] == "missing" and len(error["loc"]) == 1 and "schema_version" not in error["input"]:
+        return UNKNOWN_VERSION.format("missing")
+    return f"{first_mistake(errors)}.\n  Expected what record.schema.json says."
+
 
 SCHEMA_FILE = Path(__file__).with_name("record.schema.json")
 
@@ -36,13 +80,10 @@ LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
 
 
 class RecordError(CtbenchError):
-    """A file is no record, or one of another version: names the file and what is wrong with it."""
+    """A file is not a record, or one of another version: names the file and what is wrong with it."""
 
 
-_MAPPING = TypeAdapter(dict[str, Any])
-
-
-class PoolMember(Part):
+class PoolMember(RecordModel):
     """Which testbed of a pool measured, where several measured side by side."""
 
     #: For example `local#2`.
@@ -53,7 +94,7 @@ class PoolMember(Part):
     suite: Count
 
 
-class Record(Part):
+class Record(RecordModel):
     """One test's measurement. A number in a report can be traced to its trials here."""
 
     schema_version: Literal[2] = 2
@@ -120,21 +161,16 @@ class Record(Part):
         return text
 
 
-def from_json(text: str | bytes, source: str, reading: Reading | None = None) -> Record:
-    """Read a record of version 1 or 2, as strictly as the schema; `RecordError` names `source` and what is wrong. With
-    the same `reading`, records hold the facts that they have in common once.
+def from_json(text: str | bytes, source: str, shared: SharedFacts | None = None) -> Record:
+    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong. Records read with the
+    same `shared` hold the facts that they have in common once.
 
     The models check it and not the schema, which takes ten times as long; the tests compare what the two accept.
     """
-    context = reading or Reading()
     try:
-        record = None if begins_as_version_1(text) else _from_version_2(text, context)
+        record = Record.model_validate_json(text, strict=True, context=shared or SharedFacts())
     except ValidationError as errors:
-        raise _refused(source, why_no_record(errors.errors(include_url=False))) from None
-    try:
-        record = record or _from_version_1(text, context)
-    except ValidationError as errors:
-        raise _refused(source, why_no_record(errors.errors(include_url=False), place_in_version_1)) from None
+        raise _refused(source, _why_no_record(errors)) from None
     if "schema_version" not in record.model_fields_set:
         raise _refused(source, UNKNOWN_VERSION.format("missing"))
     return record
@@ -142,22 +178,6 @@ def from_json(text: str | bytes, source: str, reading: Reading | None = None) ->
 
 def _refused(source: str, reason: str) -> RecordError:
     return RecordError(f"{printable(source)}: {printable(reason)}")
-
-
-def _from_version_2(text: str | bytes, context: Reading) -> Record | None:
-    """None where it is one of version 1, which has its version at another place when another program wrote it."""
-    try:
-        return Record.model_validate_json(text, strict=True, context=context)
-    except ValidationError as errors:
-        versions = (each["input"] for each in errors.errors(include_url=False) if each["loc"] == ("schema_version",))
-        if repr(next(versions, None)) == "1":  # and not true, which is equal to it
-            return None
-        raise
-
-
-def _from_version_1(text: str | bytes, context: Reading) -> Record:
-    upgraded = upgrade(_MAPPING.validate_json(text, strict=True))
-    return Record.model_validate_json(to_json(upgraded), strict=True, context=context)
 
 
 def schema() -> dict[str, Any]:

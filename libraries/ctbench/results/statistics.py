@@ -1,9 +1,14 @@
-"""Statistics of few samples: median and spread, the exact permutation test, the correction for many tests."""
+"""Statistics of few samples: medians and their intervals, exact tests, Holm's correction, and tolerance factors."""
 
 import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
+from statistics import NormalDist, median
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 def spread(values: Sequence[float]) -> float | None:
@@ -58,3 +63,160 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
     """Twice the rank of each value, which is whole where ties share their mean rank."""
     ordered = sorted(values)
     return [ordered.index(value) + len(ordered) - ordered[::-1].index(value) + 1 for value in values]
+
+
+#: How sure an interval of a median is.
+CONFIDENCE = 0.99
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The least of the values that `share` of them do not exceed (nearest rank). `ValueError` for none."""
+    if not values:
+        raise ValueError("no values")
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The narrowest pair of values, as many from the least as from the most, that the median lies between with
+    `CONFIDENCE`: how many of n values are below it is binomial. From the least to the most where n is too small for
+    that (below 8). `ValueError` for no values."""
+    if not values:
+        raise ValueError("no values")
+    ordered, count = sorted(values), len(values)
+    outside, cut = 0.0, 0  # probability that the median is outside, where `cut` values are left out at either end
+    for left_out in range(count // 2):
+        outside += 2 * math.comb(count, left_out) / 2**count
+        if outside > 1 - CONFIDENCE:
+            break
+        cut = left_out
+    return ordered[cut], ordered[count - 1 - cut]
+
+
+_NORMAL = NormalDist()
+#: Steps of the integral, and of the bisection.
+_STEPS, _HALVINGS = 400, 60
+
+
+@cache
+def tolerance_factor(samples: int, content: float = 0.95, confidence: float = 0.95) -> float:
+    """The k of `mean - k s` for so many samples, `s` their standard deviation (n - 1). Raises `ValueError` below 2.
+
+    mean - k s is below 95 % of a normal distribution (its content) with 95 % confidence, where k sqrt(n) is the 95 %
+    quantile of the noncentral t distribution with n - 1 degrees of freedom and the noncentrality z(0.95) sqrt(n)
+    (NIST/SEMATECH e-Handbook of Statistical Methods, 7.2.6.3; Natrella 1963, table A-7).
+    """
+    if samples < 2:
+        raise ValueError("one sample does not scatter")
+    noncentrality = _NORMAL.inv_cdf(content) * math.sqrt(samples)
+    low, high = 0.0, 1.0
+    while _noncentral_t(high * math.sqrt(samples), samples - 1, noncentrality) < confidence:
+        high *= 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _noncentral_t(middle * math.sqrt(samples), samples - 1, noncentrality) < confidence:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:
+    """P(T <= t), t >= 0: the normal probability given the sample's standard deviation, in the mean over what that may
+    be (u = s/sigma; freedom u^2 is chi-square distributed). Simpson's rule."""
+    most = 1 + 12 / math.sqrt(2 * freedom)
+    log_constant = math.log(2) + freedom / 2 * math.log(freedom / 2) - math.lgamma(freedom / 2)
+
+    def weighed(u: float) -> float:
+        log_density = log_constant + (freedom - 1) * math.log(u) - freedom * u * u / 2 if u > 0 else -math.inf
+        if u == 0 and freedom == 1:
+            log_density = log_constant
+        return math.exp(log_density) * _NORMAL.cdf(t * u - noncentrality)
+
+    width = most / _STEPS
+    inner = sum((4 if step % 2 else 2) * weighed(step * width) for step in range(1, _STEPS))
+    return (weighed(0.0) + inner + weighed(most)) * width / 3
+
+
+#: So many samples have a million subsets; more are not counted.
+MOST_SAMPLES = 20
+#: Sums that differ by less than this share of the largest are equal but for rounding.
+_ROUNDING = 1e-12
+
+
+def sign_flip_p(samples: Sequence[float]) -> float:
+    """How often chance alone puts the sum as far from 0 as these samples do, or farther, on either side.
+
+    Where nothing differs, a sample (a log ratio) is as likely to be +x as -x. Of all 2^n ways to choose the signs, the
+    test counts those whose sum is as far from 0 as the one seen (Fisher 1935). It assumes no distribution, only one
+    that is symmetric.
+    Raises `ValueError` without samples, or with more than `MOST_SAMPLES`.
+    """
+    flipped = 2 * _subset_sums(samples) - sum(samples)  # what each choice of signs makes of the sum
+    observed = abs(sum(samples)) - _ROUNDING * sum(map(abs, samples))
+    return float(np.count_nonzero(np.abs(flipped) >= observed)) / len(flipped)
+
+
+def least_sign_flip_p(samples: int) -> float:
+    """The smallest p that so many samples can give: all of them on one side."""
+    return float(2.0 ** (1 - samples))
+
+
+def needed_signs(p: float) -> int:
+    """Samples with which a p below this one is possible."""
+    return max(1, math.floor(1 - math.log2(p)) + 1)
+
+
+def sign_flip_interval(samples: Sequence[float], confidence: float) -> tuple[float, float] | None:
+    """The shifts that the sign-flip test does not reject, lowest and highest: means of subsets of the samples (Hartigan
+    1969, "typical values"). None where the samples are too few for this
+    `confidence` (5 of them can give 93.75 %)."""
+    tail = _tail(len(samples), confidence)
+    if not tail:
+        return None
+    means = np.partition(_subset_means(samples), [tail - 1, 2 ** len(samples) - 1 - tail])
+    return float(means[tail - 1]), float(means[2 ** len(samples) - 1 - tail])
+
+
+def hodges_lehmann(samples: Sequence[float]) -> float:
+    """The median of the means of all pairs, each sample with itself among them: nearly as exact as the mean, and one
+    wild sample of four moves it little."""
+    return median((one + other) / 2 for index, one in enumerate(samples) for other in samples[index:])
+
+
+def to_be_seen(samples: int, confidence: float, found: float = 0.9, seed: int = 1) -> float:
+    """The shift, in standard deviations of the samples, that such an interval excludes 0 with in this share of the
+    cases (`found`), for a normal distribution; infinite where the samples are too few. Simulated, always alike."""
+    counted = min(samples, _SIMULATED)
+    if not (tail := _tail(counted, confidence)):
+        return math.inf
+    dice = np.random.default_rng(seed)
+    lower = [
+        np.partition(_subset_means(list(dice.standard_normal(counted))), tail - 1)[tail - 1] for _ in range(_DRAWS)
+    ]
+    # The error of a mean falls with the root of the number, also beyond what is worth simulating.
+    return float(np.quantile(-np.array(lower), found)) * math.sqrt(counted / samples)
+
+
+_SIMULATED, _DRAWS = 13, 800
+
+
+def _tail(samples: int, confidence: float) -> int:
+    """How many of the 2^n choices lie outside of the interval on either side."""
+    return math.floor(math.ldexp(1.0, samples) * (1 - confidence) / 2 + _ROUNDING)
+
+
+def _subset_sums(samples: Sequence[float]) -> NDArray[np.float64]:
+    """The sum of each subset, the empty one first."""
+    if not 1 <= len(samples) <= MOST_SAMPLES:
+        raise ValueError(f"{len(samples)} samples cannot be counted: 1 to {MOST_SAMPLES} can")
+    sums = np.zeros(1)
+    for sample in samples:
+        sums = np.concatenate([sums, sums + sample])
+    return sums
+
+
+def _subset_means(samples: Sequence[float]) -> NDArray[np.float64]:
+    """The mean of each subset but the empty one."""
+    sizes = _subset_sums([1.0] * len(samples))
+    means: NDArray[np.float64] = _subset_sums(samples)[1:] / sizes[1:]
+    return means

@@ -1,30 +1,44 @@
-"""The folder of a run's records: written whole or not at all, never over one another."""
+"""The folder of a run: records, tests without one, what DUTs said of failures. Written whole or not at all.
 
+The keyword library notes tests that left no record (skipped, or failed before they measured anything) as they end, so
+that the report, which reads no output.xml, can count them.
+"""
+
+import gc
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
-from ctbench.base.bounds import MOST_RECORD_BYTES
+from pydantic import BeforeValidator, ValidationError
+
 from ctbench.base.errors import OutputError
-from ctbench.base.in_two import in_two
-from ctbench.base.plain_text import printable
-from ctbench.base.regular_file import UnreadableFile, read_regular
-from ctbench.results.environment import Reading
-from ctbench.results.light import Shared, no_collection
+from ctbench.base.files import UnreadableFile, read_regular
+from ctbench.base.quantities import MOST_RECORD_BYTES
+from ctbench.base.text import printable
+from ctbench.results.environment import DutFacts, SharedFacts
+from ctbench.results.evidence import thrown_away
 from ctbench.results.record import Record, RecordError, from_json
+from ctbench.results.record_model import RecordModel, first_mistake
 
 SUFFIX = ".json"
+#: Parts of a record that runs have in common, besides their environment.
+_IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "floor", "thresholds", "tags", "pool",
+              "notes")  # fmt: skip
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A file among the records that is none."""
+    """A file among the records that is not one."""
 
     path: Path
     #: One sentence that names the file.
@@ -77,50 +91,70 @@ def write(record: Record, output: Path) -> Path:
 
 
 def read_all(output: Path) -> tuple[list[Record], list[Broken]]:
-    """Read the records of a run, oldest first; files that are no records are named, not fatal."""
-    paths, broken = _listed(output / "records")
-    reading = Reading()
-    found = [each for path in paths for each in _read(path, reading)]
-    records = [each for each in found if isinstance(each, Record)]
-    broken += [each for each in found if isinstance(each, Broken)]
-    return sorted(records, key=lambda record: record.started), broken
+    """Read the records of a run, oldest first; files that are not records are named, not fatal."""
+    found, broken = _read_folders([output], lambda _path, record, _shared: record)
+    return sorted(found, key=lambda record: record.started), broken
 
 
 def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
-    """The records of one or more runs, each with its file and without its trials: there is room for a year of them.
-    Oldest first."""
+    """The records of one or more runs, each with its file and without its trials, so that a year of them fits into
+    memory. Oldest first."""
+    found, broken = _read_folders(outputs, _stored)
+    return sorted(found, key=lambda each: each.record.started), broken
+
+
+def _read_folders(
+    outputs: Sequence[Path], keep: Callable[[Path, Record, SharedFacts], Kept]
+) -> tuple[list[Kept], list[Broken]]:
+    """What `keep` makes of each record, and the files that are not records."""
     listed = [_listed(output / "records") for output in outputs]
     broken = [each for _, unlisted in listed for each in unlisted]
-    found = in_two(_stored, [path for paths, _ in listed for path in paths])
-    stored = [each for each in found if isinstance(each, Stored)]
-    broken += [each for each in found if isinstance(each, Broken)]
-    return sorted(stored, key=lambda each: each.record.started), broken
-
-
-def _stored(paths: Sequence[Path]) -> list[Stored | Broken]:
-    shared = Shared()
-    with no_collection():
-        return [_light(path, each, shared) for path in paths for each in _read(path, shared)]
-
-
-def _light(path: Path, each: Record | Broken, shared: Shared) -> Stored | Broken:
-    if isinstance(each, Broken):
-        return each
-    trials = each.evidence.trials
-    lengths = [made.trial.duration_s for made in trials]
-    thrown_away = sum(made.state == "invalid" for made in trials)
-    sustain_s = (min(lengths), max(lengths)) if lengths else None
-    return Stored(path, shared.light(each), sustain_s, len(trials), thrown_away)
-
-
-def _read(path: Path, reading: Reading) -> list[Record | Broken]:
-    """What is in a file; nothing where it went since it was listed."""
+    found: list[Kept] = []
+    shared = SharedFacts()
+    collects = gc.isenabled()
+    gc.disable()  # reading makes no cycles, and each search for them goes through all records read so far
     try:
-        return [read_whole(path, reading)]
-    except FileNotFoundError:
-        return [Broken(path, f"{printable(str(path))}: is a link that leads nowhere.")] if path.is_symlink() else []
-    except RecordError as error:
-        return [Broken(path, str(error))]
+        for path in (path for paths, _ in listed for path in paths):
+            try:
+                found.append(keep(path, read_whole(path, shared), shared))
+            except FileNotFoundError:  # it went since it was listed
+                if path.is_symlink():
+                    broken.append(Broken(path, f"{printable(str(path))}: is a link that leads nowhere."))
+            except RecordError as error:
+                broken.append(Broken(path, str(error)))
+    finally:
+        if collects:
+            gc.enable()
+    return found, broken
+
+
+def _stored(path: Path, record: Record, shared: SharedFacts) -> Stored:
+    trials = record.evidence.trials
+    lengths = [made.trial.duration_s for made in trials]
+    return Stored(
+        path,
+        _slim(record, shared),
+        (min(lengths), max(lengths)) if lengths else None,
+        len(trials),
+        thrown_away(trials),
+    )
+
+
+def _slim(whole: Record, shared: SharedFacts) -> Record:
+    """The record without its trials, series and rounds, and of the DUT's facts only those that have a name. What is
+    the same in many records is held once."""
+
+    def once(name: str, part: Any) -> Any:
+        return shared.once(name, part, lambda first: first) if part else part
+
+    pairs = [pair.model_copy(update={"ratios": []}) for pair in whole.evidence.pairs]
+    evidence = whole.evidence.model_copy(update={"trials": [], "series": [], "pairs": pairs})
+    dut = whole.environment.dut
+    named = dut.model_fields_set & set(DutFacts.model_fields)
+    dut = once("dut", DutFacts.model_construct(named, **{name: getattr(dut, name) for name in named}))
+    common = {name: once(name, getattr(whole, name)) for name in _IN_COMMON}
+    environment = whole.environment.model_copy(update={"dut": dut})
+    return whole.model_copy(update={**common, "evidence": evidence, "environment": environment})
 
 
 def _listed(folder: Path) -> tuple[list[Path], list[Broken]]:
@@ -135,14 +169,14 @@ def _listed(folder: Path) -> tuple[list[Path], list[Broken]]:
     return [folder / name for name in names], []
 
 
-def read_whole(path: Path, reading: Reading | None = None) -> Record:
+def read_whole(path: Path, shared: SharedFacts | None = None) -> Record:
     """Read one record with its trials. `RecordError` names the file and what is wrong with it; `FileNotFoundError`
     where there is none."""
     try:
         content = read_regular(path, MOST_RECORD_BYTES)
     except UnreadableFile as error:
         raise RecordError(f"{printable(str(path))}: {error}.\n  Expected the JSON file of a record.") from None
-    return from_json(content, str(path), reading)
+    return from_json(content, str(path), shared)
 
 
 def slug(suite: str, test: str) -> str:
@@ -174,3 +208,83 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+#: In the output folder of a run, next to `records/`.
+WITHOUT_RECORD_FILE = "without-record.json"
+
+
+#: `nightly only`: the testbed has what the test needs, and the campaign no time for it; `skipped`: it lacks
+#: something.
+Ending = Literal["failed", "skipped", "nightly only"]
+_RENAMED: Ending = "nightly only"
+
+
+class WithoutRecord(RecordModel):
+    """A test that ended without a record."""
+
+    suite: str
+    test: str
+    #: Folders of before 2026-11-24 have other words for one.
+    outcome: Annotated[Ending, BeforeValidator(lambda word: _RENAMED if word == "left for the night" else word)]
+    #: Why, as Robot Framework shows it.
+    reason: str
+
+
+class _Document(RecordModel):
+    schema_version: Literal[1] = 1
+    tests: list[WithoutRecord]
+
+
+def note_without_record(tests: Sequence[WithoutRecord], output: Path) -> None:
+    """Write all tests of a run that left no record so far. A folder that cannot be written is no reason to fail once
+    more: Robot Framework's log has each of them."""
+    text = _Document(tests=list(tests)).model_dump_json(indent=1) + "\n"
+    part = output / f".{WITHOUT_RECORD_FILE}-{os.getpid()}"
+    with suppress(OSError):
+        part.write_text(text, encoding="utf-8")
+        part.replace(output / WITHOUT_RECORD_FILE)
+
+
+def read_without_record(output: Path) -> tuple[list[WithoutRecord], list[Broken]]:
+    """The tests of a run without a record; none where nothing was noted. A file that is broken is named."""
+    path = output / WITHOUT_RECORD_FILE
+    try:
+        return _Document.model_validate_json(read_regular(path, MOST_RECORD_BYTES), strict=True).tests, []
+    except FileNotFoundError:
+        return [], []
+    except UnreadableFile as error:
+        reason = f"{path}: {error}."
+    except ValidationError as errors:
+        reason = f"{path}: {first_mistake(errors)}.\n  Expected a list of skipped tests."
+    return [], [Broken(path, printable(reason))]
+
+
+#: Next to `records/`.
+CAPTURES = "captures"
+
+
+def write_capture(texts: Mapping[str, str], output: Path, name: str) -> str:
+    """Write each text to `captures/<name>/<its name>.txt` below `output`; a second failure of the same test gets the
+    suffix `-2` and so on. Returns the folder, relative to `output`. Raises `OutputError` where it cannot be written."""
+    try:
+        folder = _new_folder(output / CAPTURES, name)
+        for each, text in texts.items():
+            (folder / f"{each}.txt").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"{output / CAPTURES}: what the DUT said of its failure could not be written: {error.strerror}."
+        ) from None
+    return str(folder.relative_to(output))
+
+
+def _new_folder(parent: Path, name: str) -> Path:
+    """Two processes of a pool may want the same name."""
+    for number in count(1):
+        folder = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError("not reached: count has no end")

@@ -4,31 +4,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.unexpected import reraise_stop, sentence_of
+from ctbench.base.errors import ConfigError, MissingResource, reraise_stop, sentence_of
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
 from ctbench.measure.probe import Probe, TableEntries
-from ctbench.measure.procedure import Bench, Decision, Outcome, Procedure, require
+from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure, require
 from ctbench.measure.procedures.pair import Pair
-from ctbench.measure.procedures.saturation import ClosedLoop
+from ctbench.measure.procedures.rates import ClosedLoop
+from ctbench.measure.promises import Promise
 from ctbench.measure.trial import Step
+from ctbench.measure.trials import Repetitions
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.environment import CampaignFacts, Environment, MachineFacts
+from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import RATE_OF
 from ctbench.results.record import Record
-from ctbench.run import feasibility, ip_version, table_feasibility
-from ctbench.run.ceilings import Ceilings
-from ctbench.run.choice import RATE, choose, others
-from ctbench.run.environment import environment_of
-from ctbench.run.hints import Hints
-from ctbench.run.measurement import Measurement, TestName
-from ctbench.run.pool_member import PoolRun, new_run_id
+from ctbench.run import feasibility
+from ctbench.run.measurement import Measurement, TestName, environment_of
+from ctbench.run.plan import others, plan
+from ctbench.run.progress import Progress, Say
+from ctbench.run.run_request import PoolRun, new_run_id
 from ctbench.run.settings import RunSettings
-from ctbench.run.standing import Standing
-from ctbench.run.telling import Say, Telling
+from ctbench.run.testbed_session import TestbedSession
 from ctbench.sla.verdict import Verdict, judge, judge_builds
 from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
@@ -46,17 +44,16 @@ class AcceptanceRun:
         self.testbed = Testbed(settings.testbed, output)
         self._member = pool.member if pool else None
         self.records: list[Record] = []
-        self._telling = Telling(say)
-        self._standing = Standing(self.testbed, self.output, say)
-        self._ceilings = Ceilings(self._standing, self._telling)
-        self._hints = Hints()
+        self._progress = Progress(say)
+        self._session = TestbedSession(self.testbed, self.output, self._progress)
+        self._repetitions = Repetitions()
 
     def profile(self, name: str) -> Profile:
         """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""
         return self.settings.campaign.scaled(load_profile(self.settings.campaign.profile_for(name)))
 
-    def measure(self, name: TestName, topology: Topology, profile_name: str, what: str = RATE) -> Record:
-        """Set the DUT up, measure, judge, write the record. `what`: see `ctbench.run.choice`.
+    def measure(self, name: TestName, topology: Topology, profile_name: str, promise: Promise) -> Record:
+        """Set the DUT up, measure what the promise is about, judge, write the record.
 
         `profile_name` may be replaced by the campaign's substitute. Raises `ConfigError` for a missing floor or range
         and for files that contradict each other, `MissingResource` where the testbed lacks what the topology or its
@@ -65,164 +62,139 @@ class AcceptanceRun:
         cannot be written.
         """
         self.settings.campaign.require_time_for(name.tags)
+        self.settings.testbed.require_wanted(name.tags)
         profile = self.profile(profile_name)
-        ip_version.require(topology, profile)
-        plan = choose(what, self.settings.campaign, topology, profile)
-        floor = self.settings.floor(topology, profile, plan.main)
-        now = Measurement(name, topology, profile, floor, plan, scale=self.settings.campaign.scale)
+        feasibility.require_ip_version(topology, profile)
+        planned = plan(promise, self.settings.campaign, topology, profile)
+        floor = self.settings.floor(topology, profile, planned.main)
+        test = Measurement(name, topology, profile, self.settings.campaign, floor, planned)
         if self.settings.reference:
             self.settings.reference.check(self.settings.testbed.name, MachineFacts(**self.testbed.machine.as_record()))
         try:
-            verdict = self._measure(now)
+            verdict = self._measure(test)
         except Exception as error:
             reraise_stop(error)
             if isinstance(error, (ConfigError, MissingResource)):
                 raise
-            now.outcome = None  # it was not brought to its end
-            verdict = Verdict.not_measured(sentence_of(error, self.output), now.floor)
+            test.outcome = None  # it was not brought to its end
+            verdict = Verdict.not_measured(sentence_of(error, self.output), test.floor)
         try:
-            if now.broke_off or verdict.word == "missed":
-                self._standing.capture(now)
-            record = self._record(now, verdict)
+            if test.broke_off or verdict.word == "missed":
+                self._session.capture(test)
+            record = test.record(
+                verdict,
+                run_id=self.run_id,
+                environment=environment_of(topology, self.testbed.facts()),
+                pool=self._member,
+                oversubscribed=self.settings.testbed.oversubscribe,
+            )
             # Shown first: a disk that takes no record is no reason not to say what it would hold.
             self.records.append(record)
-            self._telling.say(console.verdict_line(record))
+            self._progress.say(console.verdict_line(record))
             store.write(record, self.output)
         finally:
-            if now.broke_off:
-                self._standing.begin_afresh()
+            if test.broke_off:
+                self._session.begin_afresh()
         return record
 
-    def _measure(self, now: Measurement) -> Verdict:
-        """Measure and judge; what becomes known on the way is in `now`."""
-        topology, profile, shared = now.topology, now.profile, self.settings.testbed.oversubscribe
+    def _measure(self, test: Measurement) -> Verdict:
+        """Measure and judge; what becomes known on the way is in `test`."""
+        topology, profile, shared = test.topology, test.profile, self.settings.testbed.oversubscribe
+        promise = test.plan.promise
         offered = self.testbed.offers
-        beside = self.profile(now.floor.relative_profile) if now.floor.relative_profile else None
-        require(now.procedure, offered, abilities(topology.datapath))
-        alone = now.plan.alone(now.floor, offered)
-        compared = others(now.floor, topology, beside) if now.plan.compares and not shared else {}
-        pairs = [now.plan.pair(metric) for metric in compared]
-        self._telling.expect(each.expected(profile, self.settings.campaign) for each in (*pairs, *alone))
-        case = feasibility.Case(self.settings.testbed, self.settings.campaign, topology, profile, now.floor)
-        if now.plan.of_table:
-            promised = now.floor.limit("held_connections") or 0.0 if now.plan.holds else 0.0
-            now.bounds = table_feasibility.check(case, promised, held=Hold in now.plan.main.loads)
-        elif topology.datapath != CABLE.datapath and now.plan.makes_trials:
-            now.bounds = feasibility.check(case, self.testbed.placement(topology))
+        beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
+        require(test.procedure, offered, abilities(topology.datapath))
+        alone = test.plan.alone(test.floor, offered)
+        compared = others(test.floor, topology, beside) if test.plan.compares and not shared else {}
+        pairs = [test.plan.pair(metric) for metric in compared]
+        self._progress.expect(each.expected(profile, test.campaign) for each in (*pairs, *alone))
+        case = feasibility.FeasibilityCase(self.settings.testbed, test.campaign, topology, profile, test.floor)
+        if promise.holds:
+            promised = test.floor.limit("held_connections") or 0.0 if promise.floor_is_held else 0.0
+            test.bounds = feasibility.check_table(case, promised, held=Hold in test.plan.main.loads)
+        elif topology.datapath != CABLE.datapath and test.plan.makes_trials:
+            test.bounds = feasibility.check(case, self.testbed.placement(topology))
             # Of what is no rate, a generator over a cable says nothing.
-            if now.floor.metric is RATE_OF[profile.kind]:
-                now.ceiling = self._ceilings.find(now, self.settings.campaign)
+            if test.floor.metric is RATE_OF[profile.kind]:
+                test.ceiling = self._session.ceiling(test)
         for pair in pairs:
-            self._compare(now, pair, compared[pair.promise])
-        self._measure_alone(now, alone, in_pair=bool(pairs))
-        self._telling.expect(())
+            self._compare(test, pair, compared[pair.promise])
+        self._measure_alone(test, alone, in_pair=bool(pairs))
+        self._progress.expect(())
         if self.settings.base:
-            return judge_builds(now.outcome, now.floor)
-        assert now.outcome is not None
-        self._remember(now)
-        around = self._environment(topology)
+            return judge_builds(test.outcome, test.floor)
+        assert test.outcome is not None
+        self._session.learn(test)
+        around = environment_of(topology, self.testbed.facts())
         return judge(
-            now.outcome, now.floor, now.ceiling, machine=around.dut_machine, image=str(around.dut.image),
-            oversubscribed=shared, max_spread=self.settings.campaign.max_spread,
+            test.outcome, test.floor, test.ceiling, machine=around.dut_machine, image=str(around.dut.image),
+            oversubscribed=shared, max_spread=test.campaign.max_spread,
         )  # fmt: skip
 
-    def _compare(self, now: Measurement, pair: Pair, other: Setup) -> None:
+    def _compare(self, test: Measurement, pair: Pair, other: Setup) -> None:
         """Measure a ratio that is promised; where the testbed lacks what the comparison needs, that is not decided."""
-        if now.broken:
+        if test.broken:
             return
         try:
-            self._set_up(now, other)
+            self._session.set_up(test, other)
         except MissingResource as error:
-            self._telling.next_procedure()
-            undecided = {pair.promise: Decision(None, str(error))}
-            now.add(Outcome(pair.metric(now.profile), {}, "dut", str(error), held=False, steps=(), decisions=undecided))
+            self._progress.next_procedure()
+            undecided = {pair.promise: Decision(None, str(error), code=Code.NOTHING)}
+            test.add(Outcome(pair.metric(test.profile), {}, "dut", str(error), False, decisions=undecided))
             return
-        self._step(now, pair)
+        self._step(test, pair)
 
-    def _measure_alone(self, now: Measurement, procedures: Sequence[Procedure], *, in_pair: bool) -> None:
+    def _measure_alone(self, test: Measurement, procedures: Sequence[Procedure], *, in_pair: bool) -> None:
         """Measure what is about the DUT itself, one procedure after the other: each knows what was found before.
         `in_pair`: this test has set pairs up, so the tested side may stand there."""
-        if not procedures or now.broken:
+        if not procedures or test.broken:
             return
         if not in_pair or self.testbed.pair is None:  # a pair that is there may be of the test before
-            self._set_up(now)
+            self._session.set_up(test)
         for procedure in procedures:
-            known = isinstance(procedure, ClosedLoop) and now.knows(procedure.metric(now.profile))
-            if known or now.broken:
-                self._telling.next_procedure()
+            known = isinstance(procedure, ClosedLoop) and test.knows(procedure.metric(test.profile))
+            if known or test.broken:
+                self._progress.next_procedure()
             else:
-                self._step(now, procedure)
+                self._step(test, procedure)
 
-    def _step(self, now: Measurement, procedure: Procedure) -> None:
-        self._telling.next_procedure()
-        now.add(procedure.run(self._bench(now, procedure)))
-
-    def _set_up(self, now: Measurement, other: Setup | None = None) -> None:
-        """Set the DUT of the test up, as a pair with the `other` one where there is one."""
-        self._standing.set_up(now.topology, now, other)
-        if not now.shown:
-            self._telling.heading(now, self._standing.version())
+    def _step(self, test: Measurement, procedure: Procedure) -> None:
+        self._progress.next_procedure()
+        test.add(procedure.run(self._bench(test, procedure)))
 
     def summary(self) -> str:
         """The table of what was measured so far."""
-        return console.summary(self.records, self._telling.trials)
+        return console.summary(self.records, self._progress.trials)
 
     def close(self) -> None:
         """Leave nothing behind. May be called twice."""
         self.testbed.close()
 
-    def _keep(self, step: Step, now: Measurement) -> None:
-        numbered = replace(step, number=len(now.steps) + 1)
-        now.steps.append(numbered)
-        self._telling.trial(numbered)
+    def _keep(self, step: Step, test: Measurement) -> None:
+        numbered = replace(step, number=len(test.steps) + 1)
+        test.steps.append(numbered)
+        self._progress.trial(numbered)
 
-    def _bench(self, now: Measurement, procedure: Procedure) -> Bench:
-        """Where a procedure of the test `now` measures."""
-        cable = now.topology.datapath == CABLE.datapath
+    def _bench(self, test: Measurement, procedure: Procedure) -> Bench:
+        """Where a procedure of the test `test` measures."""
+        cable = test.topology.datapath == CABLE.datapath
         return Bench(
-            self.testbed.dut, self.testbed.generator, now.profile,
-            now.floor.conditions(self.settings.campaign.loss_limit), self.settings.campaign,
-            on_trial=lambda step: self._keep(step, now), floor_load=now.floor.load(procedure.headroom) or None,
-            hint=None if cable else self._hints.find(now.topology, now.profile),
-            ceiling=None if cable else now.ceiling, earlier=now.outcome,
-            probes=self._probes(now.topology), pair=self.testbed.pair, turns=self.testbed.turns,
-            on_look=self._telling.look,
-            promised_ratio=now.floor.limit(procedure.promise) if isinstance(procedure, Pair) else None,
-            topology=now.topology, compared_with=Topology.parse(to) if (to := now.floor.relative_to) else None,
-            limits={name: each.limit for name, each in now.floor.thresholds.items()},
-            most_held=now.bounds[0].rate if now.plan.of_table and now.bounds else None,
-            on_counted=lambda *counted: self._telling.say(console.counted_line(*counted)),
+            self.testbed.dut, self.testbed.generator, test.profile,
+            test.floor.conditions(test.campaign.loss_limit), test.campaign,
+            on_trial=lambda step: self._keep(step, test), repetitions=self._repetitions,
+            floor_load=test.floor.load(procedure.headroom) or None,
+            hint=None if cable else self._session.hint(test.topology, test.profile),
+            ceiling=None if cable else test.ceiling, earlier=test.outcome,
+            probes=self._probes(test.topology), sides=self.testbed.pair or self.testbed.turns,
+            on_look=self._progress.look,
+            promised_ratio=test.floor.limit(procedure.promise) if isinstance(procedure, Pair) else None,
+            topology=test.topology, compared_with=Topology.parse(to) if (to := test.floor.relative_to) else None,
+            limits={name: each.limit for name, each in test.floor.thresholds.items()},
+            most_held=test.bounds[0].rate if test.plan.promise.holds and test.bounds else None,
+            on_counted=lambda *counted: self._progress.say(console.counted_line(*counted)),
         )  # fmt: skip
 
     def _probes(self, topology: Topology) -> list[Probe]:
         """What the campaign wants to be sampled, as far as the DUT can be asked for it."""
         asked = "table_entries" in self.settings.campaign.probes and "connections" in abilities(topology.datapath)
         return [TableEntries(self.testbed.dut.connections)] if asked else []
-
-    def _remember(self, now: Measurement) -> None:
-        """Keep what later tests begin with: a capacity that was searched."""
-        found, rate = now.outcome, _value(now.outcome)
-        if found is None or not rate or found.limited_by == "floor" or found.metric is not RATE_OF[now.profile.kind]:
-            return
-        if now.topology.datapath == CABLE.datapath:
-            self._ceilings.learn(now.profile, rate)
-        else:
-            self._hints.learn(now.topology, now.profile, rate)
-
-    def _environment(self, topology: Topology) -> Environment:
-        return environment_of(topology, self.testbed.facts())
-
-    def _record(self, now: Measurement, verdict: Verdict) -> Record:
-        return now.record(
-            verdict,
-            run_id=self.run_id,
-            campaign=CampaignFacts(**self.settings.campaign.model_dump(mode="json")),
-            environment=self._environment(now.topology),
-            pool=self._member,
-            oversubscribed=self.settings.testbed.oversubscribe,
-        )
-
-
-def _value(outcome: Outcome | None) -> float:
-    """What a procedure found; 0 where it found nothing."""
-    return outcome.result.value if outcome and outcome.result else 0.0

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
-from ctbench.base.bounds import MOST_RECORD_BYTES
-from ctbench.base.plain_text import printable
-from ctbench.base.regular_file import UnreadableFile, read_regular
-from ctbench.base.statuses import ExitStatus
+from ctbench.base.errors import ExitStatus
+from ctbench.base.files import UnreadableFile, read_regular
+from ctbench.base.quantities import MOST_RECORD_BYTES
+from ctbench.base.text import printable
 from ctbench.base.units import quoted
 
 #: Robot Framework's return codes (User Guide, 3.1.3): 1-250 count failed tests, these mean something else.

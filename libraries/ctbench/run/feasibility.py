@@ -1,23 +1,25 @@
 """Whether a test can be measured on a testbed at all, found out from the files before its first trial.
 
 What makes its floor impossible is an error; what only ends the range of its search early is a bound, which the record
-notes where it may have had a say.
-"""
+notes where it may have had a say."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
-from ctbench.base.ethernet import FCS_BYTES, GAP_BYTES, LEAST_FRAME, VLAN_TAG_BYTES
-from ctbench.base.units import format_count, format_rate
+from ctbench.base.network import FCS_BYTES, GAP_BYTES, LEAST_FRAME, VLAN_TAG_BYTES
+from ctbench.base.units import format_count, format_duration, format_rate
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.kind import NF_CONNTRACK_MAX
-from ctbench.dut.registry import KINDS, DutConfig, tracks
+from ctbench.dut.registry import KINDS, DutConfig, ruleset_of, tracks
+from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import Topology
+from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import machine_of
 from ctbench.hosts.machine import Placement
-from ctbench.measure.campaign import Campaign
+from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.sla.floor import Floor, bits_per_packet
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import PacketProfile, Profile
@@ -28,7 +30,7 @@ TCP_FRAME, UDP_FRAME = 58, 46
 
 
 @dataclass(frozen=True)
-class Case:
+class FeasibilityCase:
     """One test: what its files say."""
 
     testbed: TestbedConfig
@@ -74,7 +76,7 @@ class Bound:
     impossible: float | None = None
 
 
-def check(case: Case, placement: Placement, table: Path = NF_CONNTRACK_MAX) -> list[Bound]:
+def check(case: FeasibilityCase, placement: Placement, table: Path = NF_CONNTRACK_MAX) -> list[Bound]:
     """What bounds the search of a test below the end of its range, the lowest first.
 
     Raises `ConfigError` where files contradict each other, `MissingResource` where a machine falls short of the floor.
@@ -115,7 +117,7 @@ def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) ->
         )
 
 
-def _line_rate(case: Case, dut: DutConfig) -> Iterator[Bound]:
+def _line_rate(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
     """What the wire carries one way, where the testbed file knows the speed of the cards."""
     speed = dut.ports.speed_gbit
     if speed is None:
@@ -148,7 +150,7 @@ def _wire(frame: int) -> int:
     return max(LEAST_FRAME, frame) + GAP_BYTES
 
 
-def _endpoints(case: Case) -> Iterator[Bound]:
+def _endpoints(case: FeasibilityCase) -> Iterator[Bound]:
     """Client addresses and ports come again when all have come once: by then their last connection has to be over,
     and better forgotten as well."""
     profile = case.profile
@@ -166,7 +168,7 @@ def _endpoints(case: Case) -> Iterator[Bound]:
     )
 
 
-def _connection_table(case: Case, dut: DutConfig, table: Path) -> Iterator[Bound]:
+def _connection_table(case: FeasibilityCase, dut: DutConfig, table: Path) -> Iterator[Bound]:
     """Connections pile up for as long as the table remembers them, or for as long as a trial takes."""
     known = KINDS[dut.type].table(dut, table)
     if known is None or not case.tracks:
@@ -194,7 +196,7 @@ def _connection_table(case: Case, dut: DutConfig, table: Path) -> Iterator[Bound
     )
 
 
-def _open_connections(case: Case) -> Iterator[Bound]:
+def _open_connections(case: FeasibilityCase) -> Iterator[Bound]:
     """Connections that the traffic generator can have open at the same time."""
     generator, profile = case.testbed.generator, case.profile
     limit = SOURCES[generator.type].open_limit(generator)
@@ -215,3 +217,104 @@ def _file(settings: TestbedConfig) -> str:
 
 def _listed(cpus: Sequence[int]) -> str:
     return ", ".join(map(str, cpus))
+
+
+def require_ip_version(topology: Topology, profile: Profile) -> None:
+    """Raise `ConfigError` for a profile whose packets the ruleset of the topology does not forward, with those that
+    would."""
+    ruleset = ruleset_of(topology)
+    if ruleset is None or ruleset.ip_version in (profile.ip_version, "any"):
+        return
+    families = KINDS[topology.datapath].families
+    others = sorted(
+        entry.name
+        for (family, _), entry in catalogue().items()
+        if family in families and entry.ip_version in (profile.ip_version, "any")
+    )
+    expected = f"one of: {', '.join(others)}" if others else f"a profile of IPv{ruleset.ip_version}"
+    raise ConfigError(
+        f"Profile {profile.name} is of IPv{profile.ip_version}, and ruleset {ruleset.name} forwards "
+        f"IPv{ruleset.ip_version}.\n  Expected {expected}."
+    )
+
+
+MEMINFO = Path("/proc/meminfo")
+#: Seconds that an established connection is remembered where the topology says nothing else.
+_REMEMBERED_S = 30
+
+
+def check_table(
+    case: FeasibilityCase,
+    promised: float,
+    *,
+    held: bool = True,
+    table: Path = NF_CONNTRACK_MAX,
+    meminfo: Path = MEMINFO,
+) -> list[Bound]:
+    """What bounds the connections that can be in the table, the lowest first: the host's limit, the profile's clients,
+    memory, and for those that are `held` the timeout of the topology and the testbed's generator. A DUT's own limit is
+    for the measurement to find.
+
+    Raises `ConfigError` where the files promise more than that, `MissingResource` where a machine falls short of the
+    promise. `table`, `meminfo`: files with the limit of this machine's connection table and with its memory.
+    """
+    bounds = [*_clients(case), *_limit_of_host(case, table), *_memory(case, meminfo)]
+    bounds += [*_remembered(case), *_generator(case)] if held else []
+    for bound in bounds:
+        if bound.error and promised > bound.rate:
+            raise bound.error(f"{bound.text}, and the floor is {format_count(promised)}.{bound.remedy}")
+    return sorted(bounds, key=lambda bound: bound.rate)
+
+
+def _clients(case: FeasibilityCase) -> Iterator[Bound]:
+    clients = case.profile.client_endpoints
+    text = (
+        f"Profile {case.profile.name} has {format_count(clients)} client addresses and ports, one for each connection"
+    )
+    yield Bound(clients, text, ConfigError, "\n  Expected more client_ips, or a wider range of client ports.")
+
+
+def _remembered(case: FeasibilityCase) -> Iterator[Bound]:
+    """They are opened and then asked at a rate: no first one may be forgotten meanwhile."""
+    how: TableSettings = case.campaign.table
+    timeout_s = case.topology.timeout_s or _REMEMBERED_S
+    most = max(0.0, (timeout_s - how.hold) / 2 * how.opened_per_s * 0.9)
+    yield Bound(
+        most,
+        f"At {format_count(how.opened_per_s)}/s {format_count(most)} connections are opened, held for "
+        f"{format_duration(how.hold)} and asked before the first is forgotten after {timeout_s} s",
+        ConfigError,
+        "\n  Expected a topology with a longer timeout_s.",
+    )
+
+
+def _generator(case: FeasibilityCase) -> Iterator[Bound]:
+    most = case.testbed.generator.most.get("held")
+    if most is not None:
+        text = f"The traffic generator of testbed {case.testbed.name} holds {format_count(most)} connections (max_held)"
+        yield Bound(most, text, MissingResource, " Promise fewer, or give the generator more CPUs.")
+
+
+def _limit_of_host(case: FeasibilityCase, table: Path) -> Iterator[Bound]:
+    known = KINDS[case.dut.type].table(case.dut, table) if case.dut else None
+    if known and known.of_host:
+        text = f"{known.name} holds {known.entries} entries, a limit of the host's"
+        yield Bound(known.entries, text, MissingResource, known.remedy.format(entries=known.entries * 2))
+
+
+def _memory(case: FeasibilityCase, meminfo: Path) -> Iterator[Bound]:
+    """What generator and DUT take of this machine's memory, where they are on it."""
+    generator, dut = case.testbed.generator, case.dut
+    known = KINDS[dut.type].table(dut) if dut else None
+    takes = {}
+    if machine_of(generator.host) == LOCAL:
+        takes["the traffic generator"] = SOURCES[generator.type].held_bytes(generator, 1)
+    if dut and known and machine_of(dut.host) == LOCAL:
+        takes["the DUT"] = known.entry_bytes
+    free = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE) if meminfo.exists() else None
+    if free is None or not sum(takes.values()):
+        return
+    most = int(free[1]) * 1024 / sum(takes.values()) * 0.9
+    shares = " and ".join(f"{size} bytes for {whose}" for whose, size in takes.items())
+    text = f"This machine has {int(free[1]) >> 10} MiB of free memory, enough for {format_count(most)} connections"
+    yield Bound(most, f"{text} ({shares})", MissingResource, " End other programs, or promise fewer.")

@@ -1,23 +1,65 @@
 """What is known of the test that is measured, as it becomes known: whatever ends it, this much is in its record."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from ctbench import __version__
+from ctbench.dut import registry
 from ctbench.dut.topology import Topology
+from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Outcome, Procedure
 from ctbench.measure.trial import Step, series_of
-from ctbench.results import thrown_away
-from ctbench.results.environment import CampaignFacts, Environment
+from ctbench.measure.trials import NO_EVIDENCE
+from ctbench.results import evidence
+from ctbench.results.environment import (
+    CampaignFacts,
+    DutFacts,
+    Environment,
+    Facts,
+    GeneratorFacts,
+    MachineFacts,
+    TestbedFacts,
+)
 from ctbench.results.evidence import Evidence, TrialRecord
 from ctbench.results.metrics import Metric
 from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
-from ctbench.run.choice import Plan
+from ctbench.run.plan import Plan
 from ctbench.sla.floor import Floor
 from ctbench.sla.verdict import Verdict
 from ctbench.traffic.profiles import ConnectionProfile, Profile
+
+Model = TypeVar("Model", bound=Facts)
+
+
+def environment_of(topology: Topology, facts: Mapping[str, Mapping[str, Any]]) -> Environment:
+    """The environment of a measurement from `Testbed.facts()`."""
+    dut, datapath = facts["dut"], topology.datapath
+    named = {
+        "product": registry.describe(datapath, dut),
+        "product_details": registry.describe(datapath, dut, whole=True),
+    }
+    return Environment(
+        testbed=facts_of(TestbedFacts, facts["testbed"]),
+        dut=facts_of(DutFacts, {**dut, **named}),
+        generator=facts_of(GeneratorFacts, facts["generator"]),
+        machine=facts_of(MachineFacts, facts["machine"]),
+    )
+
+
+def facts_of(model: type[Model], facts: Mapping[str, Any]) -> Model:
+    """The facts as a record has them. One of another type than its name says is kept as text, apart from the others: a
+    measurement is not thrown away for an odd fact."""
+    try:
+        return model.model_validate(facts)
+    except ValidationError as errors:
+        odd = {str(error["loc"][0]) for error in errors.errors() if error["loc"]}
+        fitting = {name: value for name, value in facts.items() if name not in odd}
+        return model.model_validate(fitting | {"odd_facts": {name: repr(facts[name])[:1000] for name in sorted(odd)}})
 
 
 @dataclass(frozen=True)
@@ -38,6 +80,7 @@ class Measurement:
     name: TestName
     topology: Topology
     profile: Profile
+    campaign: Campaign
     floor: Floor
     plan: Plan
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -48,14 +91,8 @@ class Measurement:
     ceiling: float | None = None
     #: What ends the range of the search early.
     bounds: list[feasibility.Bound] = field(default_factory=list)
-    #: Why the ceiling is not known; empty where it is.
-    unknown_ceiling: str = ""
-    #: What broke and was replaced, and did not end the measurement.
-    mishaps: list[str] = field(default_factory=list)
-    #: Share of the connections that its profile has open at once.
-    scale: float = 1.0
-    #: Whether its heading was shown.
-    shown: bool = False
+    #: What broke and was replaced, or is not known, and did not end the measurement: one sentence each.
+    notes: list[str] = field(default_factory=list)
     #: Folder of what the DUT said of its failure.
     capture: str | None = None
 
@@ -87,7 +124,6 @@ class Measurement:
         verdict: Verdict,
         *,
         run_id: str,
-        campaign: CampaignFacts,
         environment: Environment,
         pool: PoolMember | None,
         oversubscribed: bool,
@@ -110,7 +146,7 @@ class Measurement:
             traffic_s=sum(step.observation.trial.counted_s for step in steps),
             topology=self.topology,
             profile=self.profile,
-            campaign=campaign,
+            campaign=CampaignFacts(**self.campaign.model_dump(mode="json")),
             procedure=self.procedure.name,
             metric=self.procedure.metric(self.profile).name,
             figures=dict(found.figures) if found else {},
@@ -121,16 +157,8 @@ class Measurement:
             verdict_reason=verdict.reason,
             margin_pct=verdict.margin_pct,
             evidence=Evidence(
-                trials=trials,
-                series=series_of(steps),
-                upper_bound=found.upper_bound if found else None,
-                ceiling=self.ceiling,
-                pairs=list(found.pairs) if found else [],
-                counts=list(found.counts) if found else [],
-                control=list(found.control) if found else [],
-                profiles=list(found.profiles) if found else [],
-                table=list(found.table) if found else [],
-                goal=found.goal if found else None,
+                **dict(found.evidence if found else NO_EVIDENCE)
+                | {"trials": trials, "series": series_of(steps), "ceiling": self.ceiling}
             ),
             environment=environment,
             capture=self.capture,
@@ -139,14 +167,14 @@ class Measurement:
         )
 
     def _notes(self, trials: Sequence[TrialRecord], *, oversubscribed: bool) -> list[str]:
-        notes = [*self.floor.notes, *([said] if (said := thrown_away.note(trials)) else [])]
+        notes = [*self.floor.notes, *([said] if (said := evidence.thrown_away_note(trials)) else [])]
         if self.floor.derivation:
             notes.append(f"{self.profile.description} Its floor follows {self.floor.derivation}.".strip())
         if oversubscribed:
             notes.append("Threads share CPUs: what this test shows is that the topology works, not how fast it is.")
         if isinstance(self.profile, ConnectionProfile) and self.profile.open_at_once:
-            notes.append(f"Scaled by {self.scale:g}: {self.profile.open_at_once} connections are open at once.")
-        if self.unknown_ceiling:
-            notes.append(f"The generator's ceiling is not known: {self.unknown_ceiling}")
+            notes.append(
+                f"Scaled by {self.campaign.scale:g}: {self.profile.open_at_once} connections are open at once."
+            )
         found = self.outcome.result if self.outcome else None
-        return notes + self.mishaps + feasibility.notes(self.bounds, found.value if found else None)
+        return notes + self.notes + feasibility.notes(self.bounds, found.value if found else None)

@@ -1,89 +1,57 @@
-"""How far a run got: which of its tests have a record."""
+"""What a run says while it measures: a line for each trial, with the time that the test will probably take still."""
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from ctbench.base.errors import ConfigError
-from ctbench.results.record import Record
-from ctbench.results.store import Stored, read_stored
-from ctbench.traffic.profiles import load_profile
+from ctbench.measure.procedure import Look
+from ctbench.measure.trial import Expected, Step
+from ctbench.report import console
+from ctbench.results.evidence import TrialRecord
+from ctbench.run.measurement import Measurement
 
-#: Suite and test, by their full names.
-TestKey = tuple[str, str]
+Say = Callable[[str], None]
 
 
-def own_records(output: Path, earlier: Iterable[str]) -> list[Stored]:
-    """The records of a run, oldest first. `earlier`: names of the files of another run in this folder."""
-    others = set(earlier)
-    return [each for each in read_stored(output)[0] if each.path.name not in others]
+class Progress:
+    """Shows what a run does as it does it, and keeps its trials."""
 
+    def __init__(self, say: Say) -> None:
+        """`say` takes lines to show."""
+        self.say = say
+        #: All trials, those of ceilings too.
+        self.trials: list[TrialRecord] = []
+        #: What the test that runs measures after the procedure that runs.
+        self._to_come: list[Expected] = []
+        self._headed: Measurement | None = None
 
-def put_aside(output: Path, earlier: Iterable[str]) -> list[str]:
-    """Rename the files of a run that are no records, so that their tests are measured again and nothing counts them;
-    returns a sentence for each."""
-    others, said = set(earlier), []
-    for each in read_stored(output)[1]:
-        if each.path.name not in others:
-            aside = _free(each.path.with_name(f"{each.path.name}.broken"))
-            each.path.rename(aside)
-            said.append(f"{each.reason}\n  It is now called {aside.name}, and its test is measured again.")
-    for part in (output / "records").glob("*.tmp"):  # of a record that was being written
-        part.unlink()
-    return said
+    def expect(self, to_come: Iterable[Expected]) -> None:
+        """What the test that begins will measure, one procedure after the other; nothing at its end."""
+        self._to_come = list(to_come)
 
+    def next_procedure(self) -> None:
+        """The next procedure of the test begins, or is left out."""
+        self._to_come = self._to_come[1:]
 
-def _free(path: Path) -> Path:
-    number = 1
-    while path.exists():
-        number += 1
-        path = path.with_name(f"{path.name.rpartition('.broken')[0]}.broken-{number}")
-    return path
+    def heading(self, test: Measurement, version: Callable[[], str]) -> None:
+        """Name the test and its DUT, once."""
+        if self._headed is test:
+            return
+        self._headed = test
+        self.say(console.heading(test.name.test, test.topology.key, version()))
+        if test.plan.makes_trials:
+            self.say(console.trial_heading(test.profile.kind))
 
+    def trial(self, step: Step) -> None:
+        """One trial has ended."""
+        made = step.as_record()
+        self.trials.append(made)
+        overhead_s = max(0.0, made.trial.wall_s - made.trial.duration_s)
+        self.say(console.trial_line(step.number, made, step.left_s + self._left_s(overhead_s)))
 
-def key(record: Record) -> TestKey:
-    """The test of a record."""
-    return record.suite, record.test
+    def look(self, look: Look) -> None:
+        """The rounds of a pair were looked at."""
+        self.say(console.look_line(replace(look, left_s=look.left_s + self._left_s(0.0))))
 
-
-def require_same_profiles(records: Sequence[Record]) -> None:
-    """Raise `ConfigError` where a profile says something else than when it was offered."""
-    offered = {record.profile.name: record for record in records}
-    for name, record in offered.items():
-        try:
-            now = load_profile(name)
-        except ConfigError:  # it has a path, which the record does not know
-            continue
-        if now.model_dump(mode="json") != record.profile.model_dump(mode="json"):
-            raise ConfigError(
-                f"Profile {name} is not the same as when {record.test} was measured with it.\n  Expected the file of "
-                "that time, or a new run."
-            )
-
-
-def left(selected: Sequence[TestKey], records: Sequence[Record]) -> list[TestKey]:
-    """The tests without a record, in the order of the run. Of several with one name as many as have none."""
-    measured = Counter(map(key, records))
-    found = []
-    for test in selected:
-        if measured[test]:
-            measured[test] -= 1
-        else:
-            found.append(test)
-    return found
-
-
-def below(suite: str, uppermost: str) -> str:
-    """A suite's full name without that of the uppermost suite, which `--name` changes."""
-    return suite[len(uppermost) :].lstrip(".")
-
-
-def write_list(tests: Iterable[TestKey], uppermost: str, path: Path) -> None:
-    """Write tests down for another process, each by its suite below the `uppermost` one, and its name."""
-    path.write_text(json.dumps([(below(suite, uppermost), test) for suite, test in tests]) + "\n", encoding="utf-8")
-
-
-def read_list(path: Path) -> list[TestKey]:
-    """What `write_list` wrote."""
-    return [(suite, test) for suite, test in json.loads(path.read_text(encoding="utf-8"))]
+    def _left_s(self, overhead_s: float) -> float:
+        """Seconds of what is to come; of each trial so much more than its traffic."""
+        return sum(each.seconds(overhead_s) for each in self._to_come)

@@ -1,22 +1,77 @@
-"""Calibration: an SLA file for one machine, whose floors are tolerance bounds of what several runs of it measured."""
+"""Calibration: an SLA file for one machine, whose floors are tolerance bounds of what several runs of it measured.
 
+An emulated machine counts the same every time, so one run of it is enough. What moves a figure is the seed of the
+kernel's hash functions: its floors have room for another one.
+"""
+
+import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+import yaml
+
 from ctbench.base.errors import ConfigError, CtbenchError
-from ctbench.base.plain_text import one_line
+from ctbench.base.text import one_line
 from ctbench.base.units import format_ratio
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import RATES, Metric, kind_of
+from ctbench.results.metrics import COSTS, METRICS, RATES, Metric, kind_of
 from ctbench.results.record import Record
-from ctbench.sla.calibration_bound import Bound, bound_of
-from ctbench.sla.calibration_figures import Figures, gather, runs_of
-from ctbench.sla.calibration_text import Stock, count, line_of, scalar, yaml_lines
-from ctbench.sla.threshold import Threshold, parse, promise
+from ctbench.results.record_model import Figure
+from ctbench.sla.calibration_figures import Bound, Figures, bound_of, gather, runs_of
+from ctbench.sla.floor import Threshold, parse, promise
+from ctbench.traffic.generator import LoadUnit
+
+#: The entries of an SLA file as YAML has them: by topology key, then by profile.
+Entries = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+#: What a whole SLA file promises of every floor, and the new one as well.
+_OF_ALL = ("loss_ratio", "packet_loss_ratio", "connect_time_p99", "of_build")
+
+
+@dataclass(frozen=True)
+class Stock:
+    """The SLA file that was measured with. What no floor of this machine replaces stays as it is there."""
+
+    name: str
+    of_all: Mapping[str, Any]
+    entries: Entries
+
+    @classmethod
+    def read(cls, name: str, text: str) -> "Stock":
+        """Take the entries from the text of an SLA file that is known to be valid (`load` has read it before)."""
+        data = yaml.safe_load(text)
+        floors = data.get("floors") or {key: value for key, value in data.items() if "/" in str(key)}
+        source = {"source": data["source"]} if "source" in data else {}
+        return cls(
+            name,
+            {key: data[key] for key in _OF_ALL if key in data},
+            {key: {profile: source | entry for profile, entry in profiles.items()} for key, profiles in floors.items()},
+        )
+
+
+def yaml_lines(data: Mapping[str, Any]) -> list[str]:
+    """As YAML has it."""
+    return yaml.safe_dump(dict(data), sort_keys=False, width=10_000, allow_unicode=True).splitlines() if data else []
+
+
+def scalar(text: str) -> str:
+    """A text as YAML has it, in quotes only where it would be read as something else (`on`, `2024`, `a: b`)."""
+    return yaml.safe_dump(text, width=10_000, allow_unicode=True).removesuffix("\n").removesuffix("\n...")
+
+
+def line_of(value: object) -> str:
+    """A fact of a record for a comment, which ends with its line."""
+    return one_line(str(value or "unknown"))
+
+
+def count(number: int, thing: str) -> str:
+    """`1 run`, `5 runs`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
 
 #: What is said of a promise in its entry, and not of another one in its place.
 _ABOUT_RATES = ("source", "smoke")
@@ -44,7 +99,13 @@ def calibrate(records: Sequence[Record], widest: float) -> list[Calibrated]:
     """The floor of each test that the runs tried. Raises `NothingMeasured` when the records have no figure,
     `ConfigError` when they are not of one machine."""
     _check_alike(records)
-    found = [_calibrated(each, widest) for each in gather(records)]
+    gathered = gather(records)
+    if not gathered and any(kind_of(record.metric) != "absolute" for record in records):
+        raise ConfigError(
+            "These runs have ratios only, which calibrate cannot use: they hold on every machine.\n  Expected runs of "
+            "tests that promise a rate or a time, as ./run calibrate makes them without --from."
+        )
+    found = [_calibrated(each, widest) for each in gathered]
     if not any(each.figures.results for each in found):
         raise NothingMeasured("These runs measured nothing that a floor could be made of; their logs say why.")
     return found
@@ -201,3 +262,91 @@ _ALIKE: dict[str, Callable[[Record], object]] = {
 def _round(value: float) -> float:
     """Three digits say all that a measurement knows."""
     return float(f"{value:.3g}")
+
+
+#: Room for a seed that was not tried, as a share of the figure, of packets and of new connections: five seeds are less
+#: far apart than that (docs/evidence/emulated.md).
+ROOM: Mapping[LoadUnit, float] = {"packets": 0.0005, "connections": 0.005}
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The most that a test may cost."""
+
+    metric: Metric
+    figure: Figure
+    #: What is promised, whole instructions.
+    most: int
+
+    @classmethod
+    def of(cls, metric: Metric, figure: Figure, kind: LoadUnit) -> "Ceiling":
+        """Above all seeds by as much as these are apart, or by the room for another one, whichever is more."""
+        low, high = min(figure.repetitions), max(figure.repetitions)
+        return cls(metric, figure, math.ceil(high + max(high - low, ROOM[kind] * high)))
+
+
+#: What is said of a promise in the place of a figure.
+_ABOUT = {"source", "reference", "smoke"}
+
+
+def only_counts(records: Sequence[Record]) -> bool:
+    """Whether nothing but instructions was measured: one run says it all."""
+    return bool(records) and all(record.metric in COSTS for record in records)
+
+
+def ceilings(records: Sequence[Record]) -> dict[tuple[str, str], Ceiling]:
+    """By topology and profile, of each test that was counted. Raises `ConfigError` where they are of several images."""
+    images = list(dict.fromkeys(line_of(record.environment.dut.image) for record in records))
+    if len(images) > 1:
+        raise ConfigError(
+            f"These runs are of several emulated machines: {', '.join(images)}.\n  Expected runs of one image."
+        )
+    return {
+        (record.topology.key, record.profile.name): Ceiling.of(METRICS[record.metric], found, record.profile.kind)
+        for record in records
+        if (found := record.figures.get(record.metric)) is not None
+    }
+
+
+def counts_file(name: str, records: Sequence[Record], stock: Stock) -> str:
+    """An SLA file with what was counted, bound to its image; what is not replaced is as in `stock`."""
+    found, dut = ceilings(records), records[0].environment.dut
+    lines = [
+        "# Instructions in one emulated machine (./run calibrate). What is promised is above what every seed of the",
+        "# kernel's hash functions counted: by as much as the seeds are apart, or by 0.05 % (new connections 0.5 %).",
+        f"# Machine: {line_of(dut.product)}",
+        f"# {datetime.now(UTC):%Y-%m-%d}",
+        f"name: {scalar(name)}",
+        "description: What packets and connections cost in one emulated machine, whatever the host.",
+        f"source: {scalar(f'counted in image {dut.image}')}",
+        "# Another image is not judged by these figures.",
+        f"image: {scalar(str(dut.image))}",
+    ]
+    lines = [*map(one_line, lines), *yaml_lines(stock.of_all)]
+    for key in dict.fromkeys([*(key for key, _ in found), *stock.entries]):
+        lines += _counted_topology(key, {profile: each for (own, profile), each in found.items() if own == key}, stock)
+    return "\n".join(lines) + "\n"
+
+
+def _counted_topology(key: str, made: Mapping[str, Ceiling], stock: Stock) -> list[str]:
+    """The entries of one topology."""
+    known, lines = stock.entries.get(key, {}), list[str]()
+    for profile in dict.fromkeys([*made, *known]):
+        entry = list(_entry(made.get(profile), known.get(profile, {}), stock.name))
+        lines += [f"  {scalar(profile)}:", *entry] if entry else []
+    return ["", f"{scalar(key)}:", *lines] if lines else []
+
+
+def _entry(made: Ceiling | None, known: Mapping[str, Any], stock: str) -> Iterable[str]:
+    """A promise of the image, and what the entry says besides: nothing that was counted in another image."""
+    replaced = {*COSTS, "source", "smoke"} if made else COSTS
+    rest = {name: promised for name, promised in known.items() if name not in replaced}
+    if not made and rest.keys() <= _ABOUT:
+        return
+    if made:
+        seeds = made.figure.repetitions
+        ends = dict.fromkeys(f"{end(seeds):,.1f}" for end in (min, max))
+        yield f"    # {made.metric.title}: {' to '.join(ends)}, {len(seeds)} seeds"
+        yield f'    {made.metric.name}: "<= {made.most}"'
+    if rest:
+        yield from [f"    # as in SLA {stock}", *(f"    {line}" for line in yaml_lines(rest))]

@@ -1,18 +1,115 @@
-"""One floor: the least that is promised of one topology with one profile, and what follows from it."""
+"""One floor: the thresholds that are promised of one topology with one profile, the machine that they were made on, and
+what follows from them."""
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.ethernet import FCS_BYTES
-from ctbench.base.units import quoted
+from ctbench.base.network import FCS_BYTES
+from ctbench.base.text import one_line
+from ctbench.base.units import parse_number, quoted
+from ctbench.base.yaml_files import YamlModel
+from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import COSTS, LOSS_OF, METRICS, RATE_OF, Metric, kind_of
-from ctbench.results.promised import FloorRecord, Reference
-from ctbench.sla.machine import BoundMachine
-from ctbench.sla.threshold import Threshold, promise
+from ctbench.results.threshold_record import FloorRecord, Reference
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
+
+_EXAMPLE = 'Expected a comparison and a number, for example ">= 48.2k" or "<= 0.02%".'
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A limit for one metric, in its unit."""
+
+    metric: Metric
+    limit: float
+    #: As the file has it.
+    text: str
+
+    def holds(self, measured: float) -> bool:
+        """Whether the measured value keeps the promise. Exactly at the limit it does."""
+        return self.metric.keeps(measured, self.limit)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def promise(metric: Metric, limit: float) -> Threshold:
+    """A threshold that no file has, written as one would have it."""
+    return Threshold(metric, limit, f"{metric.operator} {metric.unit.write(limit)}")
+
+
+def parse(value: object, metric: Metric) -> Threshold:
+    """Read a threshold of a file, which has to be one that can be kept and can be broken.
+
+    Raises `ValueError` with what was found and what was expected.
+    """
+    match = re.fullmatch(r"(>=|<=)\s*(\S.*)", value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"{quoted(value)} is not a threshold.\n  {_EXAMPLE}")
+    unit, expected = (
+        metric.unit,
+        f'Expected {metric.bound} a value, for example "{metric.operator} {metric.unit.example}"',
+    )
+    try:
+        limit = unit.parse(match[2])
+    except ValueError:
+        # A plain number has the general example; of others it is the unit that is most likely missing.
+        hint = _EXAMPLE if unit.parse is parse_number else f"{expected}."
+        raise ValueError(f"{quoted(value)} is not a threshold.\n  {hint}") from None
+    if match[1] != metric.operator:
+        why = f"{metric.better} is better"
+        raise ValueError(f"{quoted(value)} points the wrong way: {why}.\n  {expected}.")
+    if not unit.parse(unit.least) <= limit <= unit.parse(unit.most):
+        raise ValueError(f"{quoted(value)} promises nothing.\n  {expected}, from {unit.least} to {unit.most}.")
+    return Threshold(metric, limit, str(value).strip())
+
+
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class BoundMachine(YamlModel):
+    """What has to be the same on the DUT's machine for a rate of this file to be a promise there. What is not named may
+    be anything."""
+
+    #: A text that the name of the CPU contains: `Xeon(R) Gold 5118`.
+    cpu_model: _Text
+    #: CPUs that may be used there.
+    cpus: int | None = Field(None, ge=1)
+    #: Release of the kernel, and the hypervisor (`none` on bare metal), as records have them.
+    kernel: _Text | None = None
+    hypervisor: _Text | None = None
+
+    def __str__(self) -> str:
+        parts = [
+            self.cpu_model,
+            f"{self.cpus} CPUs" if self.cpus else "",
+            f"kernel {self.kernel}" if self.kernel else "",
+            f"hypervisor {self.hypervisor}" if self.hypervisor else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    def differs_from(self, found: MachineFacts | None) -> str:
+        """What the DUT's machine has instead, `the DUT's machine has 2 CPUs`; empty where it is this one."""
+        if found is None or not found.cpu_model:
+            return "the DUT's machine is not known"
+        others = []
+        if self.cpu_model not in found.cpu_model:
+            others.append(one_line(found.cpu_model))
+        if self.cpus is not None and self.cpus != len(found.usable_cpus):
+            others.append(f"{len(found.usable_cpus)} CPUs")
+        if self.kernel is not None and self.kernel != found.kernel:
+            others.append(f"kernel {one_line(found.kernel)}")
+        if self.hypervisor is not None and self.hypervisor != found.virtualisation:
+            others.append(f"hypervisor {one_line(found.virtualisation)}")
+        return f"the DUT's machine has {', '.join(others)}" if others else ""
+
 
 #: What a trial that counts as good may forward less than it was offered besides what it lost, as a share of the load:
 #: packets on their way at its end, and a backlog too slow to be told from them (`ctbench.measure.observation`).

@@ -5,13 +5,12 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.regular_file import named_folder
+from ctbench.base.files import named_folder
 from ctbench.base.units import format_share, quoted
 from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts
-from ctbench.sla.floor import Floor
-from ctbench.sla.threshold import Threshold, promise
+from ctbench.sla.floor import Floor, Threshold, promise
 from ctbench.traffic.profiles import Profile
 
 #: Facts of a machine that have to be the same for rates to be compared.

@@ -7,18 +7,29 @@ missed if one is missed, else not measured if one is undecided, else met.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from ctbench.base.units import format_ratio
-from ctbench.measure.procedure import Decision, Outcome
+from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.figure import Figure
-from ctbench.results.metrics import METRICS, RATE_OF, kind_of
-from ctbench.results.promised import ThresholdRecord
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, kind_of
 from ctbench.results.record import Word
-from ctbench.sla.case import Case, as_part, beyond, differs, elsewhere, excuse_of, near_ceiling, of_another_image
-from ctbench.sla.floor import Floor
-from ctbench.sla.threshold import Threshold
-from ctbench.sla.words import blame, doubts, praise
+from ctbench.results.record_model import Figure
+from ctbench.results.threshold_record import ThresholdRecord
+from ctbench.sla.floor import Floor, Threshold
+from ctbench.sla.verdict_text import (
+    Judgement,
+    Reason,
+    as_part,
+    is_made_elsewhere,
+    made_elsewhere,
+    met_text,
+    missed_text,
+    near_ceiling,
+    not_attributable,
+    saturated,
+    undecided_text,
+)
 
 #: What a trial was found good by.
 _LOSSES = ("loss_ratio", "packet_loss_ratio")
@@ -35,11 +46,13 @@ class Verdict:
     margin_pct: float | None
     #: Each threshold with what was measured.
     thresholds: tuple[ThresholdRecord, ...]
+    #: What it stands on, or why there is none: a `Reason` or a `Code`, of the first threshold that decided.
+    code: StrEnum
 
     @classmethod
-    def not_measured(cls, reason: str, floor: Floor) -> "Verdict":
+    def not_measured(cls, reason: str, floor: Floor, code: StrEnum = Code.FAULT) -> "Verdict":
         """The verdict of a test that broke off before there was a result."""
-        return cls("not measured", reason, None, compare({}, floor))
+        return cls("not measured", reason, None, compare({}, floor), code)
 
 
 def judge(
@@ -59,42 +72,54 @@ def judge(
     be bound to either. On an oversubscribed testbed nothing counts as measured, nor do repetitions whose results are
     farther apart than `max_spread`.
     """
-    thresholds = compare(outcome.figures, floor, held=outcome.held)
+    thresholds = compare(outcome.figures, floor, held=outcome.kept_conditions)
     unusable = _unusable(outcome, oversubscribed=oversubscribed) or _scattered(outcome, max_spread)
     if unusable:
-        return Verdict("not measured", unusable, None, thresholds)
-    case = Case(outcome, floor, ceiling, machine, image)
-    decided = tuple(_decided(case, each) for each in thresholds if each.is_promise or _has_trials(case, each))
+        return Verdict("not measured", unusable.reason, None, thresholds, unusable.code)
+    judgement = Judgement(outcome, floor, ceiling, machine, image)
+    codes: dict[str, StrEnum] = {}
+    found = []
+    for each in thresholds:
+        if each.is_promise or _has_trials(judgement, each):
+            record, codes[each.metric] = _decided(judgement, each)
+            found.append(record)
+    decided = tuple(found)
     missed = [each for each in decided if not each.met and not each.undecided]
     undecided = [each for each in decided if each.undecided]
     # As many connections are held as are promised, and no more are tried: no margin of what is measured meanwhile.
     asked = [each for each in decided if METRICS[each.metric].of_table and not floor.metric.of_table and each.met]
     margin = _worst_margin(tuple(each for each in decided if each not in asked))
     if missed:
-        return Verdict("missed", blame(case, missed), margin, decided)
+        nothing = judgement.nothing_held and all(each.kind == "absolute" for each in missed)
+        code = Reason.LOWEST_LOAD_LOST if nothing else codes[missed[0].metric]
+        return Verdict("missed", missed_text(judgement, missed), margin, decided, code)
     if undecided:
-        return Verdict("not measured", doubts(undecided), None, decided)
-    if not outcome.held and floor.main and floor.metric.name not in outcome.decisions:
-        if excuse := excuse_of(case, floor.metric.role == "promise"):
-            return Verdict("not measured", excuse, None, decided)
-        return Verdict("missed", blame(case, []), margin, decided)
+        return Verdict("not measured", undecided_text(undecided), None, decided, codes[undecided[0].metric])
+    if not outcome.kept_conditions and floor.main and floor.metric.name not in outcome.decisions:
+        if doubt := not_attributable(judgement, is_promise=floor.metric.role == "promise"):
+            return Verdict("not measured", doubt.reason, None, decided, doubt.code)
+        return Verdict("missed", missed_text(judgement, []), margin, decided, Code.FIGURE)
     # As many connections as are promised were held, and no more were tried: how many more it may be is not known.
     unknown = floor.metric.of_table and outcome.limited_by == "floor"
-    return Verdict("met", praise(case, decided), None if unknown else margin, decided)
+    code = codes.get(floor.metric.name) or next(iter(codes.values()), Code.FIGURE)
+    return Verdict("met", met_text(judgement, decided), None if unknown else margin, decided, code)
 
 
 def judge_builds(outcome: Outcome | None, floor: Floor) -> Verdict:
     """Where two builds are compared and nothing is promised, what is asked for is a ratio: met is that there is one."""
     if outcome is None:
         return Verdict.not_measured(
-            "threads share CPUs on this testbed (oversubscribe): no build can be compared", floor
+            "threads share CPUs on this testbed (oversubscribe): no build can be compared",
+            floor,
+            Reason.OVERSUBSCRIBED,
         )
     found = outcome.result
     if found is None or outcome.limited_by == "fault":
-        return Verdict.not_measured(outcome.reason or "no ratio was found", floor)
+        code = Code.FAULT if outcome.limited_by == "fault" else Code.NOTHING
+        return Verdict.not_measured(outcome.reason or "no ratio was found", floor, code)
     of = floor.base_build if floor.base_build != "distribution" else "the distribution"
     share = f"{found.value * 100:.1f} % of the build of {of}"
-    return Verdict("met", f"{share}, of which nothing is promised: one start of both", None, ())
+    return Verdict("met", f"{share}, of which nothing is promised: one start of both", None, (), Code.FIGURE)
 
 
 def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[ThresholdRecord, ...]:
@@ -127,100 +152,95 @@ def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held
     )
 
 
-def _has_trials(case: Case, condition: ThresholdRecord) -> bool:
+def _has_trials(judgement: Judgement, condition: ThresholdRecord) -> bool:
     """Whether there is a trial that had to keep a condition: a pair has slices only."""
-    return condition.measured is not None or RATE_OF[case.floor.profile.kind].name in case.outcome.figures
+    rate = RATE_OF[judgement.floor.profile.kind]
+    return condition.measured is not None or rate.name in judgement.outcome.figures
 
 
-def _decided(case: Case, each: ThresholdRecord) -> ThresholdRecord:
-    """A threshold, decided by the evidence that there is; where it is not met, with the reason unless its figure is
-    reason enough."""
-    if differs(case, each):
+def _decided(judgement: Judgement, each: ThresholdRecord) -> tuple[ThresholdRecord, StrEnum]:
+    """A threshold, decided by the evidence that there is, and what that is; where it is not met, with the reason unless
+    its figure is reason enough."""
+    if is_made_elsewhere(judgement, each):
         each = each.model_copy(update={"elsewhere": True})
-    if why := of_another_image(case, each):
-        return _undecided(each, why)
-    decision = _evidence(case, each)
+    elsewhere = made_elsewhere(judgement, each)
+    decision = elsewhere if elsewhere and each.metric in COSTS else _evidence(judgement, each)
     if decision is None:
-        return each
-    found = _undecided(each, decision.reason) if decision.kept is None else _by(each, decision.kept, decision.whole)
-    if not found.met and not found.undecided and (why := elsewhere(case, found)):
-        return _undecided(found, why)
-    return found
+        return each, Code.FIGURE
+    if elsewhere and decision.kept is False:
+        decision = elsewhere
+    return _by(each, decision), decision.code
 
 
-def _evidence(case: Case, each: ThresholdRecord) -> Decision | None:
+def _evidence(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
     """What decides a threshold besides its figure; None where the figure does."""
-    decisions = case.outcome.decisions
+    decisions = judgement.outcome.decisions
     if each.kind != "absolute":
         return decisions.get(each.metric) or _by_interval(each)
     # Trials at the floor are made at a load that tries every rate: they decide about packets as about connections.
     # Where these decide nothing, neither do the conditions that some of them broke.
-    rate = decisions.get(case.floor.metric.name)
+    rate = decisions.get(judgement.floor.metric.name)
     own = decisions.get(each.metric) or (rate if rate and (each.is_promise or rate.kept is None) else None)
     if own is not None:
-        return _reconsidered(case, each, own) or own
+        return _reconsidered(judgement, each, own) or own
     if each.met:
         return None
-    excuse = excuse_of(case, each.is_promise)
-    return Decision(None, excuse) if excuse else Decision(kept=False, reason="")
+    return not_attributable(judgement, is_promise=each.is_promise) or Decision.by_figure(kept=False)
 
 
-def _reconsidered(case: Case, each: ThresholdRecord, own: Decision) -> Decision | None:
+def _reconsidered(judgement: Judgement, each: ThresholdRecord, own: Decision) -> Decision | None:
     """What a decision about a rate comes to by the generator's ceiling; None where that changes nothing."""
-    if not each.is_promise:
+    if not each.is_promise or own.kept:
         return None
-    if own.kept is None:
-        return beyond(case, each)
-    doubt = "" if own.kept else near_ceiling(case)
-    return Decision(None, doubt) if doubt else None
+    return saturated(judgement, each) if own.kept is None else near_ceiling(judgement)
 
 
 def _by_interval(each: ThresholdRecord) -> Decision:
     """What the interval of a ratio says where its pairs did not: the whole of it has to be on one side."""
     if each.measured is None:
-        return Decision(None, f"the rate relative to {each.other} could not be measured")
+        return Decision(None, f"the rate relative to {each.other} could not be measured", code=Code.NOTHING)
     low, high = each.low if each.low is not None else each.measured, each.high
     if low >= each.limit:
-        return Decision(kept=True, reason="")
+        return Decision(kept=True, reason="", code=Code.INTERVAL)
     if (each.measured if high is None else high) < each.limit:
-        return Decision(kept=False, reason="")
-    return Decision(None, f"too close to call on this machine: {each.relation}")
+        return Decision(kept=False, reason="", code=Code.INTERVAL)
+    return Decision(None, f"too close to call on this machine: {each.relation}", code=Code.TOO_CLOSE)
 
 
-def _by(each: ThresholdRecord, kept: bool, reason: str) -> ThresholdRecord:
+def _by(each: ThresholdRecord, decision: Decision) -> ThresholdRecord:
     """As its evidence says; a figure that scatters to the other side of the limit does not contradict it."""
-    margin = each.margin_pct
+    kept, margin = decision.kept, each.margin_pct
+    if kept is None:
+        return each.model_copy(update={"met": False, "undecided": True, "reason": as_part(decision.reason)})
     if margin is not None:
         margin = max(margin, 0.0) if kept else min(margin, 0.0)
-    return each.model_copy(update={"met": kept, "margin_pct": margin, "reason": as_part(reason)})
+    return each.model_copy(update={"met": kept, "margin_pct": margin, "reason": as_part(decision.whole)})
 
 
-def _undecided(each: ThresholdRecord, reason: str) -> ThresholdRecord:
-    return each.model_copy(update={"met": False, "undecided": True, "reason": as_part(reason)})
-
-
-def _unusable(outcome: Outcome, *, oversubscribed: bool) -> str:
-    """Why an outcome says nothing whatever it is; empty when it does."""
+def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Decision | None:
+    """Why an outcome says nothing whatever it is; None when it does."""
     if outcome.limited_by == "fault":
-        return f"the measurement broke off: {as_part(outcome.reason)}"
+        return Decision(None, f"the measurement broke off: {as_part(outcome.reason)}", code=Code.FAULT)
     if oversubscribed:
-        return "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
+        text = "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
+        return Decision(None, text, code=Reason.OVERSUBSCRIBED)
     offered = outcome.decisions or any(step.observation.trial.attempted for step in outcome.steps)
     if not offered or not (outcome.figures or outcome.decisions):
-        return outcome.reason or "nothing was offered"
-    return ""
+        return Decision(None, outcome.reason or "nothing was offered", code=Code.NOTHING)
+    return None
 
 
-def _scattered(outcome: Outcome, max_spread: float | None) -> str:
-    """Why repetitions that do not agree say nothing; empty when they do."""
+def _scattered(outcome: Outcome, max_spread: float | None) -> Decision | None:
+    """Why repetitions that do not agree say nothing; None when they do."""
     found = outcome.result
     if max_spread is None or found is None or found.spread is None or found.spread <= max_spread:
-        return ""
+        return None
     low, high = (outcome.metric.format(end(found.samples)) for end in (min, max))
-    return (
+    text = (
         f"{len(found.samples)} searches found {low} to {high}, a spread of {format_ratio(found.spread)} where the "
         f"campaign allows {format_ratio(max_spread)}"
     )
+    return Decision(None, text, code=Reason.SCATTERED)
 
 
 def _worst_margin(thresholds: tuple[ThresholdRecord, ...]) -> float | None:

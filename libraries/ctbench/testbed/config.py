@@ -1,11 +1,13 @@
 """The YAML model of a testbed: what the DUTs are, what generates the traffic, which CPUs each gets, on which hosts."""
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from ctbench.base.identifiers import MOST_CPU
+from ctbench.base.errors import MissingResource
+from ctbench.base.network import MOST_CPU
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import DutConfig
@@ -16,7 +18,7 @@ from ctbench.traffic.registry import SOURCES, GeneratorConfig
 def _check_cpus(cpus: list[int]) -> list[int]:
     if not cpus or min(cpus) < 0 or max(cpus) > MOST_CPU or len(set(cpus)) < len(cpus):
         raise ValueError(
-            f"{cpus} is no list of CPUs.\n  Expected each CPU number once, from 0 to {MOST_CPU}, for example [2, 3]."
+            f"{cpus} is not a list of CPUs.\n  Expected each CPU number once, from 0 to {MOST_CPU}, for example [2, 3]."
         )
     return cpus
 
@@ -75,6 +77,16 @@ class TestbedConfig(Hosts):
     cpus: CpuPlan
     #: Let CPUs be shared, to try a topology out that the machine is too small for. Nothing is measured then.
     oversubscribe: bool
+    #: Tags of tests that are not measured here: they are skipped.
+    skips: list[Name] = Field(default_factory=list)
+
+    def require_wanted(self, tags: Collection[str]) -> None:
+        """Raise `MissingResource` for a test whose tags say that it is not measured here."""
+        if skipped := next((tag for tag in self.skips if tag in tags), ""):
+            raise MissingResource(
+                f"This testbed skips tests tagged {skipped} (skips): one without that measures them, as does "
+                "`./run sla -v TESTBED:emulated --include emulated`."
+            )
 
     @model_validator(mode="after")
     def _generator_has_its_own_cpus(self) -> Self:

@@ -1,4 +1,4 @@
-"""Makes the DUTs of a testbed: which of them there can be, and what each is given."""
+"""Makes the DUTs of a testbed, and finds out before any test whether this machine can measure with it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +12,10 @@ from ctbench.dut.kind import Surroundings
 from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
+from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
+from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.traffic.registry import SOURCES
@@ -26,13 +28,11 @@ class Place:
     datapath: str
     #: Prefix of its installation, where it is another one than the testbed file says.
     build: str = ""
-    #: Whether it stands beside another one of the same installation.
+    #: Whether it is the second one of the same installation.
     beside: bool = False
 
 
 class DutMaker:
-    """Makes each DUT that is asked for."""
-
     def __init__(
         self, config: TestbedConfig, hosts: HostPool, placement: Callable[[Topology], Placement], log_folder: Path
     ) -> None:
@@ -78,12 +78,27 @@ class DutMaker:
 
     def _macs(self) -> tuple[str, str]:
         """Ethernet addresses of the generator's ports in a lab: a Linux DUT does not ask for them."""
-        generator = self._config.generator
-        kind = SOURCES[generator.type]
-        macs = kind.port_macs(generator)
+        kind = SOURCES[self._config.generator.type]
+        macs = kind.port_macs(self._config.generator)
         if not all(macs):
             raise ConfigError(
                 f"testbed {self._config.name}: generator.client.mac and generator.server_port.mac are needed for a "
                 f"Linux DUT.\n  Expected the MAC addresses that the ports of {kind.title} send from."
             )
         return macs
+
+
+def check_machine(testbed: TestbedConfig) -> None:
+    """Raise MissingResource with the first thing that this machine lacks of what `testbed` needs of it, in the order in
+    which to fix it. What other hosts lack, they say when they are set up (and `./run doctor` before)."""
+    SOURCES[testbed.generator.type].require(testbed.generator)
+    here = [dut for dut in testbed.duts if dut.host == SANDBOX]
+    for dut in here:
+        KINDS[dut.type].require(dut)
+    if here:
+        check_namespaces()
+
+
+def check_namespaces() -> None:
+    """Make a sandbox and end it; a refusal says what to do."""
+    Sandbox().close()

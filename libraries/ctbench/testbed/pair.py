@@ -37,8 +37,8 @@ class Setup:
 
 
 class SideBySide:
-    """Two DUTs on the same CPUs, and a generator that is wired to both: a `ctbench.measure.procedure.PairBench`. Who
-    does not have the turn is paused; outside of slices the tested one has it."""
+    """Two DUTs on the same CPUs, and a generator that is wired to both and serves them in turn. Who does not have the
+    turn is paused; outside of slices the tested one has it."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class SideBySide:
         self._turn("tested")
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        """See `PairBench.sides`, with where each found what to do since its table was emptied."""
+        """What the two are, with where each found what to do since its table was emptied."""
         return {side: self._looked_up(side, known) for side, known in self._sides.items()}
 
     def _looked_up(self, side: Side, known: SideRecord) -> SideRecord:
@@ -68,15 +68,16 @@ class SideBySide:
         return known
 
     def flush(self) -> None:
-        """See `PairBench.flush`."""
+        """Empty the connection tables of both."""
         self._named(self._flush)
 
     def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
-        """See `PairBench.run_slices`. `TestbedError` names the DUT that died, and not what noticed it."""
+        """Serve the sides in this order, `slice_s` seconds each. `TestbedError` names the DUT that died, and not what
+        noticed it."""
         return self._named(lambda: self._generator.run_slices(self._profiles, order, slice_s, self._turn))
 
     def health(self) -> list[Problem]:
-        """See `PairBench.health`: each problem says which of the two it is about."""
+        """What went wrong with either DUT since the last flush; each problem says which of the two it is about."""
         return [
             replace(found, text=f"{self._sides[side].key} ({side}): {found.text}")
             for side, dut in self._duts.items()
@@ -108,7 +109,7 @@ class SideBySide:
 
 
 class InTurn:
-    """One DUT that becomes the one or the other: a `ctbench.measure.procedure.Turns`."""
+    """One DUT that becomes the one or the other: where two cannot stand side by side."""
 
     def __init__(
         self,
@@ -124,11 +125,12 @@ class InTurn:
         self._now: tuple[Side, Dut, TrafficGenerator] | None = None
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        """See `Turns.sides`."""
+        """What the two are."""
         return self._sides
 
     def turn(self, side: Side) -> tuple[Dut, TrafficGenerator]:
-        """See `Turns.turn`."""
+        """Set the DUT up as this side, where it is not. `TestbedError` where it does not become that, `MissingResource`
+        where it cannot."""
         if self._now is None or self._now[0] != side:
             self._now = None
             dut, generator = self._become(self._setups[side])

@@ -6,19 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.base.unexpected import reraise_stop, sentence_of
+from ctbench.base.errors import MissingResource, TestbedError, reraise_stop, sentence_of
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE
+from ctbench.dut.counting import Counter
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.results.evidence import SideRecord
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.connectors.connector import Bench, Connector
+from ctbench.testbed.connectors.connector import Connector, ConnectorContext
 from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.testbed.cpu_placement import plan_cpus
 from ctbench.testbed.new_dut import DutMaker, Place
@@ -47,8 +46,8 @@ class Testbed:
         self._duts: dict[Place, tuple[Dut, Host]] = {}
         self._generator: Connector | None = None
         self._connected: Dut | None = None
-        #: Those that are set up, connected or not, and what they are where nothing failed; what is not used is paused.
-        self._standing: dict[Place, tuple[Topology, Ports] | None] = {}
+        #: DUTs that are up, connected or not, with topology and ports; None after a failure. Unused ones are paused.
+        self._standing: dict[Place, tuple[Topology, Ports | None] | None] = {}
         #: After `apply_pair`: both side by side, or where this testbed cannot have that, in turn.
         self.pair: SideBySide | None = None
         self.turns: InTurn | None = None
@@ -67,7 +66,6 @@ class Testbed:
 
     @property
     def generator(self) -> TrafficGenerator:
-        """The traffic generator."""
         return self._connector.generator
 
     @property
@@ -77,14 +75,18 @@ class Testbed:
             raise TestbedError("No topology is applied yet.")
         return self._connected
 
+    @property
+    def counter(self) -> Counter:
+        """What counts the topology that was set up last, of a kind with the ability `instructions`."""
+        if not isinstance(self._connected, Counter):
+            raise TestbedError("No topology is applied whose instructions are counted.")
+        return self._connected
+
     def placement(self, topology: Topology) -> Placement:
         """Who runs where on the DUT's machine: what the testbed file says, else what suits the machine.
         `MissingResource` when short."""
-        host = (
-            self._generator_host
-            if topology.datapath == CABLE.datapath
-            else self._maker.config_of(topology.datapath).host
-        )
+        is_cable = topology.datapath == CABLE.datapath
+        host = self._generator_host if is_cable else self._maker.config_of(topology.datapath).host
         same_machine = machine_of(host) == machine_of(self._generator_host)
         return plan_cpus(
             self.config.cpus,
@@ -110,14 +112,12 @@ class Testbed:
 
         Raises what `apply` raises of the tested side, and `TestbedError` of the other one.
         """
-        self.pair = self.turns = None  # what stood before is no pair any more, whatever becomes of this one
+        self.pair = self.turns = None  # what stood before is not a pair any more, even if this fails
         try:
             self.pair = self._side_by_side(tested, other, profile)
         except MissingResource as error:
-            if other.profile:
-                raise MissingResource(
-                    f"Two profiles are compared side by side only. {error}"
-                ) from error  # a search of each, minutes apart, would scatter more than they differ
+            if other.profile:  # a search of each, minutes apart, would scatter more than they differ
+                raise MissingResource(f"Two profiles are compared side by side only. {error}") from error
             setups: dict[Side, Setup] = {"tested": tested, "other": other}
             turns = InTurn(setups, str(error), lambda setup: self._apply(setup, profile))
             turns.turn("tested")
@@ -201,18 +201,17 @@ class Testbed:
     def _connector(self) -> Connector:
         if self._generator is None:
             config = self.config.generator
-            bench = Bench(
+            context = ConnectorContext(
                 testbed=self.config.name,
                 hosts=self._hosts,
                 ssh=self.config.hosts,
                 placement=lambda: self.placement(CABLE),
                 log_folder=self._output / "generator",
             )
-            self._generator = CONNECTORS[config.type].new(config, bench)
+            self._generator = CONNECTORS[config.type].new(config, context)
         return self._generator
 
     def _apply(self, setup: Setup, profile: Profile | None) -> tuple[Dut, TrafficGenerator]:
-        """Set one DUT up alone."""
         self._connected = None
         place = self._maker.place(setup.topology.datapath, setup.build)
         dut, host = self._dut(place)
@@ -222,7 +221,7 @@ class Testbed:
         self._connector.disconnect()
         try:
             ports = self._stand(place, setup.topology)
-            if ports.kind != "inner":
+            if ports is not None:
                 self._connector.connect(ports, host, placement, _frame_bytes(profile))
         except TestbedError as error:
             if trouble := dut.trouble():  # which says more than what noticed it
@@ -247,6 +246,7 @@ class Testbed:
             duts["tested"].pause()
             beside = self._stand(places["other"], other.topology, again=False)
             duts["tested"].resume()
+            assert ports and beside, "a pair forwards"
             frame_bytes = max(_frame_bytes(profile), _frame_bytes(other.profile or profile))
             self._connector.connect_pair(ports, beside, placement, frame_bytes)
         except TestbedError as error:
@@ -256,10 +256,8 @@ class Testbed:
         facts = {side: dut.snapshot() for side, dut in duts.items()}
         if why := unlike(facts):
             raise MissingResource(why)
-        sides: dict[Side, SideRecord] = {
-            "tested": tested.as_record(facts["tested"]),
-            "other": other.as_record(facts["other"]),
-        }
+        setups: dict[Side, Setup] = {"tested": tested, "other": other}
+        sides = {side: setup.as_record(facts[side]) for side, setup in setups.items()}
         generator = self.generator
         assert isinstance(generator, PairedGenerator), "it was connected to a pair"
         self._connected = duts["tested"]
@@ -275,7 +273,7 @@ class Testbed:
         if not self._connector.pairs:
             raise MissingResource(f"The traffic generator of testbed {self.config.name} serves one DUT at a time.")
 
-    def _stand(self, place: Place, topology: Topology, *, again: bool = True) -> Ports:
+    def _stand(self, place: Place, topology: Topology, *, again: bool = True) -> Ports | None:
         """Set a DUT up; not `again` where it stands as that already, and nothing of it is broken."""
         dut, _ = self._duts[place]
         if not again and (known := self._standing.get(place)) and known[0] == topology and not dut.trouble():
@@ -304,6 +302,7 @@ class Testbed:
             self._standing.setdefault(place, None)
 
     def _dut(self, place: Place) -> tuple[Dut, Host]:
+        """Made where it is not there yet."""
         if place not in self._duts:
             self._duts[place] = self._maker.make(place)
         return self._duts[place]

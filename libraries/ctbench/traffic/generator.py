@@ -1,12 +1,11 @@
 """The TrafficGenerator interface and the Trial: what was offered, what came of it. Counts, never opinions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ctbench.base.bounds import MOST, Amount, Count, Real, Whole
-from ctbench.traffic.backlog import growth
+from ctbench.base.quantities import MOST, Amount, Count, Real, Whole
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
@@ -79,6 +78,10 @@ class LinkWork(BaseModel):
     ns_per_packet: Real
     #: Share of the trial in which a thread waited for its CPU, which others had; the most of any thread.
     waiting: Real = 0.0
+
+
+#: `tx_packets`, `rx_packets`, `tx_bytes` and `rx_bytes`, each by the generator's port, `client` and `server`.
+Traffic = Mapping[str, dict[str, int]]
 
 
 class Trial(BaseModel):
@@ -164,6 +167,13 @@ class Trial(BaseModel):
     #: Where nothing was lost, it says nothing.
     generator_disturbed: str = ""
 
+    @classmethod
+    def of(cls, traffic: Traffic, total: Traffic | None = None, **counted: Any) -> Self:
+        """Of packets and bytes in the sustain phase and in the whole trial (None: the same), and all other fields."""
+        whole = total or traffic
+        ends = {"total_tx_packets": whole["tx_packets"], "total_rx_packets": whole["rx_packets"]}
+        return cls(**traffic, **ends, **counted)
+
     @property
     def counted_s(self) -> float:
         """Length of the sustain phase as it was, seconds."""
@@ -195,12 +205,6 @@ class Trial(BaseModel):
             return self.intended - self.completed
         received = sum(self.total_rx_packets.values()) - self.unexpected.get("foreign", 0)
         return max(0, self.packets_sent - received)
-
-    @property
-    def backlog_per_s(self) -> float:
-        """How fast what is under way grew over the sustain phase, connections (packets) per second; see `backlog`. 0
-        where the points do not tell."""
-        return growth(self.timeline_active, self.timeline_step_s).per_s
 
     @property
     def forwarded_rate(self) -> float:
@@ -245,7 +249,7 @@ class Slice(BaseModel):
     #: How long the generator itself stood still at worst, ms.
     pause_ms: Real = 0
     #: Share of the time in which most of what was under way waited for the generator, and not for the DUT.
-    held: Annotated[float, Field(ge=0, le=1)] = 0.0
+    waited: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @property
     def rate(self) -> float:
@@ -262,11 +266,7 @@ class PairedGenerator(Protocol):
     """A traffic generator that is wired to two DUTs at once, of which one has its turn at a time."""
 
     def run_slices(
-        self,
-        profiles: Profiles,
-        order: Sequence[Side],
-        slice_s: float,
-        turn: Callable[[Side], None],
+        self, profiles: Profiles, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
     ) -> list[Slice]:
         """Serve the sides, each with its profile, in this order for `slice_s` each, in a closed loop; `turn` is called
         before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next

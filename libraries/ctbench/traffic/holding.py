@@ -5,7 +5,7 @@ from typing import Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
-from ctbench.base.bounds import Amount, Count
+from ctbench.base.quantities import Amount, Count
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
@@ -64,10 +64,14 @@ class Holding(Protocol):
         """All of it as a trial: `intended` and `attempted` were begun, `completed` are those that answered last (those
         that are open where none was asked), and the sustain phase is the time in which they were opened."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        """End what is open, where that takes anything."""
+        return
 
 
 @runtime_checkable

@@ -1,37 +1,42 @@
 """What a kind of traffic source says of itself; everything else asks it and not which kind it is."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ctbench.base.yaml_files import YamlModel
-from ctbench.hosts.examination.facts import Card, Examined
-from ctbench.hosts.examination.finding import Finding
+from ctbench.hosts.examination import Card, Examined, Finding
 
 
-class SourceSettings(Protocol):
-    """What `generator` of a testbed file says, whatever the kind."""
+class SourceSettings(YamlModel):
+    """What `generator` of a testbed file says: each kind has a model of its own."""
 
-    @property
-    def type(self) -> str:
-        """The kind's name."""
+    if TYPE_CHECKING:
 
-    @property
-    def host(self) -> str:
-        """Where it runs: an entry of `hosts`, `local` or `sandbox`."""
+        @property
+        def type(self) -> str:
+            """The kind's name."""
+
+        @property
+        def host(self) -> str:
+            """Where it runs: an entry of `hosts`, `local` or `sandbox`."""
 
     @property
     def cpus_needed(self) -> int:
         """CPUs that it has for itself where it shares a machine with the DUT."""
+        return 1
 
     @property
     def carries(self) -> bool:
         """Whether its threads work on the DUT's CPUs, which carry its frames there."""
+        return False
 
     @property
     def most(self) -> dict[str, float]:
         """Loads that are never exceeded, per second, by kind of profile; `held`: connections that it holds open, and
         `opened`: how many of them it opens per second."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -58,25 +63,16 @@ class OpenLimit:
     remedy: str
 
 
-class TrafficSourceKind(Protocol):
-    """A kind of traffic source. Its settings are a model of their own, with the kind's name under the key `type`. How
-    it is connected to a DUT's ports is the testbed's: `ctbench.testbed.connectors`."""
+class TrafficSourceKind(ABC):
+    """A kind of traffic source, `Any` being its settings. How it is connected to a DUT's ports is the testbed's:
+    `ctbench.testbed.connectors`. What a kind does not say is as for one that is this process, without a network."""
 
-    @property
-    def name(self) -> str:
-        """As testbed files call it."""
-
-    @property
-    def title(self) -> str:
-        """Its name for people."""
-
-    @property
-    def settings(self) -> type[YamlModel]:
-        """The model of its part of a testbed file; see `SourceSettings`."""
-
-    @property
-    def unmeasured(self) -> frozenset[str]:
-        """Conditions, by metric, of which it can say nothing."""
+    #: As testbed files call it; its name for people; the model of its part of a testbed file.
+    name: ClassVar[str]
+    title: ClassVar[str]
+    settings: ClassVar[type[YamlModel]]
+    #: Conditions, by metric, of which it can say nothing.
+    unmeasured: ClassVar[frozenset[str]] = frozenset()
 
     def require(self, config: Any) -> None:
         """Raise `MissingResource` with the first thing that this machine lacks."""
@@ -84,37 +80,47 @@ class TrafficSourceKind(Protocol):
     def out_of_reach(self, config: Any, host: str, ports: str) -> str:
         """Why it cannot be connected to ports of kind `ports` on `host`, as the begin of a sentence with the lines of
         what was expected; empty where it can, or that is said when it is connected."""
+        return ""
 
     def hosts_for_itself(self, config: Any) -> tuple[str, ...]:
         """Hosts that no other testbed may use at the same time."""
+        return ()
 
     def has_cards(self, config: Any) -> bool:
         """Whether it sends through network cards of a lab."""
+        return False
 
     def own_cpus(self, config: Any) -> OwnCpus:
-        """CPUs that its settings name."""
+        return OwnCpus()
 
     def open_limit(self, config: Any) -> OpenLimit | None:
         """Connections that it can have open; None where that is not known, or never the limit."""
+        return None
 
     def held_bytes(self, config: Any, connections: int) -> int:
         """Memory on its host that it needs to hold so many connections, bytes; 0 where it holds none."""
+        return 0
 
     def port_macs(self, config: Any) -> tuple[str, str]:
         """MAC addresses of its two ports, client side first; empty where they are not known beforehand."""
+        return "", ""
 
     def cards(self, config: Any) -> list[Card]:
-        """Network cards that its settings name."""
+        return []
 
     def numa_node(self, config: Any) -> int | None:
         """NUMA node that its settings say its cards are on; None where they say nothing."""
+        return None
 
     def hugepages_mb(self, config: Any) -> int:
         """MiB of hugepages that it takes on its host."""
+        return 0
 
+    @abstractmethod
     def examine(self, config: Any, on: Examined) -> Iterator[Finding]:
         """The doctor's rows of it on its host. Changes nothing."""
 
     def examine_wiring(self, config: Any, macs: Mapping[Card, str], *, bridges: bool) -> Iterator[Finding]:
         """The doctor's rows of where its frames go. `macs`: what the kernels of both hosts show of their cards, an
         empty text where they do not; `bridges`: whether the DUT passes frames as they are."""
+        yield from ()

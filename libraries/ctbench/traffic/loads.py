@@ -86,7 +86,6 @@ _WORDS: dict[type[Load], str] = {
 
 
 def in_words(kinds: Set[type[Load]]) -> str:
-    """Kinds of loads, for a sentence."""
     return " and ".join(words for kind, words in _WORDS.items() if kind in kinds) or "nothing"
 
 

@@ -1,13 +1,65 @@
 """Traffic profiles: what one connection does, or what a stateless stream is. Read from variables/profiles/*.yaml."""
 
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ctbench.base.ethernet import FCS_BYTES, VLAN_TAG_BYTES
+from ctbench.base.network import FCS_BYTES, VLAN_TAG_BYTES
+from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, load_one_of
-from ctbench.traffic.addresses import IpVersion, as_address, require, require_range
+
+IpVersion = Literal[4, 6]
+Address = IPv4Address | IPv6Address
+_TYPES: dict[IpVersion, type[IPv4Address] | type[IPv6Address]] = {4: IPv4Address, 6: IPv6Address}
+#: One that a profile may begin with: of the networks of TRex's profiles, and of RFC 5180's for benchmarks.
+_EXAMPLES: dict[IpVersion, str] = {4: "16.0.0.1", 6: "2001:2:0:16::1"}
+#: Networks whose addresses no host forwards: this network, loopback, and all from multicast on (RFC 6890); of IPv6
+#: unspecified and loopback, what stays on a link, and multicast (RFC 4291).
+_NOT_FORWARDED: dict[IpVersion, tuple[IPv4Network | IPv6Network, ...]] = {
+    4: tuple(IPv4Network(net) for net in ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3")),
+    6: tuple(IPv6Network(net) for net in ("::/127", "fe80::/10", "ff00::/8")),
+}
+#: What tells addresses of a side apart: an IPv4 address, or the last bits of an IPv6 one.
+WORD_BITS = 32
+_WORD = 1 << WORD_BITS
+
+
+@lru_cache(maxsize=1000)  # every record has its profile, and a generator asks for every flow
+def as_address(text: str) -> Address:
+    """An address of either version; `ValueError` where the text is not an address."""
+    return ip_address(text)
+
+
+def last_word(text: str) -> int:
+    """What counts the addresses of a side from this one on: the last 32 bits."""
+    return int(as_address(text)) % _WORD
+
+
+def require(key: str, version: IpVersion, text: str) -> None:
+    """`ValueError` says what is wrong with an address of a profile, that of `key`."""
+    try:
+        _TYPES[version](text)
+    except AddressValueError:
+        expected = f"Expected one such as {quoted(_EXAMPLES[version])}."
+        raise ValueError(f"{key}: {quoted(text)} is not an IPv{version} address.\n  {expected}") from None
+
+
+def require_range(key: str, version: IpVersion, first: str, count: int) -> None:
+    """`ValueError` says why `count` addresses from `first` cannot be those of a side, `key`."""
+    begin = int(as_address(first))
+    if begin % _WORD + count > _WORD:
+        end = "255.255.255.255" if version == 4 else "the last 32 bits of an address"
+        raise ValueError(f"{key}: {count} addresses go beyond {end}.\n  Expected fewer.")
+    for net in _NOT_FORWARDED[version]:
+        if begin <= int(net.broadcast_address) and int(net.network_address) < begin + count:
+            raise ValueError(
+                f"{key}: {count} addresses from {first} reach into {net}, which nobody forwards.\n"
+                f"  Expected addresses such as {quoted(_EXAMPLES[version])}."
+            )
+
 
 #: Frame sizes of IMIX with their shares: 7 small, 4 middle, 1 large (RFC 6985 calls the mix of the early
 #: Internet so; the middle size is that of TRex's imix profile). Bytes with FCS, as RFC 2544 counts.
@@ -20,13 +72,8 @@ _LONGEST_WAIT_MS = 10_000
 
 #: Payload that tells the packets of a stream apart: tag, sequence number, time.
 PROBE_BYTES = 16
-#: Ethernet, IP and UDP headers.
-_PROBE_HEADERS: dict[IpVersion, int] = {4: 42, 6: 62}
-
-
-def probe_headers(version: IpVersion) -> int:
-    """Bytes of the headers of a packet of a stream."""
-    return _PROBE_HEADERS[version]
+#: Ethernet, IP and UDP headers of a packet of a stream, bytes.
+PROBE_HEADERS: dict[IpVersion, int] = {4: 42, 6: 62}
 
 
 class Endpoints(BaseModel):
@@ -64,11 +111,8 @@ class Endpoints(BaseModel):
                 f"client_port_min: {self.client_port_min} is above client_port_max {self.client_port_max}.\n"
                 "  Expected a range such as 1024 to 65535."
             )
-        for key, address in (("client_ip", self.client_ip), ("server_ip", self.server_ip)):
-            try:
-                require(self.ip_version, address)
-            except ValueError as error:
-                raise ValueError(f"{key}: {error}") from None
+        require("client_ip", self.ip_version, self.client_ip)
+        require("server_ip", self.ip_version, self.server_ip)
         require_range("client_ips", self.ip_version, self.client_ip, self.client_ips)
         require_range("server_ips", self.ip_version, self.server_ip, self.server_ips)
         client, clients = int(as_address(self.client_ip)), self.client_ips
@@ -130,7 +174,6 @@ class ConnectionProfile(Endpoints):
 
     @property
     def mean_messages(self) -> float:
-        """Requests of a connection in the mean."""
         short = self.short_percent / 100
         return short * self.short_messages + (1 - short) * self.messages
 
@@ -148,26 +191,18 @@ class ConnectionProfile(Endpoints):
         return self.model_copy(update={"server_wait_ms": wait_ms})
 
     @model_validator(mode="after")
-    def _short_ones_are_shorter(self) -> Self:
+    def _connections_are_possible(self) -> Self:
         if self.short_percent and self.short_messages >= self.messages:
             raise ValueError(
                 f"short_messages: {self.short_messages} are not fewer than messages: {self.messages}.\n"
                 "  Expected fewer, or short_percent: 0."
             )
-        return self
-
-    @model_validator(mode="after")
-    def _ends(self) -> Self:
         if self.lifetime_s > _LONGEST_LIFETIME_S:
             raise ValueError(
                 f"server_wait_ms: {self.messages} messages with a wait of {self.server_wait_ms:g} ms each take "
                 f"{self.lifetime_s:g} s.\n  Expected connections of at most {_LONGEST_LIFETIME_S} s: a trial waits as "
                 "long before it counts."
             )
-        return self
-
-    @model_validator(mode="after")
-    def _half_open_ones_have_clients(self) -> Self:
         if self.half_open_per_s:
             twice = 2 * self.client_ips
             require_range("half_open_per_s", self.ip_version, self.client_ip, twice)
@@ -177,18 +212,10 @@ class ConnectionProfile(Endpoints):
                     f"half_open_per_s: takes the {self.client_ips} addresses behind the clients', which reach into "
                     "those of the servers.\n  Expected ranges farther apart."
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _only_tcp_is_closed(self) -> Self:
         if self.ended_by != "client" and self.udp_percent == 100:
             raise ValueError(
                 f"ended_by: {self.ended_by} is about TCP, and udp_percent is 100.\n  Expected connections over TCP."
             )
-        return self
-
-    @model_validator(mode="after")
-    def _udp_has_data(self) -> Self:
         if self.messages == 0 and self.udp_percent > 0:
             raise ValueError(
                 f"messages: 0 does not go with udp_percent: {self.udp_percent:g}, UDP has no connection without data.\n"
@@ -214,17 +241,15 @@ class PacketProfile(Endpoints):
 
     @property
     def ways(self) -> int:
-        """How many ways packets go."""
         return 2 if self.directions == "both" else 1
 
     @property
     def largest_frame_bytes(self) -> int:
-        """Bytes of the largest frame, with FCS."""
         return max(size for size, _ in IMIX) if self.frame_bytes == "imix" else self.frame_bytes
 
     @model_validator(mode="after")
-    def _frames_hold_what_is_counted(self) -> Self:
-        least = probe_headers(self.ip_version) + PROBE_BYTES + FCS_BYTES
+    def _frames_and_flows_are_possible(self) -> Self:
+        least = PROBE_HEADERS[self.ip_version] + PROBE_BYTES + FCS_BYTES
         if self.frame_bytes == "imix" and min(size for size, _ in IMIX) < least:
             raise ValueError(
                 f"frame_bytes: imix has frames that are too small for IPv6.\n  Expected {least} bytes or more: "
@@ -235,10 +260,6 @@ class PacketProfile(Endpoints):
                 f"frame_bytes: {self.frame_bytes} bytes do not hold a packet of IPv{self.ip_version} that is counted.\n"
                 f"  Expected {least} or more: headers, and what tells packets apart."
             )
-        return self
-
-    @model_validator(mode="after")
-    def _has_enough_clients(self) -> Self:
         if self.flows > self.client_endpoints:
             raise ValueError(
                 f"flows: {self.flows} are more than client_ips and client ports give ({self.client_endpoints}).\n"

@@ -4,7 +4,7 @@ Documentation    Comes last in the alphabet and first in the folder.
 Resource         ../../../resources/promises.resource
 
 Suite Setup      Use The Testbed
-Test Template    Topology Should Hold Its Connection Rate
+Test Template    Connection Rate Should Meet SLA
 
 Name             Zebra
 

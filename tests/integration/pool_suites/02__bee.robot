@@ -15,8 +15,8 @@ What This Testbed Lacks
 
 1 CPU, 1 Queue, Once More
     [Tags]    more
-    Topology Should Hold Its Connection Rate    ovs-dpdk    conntrack    1    1    short-lived
+    Connection Rate Should Meet SLA    ovs-dpdk    conntrack    1    1    short-lived
 
 1 CPU, 1 Queue, Long-Lived Connections
     [Tags]    endless
-    Topology Should Hold Its Connection Rate    ovs-dpdk    conntrack    1    1    long-lived
+    Connection Rate Should Meet SLA    ovs-dpdk    conntrack    1    1    long-lived

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NoReturn
 
-from ctbench.base.plain_text import brief
-from ctbench.base.spelling import did_you_mean
-from ctbench.base.statuses import MEANINGS, ExitStatus
+from ctbench.base.errors import MEANINGS, ExitStatus
+from ctbench.base.text import brief
+from ctbench.base.units import did_you_mean
 
 #: Statuses that mean the same for every command.
 OF_ALL = (ExitStatus.USAGE, ExitStatus.INTERNAL, ExitStatus.OUTPUT, ExitStatus.INTERRUPTED)

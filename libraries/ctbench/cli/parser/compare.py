@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctbench.base.statuses import ExitStatus
+from ctbench.base.errors import ExitStatus
 from ctbench.base.units import write_ratio
 from ctbench.cli.parser.command import Command, Needs, Parser
 from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_PAIRS, LEAST_OF_RUNS, LEAST_STARTS, MOST_STARTS, STARTS

@@ -3,9 +3,9 @@
 import argparse
 from typing import Any
 
-from ctbench.base.plain_text import brief
-from ctbench.base.statuses import ExitStatus
-from ctbench.cli.checks.commands import CHECKS
+from ctbench.base.errors import ExitStatus
+from ctbench.base.text import brief
+from ctbench.cli.check import CHECKS
 from ctbench.cli.parser.command import Command, Needs, pass_on
 
 SETUP = Command(

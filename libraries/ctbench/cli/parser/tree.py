@@ -3,18 +3,176 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
-from ctbench.base.plain_text import brief
-from ctbench.base.spelling import did_you_mean
-from ctbench.base.statuses import MEANINGS, ExitStatus
-from ctbench.cli.parser.calibrate import CALIBRATE
-from ctbench.cli.parser.command import Command, Parser, paragraphs, status_rows
+from ctbench.base.errors import MEANINGS, ExitStatus
+from ctbench.base.text import brief
+from ctbench.base.units import did_you_mean
+from ctbench.cli.parser.command import Command, Needs, Parser, paragraphs, pass_on, status_rows
 from ctbench.cli.parser.compare import COMPARE
 from ctbench.cli.parser.development import CHECK, SETUP, TESTS
-from ctbench.cli.parser.doctor import DOCTOR
-from ctbench.cli.parser.report import REPORT
-from ctbench.cli.parser.sla import SLA
+
+
+def _add_sla(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--testbeds",
+        metavar="NAME,NAME",
+        help="measure suites side by side, each on a testbed of its own; a testbed in sandboxes may be named twice"
+        " where this machine has the CPUs for it",
+    )
+    parser.add_argument(
+        "--resume",
+        metavar="RUN",
+        help="go on with a run that was stopped: measure what has no record yet, and report the whole. RUN is latest, a"
+        " folder of results/, or a path; what the run was asked for need not be given again",
+    )
+
+
+SLA = Command(
+    name="sla",
+    summary="measure, and judge against the SLA; writes a report",
+    usage="./run sla [options] [options of Robot Framework] [suites...]",
+    description="Measure, and judge against the SLA. Without suites it measures all of suites/. A run writes to"
+    " results/<UTC time>-<process>/; results/latest points to the last one.",
+    add=_add_sla,
+    judge=pass_on,
+    more={
+        "options of Robot Framework that are often used": (
+            ("-v TESTBED:NAME", "the testbed: a name below variables/testbeds/ or a path (default: local)"),
+            ("-v CAMPAIGN:NAME", "how long and how often, from variables/campaigns/ or a path (default: quick)"),
+            ("-v SLA:NAME", "the floors, from variables/sla/ or a path (default: local)"),
+            ("-v REFERENCE:DIR", "an earlier run, or published figures, that the report shows for comparison"),
+            ("-i, --include TAG", "only tests with this tag, such as 1cpuANDconntrack; may be given again"),
+            ("-e, --exclude TAG", "no tests with this tag; may be given again"),
+            ("-t, --test NAME", "only the test with this name; may be given again"),
+            ("-s, --suite NAME", "only the suite with this name; may be given again"),
+            ("-d, --outputdir DIR", "write to this folder"),
+            ("-A, --argumentfile FILE", "read more arguments from a file; test_lists/ has such files"),
+            ("--dryrun", "check the suites, and measure nothing"),
+        )
+    },
+    closing="Options go before the suites. Every other argument goes to Robot Framework: after ./run setup,"
+    " `.venv/bin/robot --help` lists all of its options.",
+    examples=(
+        "./run sla -v CAMPAIGN:gate -v SLA:mine --include 1cpuANDconntrack",
+        "./run sla --argumentfile test_lists/gate.args",
+        "./run sla --testbeds lab-a,lab-b -v CAMPAIGN:characterise",
+        "./run sla --resume latest",
+    ),
+    needs=Needs.PACKAGES,
+    statuses={
+        ExitStatus.MET: "every SLA that was measured is met (others may be skipped: the machine lacks what they need)",
+        ExitStatus.MISSED: "an SLA is missed",
+        ExitStatus.NOT_MEASURED: "at least one test could not be judged, and no SLA is missed",
+        ExitStatus.CONFIGURATION: "",
+        ExitStatus.TESTBED: "the testbed failed although every record says met, or left no record",
+        ExitStatus.NOTHING_MEASURED: "something needed is missing, or nothing was measured",
+    },
+)
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("runs", nargs="*", metavar="DIR", type=Path, help="folder of a run (default: results/latest)")
+    add("--outputdir", "-d", metavar="DIR", type=Path,
+        help="where to write to (default: the folder of the run); needed with several runs")  # fmt: skip
+    add("--reference", metavar="DIR", type=Path, action="append", default=[],
+        help="show these figures for comparison: published ones (results/reference/ovs-3.0.0), or another run; may be"
+        " given again")  # fmt: skip
+
+
+REPORT = Command(
+    name="report",
+    summary="write the report of a run once more, or one report of several runs",
+    description="Write report.html (with report.css), report.md, junit.xml, summary.json and results.csv from the"
+    " records of one or more runs. ./run sla does so at its end.",
+    add=_add_report,
+    examples=(
+        "./run report",
+        "./run report --reference results/reference/ovs-3.0.0",
+        "./run report results/20260101T* --outputdir merged",
+    ),
+    needs=Needs.VENV,
+    statuses={
+        ExitStatus.MET: "the report is written",
+        ExitStatus.CONFIGURATION: "a folder holds no run, or an option is invalid",
+    },
+)
+
+
+def _add_doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "testbed", nargs="?", default="local", metavar="TESTBED", help="name or path (default: %(default)s)"
+    )
+
+
+DOCTOR = Command(
+    name="doctor",
+    summary="look at the hosts of a testbed, and say how to fix what is wrong",
+    description="Look at the hosts of a testbed, and say what is not set up and which command fixes it. Changes"
+    " nothing.",
+    add=_add_doctor,
+    examples=("./run doctor", "./run doctor mylab"),
+    needs=Needs.VENV,
+    statuses={
+        ExitStatus.MET: "nothing has to be fixed",
+        ExitStatus.CONFIGURATION: "an invalid value in the testbed file",
+        ExitStatus.NOTHING_MEASURED: "something has to be fixed, or a host cannot be reached",
+    },
+)
+
+
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("name", nargs="?", default="here", metavar="NAME", help="of the SLA file to write (default: %(default)s)")
+    add("--widest", default="25%", metavar="PERCENT",
+        help="a test whose floor would be more than this below its median gets none (default: 25%%)")  # fmt: skip
+    add("--most-runs", default="10", metavar="NUMBER",
+        help="end after so many runs, whatever they say (default: %(default)s)")  # fmt: skip
+    add("--testbed", default="local", metavar="NAME", help="name or path (default: %(default)s)")
+    add("--campaign", default="quick", metavar="NAME", help="name or path (default: %(default)s)")
+    add("--sla", default="local", metavar="NAME",
+        help="floors to measure with, which say what tests there are: name or path (default: %(default)s)")  # fmt: skip
+    add("--include", action="append", default=[], metavar="TAG",
+        help="measure only tests with this tag, such as 1cpuANDconntrack; may be given again")  # fmt: skip
+    add("--from", dest="folders", action="append", default=[], type=Path, metavar="DIR",
+        help="do not measure: use the records of this run; may be given again")  # fmt: skip
+    add("--outputdir", type=Path, metavar="DIR",
+        help="where the runs go; none is made again (default: a new folder in results/)")  # fmt: skip
+    add("--keep-image", type=Path, metavar="FILE",
+        help="keep what the emulated machine booted in this file (docs/emulated.md)")  # fmt: skip
+    add("--force", action="store_true", help="replace a file that is there")
+
+
+CALIBRATE = Command(
+    name="calibrate",
+    summary="measure this machine as often as it takes, and write an SLA file for it",
+    description="""Measure this machine and write variables/sla/NAME.yaml: floors that 95 % of its further runs reach
+by its own scatter, with 95 % confidence. At least five runs, and more until every floor is narrow enough (--widest); a
+test that scatters too much for that gets no floor, and the file says why. The floors bind to this machine: elsewhere a
+miss is not measured. Then ./run sla -v SLA:NAME notices when something gets slower. What gets no floor keeps those that
+it was measured with.
+
+Of a testbed with nothing but an emulated machine one run is enough: instructions do not scatter, and the file promises
+them of what that machine boots, its image.
+
+Ctrl-C loses no finished run: the command says how to go on, and --from makes the file from the runs that are there.""",
+    add=_add_calibrate,
+    examples=(
+        "./run calibrate mine",
+        "./run calibrate mine --most-runs 15 --widest 20%",
+        "./run calibrate mykernel --testbed emulated --keep-image mykernel.image",
+    ),
+    needs=Needs.PACKAGES,
+    statuses={
+        ExitStatus.MET: "the SLA file is written",
+        ExitStatus.CONFIGURATION: "",
+        ExitStatus.TESTBED: "the testbed failed in one of the runs",
+        ExitStatus.NOTHING_MEASURED: "something needed is missing, or nothing was measured",
+    },
+)
+
 
 COMMANDS = {each.name: each for each in (SETUP, SLA, CALIBRATE, REPORT, COMPARE, DOCTOR, TESTS, CHECK)}
 _HELP = ("help", "--help", "-h")

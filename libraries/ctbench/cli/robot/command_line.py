@@ -1,20 +1,30 @@
-"""The command line of `./run sla`: Robot Framework's own options, and a few more."""
+"""The command line of `./run sla`: Robot Framework's own options and a few more, what they select, and what `-v` names.
 
-from collections.abc import Mapping, Sequence
+Robot Framework reads the suites here as for a run, so that a mistake is found before anything is made.
+"""
+
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from robot.conf import RobotSettings
 from robot.errors import DataError, Information
+from robot.model import ModelModifier
+from robot.output import LOGGER
 from robot.run import RobotFramework
+from robot.running import TestSuite, TestSuiteBuilder
+from robot.utils import find_file
+from robot.utils.argumentparser import ArgFileParser
 
-from ctbench.cli.robot.selection import argument_files_replaced
+from ctbench.base.errors import ConfigError
+from ctbench.base.units import did_you_mean, quoted
+from ctbench.dut.rulesets import catalogue
 from ctbench.testbed.pool import split_names
 
 __all__ = ["CommandLine", "DataError", "Information", "chosen_files", "parse"]
-
-#: Tags follow from what a row of a suite says, and from what the SLA promises of it.
-_TAGS = "ConntrackSLA.tags"
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     DataError (wrong usage) and Information (`--help`, `--version`), as the parser does; `ConfigError` for a pool that
     is none.
     """
-    complete, testbeds = _take("--testbeds", argument_files_replaced(arguments))
+    complete, testbeds = _take("--testbeds", _ARGUMENT_FILES.process(list(arguments)))
     complete, resume = _take("--resume", complete)
     parser, names_suites = RobotFramework(), True
     try:
@@ -60,9 +70,8 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     if late:
         raise DataError(f"Options go before the suites: {late} comes after {suites[0]}.")
     assignments = tuple(options.get("variable", ()))
-    sla = chosen_files(assignments).get("sla")
     return CommandLine(
-        arguments=("--prerunmodifier", f"{_TAGS};{sla}" if sla else _TAGS, *complete),
+        arguments=tuple(complete),
         outputdir=options.get("outputdir"),
         assignments=assignments,
         dry_run=bool(options.get("dryrun")),
@@ -95,8 +104,123 @@ def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
     """
     chosen = {}
     for assignment in assignments:
-        name, _, value = assignment.partition(":")
-        name = name.replace("_", "").replace(" ", "").lower()
+        name, value = plain_name(assignment), assignment.partition(":")[2]
         if name in ("testbed", "campaign", "sla", "reference", "base") and "${" not in value:
             chosen[name] = value
     return chosen
+
+
+#: Puts what argument files say in the place of their options, as Robot Framework does.
+_ARGUMENT_FILES = ArgFileParser(["--argumentfile", "-A"])
+#: Variable files that are named by their path; others are modules.
+_BY_PATH = (".py", "/", ".yaml", ".yml", ".json")
+
+
+def plain_name(assignment: str) -> str:
+    """The name of a variable as Robot Framework compares names: case, spaces and underscores do not count."""
+    return assignment.partition(":")[0].replace("_", "").replace(" ", "").lower()
+
+
+def as_arguments(options: Mapping[str, Any]) -> list[str]:
+    """Options by their long names as a command line has them."""
+    found: list[str] = []
+    for name, value in options.items():
+        if isinstance(value, bool):
+            found.append(f"--{name}" if value else f"--no{name}")
+        else:
+            found += [f"--{name}={each}" for each in (value if isinstance(value, list) else [value])]
+    return found
+
+
+def selected_suite(arguments: Sequence[str]) -> TestSuite:
+    """What Robot Framework would run. Raises DataError where that is nothing, and for an option or a file that Robot
+    refuses; `ConfigError` for a ruleset that the catalogue lacks: no row would have its tags."""
+    catalogue()
+    options, sources = RobotFramework().parse_arguments(list(arguments))
+    for source in map(Path, sources):
+        if source.exists() and not source.is_dir() and not source.suffix:
+            raise DataError(
+                f"{source} has no suffix that says what it is: a suite is a folder, or a file such as "
+                f"{source.name}.robot."
+            )
+    settings = RobotSettings(options)
+    sys.path[:0] = settings.pythonpath
+    for name, _ in settings.variable_files:
+        if name.lower().endswith(_BY_PATH):
+            find_file(name, file_type="Variable file")
+    builder = TestSuiteBuilder(
+        included_extensions=settings.extension, included_files=settings.parse_include,
+        custom_parsers=settings.parsers, rpa=settings.rpa, lang=settings.languages,
+        allow_empty_suite=settings.run_empty_suite,
+    )  # fmt: skip
+    with _said_later():
+        suite = builder.build(*sources)
+        if settings.pre_run_modifiers:
+            suite.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
+        suite.configure(**settings.suite_config)
+        suite.validate_execution_mode()
+    return suite
+
+
+@contextmanager
+def _said_later() -> Iterator[None]:
+    """Forgets Robot's complaints about what it reads: it says them when it reads the same for the run."""
+    known = len(LOGGER._message_cache or ())
+    with LOGGER.cache_only:
+        yield
+    if LOGGER._message_cache is not None:
+        del LOGGER._message_cache[known:]
+
+
+#: What the suites of this project read (resources/testbed.resource).
+KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE", "BASE")
+#: What a run sets for its own processes.
+_INTERNAL = ("TESTBED_POOL",)
+#: Those that cannot be empty, by their plain names.
+_NEEDED = {"testbed": "TESTBED", "campaign": "CAMPAIGN", "sla": "SLA"}
+#: Files in which suites that are not ours may say that they use a variable.
+_SUITE_FILES = ("*.robot", "*.resource", "*.py", "*.yaml", "*.yml", "*.json", "*.tsv", "*.txt")
+
+
+def check_forms(assignments: Sequence[str]) -> None:
+    """Raise `ConfigError` for an assignment without a name, or of a variable of ours without a value."""
+    for assignment in assignments:
+        name, value = plain_name(assignment), assignment.partition(":")[2]
+        if not name:
+            raise ConfigError(f"-v {quoted(assignment)}: there is no name before the colon.\n  Expected -v NAME:value.")
+        if name in _NEEDED and not value:
+            raise ConfigError(f"-v {quoted(assignment)}: has no value.\n  Expected -v {_NEEDED[name]}:NAME.")
+
+
+def check_names(assignments: Sequence[str], suites: Collection[Path], root: Path) -> None:
+    """Raise `ConfigError` for an assignment of a variable that no suite uses.
+
+    `suites` are the files of the tests that are to run. Where all of them are below `root` (suites/ of the checkout),
+    an unknown name is refused. Suites of somebody else may have variables of their own: there a name is refused only
+    where it is close to a known one and no file next to them has it.
+    """
+    ours = all(suite.resolve().is_relative_to(root.resolve()) for suite in suites)
+    known = {plain_name(name) for name in (*KNOWN, *_INTERNAL)}
+    for assignment in assignments:
+        typed, name = assignment.partition(":")[0], plain_name(assignment)
+        if name in known:
+            continue
+        meant = did_you_mean(name.upper(), KNOWN)
+        if ours or (meant and not _mentioned(name, suites)):
+            raise ConfigError(
+                f"-v {quoted(typed)}: no suite uses this variable.\n  Expected one of: {', '.join(KNOWN)}.{meant}"
+            )
+
+
+def _mentioned(name: str, suites: Iterable[Path]) -> bool:
+    """Whether a file next to the suites has the name, in whatever way."""
+    for folder in {suite.parent for suite in suites}:
+        for pattern in _SUITE_FILES:
+            for file in folder.glob(pattern):
+                try:
+                    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+                except OSError:
+                    continue
+                if name in text.replace("_", "").replace(" ", "").lower():
+                    return True
+    return False

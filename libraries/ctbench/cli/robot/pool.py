@@ -1,44 +1,38 @@
 """`./run sla --testbeds a,b`: runs suites side by side with pabot, each process on a testbed of its own.
 
-pabot runs in a process of its own (`pool_pabot.py`) and starts another for each suite file (`pool_suite.py`), as many
-at once as there are testbeds. Each of these takes a testbed (`ctbench.testbed.share`) and keeps it until it ends.
+pabot starts a process for each suite file (`pool_suite.py`), as many at once as there are testbeds. Each of these takes
+a testbed (`ctbench.testbed.pool`) and keeps it until it ends.
 """
 
 import os
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from robot.errors import DataError
+from robot.run import RobotFramework
 
 from ctbench.base.paths import LIBRARIES
-from ctbench.cli.robot.pool_arguments import absolute_folders, for_pabot
-from ctbench.cli.robot.selection import selected_suite
+from ctbench.cli.robot.command_line import as_arguments, selected_suite
+from ctbench.hosts.local import ends_with_us
 from ctbench.report import console
 from ctbench.report.runs import PABOT_RESULTS, read_runs
-from ctbench.results import without_record
+from ctbench.results import store
 from ctbench.results.record import RecordError
-from ctbench.results.store import read_whole
-from ctbench.results.without_record import WithoutRecord
-from ctbench.run.exit_status import MISTAKES_FILE, ROBOT_CRASHED, ROBOT_INVALID_DATA, note_mistake
-from ctbench.run.pool_member import new_run_id
-from ctbench.testbed.pool import Member
-from ctbench.testbed.share import CONSOLE_FILE, Share, Shares
+from ctbench.results.store import WithoutRecord, read_whole
+from ctbench.run.exit_status import MISTAKES_FILE, ROBOT_INVALID_DATA, note_mistake, record_stamps
+from ctbench.testbed.pool import CONSOLE_FILE, SHARES_VARIABLE, Member, Share, Shares
 
-PABOT = Path(__file__).with_name("pool_pabot.py")
-SUITE = Path(__file__).with_name("pool_suite.py")
-#: In the folder of the run while it lasts: pabot's current folder, where it keeps a file of its own.
-FOLDER = ".pool"
-#: In that folder: the order of the suites, what pabot starts for each, what it says, and the shares.
-_ORDER, _START, _SAID, _SHARES = "suites-in-order", "start-suite.sh", "pabot.txt", "shares"
+#: In the folder of the run while it lasts: the order of the suites, what pabot says, and the shares.
+FOLDER, _ORDER, _SAID, _SHARES = ".pool", "suites-in-order", "pabot.txt", "shares"
+#: What pabot leaves in the current folder.
+_SUITE_NAMES = Path(".pabotsuitenames")
 #: Seconds that the processes get to end when the run is stopped, or pabot was killed.
 _GRACE_S = 20.0
 #: Of what a process said before it was lost, characters shown.
@@ -46,110 +40,51 @@ _SHOWN = 1000
 #: Seconds between two looks for new records, and for processes that were killed.
 _WATCH_S = 0.5
 
-
-@dataclass(frozen=True)
-class Selection:
-    """What a command line selects."""
-
-    #: Name of the uppermost suite where it is made of several folders or files; pabot has another one for that.
-    name: str
-    #: Long names of the suites with their tests, in the order in which one process would run them.
-    suites: dict[str, list[str]]
+#: Long names of the suites with their tests, in the order in which one process would run them.
+Suites = Mapping[str, Sequence[str]]
 
 
-def select(arguments: Sequence[str]) -> Selection:
-    """What a command line selects. Raises DataError where that is nothing."""
-    suite = selected_suite(arguments)
-    found: dict[str, list[str]] = {}
-    for test in suite.all_tests:
-        found.setdefault(test.parent.full_name, []).append(test.name)
-    # A suite that is made of several has no file.
-    return Selection("" if suite.source else suite.name, found)
-
-
-class _Stop:
-    """Ends the processes when the run is told to end: they write their results, as a single one does."""
-
-    def __init__(self, shares: Shares) -> None:
-        self._shares = shares
-        self._told = False
-
-    def __call__(self, *_: object) -> None:
-        with suppress(OSError):  # the run is over
-            self._shares.stop()
-        self._send(signal.SIGKILL if self._told else signal.SIGTERM)
-        if not self._told:
-            self._told = True
-            last = threading.Timer(_GRACE_S, self._send, [signal.SIGKILL])
-            last.daemon = True
-            last.start()
-
-    def _send(self, number: signal.Signals) -> None:
-        for process in self._shares.holders():
-            with suppress(ProcessLookupError):
-                os.kill(process, number)
-
-
-class _Watch(threading.Thread):
-    """Shows a line for each record as it is written: the processes' own lines go to files."""
-
-    def __init__(self, output: Path) -> None:
-        super().__init__(daemon=True)
-        self._output = output
-        self._known = set(self._files())
-        self._over = threading.Event()
-
-    def run(self) -> None:
-        """Until `end`."""
-        while not self._over.wait(_WATCH_S):
-            self._show_new()
-
-    def end(self) -> None:
-        """Show what is left."""
-        self._over.set()
-        self.join()
-        self._show_new()
-
-    def _files(self) -> list[Path]:
-        return sorted((self._output / "records").glob("*.json"), key=lambda path: path.lstat().st_mtime_ns)
-
-    def _show_new(self) -> None:
-        for path in self._files():
-            if path not in self._known:
-                self._known.add(path)
-                with suppress(OSError, RecordError):  # the report names it
-                    print(console.pool_line(read_whole(path)), flush=True)
-
-
-def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str = "") -> int:
+def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str) -> int:
     """Run what `arguments` select on the testbeds of the pool; returns what Robot Framework would, by itself.
 
     Records land in `output`; so do pabot's merged output.xml and log, and in numbered parts, one for each process, what
     they said (`console`) and the logs of the DUT and of TRex.
     """
+    options, sources = RobotFramework().parse_arguments(list(arguments))
     try:
-        selection = select(arguments)
+        suite = selected_suite(arguments)
     except DataError as error:
         print(f"[ ERROR ] {error}", file=sys.stderr)
         return ROBOT_INVALID_DATA
-    run_id = run_id or new_run_id()
-    offered = [Share(each.name, each.testbed, each.cpus, run_id, str(output)) for each in members]
+    if not suite.source:  # made of several, for which pabot has another name
+        options["name"] = suite.name
+    suites: dict[str, list[str]] = {}
+    for test in suite.all_tests:
+        suites.setdefault(test.parent.full_name, []).append(test.name)
     with _own_folder(output) as folder:
         shares = Shares(folder / _SHARES)
-        shares.offer(offered)
-        print(f"{len(selection.suites)} suites on {', '.join(_said(member) for member in members)}", flush=True)
-        with _watched(output), _stopped_by_signals(shares):
-            ended = _run_pabot(len(members), folder, selection, arguments)
+        shares.offer([Share(each.name, each.testbed, each.cpus, run_id, str(output)) for each in members])
+        said = (f"{each.name} (CPU {', '.join(map(str, each.cpus))})" if each.cpus else each.name for each in members)
+        print(f"{len(suites)} suites on {', '.join(said)}", flush=True)
+        (folder / _ORDER).write_text("".join(f"--suite {name}\n" for name in suites), encoding="utf-8")
+        with _records_shown(output), _stopped_by_signals(shares):
+            status = _run_pabot(len(members), folder, [*as_arguments(options), *sources])
             deadline = time.monotonic() + _GRACE_S
-            while ended < 0 and shares.holders() and time.monotonic() < deadline:  # the kernel is about to kill them
+            while status < 0 and shares.holders() and time.monotonic() < deadline:  # the kernel is about to kill them
                 time.sleep(_WATCH_S)
-        lost = gather(output, selection)
-        status = status_of_pabot(ended, lost, _read(folder / _SAID))
+        lost = gather(output, suites)
+        if status < 0:
+            name = signal.Signals(-status).name
+            print(f"run: pabot was ended by {name}: what was measured is kept, output.xml is not.", file=sys.stderr)
+        elif status >= ROBOT_INVALID_DATA and not lost:
+            text = _read(folder / _SAID).strip()[-_SHOWN:]
+            print(f"run: pabot failed with exit status {status}. {text}".rstrip(), file=sys.stderr)
     if (output / "records").is_dir():
         newest = [each.path for each in read_runs([output]).newest if each.record.run_id == run_id]
         with suppress(OSError, RecordError):  # they were read just now
             print(f"\n{console.summary([read_whole(path) for path in newest])}")
-    return status
+    # pabot takes results that are missing for wrong usage.
+    return 1 if status < 0 or lost else status
 
 
 @contextmanager
@@ -165,18 +100,49 @@ def _own_folder(output: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _watched(output: Path) -> Iterator[None]:
-    watch = _Watch(output)
+def _records_shown(output: Path) -> Iterator[None]:
+    """Meanwhile, show a line for each record as it is written: the processes' own lines go to files."""
+    over, known = threading.Event(), set(record_stamps(output / "records"))
+
+    def show() -> None:
+        while True:
+            last = over.wait(_WATCH_S)
+            found = {path: stamp for path, stamp in record_stamps(output / "records").items() if path not in known}
+            for path in sorted(found, key=found.__getitem__):
+                known.add(path)
+                with suppress(OSError, RecordError):  # the report names it
+                    print(console.pool_line(read_whole(path)), flush=True)
+            if last:
+                return
+
+    watch = threading.Thread(target=show, daemon=True)
     watch.start()
     try:
         yield
     finally:
-        watch.end()
+        over.set()
+        watch.join()
 
 
 @contextmanager
 def _stopped_by_signals(shares: Shares) -> Iterator[None]:
-    stop = _Stop(shares)
+    """Meanwhile, end the suites' processes when the run is told to end: they write their results, as a single one does.
+    A second signal, or the end of their time, ends them by force."""
+    told: list[int] = []
+
+    def send(number: signal.Signals) -> None:
+        for process in shares.holders():
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+
+    def stop(number: int, _frame: object) -> None:
+        shares.stop()
+        send(signal.SIGKILL if told else signal.SIGTERM)
+        told.append(number)
+        last = threading.Timer(_GRACE_S, send, [signal.SIGKILL])
+        last.daemon = True
+        last.start()
+
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -185,55 +151,43 @@ def _stopped_by_signals(shares: Shares) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _run_pabot(processes: int, folder: Path, selection: Selection, arguments: Sequence[str]) -> int:
-    """Run pabot to its end; its exit status, negative where a signal ended it."""
-    start = [sys.executable, str(SUITE), str(folder / _SHARES)]
-    # pabot takes a command with blanks in it to pieces.
-    (folder / _START).write_text(f'cd {shlex.quote(str(Path.cwd()))} && exec {shlex.join(start)} "$@"\n')
-    (folder / _ORDER).write_text("".join(f"--suite {name}\n" for name in selection.suites), encoding="utf-8")
-    own = ["--command", "sh", _START, "--end-command", "--no-pabotlib", "--processes", str(processes)]
-    own += ["--pabotconsole", "none", "--ordering", _ORDER]
+def _run_pabot(processes: int, folder: Path, arguments: Sequence[str]) -> int:
+    """Run pabot to its end; its exit status, negative where a signal ended it.
+
+    pabot would replace what its processes had found by a failure of each test. So it has a session of its own, without
+    Ctrl-C of a terminal, and ignores the SIGTERM that Jenkins sends to all processes of a job: it merges what they
+    found.
+    """
+    # pabot takes a command with blanks in it to pieces: this one is found in PATH.
+    command = ends_with_us(["python", "-m", "ctbench.cli.robot.pool_suite"])
+    own = ["--command", *command, "--end-command", "--no-pabotlib", "--processes", str(processes)]
+    own += ["--pabotconsole", "none", "--ordering", str(folder / _ORDER)]
+    if path := os.environ.get("CTBENCH_PYTHONPATH"):
+        own += ["--pythonpath", path]
     environment = {name: value for name, value in os.environ.items() if name != "ROBOT_OPTIONS"}  # read already
-    # For the Rebot that pabot starts, which is next to the Python that runs this.
+    # For the Python and the Rebot that pabot starts, which are next to the Python that runs this.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    environment["PYTHONPATH"] = os.pathsep.join([str(LIBRARIES), absolute_folders(os.environ.get("PYTHONPATH", ""))])
+    environment |= {"PYTHONPATH": str(LIBRARIES), SHARES_VARIABLE: str(folder / _SHARES)}
     with (folder / _SAID).open("wb") as said:
+        program = ["env", "--ignore-signal=TERM", sys.executable, "-m", "pabot.pabot", *own, *arguments]
         process = subprocess.Popen(
-            [sys.executable, str(PABOT), str(os.getpid()), *own, *for_pabot(arguments, selection.name)],
-            cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+            ends_with_us(program), env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+            start_new_session=True,
         )  # fmt: skip
     try:
         return process.wait()
     finally:
         process.kill()
         process.wait()
+        _SUITE_NAMES.unlink(missing_ok=True)
 
 
-def status_of_pabot(status: int, lost: int, said: str) -> int:
-    """What Robot Framework would have returned, from what pabot returned and how many suites have no results."""
-    if status < 0:
-        name = signal.Signals(-status).name
-        print(f"run: pabot was ended by {name}: what was measured is kept, output.xml is not.", file=sys.stderr)
-        return 1
-    if status == ROBOT_INVALID_DATA and lost:
-        # pabot takes results that are missing for wrong usage; here the records say what the rest came to.
-        return 1
-    if status in (ROBOT_INVALID_DATA, ROBOT_CRASHED):
-        print(f"run: pabot failed with exit status {status}. {said.strip()[-_SHOWN:]}".rstrip(), file=sys.stderr)
-    return status
-
-
-def _said(member: Member) -> str:
-    cpus = f" (CPU {', '.join(str(cpu) for cpu in member.cpus)})" if member.cpus else ""
-    return f"{member.name}{cpus}"
-
-
-def gather(output: Path, selection: Selection) -> int:
+def gather(output: Path, suites: Suites) -> int:
     """Put what the processes left where a single one leaves it, and clear pabot's folder away. Returns how many suites
     have no results, because their process was killed or never began; their tests are noted as failed."""
     lost = 0
     noted: list[WithoutRecord] = []
-    for number, (suite, tests) in enumerate(selection.suites.items()):
+    for number, (suite, tests) in enumerate(suites.items()):
         part = output / PABOT_RESULTS / str(number)
         began = (part / CONSOLE_FILE).exists()
         said = _read(part / CONSOLE_FILE) or "".join(_read(path) for path in sorted(part.glob("*.out")))
@@ -246,7 +200,7 @@ def gather(output: Path, selection: Selection) -> int:
         for mistake in mistakes.splitlines():
             note_mistake(output, mistake)
         print(mistakes, end="", file=sys.stderr)
-        noted += without_record.read(part)[0]
+        noted += store.read_without_record(part)[0]
         # Robot Framework writes it as it goes.
         if not _read(part / "output.xml").endswith("</robot>\n"):
             lost += 1
@@ -255,7 +209,7 @@ def gather(output: Path, selection: Selection) -> int:
             noted += [WithoutRecord(suite=suite, test=test, outcome="failed", reason=reason) for test in left]
             print(f"run: {suite}: {reason} {said.strip()[-_SHOWN:]}".rstrip(), file=sys.stderr)
     if noted:
-        without_record.note(noted, output)
+        store.note_without_record(noted, output)
     shutil.rmtree(output / PABOT_RESULTS, ignore_errors=True)
     return lost
 

@@ -1,17 +1,23 @@
-"""Robot Framework in this process, without tracebacks of its own on the console."""
+"""Robot Framework in this process, and how a run ended otherwise than by its verdicts: its folder is gone, the disk is
+full, Robot Framework failed."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from robot.errors import DataError
 from robot.run import RobotFramework
 
-from ctbench.base.errors import ConfigError
-from ctbench.run.exit_status import ROBOT_CRASHED, ROBOT_INVALID_DATA
+from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus
+from ctbench.cli import error_boundary
+from ctbench.cli.results_folder import WatchedFolder
+from ctbench.report import console
+from ctbench.results import store
+from ctbench.run.exit_status import ROBOT_CRASHED, ROBOT_INVALID_DATA, Stamps
 
 
 class RobotRun(RobotFramework):  # type: ignore[misc] # robot has no types
-    """Runs once; keeps the error that nobody expected, where there was one, in place of showing it."""
+    """Runs once; keeps the error that Robot Framework did not foresee, where there was one, in place of showing it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +39,31 @@ class RobotRun(RobotFramework):  # type: ignore[misc] # robot has no types
         except DataError as error:  # after `selected_suite` accepted it all: of what Robot wrote
             self.escaped = ConfigError(str(error))
             return ROBOT_INVALID_DATA
-        except Exception as error:  # whatever it is, it is said by who asks for `escaped`
+        except Exception as error:
             self.escaped = error
             return ROBOT_CRASHED
         return status
+
+
+def abnormal_exit(watched: WatchedFolder, escaped: Exception | None, before: Stamps) -> ExitStatus | None:
+    """Say what happened, and return its exit status; None where nothing did. `escaped` is what ended Robot Framework,
+    `before` tells the records of older runs."""
+    if escaped is not None and not isinstance(escaped, CtbenchError):
+        # It had no occasion to show what was measured.
+        records = [each.record for each in store.read_stored(watched.path)[0] if each.path not in before]
+        if records:
+            print(f"\n{console.summary(records)}")
+    if watched.is_gone:
+        print(
+            f"run: {watched.path} was removed or moved while the run wrote to it: what was in it is lost, "
+            "and what the console shows is all that is left of it.",
+            file=sys.stderr,
+        )
+        return ExitStatus.OUTPUT
+    if escaped is not None:
+        # What a full disk makes of Robot Framework has many names.
+        return ExitStatus(error_boundary.told("sla", watched.fault or escaped))
+    if store.unwritten:
+        print(f"run: {store.unwritten[0]}", file=sys.stderr)
+        return ExitStatus.OUTPUT
+    return None

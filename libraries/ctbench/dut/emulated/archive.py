@@ -14,17 +14,14 @@ class Entry:
 
 
 def folder() -> Entry:
-    """A folder that everybody may read."""
     return Entry(stat.S_IFDIR | 0o755)
 
 
 def file(data: bytes) -> Entry:
-    """A file that everybody may read and run."""
     return Entry(stat.S_IFREG | 0o755, data)
 
 
 def link(to: str) -> Entry:
-    """A symbolic link."""
     return Entry(stat.S_IFLNK | 0o777, to.encode())
 
 

@@ -1,5 +1,6 @@
-"""What an emulated machine boots: the files of installed packages, the kernel's modules, and the project's own scripts
-and program. The same bytes wherever the same versions are installed; its identity is a hash of them."""
+"""What an emulated machine boots: a kernel's package, unpacked and not installed, with its modules; files of installed
+packages; and the project's own scripts and program. The same bytes wherever the same versions are installed; its
+identity is a hash of them."""
 
 import hashlib
 import re
@@ -16,7 +17,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
 from ctbench.dut.emulated import archive
 from ctbench.dut.emulated.archive import Entry
-from ctbench.dut.emulated.kernel import REMEDY, Kernel
+from ctbench.dut.kernel import REMEDY, Kernel
 
 GUEST = Path(__file__).parent / "guest"
 #: Program -> the package that has it.
@@ -33,7 +34,7 @@ PROGRAMS = {
 #: Of Open vSwitch, besides ovs-vswitchd.
 OVS_PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
 #: Compiles the guest's own programs; see docs/emulated.md for why this one.
-COMPILER = ("tcc", "tcc")
+COMPILER = "tcc"
 #: Those that send and count, and wait for what is given.
 OWN_PROGRAMS = ("traffic", "await")
 #: What topologies may load (`use` in their scripts).
@@ -44,7 +45,7 @@ MODULES = (
     "openvswitch", "tun", "dummy",
 )  # fmt: skip
 #: Where programs look, and where an ordinary user's PATH does not.
-_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _LINKS = {
     "bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64",
     "usr/sbin/modprobe": "/usr/bin/busybox", "usr/sbin/iptables": "xtables-nft-multi",
@@ -90,7 +91,6 @@ class Image:
 
     @property
     def kernel_bytes(self) -> bytes:
-        """The kernel itself."""
         return self.kernel.image.read_bytes()
 
     @cached_property
@@ -99,7 +99,6 @@ class Image:
         return self.packed_openvswitch()
 
     def packed_openvswitch(self) -> bytes:
-        """That archive, made of an installation."""
         schema = "share/openvswitch/vswitch.ovsschema"
         if self.ovs == "distribution":
             places = {name: find_program(name) for name in OVS_PROGRAMS}
@@ -131,12 +130,10 @@ class Image:
         return self.script(script)
 
     def script(self, path: Path) -> bytes:
-        """What a topology's script says, by its place in the catalogue."""
         return path.read_bytes()
 
     @cached_property
     def scripts(self) -> bytes:
-        """An archive with the scripts of all topologies."""
         paths = (self.rulesets / "emulated").glob("*.sh")
         return archive.pack({path.name: archive.file(path.read_bytes()) for path in paths})
 
@@ -179,7 +176,7 @@ def _before(name: str, needed: dict[str, list[str]]) -> list[str]:
 def find_program(name: str) -> Path:
     """Where a program is. `MissingResource` names its package."""
     package = PROGRAMS.get(name, name)
-    found = shutil.which(name, path=_PATH)
+    found = shutil.which(name, path=PATH)
     if found is None:
         raise MissingResource(f"An emulated machine needs {name} (package {package}), which is missing; {REMEDY}.")
     return Path(found).resolve()
@@ -190,7 +187,7 @@ def _programs() -> Iterator[tuple[str, Entry]]:
     files = [find_program(name) for name in PROGRAMS]
     extensions = sorted(path for path in _XTABLES.glob("lib*.so") if path.name.startswith(("libxt_", "libipt_")))
     for name, path in zip(PROGRAMS, files, strict=True):
-        folder = "sbin" if "sbin" in str(shutil.which(name, path=_PATH)) else "bin"
+        folder = "sbin" if "sbin" in str(shutil.which(name, path=PATH)) else "bin"
         yield f"usr/{folder}/{name}", archive.file(path.read_bytes())
     for path in extensions:
         yield _place(path), archive.file(path.read_bytes())
@@ -210,16 +207,12 @@ def _place(path: Path) -> str:
     return name if name.startswith("usr/") else f"usr/{name}"
 
 
-def compile_program(source: Path) -> bytes:
-    """One of the guest's own programs. `MissingResource` where there is no compiler."""
-    name, package = COMPILER
-    compiler = shutil.which(name, path=_PATH)
-    if compiler is None:
-        raise MissingResource(f"An emulated machine needs {name} (package {package}), which is missing; {REMEDY}.")
+def compile_program(source: Path, how: str = "-static") -> bytes:
+    """One of our own programs, or `-shared` objects. `MissingResource` where there is no compiler."""
     with tempfile.TemporaryDirectory(prefix="ctbench-") as folder:
         target = Path(folder) / source.stem
-        argv = [compiler, "-Wall", "-nostdlib", "-static", "-o", str(target), str(source)]
+        argv = [str(find_program(COMPILER)), "-Wall", "-nostdlib", how, "-o", str(target), str(source)]
         said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
         if said.returncode or not target.exists():
-            raise TestbedError(f"{source.name} could not be compiled with {name}: {said.stderr.strip()[-300:]}")
+            raise TestbedError(f"{source.name} could not be compiled with {COMPILER}: {said.stderr.strip()[-300:]}")
         return target.read_bytes()

@@ -19,7 +19,7 @@ from typing import Any
 from ctbench.base.errors import ConfigError, MissingResource, OutputError
 from ctbench.dut.emulated.archive import unpack
 from ctbench.dut.emulated.image import Image
-from ctbench.dut.emulated.kernel import Kernel
+from ctbench.dut.kernel import Kernel
 
 _LIST, _KERNEL, _OPENVSWITCH = "list.json", "kernel", "openvswitch.cpio"
 _COMMON, _RULES, _SCRIPTS = "common.cpio", "rules.cpio", "scripts.cpio"
@@ -71,21 +71,18 @@ class KeptImage(Image):
 
     @cached_property
     def common(self) -> bytes:
-        """See `Image`."""
         return self.parts[_COMMON]
 
     @cached_property
     def rules(self) -> bytes:
-        """See `Image`."""
         return self.parts[_RULES]
 
     @cached_property
     def scripts(self) -> bytes:
-        """See `Image`."""
         return self.parts[_SCRIPTS]
 
     def script(self, path: Path) -> bytes:
-        """See `Image`: as it was when the image was kept. `MissingResource` where there was none."""
+        """As it was when the image was kept. `MissingResource` where there was none."""
         found = unpack(self.scripts).get(f"/{path.name}")
         if found is None:
             raise MissingResource(f"The image that was kept has no topology {path.stem}: it is newer.")
@@ -93,7 +90,7 @@ class KeptImage(Image):
 
     @cached_property
     def openvswitch(self) -> bytes:
-        """See `Image`: that of the file, unless another installation is named."""
+        """That of the file, unless another installation is named."""
         if self.ovs != "distribution":
             return self.packed_openvswitch()
         if _OPENVSWITCH not in self.parts:
@@ -145,4 +142,4 @@ def _data(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _broken(path: Path) -> ConfigError:
-    return ConfigError(f"{path}: is no image of an emulated machine, or was cut off or changed.\n  {_REMEDY}")
+    return ConfigError(f"{path}: is not an image of an emulated machine, or was cut off or changed.\n  {_REMEDY}")

@@ -1,19 +1,79 @@
-"""Emulated machines in QEMU without KVM. Their clock is their own instruction count (-icount), so that what they do and
-say is the same whatever the host does. `states` saves one that is ready; what is measured starts from there."""
+"""Emulated machines in QEMU without KVM: their clock is their own instruction count (-icount), so that what they do and
+say is the same whatever the host does. A machine is booted once for each seed and saved when it is ready for
+a topology, where guest/await.c stops it; what is measured starts from there."""
 
+import json
+import os
 import re
 import shutil
+import socket
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, get_args
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.emulated.kernel import REMEDY
-from ctbench.dut.emulated.monitor import Monitor
+from ctbench.base.text import one_line
+from ctbench.dut.counting import Round, Workload
+from ctbench.dut.emulated.image import Image
+from ctbench.dut.kernel import REMEDY
 from ctbench.hosts.base import Host, Process
+
+#: Seconds that an answer may take: QEMU does not answer while it reads a part of a state.
+_PATIENCE_S = 20.0
+
+
+class Monitor:
+    """The monitor of a QEMU, which listens on a socket soon after its start."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._socket: socket.socket | None = None
+        self._unread = b""
+
+    def ask(self, command: str, **arguments: Any) -> dict[str, Any] | None:
+        """The answer; None where QEMU does not listen yet, or has ended. `TestbedError` where it refuses."""
+        try:
+            if self._socket is None:
+                self._socket, self._unread = socket.socket(socket.AF_UNIX), b""
+                self._socket.settimeout(_PATIENCE_S)
+                self._socket.connect(str(self._path))
+                self._line()  # its greeting
+                self._ask("qmp_capabilities", {})
+            return self._ask(command, arguments)
+        except OSError:
+            self.close()
+            return None
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _ask(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        assert self._socket is not None
+        self._socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        while True:
+            said = self._line()  # events are between
+            if "error" in said:
+                raise TestbedError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
+            if "return" in said:
+                found: dict[str, Any] = said["return"]
+                return found
+
+    def _line(self) -> dict[str, Any]:
+        assert self._socket is not None
+        while b"\n" not in self._unread:
+            if not (more := self._socket.recv(4096)):
+                raise ConnectionResetError
+            self._unread += more
+        line, _, self._unread = self._unread.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
 
 QEMU = "qemu-system-x86_64"
 MEMORY_MB = 512
@@ -48,39 +108,39 @@ KERNEL = (
 SETTINGS = " ".join((*_MACHINE, KERNEL))
 
 
-class Asked(Protocol):
+class Asked(ABC):
     """A machine that is asked for."""
 
-    @property
-    def given(self) -> bytes:
-        """What guest/await.c says in it."""
+    #: What guest/await.c says in it.
+    given: bytes
 
     @property
+    @abstractmethod
     def arguments(self) -> Sequence[str]:
         """Of QEMU, besides those that make it what it is."""
 
+    @abstractmethod
     def talk(self, monitor: Monitor) -> bool:
         """Say to QEMU what is to be said next, if anything; whether that is all. Asked again and again."""
 
 
 @dataclass(frozen=True)
-class Start:
+class Start(Asked):
     """A machine that starts from a saved state, and goes on to its end."""
 
     #: Files as the sandbox reaches them.
     kernel: str
     state: str
     given: bytes = b""
-    #: More arguments of QEMU, for what is no measurement.
+    #: More arguments of QEMU, for what is not a measurement.
     more: tuple[str, ...] = ("-serial", "null")
 
     @property
     def arguments(self) -> Sequence[str]:
-        """See `Asked`. The kernel is not read again, but QEMU asks for one wherever one was loaded."""
+        """The kernel is not read again, but QEMU asks for one wherever one was loaded."""
         return ("-kernel", self.kernel, "-incoming", f"exec:cat {self.state}", *self.more)
 
     def talk(self, monitor: Monitor) -> bool:
-        """See `Asked`."""
         if (monitor.ask("query-status") or {}).get("status") != WAITS:
             return False
         return monitor.ask("cont") is not None
@@ -88,8 +148,6 @@ class Start:
 
 @dataclass(frozen=True)
 class Ended:
-    """A machine that ended."""
-
     #: What it said.
     said: str
     #: Why it is not to be trusted, one sentence; empty where it ended by itself.
@@ -142,8 +200,6 @@ def run_all(host: Host, asked: Sequence[Asked], at_once: int, longest_s: float =
 
 
 class _Running:
-    """A machine that runs."""
-
     def __init__(self, host: Host, asked: Asked, files: Path, longest_s: float) -> None:
         self._asked, self._files, self._told = asked, files, False
         self._serial, self._log, given, monitor = (
@@ -170,12 +226,10 @@ class _Running:
         return False
 
     def stop(self) -> int:
-        """End it; returns its status."""
         self._monitor.close()
         return self._process.stop()
 
     def end(self) -> Ended:
-        """What came of it; one that takes too long is stopped."""
         trouble = ""
         if self._process.is_running():
             trouble = f"it took longer than {self._longest_s:.0f} s"
@@ -187,3 +241,170 @@ class _Running:
         for each in self._files.parent.glob(f"{self._files.name}.*"):
             each.unlink()
         return Ended(said, trouble, self._took_s, self._told)
+
+
+#: Of what the kernel says when it ends in a panic, and of anything else at the end of the line.
+_LONGEST = 200
+WORKLOADS: tuple[Workload, ...] = get_args(Workload)
+
+
+@dataclass
+class Told:
+    """What was said of one workload."""
+
+    rounds: list[Round] = field(default_factory=list)
+    #: What was to be found, what was, and what that is in words.
+    checks: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def doubt(self) -> str:
+        """Why its figures say nothing, one sentence; empty where everything was proved."""
+        if not self.rounds:
+            return "no round was counted"
+        for each in self.rounds:
+            if each.received != each.sent:
+                return f"{each.sent} were sent and {each.received} came through"
+        if not self.checks:
+            return "nothing was proved of the topology"
+        for expected, found, what in self.checks:
+            if expected != found:
+                return f"{what}: {found or 'nothing'} where {expected} had to be"
+        return ""
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a machine said until its end."""
+
+    #: Of each workload that was tried.
+    workloads: Mapping[Workload, Told]
+    #: Why the machine did not come to its end, one sentence; empty where it did.
+    trouble: str
+
+
+def read_log(text: str) -> Log:
+    """Read what was said; lines of the kernel and of tools are between."""
+    found: dict[Workload, Told] = {}
+    now, broken, ended, panic = Told(), "", False, ""
+    for line in text.replace("\r", "").splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "workload" and rest in WORKLOADS:
+            now = found[rest] = Told()
+        elif word == "round" and (counts := re.fullmatch(r"[a-z]+ (\d+) (\d+) (\d+)", rest)):
+            now.rounds.append(Round(*map(int, counts.groups())))
+        elif word == "check" and len(parts := rest.split(" ", 2)) == 3:
+            now.checks.append((parts[0], parts[1], parts[2]))
+        elif word == "broken":
+            broken = broken or rest
+        elif word == "done":
+            ended = True
+        elif "Kernel panic" in line or "Out of memory" in line:
+            panic = panic or line
+    last = next((line for line in reversed(text.splitlines()) if line.strip()), "none")
+    trouble = broken or ("" if ended else panic or f"its last words are: {last}")
+    return Log(found, one_line(trouble)[:_LONGEST])
+
+
+#: What a state takes besides what is booted, which is in the machine's memory twice: as an archive, and as files.
+_REST_MB = 80
+#: No limit, bytes a second: the machine waits.
+_FASTEST = 1 << 40
+
+
+@dataclass(frozen=True)
+class _Boot(Asked):
+    """A machine that boots, and is saved when it is ready. Files are as the sandbox reaches them."""
+
+    kernel: str
+    archive: str
+    #: An argument that the kernel does not know: it seeds the hash functions by all of its arguments.
+    seed: int
+    state: str
+    given: bytes = b"\n"
+
+    @property
+    def arguments(self) -> Sequence[str]:
+        append = f"{KERNEL} ctbench.seed={self.seed:04d}"
+        files = ("-kernel", self.kernel, "-initrd", self.archive)
+        return (*files, "-append", append, "-action", "panic=pause", "-serial", "null")
+
+    def talk(self, monitor: Monitor) -> bool:
+        status = (monitor.ask("query-status") or {}).get("status")
+        migration = monitor.ask("query-migrate") or {}
+        if migration.get("status") == "failed":
+            why = migration.get("error-desc", "no reason is given")
+            raise TestbedError(f"The state of an emulated machine could not be saved: {why}.")
+        if status == WAITS and not migration:
+            monitor.ask("migrate-set-parameters", **{"max-bandwidth": _FASTEST})
+            monitor.ask("migrate", uri=f"exec:cat >{self.state}")
+        return status == "postmigrate" and monitor.ask("quit") is not None
+
+
+class States:
+    """The states of one image, by seed."""
+
+    def __init__(self, host: Host, image: Image, longest_s: float = LONGEST_S) -> None:
+        """Nothing is booted before it is asked for; `longest_s`: of a boot, seconds."""
+        self._host = host
+        self._image = image
+        self._longest_s = longest_s
+        self._folder = Path(tempfile.mkdtemp(prefix="ctbench-states-", dir=host.local_path(PRIVATE)))
+        self._kernel = self._folder / "kernel"
+        shutil.copyfile(image.kernel.image, self._kernel)  # one that was unpacked has another path inside
+        #: The one that was saved first stands first.
+        self._saved: dict[int, Path] = {}
+
+    def ready(self, seeds: Sequence[int], at_once: int) -> dict[int, Start]:
+        """Machines that start from the states of these seeds, or of as many of them as there is memory for.
+        `MissingResource` where one does not fit, `TestbedError` where a machine does not get ready."""
+        missing = [seed for seed in seeds if seed not in self._saved][:at_once]
+        if missing and (room := self._room(seeds)):
+            self._save(missing[:room])
+        here = {seed: self._saved[seed] for seed in seeds if seed in self._saved}
+        return {seed: Start(self._inside(self._kernel), self._inside(state)) for seed, state in here.items()}
+
+    def close(self) -> None:
+        self._saved.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _inside(self, file: Path) -> str:
+        return f"{PRIVATE}/{self._folder.name}/{file.name}"
+
+    def _room(self, wanted: Sequence[int]) -> int:
+        """How many more there is memory for; others make way for the first one. Files may take a part of the memory."""
+        archive_mb = len(self._image.whole) >> 20
+        state_mb = 2 * archive_mb + _REST_MB
+        while True:
+            files = os.statvfs(self._folder)
+            files_mb = (files.f_bavail * files.f_frsize >> 20) - archive_mb
+            try:
+                fit = fitting(self._host, MEMORY_MB + OWN_MB + state_mb)
+                if files_mb < state_mb:
+                    raise MissingResource(
+                        f"An emulated machine needs {state_mb} MB for its state, and files may take {files_mb} MB."
+                    )
+                return min(fit, files_mb // state_mb)
+            except MissingResource:
+                if any(seed in self._saved for seed in wanted):
+                    return 0
+                if not self._saved:
+                    raise
+                self._saved.pop(next(iter(self._saved))).unlink()
+
+    def _save(self, seeds: Sequence[int]) -> None:
+        archive, states = self._folder / "archive", {seed: self._folder / f"{seed}.state" for seed in seeds}
+        try:
+            archive.write_bytes(self._image.whole)
+            asked = [
+                _Boot(self._inside(self._kernel), self._inside(archive), seed, self._inside(state))
+                for seed, state in states.items()
+            ]
+            for seed, ended in zip(seeds, run_all(self._host, asked, len(asked), self._longest_s), strict=True):
+                if ended.trouble or not ended.told:
+                    trouble = ended.trouble or read_log(ended.said).trouble
+                    raise TestbedError(f"The emulated machine did not get ready (seed {seed}): {trouble}.")
+            self._saved |= states
+        finally:
+            archive.unlink(missing_ok=True)
+            for seed in states.keys() - self._saved.keys():
+                states[seed].unlink(missing_ok=True)

@@ -1,9 +1,9 @@
 """A Linux bridge as device under test: two ports, with VLAN filtering, bonds or VLAN devices where asked for."""
 
-from ctbench.base.ethernet import VLAN_ID
-from ctbench.dut.base import Ports
+from ctbench.base.network import VLAN_ID
+from ctbench.dut.base import Ports, differing
 from ctbench.dut.linux.dut import LinuxDut
-from ctbench.dut.linux.upper_devices import stack, wait_until_up
+from ctbench.dut.linux.links import stack, wait_until_up
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.machine import Placement
 
@@ -14,19 +14,20 @@ PLAIN = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
 
 
 class LinuxBridgeDut(LinuxDut):
-    """Implements `ctbench.dut.base.Dut`. Ports that are plain links with a VLAN are filtered by the bridge itself."""
+    """Ports that are plain links with a VLAN are filtered by the bridge itself."""
 
     kind = "linux-bridge"
     families = ("linux",)
-    _devices: tuple[str, str] = ("", "")
 
     def _configure(self, topology: Topology, placement: Placement) -> Ports:
         filtering = topology.ports == "vlan"
         below: PortSetup = "plain" if filtering else topology.ports
         self._devices = devices = stack(self._ip, below, self._links.interfaces, topology.mtu)
         self._ip.add(BRIDGE, "bridge", "bridge", *PLAIN)
-        if filtering:
-            self._filter_vlans()
+        if filtering:  # frames of no VLAN, or of one that a port is not in, do not pass
+            need = "VLAN filtering in the kernel's bridge (CONFIG_BRIDGE_VLAN_FILTERING)"
+            self._ip.require(["ip", "link", "set", BRIDGE, "type", "bridge", "vlan_filtering", "1"], need)
+            self._ip.batch([f"link set {BRIDGE} type bridge vlan_default_pvid 0"])
         self._ip.batch(f"link set {device} master {BRIDGE}" for device in devices)
         for device in devices if filtering else ():
             self._host.run(["bridge", "vlan", "add", "dev", device, "vid", str(VLAN_ID)])
@@ -35,26 +36,13 @@ class LinuxBridgeDut(LinuxDut):
         wait_until_up(self._ip, self._links.interfaces, devices)
         return self._ports(topology, placement)
 
-    def _filter_vlans(self) -> None:
-        """Frames of no VLAN, or of one that a port is not in, do not pass."""
-        self._ip.require(
-            ["ip", "link", "set", BRIDGE, "type", "bridge", "vlan_filtering", "1"],
-            "VLAN filtering in the kernel's bridge (CONFIG_BRIDGE_VLAN_FILTERING)",
-        )
-        self._ip.batch([f"link set {BRIDGE} type bridge vlan_default_pvid 0"])
-
     def _unconfigure(self) -> None:
         self._ip.batch([f"link del {BRIDGE}"] if self._ip.has(BRIDGE) else [])
 
     def _differences(self) -> list[str]:
-        found = super()._differences()
-        masters = {link["ifname"]: link.get("master") for link in self._ip.show("link", "show")}
-        found += [
-            f"bridge of {device}: asked {BRIDGE}, found {masters.get(device)}"
-            for device in self._devices
-            if masters.get(device) != BRIDGE
-        ]
-        return found
+        masters = {f"bridge of {link['ifname']}": link.get("master") for link in self._ip.show("link", "show")}
+        asked = {f"bridge of {device}": BRIDGE for device in self._devices}
+        return super()._differences() + differing(asked, masters)
 
     def _tops(self) -> tuple[str, ...]:
         return (*self._devices, BRIDGE)

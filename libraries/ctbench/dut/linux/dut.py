@@ -5,30 +5,30 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
-from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
-from ctbench.base.paths import RULESETS
-from ctbench.dut.base import CpuUse, DutCounters, Ports, Problem, queue_size
+from ctbench.base.network import CLIENT_MAC, SERVER_MAC
+from ctbench.dut.abilities import Done, FullSaid
+from ctbench.dut.base import CpuUse, Dut, Ports, Problem, differing, queue_size
 from ctbench.dut.capture import ask
-from ctbench.dut.control_plane import Done
-from ctbench.dut.iproute import IpRoute
-from ctbench.dut.linux.capture import QUESTIONS
-from ctbench.dut.linux.cards import CardLinks, busy_cpus
-from ctbench.dut.linux.conntrack import LIMIT, ConntrackTable, findings, increase
-from ctbench.dut.linux.health import Reading, link_problems, new_drops, placement_problem
-from ctbench.dut.linux.links import Links, describe, read_counters
+from ctbench.dut.linux.conntrack import LIMIT, ConntrackTable, LinuxConntrackSettings, Sysctls, findings, increase
+from ctbench.dut.linux.health import (
+    QUESTIONS,
+    SOFTNET,
+    Reading,
+    link_problems,
+    new_drops,
+    parse_softnet,
+    placement_problem,
+    received_since,
+)
+from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
 from ctbench.dut.linux.netfilter import Netfilter
-from ctbench.dut.linux.settings import LinuxConntrackSettings
-from ctbench.dut.linux.softnet import SOFTNET, parse_softnet, received_since
-from ctbench.dut.linux.sysctl import Sysctls
-from ctbench.dut.linux.upper_devices import unstack
 from ctbench.dut.rulesets import Ruleset, find_ruleset
-from ctbench.dut.table import FullSaid
+from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
-from ctbench.dut.veth import VethLinks
+from ctbench.dut.veth import IpRoute, Links, VethLinks
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement
 
@@ -43,16 +43,18 @@ COMMON_SYSCTLS = {
 }
 
 
-class LinuxDut:
-    """The parts of `ctbench.dut.base.Dut` that are the same for a router and a bridge. What it makes is made again for
+class LinuxDut(Dut):
+    """What is the same for a router and a bridge. What it makes is made again for
     each topology; the DUT is the host's own network namespace."""
 
     #: For the record, and in messages.
     kind = ""
-    #: See `TableDut.sweep_s`; nf_conntrack_core.c: GC_SCAN_INTERVAL_MAX.
+    #: `TableDut.sweep_s`, by nf_conntrack_core.c: GC_SCAN_INTERVAL_MAX.
     sweep_s = 60.0
     #: Families of rulesets that it knows.
     families: tuple[str, ...] = ()
+    #: The topmost devices, client side first.
+    _devices: tuple[str, str] = ("", "")
 
     def __init__(
         self,
@@ -60,13 +62,11 @@ class LinuxDut:
         machine: Machine,
         placement: Callable[[Topology], Placement],
         *,
-        conntrack: LinuxConntrackSettings | None = None,
         interfaces: tuple[str, str] | None = None,
         frames: int = 16384,
         steer: bool = False,
         client_mac: str = CLIENT_MAC,
         server_mac: str = SERVER_MAC,
-        rulesets: Path = RULESETS,
     ) -> None:
         """`machine` is `read_machine(host)`. `placement` says which CPUs a topology uses, or raises `MissingResource`.
         `interfaces`: a lab's two network cards, client side first; None makes veth pairs, whose links hold `frames`
@@ -75,10 +75,9 @@ class LinuxDut:
         self._host = host
         self._machine = machine
         self.placement = placement
-        self._conntrack = conntrack or LinuxConntrackSettings()
+        self._conntrack = LinuxConntrackSettings()
         self._frames = frames
         self._macs = client_mac, server_mac
-        self._rulesets = rulesets
         self._ip = IpRoute(host)
         self._links: Links = CardLinks(self._ip, interfaces) if interfaces else VethLinks(self._ip, steer=steer)
         self._sysctls = Sysctls(host)
@@ -94,7 +93,6 @@ class LinuxDut:
         self._trial: Reading | None = None
 
     def apply(self, topology: Topology) -> Ports:
-        """See `Dut.apply`."""
         placement = self._real_cpus(self.placement(topology))
         self._ruleset_of(topology)
         self._require_programs()
@@ -126,55 +124,48 @@ class LinuxDut:
             raise TestbedError(f"{self._host.name} is not set up as the topology asks: {'; '.join(found)}.")
 
     def flush_state(self) -> None:
-        """See `Dut.flush_state`."""
         self._table.flush()
 
     def connections(self) -> int:
-        """Entries in the connection table now."""
         return self._table.count()
 
     def dump_connections(self) -> Done:
-        """See `ctbench.dut.control_plane.DumpingDut`: conntrack -L."""
-        return self._table.dump()
+        return dump(self._host, ["conntrack", "-L"])
 
     def table_memory(self) -> int | None:
-        """See `TableDut.table_memory`: the kernel's slabs that cannot be reclaimed, of the whole machine."""
         return self._slabs() - self._empty_memory
 
     def sweeps_within(self, timeout_s: float) -> float:
-        """See `TableDut.sweeps_within`; gc_worker of nf_conntrack_core.c: it comes again after the mean of what the
+        """Gc_worker of nf_conntrack_core.c: it comes again after the mean of what the
         entries that it saw have left, which is no more than their timeout; and a fifth for what it takes."""
         return min(self.sweep_s, max(2.0, 1.2 * timeout_s))
 
     def limit_now(self) -> int | None:
-        """See `TableDut.limit_now`."""
         text = self._host.run(["cat", LIMIT], check=False).stdout
         return int(text) if text else None
 
     def full_said(self) -> FullSaid:
-        """See `TableDut.full_said`: what it writes to the kernel's log is for its host's administrator."""
+        """What it writes to the kernel's log is for its host's administrator."""
         counted = self._table.statistics()
         return FullSaid(counted.get("drop", 0), None, counted.get("early_drop", 0))
 
     def limit_table(self, entries: int) -> None:
-        """See `TableDut.limit_table`."""
         raise MissingResource(
             "The limit of the kernel's connection table (nf_conntrack_max) is not changed while connections are open: "
             "it is the whole machine's."
         )
 
     def begin_trial(self) -> None:
-        """See `Dut.begin_trial`."""
         self._trial = self._read()
 
     def health(self) -> list[Problem]:
-        """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself."""
+        """Lost packets are warnings: a trial counts them as loss by itself."""
         if self._trial is None or self._applied is None:
-            return [Problem("fatal", f"The {self.kind} is not set up.")]
+            return [Problem("fatal", f"The {self.kind} is not set up.", code="not-set-up")]
         try:
             now = self._read()
         except TestbedError as error:
-            return [Problem("fatal", f"The {self.kind} cannot be asked any more: {error}")]
+            return [Problem("fatal", f"The {self.kind} cannot be asked any more: {error}", code="unreachable")]
         problems = link_problems(self._trial, now)
         if problems:
             return problems
@@ -186,12 +177,14 @@ class LinuxDut:
             problems += [astray] if astray else []
         # Both ends of a veth pair may count the same packet, so the counts are not added.
         lost = ", ".join(f"{name} {count}" for name, count in new_drops(self._trial, now).items())
-        texts = [f"Linux counted lost packets: {lost}."] if lost else []
-        texts += findings(increase(self._trial.conntrack, now.conntrack))
-        return problems + self._state_problems() + [Problem("warning", text) for text in texts]
+        problems += self._state_problems()
+        if lost:
+            problems.append(Problem("warning", f"Linux counted lost packets: {lost}.", code="lost-packets"))
+        for text in findings(increase(self._trial.conntrack, now.conntrack)):
+            problems.append(Problem("warning", text, code="lost-connections"))
+        return problems
 
     def trouble(self) -> str:
-        """See `Dut.trouble`: the host, or an interface."""
         try:
             now = self._read()
         except TestbedError as error:
@@ -199,24 +192,13 @@ class LinuxDut:
         gone = link_problems(self._start, now) if self._start else []
         return gone[0].text if gone else ""
 
-    def counters(self) -> DutCounters:
-        """See `Dut.counters`."""
-        if self._start is None:
-            raise TestbedError("No topology is applied.")
-        now = self._read_whole()
-        sides = dict(zip(("client", "server"), self._links.interfaces, strict=True))
-        before, after = self._start.interfaces, now.interfaces
-        return DutCounters(
-            {side: after[name].rx_packets - before[name].rx_packets for side, name in sides.items()},
-            {side: after[name].tx_packets - before[name].tx_packets for side, name in sides.items()},
-            new_drops(self._start, now),
-        )
-
     def cpu_use(self) -> CpuUse | None:
-        """See `Dut.cpu_use`: all CPUs of a lab's host, which has nothing else to do."""
+        """All CPUs of a lab's host, which has nothing else to do."""
         if self._trial is None or any(self._links.peers):
             return None
-        now = self._read_whole()
+        now = self._read()
+        if gone := link_problems(self._trial, now):
+            raise TestbedError(f"{self._host.name}: {gone[0].text}")
         names = self._links.interfaces
         packets = sum(now.interfaces[name].rx_packets - self._trial.interfaces[name].rx_packets for name in names)
         seconds = now.at_s - self._trial.at_s
@@ -224,46 +206,32 @@ class LinuxDut:
         return CpuUse(busy, busy * seconds * 1e9 / packets if packets else None, "/proc/stat")
 
     def snapshot(self) -> dict[str, Any]:
-        """See `Dut.snapshot`; without what only a DUT that is set up can say."""
-        facts: dict[str, Any] = {
-            "kind": self.kind,
-            "kernel": self._machine.kernel,
-            "machine": self._machine.as_record(),
-            **self._versions,
-        }
+        """Without what only a DUT that is set up can say."""
+        machine = {"kernel": self._machine.kernel, "machine": self._machine.as_record()}
+        facts: dict[str, Any] = {"kind": self.kind, **machine, **self._versions}
         if self._applied is None or self._trial is None:
             return facts
         topology, placement = self._applied
-        facts |= {
-            "topology": topology.model_dump(),
-            "placement": asdict(placement),
-            "links": self._links.facts(),
-        }
+        facts |= {"topology": topology.model_dump(), "placement": asdict(placement), "links": self._links.facts()}
         if trouble := self.trouble():
             return facts | {"trouble": trouble}
         now = self._read()
+        received = received_since(self._trial.softnet, now.softnet)
         return facts | {
             "interfaces": describe(self._ip, {*self._links.interfaces, *self._tops()}),
             "sysctls": self._sysctls.read(self._asked_sysctls),
             "entries": self._table.count(),
             "conntrack_statistics": increase(self._trial.conntrack, now.conntrack),
-            "received_on": {str(cpu): count for cpu, count in received_since(self._trial.softnet, now.softnet).items()},
+            "received_on": {str(cpu): count for cpu, count in received.items()},
             **self._own_facts(),
         }
 
     def capture(self) -> dict[str, str]:
-        """See `Dut.capture`."""
         return ask(self._host, QUESTIONS)
 
-    def pause(self) -> None:
-        """See `Dut.pause`: the kernel works in the time of what hands frames to it, so this is up to the generator. A
-        lab's DUT is alone on its host."""
-
-    def resume(self) -> None:
-        """See `Dut.resume`."""
+    # The kernel works in the time of what hands frames to it, so to pause it is up to the generator.
 
     def restore(self) -> None:
-        """See `Dut.restore`."""
         if self._touched:
             self._clear()
         self._touched = False
@@ -275,7 +243,7 @@ class LinuxDut:
 
     def _ruleset_of(self, topology: Topology) -> Ruleset:
         """Its entry in the catalogue; `ConfigError` lists those of this DUT."""
-        return find_ruleset(self.families, topology.ruleset, f"a {self.kind}", self._rulesets)
+        return find_ruleset(self.families, topology.ruleset, f"a {self.kind}")
 
     def _configure(self, topology: Topology, placement: Placement) -> Ports:
         """Make of the links, which are down, what the topology asks for, and bring them up."""
@@ -286,7 +254,6 @@ class LinuxDut:
         raise NotImplementedError
 
     def _own_facts(self) -> dict[str, Any]:
-        """What only this kind of DUT has to say."""
         return {}
 
     def _state_problems(self) -> list[Problem]:
@@ -295,12 +262,7 @@ class LinuxDut:
 
     def _differences(self) -> list[str]:
         """One clause per difference, `what: asked …, found …`."""
-        found = self._sysctls.read(self._asked_sysctls)
-        return [
-            f"{name}: asked {value}, found {found.get(name, 'no such setting')}"
-            for name, value in self._asked_sysctls.items()
-            if found.get(name) != value
-        ]
+        return differing(self._asked_sysctls, self._sysctls.read(self._asked_sysctls))
 
     def _set_sysctls(self, values: Mapping[str, str], *, where_known: bool = False) -> None:
         """Set, and remember what to read back; with `where_known` a setting that the kernel lacks is not asked for."""
@@ -355,14 +317,5 @@ class LinuxDut:
             time.monotonic(),
         )
 
-    def _read_whole(self) -> Reading:
-        """`TestbedError` when an interface of the DUT is gone."""
-        now = self._read()
-        gone = [name for name in self._links.interfaces if name not in now.interfaces]
-        if gone:
-            raise TestbedError(f"{self._host.name}: the interface {' and '.join(gone)} is gone.")
-        return now
-
     def _tops(self) -> tuple[str, ...]:
-        """Interfaces above the links."""
-        return ()
+        return self._devices

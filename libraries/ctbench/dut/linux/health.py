@@ -4,15 +4,56 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ctbench.dut.base import Problem
+from ctbench.dut.capture import KERNEL_LOG, Question
 from ctbench.dut.linux.links import InterfaceCounters
-from ctbench.dut.linux.softnet import SoftnetCounters, elsewhere, received_since
 from ctbench.hosts.machine import format_cpu_list
+
+#: Readable in every network namespace; counts those of all.
+SOFTNET = "/proc/net/softnet_stat"
+#: Columns of softnet_seq_show (net-procfs.c), hexadecimal.
+PROCESSED, DROPPED, CPU = 0, 1, 12
+#: Share of the DUT's packets that may be received elsewhere, and packets below which nothing is said: the host's
+#: own network is in the counters too.
+ELSEWHERE_LIMIT = 0.02
+NOISE_PACKETS = 1000
+
+
+@dataclass(frozen=True)
+class SoftnetCounters:
+    """Packets that a CPU received, and those that found its backlog full."""
+
+    processed: int
+    dropped: int
+
+
+def parse_softnet(text: str) -> dict[int, SoftnetCounters]:
+    """CPU -> counters. Kernels before 5.10 do not name the CPU: there it is the number of the line."""
+    counters = {}
+    for number, line in enumerate(text.splitlines()):
+        columns = [int(column, 16) for column in line.split()]
+        cpu = columns[CPU] if len(columns) > CPU else number
+        counters[cpu] = SoftnetCounters(columns[PROCESSED], columns[DROPPED])
+    return counters
+
+
+def received_since(before: Mapping[int, SoftnetCounters], now: Mapping[int, SoftnetCounters]) -> dict[int, int]:
+    """CPU -> packets received since `before`; the counters are 32 bits wide."""
+    nothing = SoftnetCounters(0, 0)
+    return {cpu: (now[cpu].processed - before.get(cpu, nothing).processed) % (1 << 32) for cpu in now}
+
+
+def elsewhere(received: Mapping[int, int], expected: int, cpus: Collection[int]) -> dict[int, int]:
+    """CPU -> packets that it received although it is none of the DUT's `cpus`; empty when all is well.
+
+    `expected`: how often the DUT's packets are received. The counters do not tell whose packets they were: a host whose
+    own network is as busy as this cannot be measured on either.
+    """
+    others = {cpu: count for cpu, count in received.items() if cpu not in cpus and count}
+    return others if sum(others.values()) > max(NOISE_PACKETS, ELSEWHERE_LIMIT * expected) else {}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The counters that a trial's health is judged by, at one moment."""
-
     interfaces: Mapping[str, InterfaceCounters]
     softnet: Mapping[int, SoftnetCounters]
     conntrack: Mapping[str, int]
@@ -23,14 +64,12 @@ class Reading:
 
 def link_problems(before: Reading, now: Reading) -> list[Problem]:
     """Interfaces that are gone, or others under the same name."""
-    found = []
-    for name, counters in before.interfaces.items():
-        after = now.interfaces.get(name)
-        if after is None:
-            found.append(Problem("fatal", f"The interface {name} is gone."))
-        elif after.index != counters.index:
-            found.append(Problem("fatal", f"The interface {name} was created again."))
-    return found
+    gone = [name for name in before.interfaces if name not in now.interfaces]
+    again = [name for name, each in now.interfaces.items() if before.interfaces.get(name, each).index != each.index]
+    return [
+        *(Problem("fatal", f"The interface {name} is gone.", code="interface-gone") for name in gone),
+        *(Problem("fatal", f"The interface {name} was created again.", code="interface-replaced") for name in again),
+    ]
 
 
 def new_drops(before: Reading, now: Reading) -> dict[str, int]:
@@ -64,4 +103,23 @@ def placement_problem(
         "invalid",
         f"{share:.1f} % of the DUT's packets, or as many of others, were processed on CPU "
         f"{format_cpu_list(sorted(astray))}, which is not the DUT's: its own are {format_cpu_list(sorted(cpus))}.",
+        code="other-cpus",
     )
+
+
+#: What a Linux DUT that failed is asked.
+QUESTIONS = (
+    Question("links", ("ip", "-s", "-s", "-d", "link", "show")),
+    Question("routes", ("ip", "route", "show", "table", "all")),
+    Question("neighbours", ("ip", "neighbour", "show")),
+    Question("bridge", ("bridge", "-s", "vlan", "show")),
+    Question("nftables", ("nft", "list", "ruleset")),
+    Question("iptables", ("iptables-save", "-c")),
+    Question("ip6tables", ("ip6tables-save", "-c")),
+    Question("conntrack-count", ("conntrack", "-C")),
+    Question("conntrack-statistics", ("conntrack", "-S")),
+    Question("conntrack-settings", ("sysctl", "-a", "-r", "^net[.]netfilter[.]nf_conntrack")),
+    Question("softnet", ("cat", "/proc/net/softnet_stat")),
+    Question("memory", ("cat", "/proc/meminfo")),
+    Question(*KERNEL_LOG),
+)

@@ -1,54 +1,63 @@
-"""The Linux kernel as two kinds of DUT: a router and a bridge."""
+"""The Linux kernel as two kinds of DUT, a router and a bridge, and the doctor's rows of them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
+from pydantic import Field, model_validator
+
+from ctbench.base.errors import TestbedError
+from ctbench.base.network import HostKey
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import Dut
-from ctbench.dut.kind import NF_CONNTRACK_MAX, Ability, Builds, ConnectionTable, Surroundings
-from ctbench.dut.linux import doctor
+from ctbench.dut.kind import (
+    NF_CONNTRACK_MAX,
+    Ability,
+    ConnectionTable,
+    DutKind,
+    InterfacePorts,
+    Surroundings,
+    VethPorts,
+)
 from ctbench.dut.linux.bridge import LinuxBridgeDut
-from ctbench.dut.linux.config import LinuxConfig
-from ctbench.dut.linux.dut import LinuxDut
+from ctbench.dut.linux.conntrack import LinuxConntrackSettings
+from ctbench.dut.linux.dut import PROGRAMS, LinuxDut
+from ctbench.dut.linux.netfilter import Netfilter
 from ctbench.dut.linux.router import LinuxRouterDut
-from ctbench.dut.linux.settings import LinuxConntrackSettings
-from ctbench.dut.port_config import VethPorts
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.examination.facts import Examined
-from ctbench.hosts.examination.finding import Finding
+from ctbench.hosts.examination import Examined, Finding, bad, install, ok, unknown
 
 
-@dataclass(frozen=True)
-class LinuxKind:
-    """Implements `ctbench.dut.kind.DutKind`."""
+class LinuxConfig(YamlModel):
+    """The Linux kernel as the DUT: as a router or as a bridge."""
 
-    new: type[LinuxDut]
-    title: str
-    tags: tuple[str, ...]
-    bridges: bool
-    settings: type[YamlModel] = LinuxConfig
+    type: Literal["linux-router", "linux-bridge"]
+    #: `sandbox`: namespaces of the run's own on this machine; `local`: this machine itself, as root; or an entry of
+    #: `hosts`.
+    host: HostKey
+    ports: Annotated[VethPorts | InterfacePorts, Field(discriminator="kind")]
+
+    @model_validator(mode="after")
+    def _ports_are_on_the_host(self) -> Self:
+        if (self.host == SANDBOX) != (self.ports.kind == "veth"):
+            raise ValueError(
+                f"host: {self.host} does not go with ports.kind: {self.ports.kind}.\n"
+                "  Expected sandbox with veth, or a lab's host with interfaces."
+            )
+        return self
+
+
+class LinuxKind(DutKind):
+    """The kernel forwards where its interrupts are. What it lacks, it says when it is set up."""
+
+    settings = LinuxConfig
     abilities: frozenset[Ability] = frozenset({"connections", "dump"})
-    builds: Builds | None = None
-    #: The kernel forwards where its interrupts are.
-    polls: bool = False
 
-    @property
-    def name(self) -> str:
-        """See `DutKind.name`."""
-        return self.new.kind
-
-    @property
-    def families(self) -> tuple[str, ...]:
-        """See `DutKind.families`."""
-        return self.new.families
-
-    def require(self, config: LinuxConfig) -> None:
-        """See `DutKind.require`: what the kernel lacks, it says when it is set up."""
+    def __init__(self, new: type[LinuxDut], title: str, tags: tuple[str, ...], *, bridges: bool) -> None:
+        self.new, self.name, self.families = new, new.kind, new.families
+        self.title, self.tags, self.bridges = title, tags, bridges
 
     def build(self, config: LinuxConfig, around: Surroundings) -> Dut:
-        """See `DutKind.build`."""
         host, machine, placement, ports = around.host, around.machine, around.placement, config.ports
         if isinstance(ports, VethPorts):
             return self.new(host, machine, placement, frames=ports.ring_size, steer=not around.generator_carries)
@@ -57,7 +66,7 @@ class LinuxKind:
         return self.new(host, machine, placement, interfaces=interfaces, client_mac=client, server_mac=server)
 
     def table(self, config: LinuxConfig, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
-        """See `DutKind.table`: a sandbox shares this machine's limit; elsewhere we are root and set it."""
+        """A sandbox shares this machine's limit; elsewhere we are root and set it."""
         ours = LinuxConntrackSettings()
         entries, remedy = ours.max_connections, " Shorter trials need fewer."
         if config.host == SANDBOX:
@@ -70,16 +79,24 @@ class LinuxKind:
         of_host = config.host == SANDBOX
         return ConnectionTable("The kernel's connection table", entries, closed, answered, remedy, of_host=of_host)
 
-    def hugepages_mb(self, config: LinuxConfig) -> int:
-        """See `DutKind.hugepages_mb`."""
-        return 0
-
     def examine(self, config: LinuxConfig, on: Examined) -> Iterator[Finding]:
-        """See `DutKind.examine`."""
-        return doctor.examine(config, on)
+        missing = sorted(name for name in PROGRAMS if name not in on.facts.programs)
+        if missing:
+            remedy = "./run setup" if on.ssh is None else install(on.facts, [PROGRAMS[name] for name in missing])
+            yield bad("Linux tools", f"{', '.join(missing)} not found", remedy)
+        else:
+            yield ok("Linux tools", f"Linux {on.facts.machine.kernel}: {', '.join(sorted(PROGRAMS))}")
+        limit = on.facts.files.get(str(NF_CONNTRACK_MAX), "").strip()
+        entries = f"{limit} entries (nf_conntrack_max)" if limit else "not there before a rule asks for it"
+        yield unknown("connection table", entries)
+        if "nft" in on.facts.programs and config.host != SANDBOX:
+            try:
+                Netfilter(on.host).require_none()
+                yield ok("netfilter rules", "none of its own")
+            except TestbedError as error:
+                yield bad("netfilter rules", str(error).partition(": remove")[0], "nft flush ruleset")
 
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
-        """See `DutKind.describe`."""
         if not facts.get("kernel"):
             return ""
         tools = [f"{tool} {facts[tool]}" for tool in ("iptables", "nftables") if whole and facts.get(tool)]

@@ -1,13 +1,15 @@
-"""A Linux DUT's two links, be they veth pairs or a lab's network cards, and what the kernel counts at them."""
+"""A Linux DUT's two links: veth pairs or network cards, what stands on them, and what the kernel counts at them."""
 
-from collections.abc import Callable, Collection, Mapping
+import re
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from socket import socket
-from typing import Any, Protocol
+from typing import Any
 
-from ctbench.dut.iproute import IpRoute
-from ctbench.dut.veth import GENERATOR
-from ctbench.hosts.base import SocketKind
+from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.network import VLAN_ID
+from ctbench.dut.topology import PortSetup
+from ctbench.dut.veth import GENERATOR, IpRoute, Links
 
 #: Counters of `ip -s link` that count lost packets.
 LOSSES = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "carrier_errors")
@@ -24,36 +26,7 @@ class InterfaceCounters:
     drops: Mapping[str, int]
 
 
-class Links(Protocol):
-    """The DUT's two interfaces, client side first, and what is at their other ends."""
-
-    @property
-    def interfaces(self) -> tuple[str, str]:
-        """Names of the DUT's interfaces."""
-
-    @property
-    def peers(self) -> tuple[str, str]:
-        """Names of the generator's ends in its namespace; empty where they are another machine's."""
-
-    @property
-    def open_socket(self) -> Callable[[SocketKind], socket] | None:
-        """Opens a socket where the generator's ends are; None where they are another machine's."""
-
-    def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
-        """Create the links again, or bring the cards to `rx_queues` queues served by `cpus`; they are down."""
-
-    def up(self) -> None:
-        """Bring both ends up; the generator has taken the DUT's interfaces by now."""
-
-    def remove(self) -> None:
-        """Remove what `make` made; cards get back what they had. May be called twice."""
-
-    def facts(self) -> dict[str, Any]:
-        """For the record: kind of the links, and how the DUT's work is bound to CPUs."""
-
-
 def read_counters(ip: IpRoute, links: Links) -> dict[str, InterfaceCounters]:
-    """Counters of those interfaces of the links that are there."""
     here = ip.show("-s", "link", "show")
     there = ip.show("-s", "link", "show", namespace=GENERATOR, where_known=True) if any(links.peers) else []
     wanted = {*links.interfaces, *links.peers}
@@ -61,7 +34,6 @@ def read_counters(ip: IpRoute, links: Links) -> dict[str, InterfaceCounters]:
 
 
 def describe(ip: IpRoute, names: Collection[str]) -> list[dict[str, Any]]:
-    """What the record says of interfaces."""
     return [
         {
             "name": link["ifname"],
@@ -77,7 +49,152 @@ def describe(ip: IpRoute, names: Collection[str]) -> list[dict[str, Any]]:
 
 
 def parse_counters(link: Mapping[str, Any]) -> InterfaceCounters:
-    """Counters of one entry of `ip -json -s link show`."""
     statistics = link["stats64"]
     drops = {f"{way}_{name}": int(statistics[way].get(name, 0)) for way in ("rx", "tx") for name in LOSSES}
     return InterfaceCounters(link["ifindex"], statistics["rx"]["packets"], statistics["tx"]["packets"], drops)
+
+
+#: Clock ticks per second of /proc/stat on every architecture that Linux has today; time(7), USER_HZ.
+TICKS_PER_S = 100
+#: Columns of /proc/stat's `cpu` line in which a CPU works: user, nice, system, irq, softirq; proc(5).
+BUSY = (0, 1, 2, 5, 6)
+
+
+class CardLinks(Links):
+    """Two interfaces that are there already. Needs root on the host; what could not be set is said in the record."""
+
+    def __init__(self, ip: IpRoute, interfaces: tuple[str, str]) -> None:
+        self._ip = ip
+        self._interfaces = interfaces
+        #: Interface -> its MTU and whether it was up.
+        self._found: dict[str, tuple[int, bool]] = {}
+        self._channels: dict[str, str] = {}
+        self._affinities: dict[str, str] = {}
+        self._not_set: list[str] = []
+        self._cpus: tuple[int, ...] = ()
+
+    @property
+    def interfaces(self) -> tuple[str, str]:
+        return self._interfaces
+
+    def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
+        self._cpus, self._not_set = cpus, []
+        missing = [name for name in self._interfaces if not self._ip.has(name)]
+        if missing:
+            raise MissingResource(f"{self._ip.host.name}: there is no interface {' and no '.join(missing)}.")
+        for name in self._interfaces:
+            link = self._ip.show("link", "show", "dev", name)[0]
+            self._found.setdefault(name, (link["mtu"], "UP" in link["flags"]))
+            self._channels.setdefault(name, self._read_channels(name))
+            self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
+            self._set_channels(name, str(rx_queues))
+            self._pin(name)
+
+    def up(self) -> None:
+        self._ip.batch(f"link set {name} up" for name in self._interfaces)
+
+    def remove(self) -> None:
+        """MTU, channels and interrupts as they were found. Routes and neighbours go with `down`."""
+        for name, (mtu, _) in self._found.items():
+            self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
+        for name, combined in self._channels.items():
+            self._set_channels(name, combined)
+        self._ip.batch(f"link set {name} up" for name, (_, was_up) in self._found.items() if was_up)
+        for path, cpus in self._affinities.items():
+            self._write(path, cpus)
+        self._found.clear()
+        self._channels.clear()
+        self._affinities.clear()
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "kind": "interfaces",
+            "cpus": list(self._cpus),
+            "binding": f"interrupts of the receive queues on CPUs {list(self._cpus)}",
+            "not_set": list(self._not_set),
+        }
+
+    def _read_channels(self, name: str) -> str:
+        said = self._ip.host.run(["ethtool", "-l", name], check=False).stdout
+        current = re.search(r"Current.*?Combined:\s+(\d+)", said, re.DOTALL)
+        return current[1] if current else ""
+
+    def _set_channels(self, name: str, combined: str) -> None:
+        if not self._channels[name]:
+            self._not_set.append(f"receive queues of {name}: ethtool knows no combined channels")
+        elif self._read_channels(name) != combined:
+            self._ip.host.run(["ethtool", "-L", name, "combined", combined], check=False)
+            if self._read_channels(name) != combined:
+                raise MissingResource(f"{self._ip.host.name}: {name} cannot have {combined} receive queues.")
+
+    def _pin(self, name: str) -> None:
+        """Share the card's interrupts among the DUT's CPUs, in turn."""
+        interrupts = self._ip.host.run(["ls", f"/sys/class/net/{name}/device/msi_irqs"], check=False).stdout.split()
+        if not interrupts:
+            self._not_set.append(f"interrupts of {name}: none found in sysfs")
+        for index, interrupt in enumerate(sorted(interrupts, key=int)):
+            path = f"/proc/irq/{interrupt}/smp_affinity_list"
+            self._affinities.setdefault(path, self._ip.host.read(path).strip())
+            if not self._write(path, str(self._cpus[index % len(self._cpus)])):
+                self._not_set.append(f"interrupt {interrupt} of {name}: the kernel keeps it where it is")
+
+    def _write(self, path: str, text: str) -> bool:
+        return self._ip.host.run(["tee", path], stdin=text, check=False).exit_status == 0
+
+
+def busy_cpus(before: Sequence[int], now: Sequence[int], seconds: float) -> float:
+    """CPUs' worth of work between two readings of /proc/stat's `cpu` line."""
+    ticks = sum(now[column] - before[column] for column in BUSY)
+    return ticks / TICKS_PER_S / seconds if seconds > 0 else 0.0
+
+
+#: Names of our own: what a crash left on a lab's host is removed, and nothing else.
+BONDS = ("ctbond0", "ctbond1")
+#: A bond of one link: measured is its work per packet.
+BOND_OPTIONS = ("mode", "balance-xor", "xmit_hash_policy", "layer3+4", "miimon", "100")
+#: Seconds that devices get to notice that their links are up (a bond looks every 100 ms), and between two looks.
+UP_TIMEOUT_S = 5.0
+POLL_S = 0.02
+
+
+def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, str], mtu: int) -> tuple[str, str]:
+    """Put the devices that `ports` asks for on the two interfaces, which are down; return the topmost, client side
+    first. `MissingResource` names the kernel module that is missing."""
+    tops = interfaces
+    if ports.startswith("bond"):
+        for bond, interface in zip(BONDS, interfaces, strict=True):
+            ip.add(bond, "bond", "bonding", *BOND_OPTIONS)
+            ip.batch([f"link set {interface} master {bond}", f"link set {bond} mtu {mtu} up"])
+        tops = BONDS
+    if ports.endswith("vlan"):
+        for top in tops:
+            ip.add(f"{top}.{VLAN_ID}", "vlan", "8021q", "id", str(VLAN_ID), link=top)
+        tops = f"{tops[0]}.{VLAN_ID}", f"{tops[1]}.{VLAN_ID}"
+        ip.batch(f"link set {top} mtu {mtu} up" for top in tops)
+    return tops
+
+
+def below(ports: PortSetup, tops: tuple[str, str]) -> tuple[str, ...]:
+    """What the VLAN devices among the topmost stand on; frames without a tag come in there."""
+    return tuple(top.removesuffix(f".{VLAN_ID}") for top in tops) if ports.endswith("vlan") else ()
+
+
+def wait_until_up(ip: IpRoute, interfaces: tuple[str, str], tops: tuple[str, str]) -> None:
+    """Wait until each topmost device is up whose interface is; `TestbedError` when one stays down. A card without a
+    carrier is not waited for: its other end may be switched on later."""
+    deadline = time.monotonic() + UP_TIMEOUT_S
+    while True:
+        states = {link["ifname"]: link["operstate"] for link in ip.show("link", "show")}
+        pairs = zip(interfaces, tops, strict=True)
+        down = [top for interface, top in pairs if states[interface] == "UP" and states[top] != "UP"]
+        if not down:
+            return
+        if time.monotonic() > deadline:
+            raise TestbedError(f"{ip.host.name}: {' and '.join(down)} did not come up within {UP_TIMEOUT_S:g} s.")
+        time.sleep(POLL_S)
+
+
+def unstack(ip: IpRoute, interfaces: tuple[str, str]) -> None:
+    """Remove whatever `stack` put there; VLAN devices go with what they stand on."""
+    made = [f"{interface}.{VLAN_ID}" for interface in interfaces] + list(BONDS)
+    ip.batch(f"link del {name}" for name in made if ip.has(name))

@@ -19,17 +19,10 @@ LEGACY_TABLES = "/proc/net/ip_tables_names"
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a ruleset file for given interfaces."""
-
     #: `iptables`, `ip6tables` or `nftables`.
     family: str
     #: What the tool is given: the file with the interfaces' names for `client` and `server`.
     text: str
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines that the tool prints of it when it is loaded."""
-        return plain_lines(self.text)
 
 
 def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
@@ -90,7 +83,7 @@ class Netfilter:
 
     def differences(self, ruleset: Rules | None) -> list[str]:
         """Lines of the rules: `-` asked only, `+` found only; empty when the rules are what was asked."""
-        asked, found = Counter(ruleset.lines if ruleset else ()), Counter(plain_lines(self.listing(ruleset)))
+        asked, found = (Counter(plain_lines(text)) for text in (ruleset.text if ruleset else "", self.listing(ruleset)))
         return [f"-{line}" for line in (asked - found).elements()] + [f"+{line}" for line in (found - asked).elements()]
 
     def listing(self, ruleset: Rules | None) -> str:

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.base import Ports, Problem
+from ctbench.dut.base import Ports, Problem, differing
 from ctbench.dut.linux.dut import LinuxDut
+from ctbench.dut.linux.links import below, stack, wait_until_up
 from ctbench.dut.linux.netfilter import Rules, read_rules
-from ctbench.dut.linux.upper_devices import below, stack, wait_until_up
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 
@@ -28,12 +28,11 @@ NETWORKS = {
 
 
 class LinuxRouterDut(LinuxDut):
-    """Implements `ctbench.dut.base.Dut`."""
+    """Routes of two networks for benchmarks, one on each side."""
 
     kind = "linux-router"
     families = ("linux", "iptables", "ip6tables", "nftables")
     _rules: Rules | None = None
-    _devices: tuple[str, str] = ("", "")
     #: Of IP: 4 or 6.
     _version = 4
 
@@ -91,22 +90,18 @@ class LinuxRouterDut(LinuxDut):
         rules = self._netfilter.differences(self._rules)
         if rules:
             found.append(f"rules: `-` asked, `+` found: {'; '.join(rules)}")
-        routes = {route["dst"]: route.get("dev") for route in self._ip.show(f"-{self._version}", "route", "show")}
-        for (_, _, network), device in zip(NETWORKS[self._version].values(), self._devices, strict=True):
-            if routes.get(network) != device:
-                found.append(f"route to {network}: asked {device}, found {routes.get(network)}")
-        return found
+        sides = zip(NETWORKS[self._version].values(), self._devices, strict=True)
+        asked = {f"route to {network}": device for (_, _, network), device in sides}
+        routes = self._ip.show(f"-{self._version}", "route", "show")
+        return found + differing(asked, {f"route to {route['dst']}": route.get("dev") for route in routes})
 
     def _state_problems(self) -> list[Problem]:
         ruleset = self._ruleset_of(self._applied[0]) if self._applied else None
         entries = self._table.count()
         if ruleset and entries and not ruleset.tracks:
             text = f"{entries} connections are tracked, and with ruleset {ruleset.name} none should be."
-            return [Problem("fatal", text)]
+            return [Problem("fatal", text, code="tracked")]
         return []
-
-    def _tops(self) -> tuple[str, ...]:
-        return self._devices
 
     def _own_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"rules": self._netfilter.listing(self._rules)}

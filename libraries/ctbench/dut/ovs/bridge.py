@@ -1,14 +1,24 @@
-"""The bridge with its two ports: sets up what a topology asks for, and changes only what differs."""
+"""The bridge with its two ports: sets up what a topology asks for, changes only what differs, and reads it back."""
 
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.idle_ports import IdlePorts
-from ctbench.dut.ovs.ports import Devices
-from ctbench.dut.ovs.ruleset import NUMBERS, BridgePort, BridgeRules, number_ports
+from ctbench.dut.base import differing
+from ctbench.dut.ovs.control import (
+    OvsControl,
+    parse_bond_members,
+    parse_port_options,
+    parse_rxq_map,
+    parse_zone_timeouts,
+)
+from ctbench.dut.ovs.dpdk import Devices
+from ctbench.dut.ovs.processes import POLL_S
+from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, BridgeRules, number_ports
 from ctbench.dut.ovs.settings import PACKAGES, OvsConntrackSettings
+from ctbench.dut.ovs.threads import misplaced, read_threads
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 
@@ -37,7 +47,6 @@ class Bridge:
         return f"{self._control.folder}/rules.flows"
 
     def create(self) -> None:
-        """Make the bridge."""
         kind = self.datapath_type
         # fail_mode=secure: without rules nothing passes, so that no packet is handled before the ruleset is there.
         name = self._control.bridge
@@ -49,12 +58,11 @@ class Bridge:
             self._control.vsctl("--", *datapath, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m")
 
     def configure(self, topology: Topology, placement: Placement, rules: BridgeRules) -> None:
-        """Bring the running instance to `topology`."""
-        self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={placement.pmd_mask}")
-        self._set_option("emc-insert-inv-prob", topology.emc_insert_inv_prob)
-        self._set_option("smc-enable", None if topology.smc is None else str(topology.smc).lower())
-        self._set_option("n-revalidator-threads", topology.revalidators)
-        self._set_option("n-handler-threads", topology.handlers)
+        for key, value in options_of(topology, placement).items():
+            if value is None:
+                self._control.vsctl("remove", "Open_vSwitch", ".", "other_config", key)
+            else:
+                self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:{key}={value}")
         self._set_ports(topology, placement, rules.ports)
         self.idle_ports.keep(topology.idle_ports)
         self._set_table(self._conntrack.of(topology))
@@ -70,12 +78,6 @@ class Bridge:
         self._control.vsctl("--if-exists", "del-zone-tp", self.datapath_type, "zone=0")
         self._control.vsctl("add-zone-tp", self.datapath_type, "zone=0", *timeouts)
         self._timeouts = conntrack.timeouts
-
-    def _set_option(self, key: str, value: object) -> None:
-        if value is None:
-            self._control.vsctl("remove", "Open_vSwitch", ".", "other_config", key)
-        else:
-            self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:{key}={value}")
 
     def _set_ports(self, topology: Topology, placement: Placement, ports: tuple[BridgePort, BridgePort]) -> None:
         settings = [
@@ -103,7 +105,8 @@ class Bridge:
                     command += ["type=dpdk", f'options:dpdk-devargs="{devargs}"', number]
             self._control.vsctl(*command)
             for interface in port.interfaces:
-                self._check_interface(interface)
+                if error := self._control.columns("Interface", interface, "error")["error"]:
+                    raise TestbedError(f"OVS cannot open {interface}: {error}. Is a package missing ({PACKAGES})?")
         self._ports, self._shape = ports, shape
 
     def _port_command(self, port: BridgePort, *, add: bool) -> list[str]:
@@ -115,11 +118,6 @@ class Bridge:
             return ["--", "add-bond", self._control.bridge, port.name, *port.interfaces, *columns]
         return ["--", "add-port", self._control.bridge, port.name, *columns]
 
-    def _check_interface(self, interface: str) -> None:
-        error = self._control.columns("Interface", interface, "error")["error"]
-        if error:
-            raise TestbedError(f"OVS cannot open {interface}: {error}. Is a package missing ({PACKAGES})?")
-
     def _load(self, flows: str) -> None:
         with TemporaryDirectory() as folder:
             numbered = Path(folder, "rules.flows")
@@ -127,3 +125,158 @@ class Bridge:
             self._control.host.put(numbered, self.flows)
         self._control.ofctl("del-flows", self._control.bridge)
         self._control.ofctl("add-flows", self._control.bridge, self.flows)
+
+
+#: What their names begin with; at most 15 characters, as interfaces of Linux.
+STAYS, COMES = "stay", "pod"
+#: Ports that one transaction adds or deletes at most: a command line has a limit.
+_AT_ONCE = 256
+#: Seconds that ovs-vswitchd gets for a port that comes or goes: ovs-vsctl waits for one that has died, too.
+_TAKE_OVER_S = 5
+
+
+class IdlePorts:
+    """The ports of one bridge besides those of its rules."""
+
+    def __init__(self, control: OvsControl) -> None:
+        self._control = control
+        #: How many stay.
+        self.staying = 0
+
+    def keep(self, number: int) -> None:
+        """Let so many stay; what is not so is changed, and looked at afterwards."""
+        names = [f"{STAYS}{each}" for each in range(max(number, self.staying))]
+        for some in _parts(names[self.staying :]):
+            self._control.vsctl(*(part for name in some for part in self._added(name)))
+        self.delete(names[number:])
+        self.staying = number
+        if number:
+            self.check(names[number - 1])
+
+    def add(self, name: str) -> None:
+        """Add one, and wait until ovs-vswitchd has it."""
+        self._control.vsctl(f"--timeout={_TAKE_OVER_S}", *self._added(name)[1:])
+
+    def delete(self, names: Sequence[str]) -> None:
+        for some in _parts(names):
+            gone = (part for name in some for part in ("--", "--if-exists", "del-port", name))
+            self._control.vsctl(f"--timeout={_TAKE_OVER_S}", *gone)
+
+    def check(self, name: str) -> None:
+        """`TestbedError` where ovs-vswitchd could not open a port."""
+        found = self._control.columns("Interface", name, "ofport", "error")
+        if found["error"] or found["ofport"] in ([], -1):
+            raise TestbedError(f"Open vSwitch cannot add port {name}: {found['error'] or 'it has no number'}.")
+
+    def _added(self, name: str) -> tuple[str, ...]:
+        return ("--", "add-port", self._control.bridge, name, "--", "set", "Interface", name, "type=internal")
+
+
+def _parts(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[first : first + _AT_ONCE] for first in range(0, len(names), _AT_ONCE)]
+
+
+def await_bonds(control: OvsControl, bonds: Sequence[str], timeout_s: float) -> None:
+    """Wait until all links of these bonds are in use; `TestbedError` names those that are not when the time is up."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        members = [parse_bond_members(control.appctl("bond/show", bond)) for bond in bonds]
+        idle = sorted(name for bond in members for name, used in bond.items() if not used)
+        if not idle:
+            return
+        if time.monotonic() > deadline:
+            raise TestbedError(f"Links of bonds are down: {', '.join(idle)}. Is the generator at their other end?")
+        time.sleep(POLL_S)
+
+
+#: Receive queues of each PMD CPU, as (port, queue).
+RxqMap = Mapping[int, Sequence[tuple[str, int]]]
+
+
+def differences(
+    control: OvsControl,
+    bridge: Bridge,
+    topology: Topology,
+    rules: BridgeRules,
+    placement: Placement,
+    conntrack: OvsConntrackSettings,
+) -> list[str]:
+    """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
+    other_config = control.columns("Open_vSwitch", ".", "other_config")["other_config"]
+    clauses = differing(options_of(topology, placement), other_config)
+    queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
+    clauses += differing_queues(queues, topology, placement, rules.interfaces)
+    options, transmit = parse_port_options(control.appctl("dpif/show")), bridge.devices.transmit_queues(topology)
+    for interface in rules.interfaces:
+        clauses += differing_devices(interface, options.get(interface, {}), topology, transmit)
+        columns = control.columns("Interface", interface, "ofport", "mtu")
+        number, mtu = f"OpenFlow number of {interface}", f"MTU of {interface}"
+        asked = {number: NUMBERS[interface], mtu: topology.mtu}
+        clauses += differing(asked, {number: columns["ofport"], mtu: columns["mtu"]})
+    for port in rules.ports:
+        clauses += _differing_columns(control, port)
+    zones = parse_zone_timeouts(control.vsctl("list-zone-tp", bridge.datapath_type))
+    limit, zone = "conntrack limit", "conntrack timeouts of zone 0"
+    table = {limit: int(control.appctl("dpctl/ct-get-maxconns")), zone: zones.get(0, {})}
+    clauses += differing({limit: conntrack.max_connections, zone: conntrack.timeouts}, table)
+    if flows := control.flow_differences(bridge.flows):
+        clauses.append(f"flows of {control.bridge}: `-` asked, `+` found: {'; '.join(flows)}")
+    return clauses
+
+
+def options_of(topology: Topology, placement: Placement) -> dict[str, str | None]:
+    """Options of the Open_vSwitch table, ovs-vswitchd.conf.db(5); None: OVS' default."""
+    asked = {
+        "pmd-cpu-mask": placement.pmd_mask,
+        "emc-insert-inv-prob": topology.emc_insert_inv_prob,
+        "smc-enable": topology.smc,
+        "n-revalidator-threads": topology.revalidators,
+        "n-handler-threads": topology.handlers,
+    }
+    return {key: None if value is None else str(value).lower() for key, value in asked.items()}
+
+
+def differing_queues(
+    queues: RxqMap, topology: Topology, placement: Placement, interfaces: Sequence[str] = LINKS[0]
+) -> list[str]:
+    """Differences in the PMD threads and the queues that they poll. OVS chooses which thread polls which queue; asked
+    is that every queue has one, and that none idles while another has two."""
+    cpus, receive = "CPUs of the PMD threads", "receive queues polled"
+    wanted = sorted((port, queue) for port in interfaces for queue in range(topology.rx_queues))
+    polled_now = sorted(queue for polled in queues.values() for queue in polled)
+    found = differing({cpus: sorted(placement.pmd), receive: wanted}, {cpus: sorted(queues), receive: polled_now})
+    counts = {cpu: len(polled) for cpu, polled in queues.items()}
+    if counts and min(counts.values()) == 0 and max(counts.values()) > 1:
+        found.append(f"queues per PMD CPU: asked none idle while another polls several, found {counts}")
+    return found
+
+
+def differing_devices(interface: str, options: Mapping[str, str], topology: Topology, transmit: int) -> list[str]:
+    """Differences in what an interface's device is configured to; `transmit`: queues that it sends on."""
+    wanted = {
+        "configured_rx_queues": topology.rx_queues,
+        "configured_rxq_descriptors": topology.rx_descriptors,
+        "configured_txq_descriptors": topology.rx_descriptors,
+        "configured_tx_queues": transmit,
+    }
+    asked = {f"{name} of {interface}": str(value) for name, value in wanted.items()}
+    return differing(asked, {f"{name} of {interface}": value for name, value in options.items()})
+
+
+def differing_threads(control: OvsControl, pid: int, placement: Placement) -> list[str]:
+    return [
+        f"CPUs of thread {thread.name}: asked "
+        f"{thread.pmd_cpu if thread.pmd_cpu is not None else placement.housekeeping}, found {thread.cpus}"
+        for thread in misplaced(read_threads(control.host, pid), placement)
+    ]
+
+
+def _differing_columns(control: OvsControl, port: BridgePort) -> list[str]:
+    """Differences in what the bridge does with a port: its VLANs, the mode of a bond."""
+    # A set of one comes in brackets, a string of digits in quotes; ovs-vsctl(8), section Database Values.
+    found = {
+        f"{column} of {port.name}": control.vsctl("--if-exists", "get", "Port", port.name, column)
+        .strip().strip('"[]').replace(" ", "") or None
+        for column in port.columns
+    }  # fmt: skip
+    return differing({f"{column} of {port.name}": value for column, value in port.columns.items()}, found)

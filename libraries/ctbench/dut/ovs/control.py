@@ -1,6 +1,8 @@
-"""The command-line tools of an OVS instance, each pointed at its files and no other's."""
+"""The command-line tools of an OVS instance, each pointed at its own files, and readers of what they print."""
 
 import json
+import re
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ctbench.dut.ovs.settings import OvsInstallation
@@ -35,12 +37,10 @@ class OvsControl:
 
     @property
     def database_socket(self) -> str:
-        """Where ovsdb-server listens."""
         return f"{self._rundir}/db.sock"
 
     @property
     def pidfile(self) -> str:
-        """Where ovs-vswitchd has its process ID."""
         return f"{self._rundir}/ovs-vswitchd.pid"
 
     @property
@@ -53,11 +53,9 @@ class OvsControl:
         return self._run("ovs-vsctl", f"--db=unix:{self.database_socket}", *arguments)
 
     def appctl(self, *arguments: str) -> str:
-        """ovs-appctl(8) to ovs-vswitchd."""
         return self._run("ovs-appctl", "-t", self.vswitchd, *arguments)
 
     def ofctl(self, *arguments: str) -> str:
-        """ovs-ofctl(8)."""
         return self._run("ovs-ofctl", *arguments)
 
     def flow_differences(self, flows: str) -> list[str]:
@@ -81,7 +79,6 @@ class OvsControl:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the database protocol as Python has it."""
     match value:
         case ["map", pairs]:
             return {key: _plain(item) for key, item in pairs}
@@ -89,3 +86,170 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in items]
         case _:
             return value
+
+
+#: Severity and text of a log line; ovs-appctl(8), section Logging Commands: time|number|module|severity|message.
+LOG_LINE = re.compile(r"^[^|]+\|\d+\|(?P<module>[^|]+)\|(?P<severity>EMER|ERR|WARN|INFO|DBG)\|(?P<message>.*)$")
+
+
+@dataclass(frozen=True)
+class LogLine:
+    module: str
+    severity: str
+    message: str
+
+
+@dataclass
+class PmdStatistics:
+    """What `pmd-stats-show` says of one PMD thread since `pmd-stats-clear`; ovs-vswitchd(8)."""
+
+    packets_received: int = 0
+    recirculations: int = 0
+    emc_hits: int = 0
+    smc_hits: int = 0
+    megaflow_hits: int = 0
+    upcalls: int = 0
+    failed_upcalls: int = 0
+    packets_per_output_batch: float = 0.0
+    idle_cycles: int = 0
+    processing_cycles: int = 0
+
+    @property
+    def processing_percent(self) -> float:
+        cycles = self.idle_cycles + self.processing_cycles
+        return 100 * self.processing_cycles / cycles if cycles else 0.0
+
+    @property
+    def cycles_per_packet(self) -> float:
+        """Processing cycles per packet received; idle polling is not in it."""
+        return self.processing_cycles / self.packets_received if self.packets_received else 0.0
+
+    def as_record(self) -> dict[str, Any]:
+        ratios = {"processing_percent": self.processing_percent, "cycles_per_packet": self.cycles_per_packet}
+        return {**asdict(self), **ratios}
+
+
+#: Labels of `pmd-stats-show` and where they go.
+PMD_LABELS = {
+    "packets received": "packets_received",
+    "packet recirculations": "recirculations",
+    "emc hits": "emc_hits",
+    "smc hits": "smc_hits",
+    "megaflow hits": "megaflow_hits",
+    "miss with success upcall": "upcalls",
+    "miss with failed upcall": "failed_upcalls",
+    "avg. packets per output batch": "packets_per_output_batch",
+    "idle cycles": "idle_cycles",
+    "processing cycles": "processing_cycles",
+}
+
+
+@dataclass
+class PortCounters:
+    """What `dump-ports` says of one port: packets, and every counter of lost ones by its name."""
+
+    rx_packets: int = 0
+    tx_packets: int = 0
+    drops: dict[str, int] = field(default_factory=dict)
+
+
+def parse_log_line(line: str) -> LogLine | None:
+    """The parts of a log line; None for a continuation."""
+    match = LOG_LINE.match(line)
+    return LogLine(**match.groupdict()) if match else None
+
+
+def parse_rxq_map(text: str) -> dict[int, list[tuple[str, int]]]:
+    """CPU of each PMD thread -> (port, receive queue) that it polls, from `dpif-netdev/pmd-rxq-show`."""
+    queues: dict[int, list[tuple[str, int]]] = {}
+    core = -1
+    for line in text.splitlines():
+        if match := re.match(r"pmd thread numa_id -?\d+ core_id (\d+):", line):
+            core = int(match[1])
+            queues[core] = []
+        elif match := re.match(r"\s+port:\s+(\S+)\s+queue-id:\s+(\d+)", line):
+            queues[core].append((match[1], int(match[2])))
+    return queues
+
+
+def parse_pmd_statistics(text: str) -> dict[int, PmdStatistics]:
+    """CPU of each PMD thread -> its statistics, from `dpif-netdev/pmd-stats-show`; the main thread is left out."""
+    statistics: dict[int, PmdStatistics] = {}
+    current = PmdStatistics()
+    for line in text.splitlines():
+        if match := re.match(r"pmd thread numa_id -?\d+ core_id (\d+):", line):
+            current = statistics[int(match[1])] = PmdStatistics()
+        elif line.startswith("main thread"):
+            current = PmdStatistics()
+        elif match := re.match(r"\s+([^:]+):\s+([\d.]+)", line):
+            name = PMD_LABELS.get(match[1])
+            if name:
+                setattr(current, name, float(match[2]) if "." in match[2] else int(match[2]))
+    return statistics
+
+
+#: No CPU counts so many.
+_MOST_CYCLES_PER_S = 1e11
+
+
+def parse_cycle_rate(text: str) -> float | None:
+    """Cycles per second that a PMD thread counts, from `dpif-netdev/pmd-perf-show`; None when it does not tell. Both
+    the cycles and the time are OVS' own, so that it does not matter how long the command took. A PMD thread that was
+    stopped counts backwards, which looks like 10^18 a second: that tells nothing."""
+    seconds = re.search(r"^Measurement duration: ([\d.]+) s", text, re.MULTILINE)
+    cycles = re.search(r"^  - Used TSC cycles: +(\d+)", text, re.MULTILINE)
+    rate = int(cycles[1]) / float(seconds[1]) if seconds and cycles and float(seconds[1]) else None
+    return rate if rate and rate < _MOST_CYCLES_PER_S else None
+
+
+def parse_datapath_flows(text: str) -> int:
+    """Flows of all datapaths, from `upcall/show`."""
+    return sum(int(count) for count in re.findall(r"^\s*flows\s*: \(current (\d+)\)", text, re.MULTILINE))
+
+
+def parse_bond_members(text: str) -> dict[str, bool]:
+    """Member of a bond -> whether it is in use, from `bond/show`."""
+    return {match[1]: match[2] == "enabled" for match in re.finditer(r"^member (\S+): (\w+)", text, re.MULTILINE)}
+
+
+def parse_port_options(text: str) -> dict[str, dict[str, str]]:
+    """Port -> what its device is configured to, from `dpif/show` (`configured_rx_queues`, …)."""
+    ports = {}
+    for match in re.finditer(r"^\s+(\S+) \d+/\d+: \(\S+?(?:: ([^)]*))?\)$", text, re.MULTILINE):
+        ports[match[1]] = dict(item.split("=", 1) for item in (match[2] or "").split(", ") if "=" in item)
+    return ports
+
+
+def parse_ports(text: str) -> dict[int, PortCounters]:
+    """OpenFlow port number -> counters, from `ovs-ofctl -O OpenFlow14 dump-ports` (custom statistics included)."""
+    ports: dict[int, PortCounters] = {}
+    for block in re.split(r"^  port +", text, flags=re.MULTILINE)[1:]:
+        number, _, rest = block.partition(":")
+        if not number.isdigit():
+            continue  # LOCAL
+        rx, _, tx = rest.partition("tx pkts=")
+        counters = PortCounters(_count(r"rx pkts=(\d+)", rx), _count(r"^(\d+)", tx))
+        custom = re.findall(r"(\w+)=(\d+)", tx.partition("CUSTOM Statistics")[2])
+        counters.drops = {name: int(value) for name, value in custom if _is_loss(name)}
+        if not custom:  # else these two are sums of those
+            counters.drops = {"rx_dropped": _count(r"drop=(\d+)", rx), "tx_dropped": _count(r"drop=(\d+)", tx)}
+        ports[int(number)] = counters
+    return ports
+
+
+def parse_zone_timeouts(text: str) -> dict[int, dict[str, int]]:
+    """Zone -> timeout policy in seconds, from `ovs-vsctl list-zone-tp`."""
+    return {
+        int(match[1]): {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", match[2])}
+        for match in re.finditer(r"^Zone:(\d+), Timeout Policies:(.*)$", text, re.MULTILINE)
+    }
+
+
+def _count(pattern: str, text: str) -> int:
+    match = re.search(pattern, text)
+    return int(match[1]) if match else 0
+
+
+def _is_loss(name: str) -> bool:
+    """Counters of netdev-dpdk and of DPDK's ethdev that count lost packets; those of single queues repeat them."""
+    return not re.match(r"[rt]x_q\d+_", name) and bool(re.search(r"drops?$|missed|errors$", name))

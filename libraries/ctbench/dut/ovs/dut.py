@@ -8,36 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.base.paths import RULESETS
-from ctbench.dut.base import DutCounters, Ports, Problem
+from ctbench.dut.base import Ports, Problem
 from ctbench.dut.capture import ask
-from ctbench.dut.control_plane import Done
-from ctbench.dut.ovs.answers import OvsAnswers
-from ctbench.dut.ovs.bonds import await_bonds
-from ctbench.dut.ovs.bridge import Bridge
-from ctbench.dut.ovs.capture import questions
-from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.control_plane import OvsControlPlane
-from ctbench.dut.ovs.counters import counters_since
-from ctbench.dut.ovs.daemons import OvsDaemons
-from ctbench.dut.ovs.facts import running_facts
+from ctbench.dut.ovs.bridge import Bridge, await_bonds, differences, differing_threads
+from ctbench.dut.ovs.control import OvsControl, PortCounters, parse_ports
+from ctbench.dut.ovs.control_plane import OvsControlPlane, require_cpus
+from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
+from ctbench.dut.ovs.health import TrialStart
 from ctbench.dut.ovs.installation import read_versions, require_installation
-from ctbench.dut.ovs.instance import POLL_S
-from ctbench.dut.ovs.memory import Memory, dpdk_options, memory_on
-from ctbench.dut.ovs.parse import PortCounters, parse_ports
-from ctbench.dut.ovs.pause import awake
-from ctbench.dut.ovs.ports import Devices, MemifDevices
-from ctbench.dut.ovs.readback import differences, differing_threads
-from ctbench.dut.ovs.revalidators import require_cpus
+from ctbench.dut.ovs.instance import OvsDaemons
+from ctbench.dut.ovs.processes import POLL_S
+from ctbench.dut.ovs.queries import OvsQueries, awake, questions, running_facts
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus
-from ctbench.dut.ovs.trial_watch import TrialWatch
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import Machine, Placement, pretended_numa
+from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
 
 #: Folder on the host of an instance of our own, and of what we have besides the system's.
 FOLDER, BESIDE_SYSTEM = "/run/ctbench/ovs", "/run/ctbench/ovs-system"
@@ -47,9 +36,9 @@ TUN = "/dev/net/tun"
 SETTLE_TIMEOUT_S = 15.0
 
 
-class OvsDpdkDut(OvsAnswers):
-    """Implements `ctbench.dut.base.Dut`. Everything that an instance of our own starts and writes is in `FOLDER` of the
-    host; the system's is touched only where `system` says so."""
+class OvsDpdkDut(OvsQueries):
+    """Everything that an instance of our own starts and writes is in `FOLDER` of the host; the system's is touched only
+    where `system` says so."""
 
     kind = "ovs-dpdk"
     families = ("ovs",)
@@ -61,10 +50,8 @@ class OvsDpdkDut(OvsAnswers):
         placement: Callable[[Topology], Placement],
         *,
         installation: OvsInstallation | None = None,
-        conntrack: OvsConntrackSettings | None = None,
         devices: Devices | None = None,
         system: bool = False,
-        rulesets: Path = RULESETS,
         log_folder: Path | None = None,
         memory_mb: int = 1024,
         hugepages: bool = True,
@@ -75,31 +62,32 @@ class OvsDpdkDut(OvsAnswers):
         ovs-vswitchd's log is copied to `log_folder`."""
         self._machine = machine
         self._installation = installation or OvsInstallation()
-        self._conntrack = conntrack or OvsConntrackSettings()
+        self._conntrack = OvsConntrackSettings()
         self._devices: Devices = devices or MemifDevices(host, FOLDER)
         self._system = system
-        self._rulesets = rulesets
         self._log_folder = log_folder
         self._memory_mb = memory_mb
         self._hugepages = hugepages
         self.placement = placement
-        own = OvsControl(host, self._installation, FOLDER)
-        control = system_control(host, self._installation, BESIDE_SYSTEM) if system else own
-        cards = self._devices.kind == "pci"
-        super().__init__(host, control, SystemOvs(control, cards=cards) if system else OvsDaemons(own))
+        self._cards = self._devices.kind == "pci"
+        if system:
+            control = system_control(host, self._installation, BESIDE_SYSTEM)
+            super().__init__(host, control, SystemOvs(control, cards=self._cards))
+        else:
+            control = OvsControl(host, self._installation, FOLDER)
+            super().__init__(host, control, OvsDaemons(control))
         self._bridge: Bridge | None = None
         self._started_for = ("", 0)
         self._memory: Memory | None = None
         self._version: dict[str, str] = {}
         self._applied: tuple[Topology, BridgeRules, Placement] | None = None
-        self._watch = TrialWatch(host, self._instance, self._log)
-        self._counted_from: dict[int, PortCounters] = {}
+        self._trial: TrialStart | None = None
 
     def apply(self, topology: Topology) -> Ports:
-        """See `Dut.apply`. ovs-vswitchd keeps running from topology to topology, unless the MTU is another one."""
+        """ovs-vswitchd keeps running from topology to topology, unless the MTU is another one."""
         self.resume()
         placement = self.placement(topology)
-        ruleset = find_ruleset(self.families, topology.ruleset, "Open vSwitch", self._rulesets)
+        ruleset = find_ruleset(self.families, topology.ruleset, "Open vSwitch")
         rules = read_rules(ruleset, topology.ports)
         self._require(topology, rules)
         require_cpus(topology, placement)
@@ -116,7 +104,6 @@ class OvsDpdkDut(OvsAnswers):
             keep_off_pmd_cpus(self._host, self._running().pid, placement)
             self._applied = (topology, rules, placement)
             self._wait_until_settled()
-            self._counted_from = self._read_ports()
             self._empty_memory = self._empty_memory or self._resident()
             self._begin_trial()
         except TestbedError:
@@ -126,15 +113,6 @@ class OvsDpdkDut(OvsAnswers):
             raise
         return self._devices.ports(topology, rules, placement)
 
-    def links(self) -> list[tuple[str, str]]:
-        """How the generator reaches the links of the applied topology, client side first: a memif socket, an interface
-        or a PCI address for each end. Rulesets with bonds have two links, all others one."""
-        if self._applied is None:
-            raise TestbedError("No topology is applied.")
-        topology, rules, placement = self._applied
-        ports = self._devices.ports(topology, rules, placement)
-        return [(ports.client, ports.server), *ports.more]
-
     def verify(self) -> None:
         """Read back the applied topology; `TestbedError` names each difference, asked and found."""
         found = self._differences()
@@ -143,37 +121,31 @@ class OvsDpdkDut(OvsAnswers):
 
     @awake
     def begin_trial(self) -> None:
-        """See `Dut.begin_trial`; clears the PMD threads' statistics. Waits until all links of bonds are in use: OVS
-        sees with a delay that the generator has come, and until then drops what comes."""
+        """Clears the PMD threads' statistics. Waits until all links of bonds are in use: OVS sees with a delay that the
+        generator has come, and until then drops what comes."""
         if self._applied:
             await_bonds(self.control, self._applied[1].bonds, SETTLE_TIMEOUT_S)
         self._begin_trial()
 
     @awake
     def health(self) -> list[Problem]:
-        """See `Dut.health`. Lost packets are warnings: a trial counts them as loss by itself. But those that found the
-        generator's rings full are no loss of the DUT."""
-        if not self._watch.has_begun:
-            return [Problem("fatal", "ovs-vswitchd is not set up.")]
-        if fatal := self._watch.fatal(self.trouble()):
+        """Lost packets are warnings: a trial counts them as loss by itself. But those that found the generator's rings
+        full are not the DUT's loss."""
+        if self._trial is None:
+            return [Problem("fatal", "ovs-vswitchd is not set up.", code="not-set-up")]
+        if fatal := self._trial.fatal(self.trouble()):
             with suppress(TestbedError):
                 self._save_log()
             return fatal
         placement = self._applied[2] if self._applied else None
-        return self._watch.problems(placement, self._read_ports(), self._devices.kind)
+        return self._trial.problems(placement, self._read_ports(), self._devices.kind)
 
     def trouble(self) -> str:
-        """See `Dut.trouble`."""
         return self._instance.trouble(self._devices.sockets(self._applied[1]) if self._applied else ())
 
     @awake
-    def counters(self) -> DutCounters:
-        """See `Dut.counters`; immediate, not what ovs-vswitchd writes to its database every 5 s."""
-        return counters_since(self._counted_from, self._read_ports())
-
-    @awake
     def snapshot(self) -> dict[str, Any]:
-        """See `Dut.snapshot`; without what only a running ovs-vswitchd can say when it is dead."""
+        """Without what only a running ovs-vswitchd can say when it is dead."""
         facts: dict[str, Any] = {
             "kind": self.kind,
             **self._version,
@@ -201,28 +173,20 @@ class OvsDpdkDut(OvsAnswers):
 
     @awake
     def capture(self) -> dict[str, str]:
-        """See `Dut.capture`."""
         return ask(self._host, questions(self.control, self._instance.log))
 
     @property
     def control_plane(self) -> OvsControlPlane:
-        """See `ctbench.dut.control_plane.ControlPlaneDut`."""
         if self._bridge is None:
             raise TestbedError("No topology is applied.")
         return OvsControlPlane(self.control, self._bridge.idle_ports, self._running().pid)
 
-    @awake
-    def dump_connections(self) -> Done:
-        """See `ctbench.dut.control_plane.DumpingDut`."""
-        return self.control_plane.dump_connections()
-
     def restore(self) -> None:
-        """See `Dut.restore`: the daemons end, their folder goes, their log is kept."""
+        """The daemons end, their folder goes, their log is kept."""
         self.resume()
-        with suppress(TestbedError):  # a lost log is no reason to leave the daemons
+        with suppress(TestbedError):  # the daemons end even where their log is lost
             self._save_log()
-        self._bridge = self._applied = None
-        self._watch.forget()
+        self._bridge = self._applied = self._trial = None
         self._instance.stop()
         self._devices.remove()
 
@@ -236,9 +200,10 @@ class OvsDpdkDut(OvsAnswers):
         if self._system and numa:
             raise MissingResource("CPUs can be shared (oversubscribe) only by an OVS of the run's own: manage: false.")
         self._save_log()
-        self._bridge = self._applied = None
-        self._watch.forget()
-        kind = "netdev" if self._system or self._can_open(TUN) else "dummy"
+        self._bridge = self._applied = self._trial = None
+        # Permission bits do not tell: a sandbox's root has no rights on the host's devices. Copying nothing opens it.
+        opened = self._host.run(["dd", f"if={TUN}", f"of={TUN}", "count=0", "conv=notrunc,nocreat"], check=False)
+        kind = "netdev" if self._system or opened.exit_status == 0 else "dummy"
         options = ["--enable-dummy"] if kind == "dummy" else []
         options += [f"--dummy-numa={numa}"] if numa else []
         other_config = {"pmd-cpu-mask": placement.pmd_mask, **self._dpdk_options()}
@@ -252,13 +217,9 @@ class OvsDpdkDut(OvsAnswers):
         self._memory = None
         if self._instance.keeps_dpdk():
             return {}
-        self._memory = memory_on(self._host, self._memory_mb, hugepages=self._hugepages)
-        return dpdk_options(self._memory, cards=self._devices.kind == "pci")
-
-    def _can_open(self, device: str) -> bool:
-        # Permission bits do not tell: a sandbox's root is nobody to the host's devices. Copying nothing opens it.
-        argv = ["dd", f"if={device}", f"of={device}", "count=0", "conv=notrunc,nocreat"]
-        return self._host.run(argv, check=False).exit_status == 0
+        self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
+        require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
+        return dpdk_options(self._memory, cards=self._cards)
 
     def _wait_until_settled(self) -> None:
         """OVS answers ovs-vsctl before its datapath has followed; what differs in the end is an error."""
@@ -276,7 +237,7 @@ class OvsDpdkDut(OvsAnswers):
         return found + differences(self.control, self._bridge, topology, rules, placement, self._conntrack.of(topology))
 
     def _begin_trial(self) -> None:
-        self._watch.begin(self._running(), self._read_ports())
+        self._trial = TrialStart.now(self._instance, self._running(), self._read_ports())
         self.control.appctl("dpif-netdev/pmd-stats-clear")
 
     def _read_ports(self) -> dict[int, PortCounters]:

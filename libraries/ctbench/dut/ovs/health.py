@@ -1,12 +1,17 @@
-"""What went wrong with ovs-vswitchd since a trial began, judged by its log and its ports' counters."""
+"""What went wrong with ovs-vswitchd since a trial began, by its process, its log, its ports and its threads."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ctbench.base.errors import TestbedError
 from ctbench.dut.base import Problem
-from ctbench.dut.ovs.cpu_contention import ThreadTimes
-from ctbench.dut.ovs.instance import ProcessIdentity
-from ctbench.dut.ovs.parse import LogLine, PortCounters, parse_log_line
+from ctbench.dut.ovs.control import LogLine, PortCounters, parse_log_line
+from ctbench.dut.ovs.instance import Instance, VswitchdLog
+from ctbench.dut.ovs.processes import ProcessIdentity
+from ctbench.dut.ovs.ruleset import SIDES
+from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, sharing_problems
+from ctbench.hosts.machine import Placement
 
 #: Severities after which nothing that OVS did can be trusted.
 FATAL_SEVERITIES = ("EMER", "ERR")
@@ -18,29 +23,11 @@ TX_FAILURES = "ovs_tx_failure_drops"
 MESSAGES_AT_MOST = 5
 
 
-@dataclass(frozen=True)
-class TrialStart:
-    """What a trial's health is compared with."""
-
-    process: ProcessIdentity
-    #: Bytes in the log.
-    log_size: int
-    #: OpenFlow port -> counters.
-    ports: Mapping[int, PortCounters]
-    times: ThreadTimes
-    #: When this was, in seconds of a clock that never steps back.
-    at_s: float
-    #: How long ovs-vswitchd had been paused for by then, by ourselves.
-    paused_s: float = 0.0
-
-
 def process_problem(before: ProcessIdentity, now: ProcessIdentity | None) -> Problem | None:
-    """Whether ovs-vswitchd is another one, or none."""
     if now is None:
-        return Problem("fatal", f"ovs-vswitchd (process {before.pid}) died.")
-    if now != before:
-        return Problem("fatal", f"ovs-vswitchd restarted: it was process {before.pid} and is {now.pid}.")
-    return None
+        return Problem("fatal", f"ovs-vswitchd (process {before.pid}) died.", code="died")
+    text = f"ovs-vswitchd restarted: it was process {before.pid} and is {now.pid}."
+    return Problem("fatal", text, code="restarted") if now != before else None
 
 
 def log_problems(lines: Iterable[str], *, was_paused: bool = False) -> list[Problem]:
@@ -51,23 +38,101 @@ def log_problems(lines: Iterable[str], *, was_paused: bool = False) -> list[Prob
     stalls = [line for line in parsed if line.severity == "WARN" and any(text in line.message for text in STALLS)]
     stalls = [] if was_paused else stalls
     return [
-        *(Problem("fatal", f"ovs-vswitchd logged an error: {text}") for text in _messages(errors)),
-        *(Problem("warning", f"ovs-vswitchd stalled: {text}") for text in _messages(stalls)),
+        *(Problem("fatal", f"ovs-vswitchd logged an error: {text}", code="logged-error") for text in _messages(errors)),
+        *(Problem("warning", f"ovs-vswitchd stalled: {text}", code="logged-stall") for text in _messages(stalls)),
     ]
 
 
 def drop_problems(drops: Mapping[str, int], ports: str) -> list[Problem]:
     """Packets that OVS lost, by `<side>.<counter>`, at ports of a kind. Over shared memory a frame that cannot be
     transmitted has met a full ring of the generator; a network card's own ring is full where its link is."""
-    return [
-        Problem("disturbed", f"the generator's receive rings were full: OVS lost {count} packets there ({name}).")
-        if ports == "memif" and name.endswith(f".{TX_FAILURES}")
-        else Problem("warning", f"OVS lost {count} packets: {name}.")
-        for name, count in drops.items()
-    ]
+    found = []
+    for name, count in drops.items():
+        if ports == "memif" and name.endswith(f".{TX_FAILURES}"):
+            text = f"the generator's receive rings were full: OVS lost {count} packets there ({name})."
+            found.append(Problem("disturbed", text, code="generator-rings-full"))
+        else:
+            found.append(Problem("warning", f"OVS lost {count} packets: {name}.", code="lost-packets"))
+    return found
 
 
 def _messages(lines: Iterable[LogLine]) -> list[str]:
     texts = list(dict.fromkeys(f"{line.message} ({line.module})" for line in lines))
     more = len(texts) - MESSAGES_AT_MOST
     return [*texts[:MESSAGES_AT_MOST], *([f"and {more} more"] if more > 0 else [])]
+
+
+#: OpenFlow port -> counters.
+Counters = Mapping[int, PortCounters]
+
+
+def new_drops(before: Counters, now: Counters) -> dict[str, int]:
+    """`<side>.<counter>` -> packets lost at the interfaces of a side since `before`; only those that are not zero."""
+    drops: dict[str, int] = {}
+    for port, counters in now.items():
+        if port not in before or port not in SIDES:  # no packet of the load passes it
+            continue
+        for counter, value in counters.drops.items():
+            if lost := since(before[port].drops.get(counter, 0), value):
+                name = f"{SIDES[port]}.{counter}"
+                drops[name] = drops.get(name, 0) + lost
+    return drops
+
+
+def since(before: int, now: int) -> int:
+    """Increase of a counter that starts again at 0 when a port's device is created again."""
+    return now - before if now >= before else now
+
+
+@dataclass(frozen=True)
+class TrialStart:
+    instance: Instance
+    process: ProcessIdentity
+    #: Bytes in the log.
+    log_size: int
+    #: The ports' counters.
+    ports: Counters
+    times: ThreadTimes
+    #: When this was, in seconds of a clock that never steps back.
+    at_s: float
+    #: How long ovs-vswitchd had been paused for by then, by ourselves.
+    paused_s: float
+
+    @classmethod
+    def now(cls, instance: Instance, process: ProcessIdentity, ports: Counters) -> "TrialStart":
+        """A trial begins, with the ports' counters as they are."""
+        times = read_thread_times(instance.control.host, process.pid)
+        size = VswitchdLog(instance).size()
+        return cls(instance, process, size, ports, times, time.monotonic(), instance.paused_s)
+
+    def fatal(self, trouble: str) -> list[Problem]:
+        """Why nothing more can be measured, with the errors that ovs-vswitchd logged since; empty where it can.
+        `trouble`: of `Dut.trouble`."""
+        try:
+            now = self.instance.vswitchd()
+        except TestbedError:
+            now = None
+        found = process_problem(self.process, now)
+        if trouble and (found is None or now is None):  # else it is another one that is well, or in trouble
+            found = Problem("fatal", trouble, code=found.code if found else "unreachable")
+        if found is None:
+            return []
+        try:
+            return [found, *log_problems(self._logged())]
+        except TestbedError:
+            return [found]
+
+    def problems(self, placement: Placement | None, ports: Counters, kind: str) -> list[Problem]:
+        """What else went wrong, of one that runs. `placement`: of the topology that is set up; `ports`: their counters
+        now, of this kind."""
+        paused_s = self.instance.paused_s - self.paused_s
+        found = log_problems(self._logged(), was_paused=paused_s > 0)
+        if placement and not placement.oversubscribed:  # where it is, nothing is measured anyway
+            times = read_thread_times(self.instance.control.host, self.process.pid)
+            shares = set(placement.housekeeping) == set(placement.generator)
+            ran_s = time.monotonic() - self.at_s - paused_s
+            found += sharing_problems(self.times, times, ran_s, with_generator=shares)
+        return found + drop_problems(new_drops(self.ports, ports), kind)
+
+    def _logged(self) -> list[str]:
+        return VswitchdLog(self.instance).since(self.log_size)

@@ -1,85 +1,76 @@
-"""A running Open vSwitch, the run's own or the system's: its daemon and its log."""
+"""A running Open vSwitch: the run's own, from an empty folder to its end, or the system's; and its log."""
 
+import itertools
 import re
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from ctbench.dut.ovs.control import OvsControl
-from ctbench.hosts.base import Host
-
-#: Seconds between two looks at something that changes by itself.
-POLL_S = 0.05
+from ctbench.base.errors import TestbedError
+from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
+from ctbench.dut.ovs.processes import POLL_S, STOPPED, Pause, ProcessIdentity, find_trouble, identify, read_stat
+from ctbench.hosts.machine import format_cpu_list
 
 
-@dataclass(frozen=True)
-class ProcessIdentity:
-    """A process that cannot be mistaken for another one that got its ID later."""
-
-    pid: int
-    #: When it started, clock ticks since boot; proc(5), field 22 of /proc/PID/stat.
-    start_ticks: int
-
-
-#: Flag of a process that is about to end, linux/sched.h: its memory is freed while it still looks alive.
-PF_EXITING = 0x4
-
-
-@dataclass(frozen=True)
-class Stat:
-    """Fields 3, 20 and 22 of /proc/PID/stat, and a flag of field 9, proc(5)."""
-
-    state: str
-    threads: int
-    start_ticks: int
-    is_ending: bool = False
-
-
-class Instance(Protocol):
+class Instance(ABC):
     """An Open vSwitch that a DUT works with."""
 
-    control: OvsControl
-
-    def keeps_dpdk(self) -> bool:
-        """Whether it has DPDK up already, with memory of its own, and will keep it so."""
-
-    def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
-        """Bring it up with `other_config` of the Open_vSwitch table, its threads on `cpus` (PMD threads choose
-        theirs)."""
-
-    def stop(self) -> None:
-        """Leave the host as it was found. May be called twice."""
+    def __init__(self, control: OvsControl) -> None:
+        self.control = control
+        self._host = control.host
+        self._pause = Pause(self._host)
 
     @property
+    @abstractmethod
     def binary(self) -> str:
         """Path of ovs-vswitchd on the host."""
 
     @property
+    @abstractmethod
     def log(self) -> str:
         """Path of ovs-vswitchd's log on the host."""
 
+    @abstractmethod
+    def keeps_dpdk(self) -> bool:
+        """Whether it has DPDK up already, with memory of its own, and will keep it so."""
+
+    @abstractmethod
+    def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
+        """Bring it up with `other_config` of the Open_vSwitch table, its threads on `cpus` (PMD threads choose
+        theirs)."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Leave the host as it was found. May be called twice."""
+
+    @abstractmethod
     def vswitchd(self) -> ProcessIdentity | None:
         """The running ovs-vswitchd; None when it is dead, or a zombie."""
 
+    @abstractmethod
     def pause(self) -> None:
         """Stop ovs-vswitchd with all its threads (SIGSTOP). `MissingResource` where it is not ours to stop, or on
         another machine; nothing happens where it has died."""
 
     def resume(self) -> None:
         """Let it go on (SIGCONT), where `pause` stopped it."""
+        self._pause.end()
 
     @property
     def paused(self) -> bool:
-        """Whether `pause` stopped it."""
+        return self._pause.lasts
 
     @property
     def paused_s(self) -> float:
         """Seconds that it was paused for since it started, up to its last `resume`."""
+        return self._pause.seconds
 
+    @abstractmethod
     def trouble(self, files: Collection[str] = ()) -> str:
         """What of it is dead, stopped or gone, `files` among it, as one sentence; empty where nothing is."""
 
+    @abstractmethod
     def save_log(self, folder: Path) -> None:
         """Copy what this run has of ovs-vswitchd's log to `folder` of this machine, as evidence."""
 
@@ -87,12 +78,11 @@ class Instance(Protocol):
 class VswitchdLog:
     """The log of an instance's ovs-vswitchd."""
 
-    def __init__(self, host: Host, instance: Instance) -> None:
-        self._host = host
+    def __init__(self, instance: Instance) -> None:
+        self._host = instance.control.host
         self._instance = instance
 
     def size(self) -> int:
-        """Bytes in it."""
         return int(self._host.run(["stat", "-c", "%s", self._instance.log]).stdout)
 
     def since(self, offset: int) -> list[str]:
@@ -100,46 +90,137 @@ class VswitchdLog:
         return self._host.run(["tail", "-c", f"+{offset + 1}", self._instance.log], check=False).stdout.splitlines()
 
     def excerpt(self) -> str:
-        """Its last errors, for a message."""
         lines = [line for line in self.since(0) if re.search(r"\|(ERR|EMER|WARN)\|", line)]
         return " | ".join(line.split("|", 2)[-1] for line in lines[-3:]) or "its log holds no error"
 
 
 def dpdk_is_up(control: OvsControl) -> bool:
-    """Whether ovs-vswitchd reports that DPDK is up."""
     return bool(control.columns("Open_vSwitch", ".", "dpdk_initialized")["dpdk_initialized"])
 
 
-def read_stat(host: Host, pid: int) -> Stat | None:
-    """State of a process; None when there is none."""
-    text = host.run(["cat", f"/proc/{pid}/stat"], check=False).stdout
-    return parse_stat(text) if text else None
-
-
-def parse_stat(text: str) -> Stat:
-    """The content of /proc/PID/stat."""
-    fields = text.rpartition(")")[2].split()  # from the third field on; the name before may hold spaces
-    return Stat(fields[0], int(fields[17]), int(fields[19]), bool(int(fields[6]) & PF_EXITING))
-
-
-def identify(host: Host, pidfile: str, mark: str) -> ProcessIdentity | None:
-    """The process that `pidfile` names; None when it is gone, or is another one: `mark` has to be in its command
-    line, as the ID of a daemon that a crash left behind may be another's by now."""
-    pid = host.run(["cat", pidfile], check=False).stdout.strip()
-    if not pid:
-        return None
-    stat = read_stat(host, int(pid))
-    command = host.run(["cat", f"/proc/{pid}/cmdline"], check=False).stdout
-    if stat is None or stat.state in "ZX" or mark not in command:
-        return None
-    return ProcessIdentity(int(pid), stat.start_ticks)
-
-
-def quoted(value: str) -> str:
-    """A string as ovs-vsctl(8) takes it whatever it holds, section Database Values."""
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def require_dpdk(instance: Instance) -> None:
+    """`TestbedError` with the last errors of the log where DPDK did not come up."""
+    if not dpdk_is_up(instance.control):
+        excerpt, host = VswitchdLog(instance).excerpt(), instance.control.host.name
+        raise TestbedError(f"{host}: ovs-vswitchd could not initialise DPDK: {excerpt}")
 
 
 def other_config_settings(values: dict[str, str]) -> list[str]:
-    """Columns of the Open_vSwitch table as ovs-vsctl(8) sets them."""
-    return [f"other_config:{key}={quoted(value)}" for key, value in values.items()]
+    """Columns of the Open_vSwitch table as ovs-vsctl(8) takes them whatever they hold, section Database Values."""
+    escaped = {key: value.replace("\\", "\\\\").replace('"', '\\"') for key, value in values.items()}
+    return [f'other_config:{key}="{value}"' for key, value in escaped.items()]
+
+
+#: Seconds that a daemon gets to end after each way of asking.
+END_TIMEOUT_S = 5.0
+#: Numbers of the instances that this process starts: the logs of several, in sandboxes of their own, are kept together.
+_generations = itertools.count(1)
+
+
+class OvsDaemons(Instance):
+    """The daemons of an instance of our own. All of their state is in `control.folder` of the host, emptied at each
+    start."""
+
+    def __init__(self, control: OvsControl) -> None:
+        super().__init__(control)
+        self._generation = 0
+        #: What `start` started; it is ours even where the file with its ID was removed.
+        self._processes: dict[str, ProcessIdentity] = {}
+
+    def keeps_dpdk(self) -> bool:
+        return False
+
+    @property
+    def binary(self) -> str:
+        return self.control.installation.vswitchd_path
+
+    @property
+    def log_name(self) -> str:
+        return f"ovs-vswitchd.{self._generation}.log"
+
+    @property
+    def log(self) -> str:
+        return f"{self.control.folder}/{self.log_name}"
+
+    def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
+        self.stop()
+        self._generation = next(_generations)
+        control, folder = self.control, self.control.folder
+        self._host.run(["mkdir", "-p", folder])
+        database, installed = f"{folder}/conf.db", control.installation
+        self._host.run([installed.tool("ovsdb-tool"), "create", database, installed.database_schema])
+        server = [installed.ovsdb_server, database, f"--remote=punix:{control.database_socket}"]
+        self._daemon(server, "ovsdb-server", f"{folder}/ovsdb-server.log", cpus)
+        settings = other_config_settings(other_config)
+        control.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", *settings)
+        vswitchd = [installed.vswitchd_path, f"unix:{control.database_socket}", *vswitchd_options]
+        self._daemon(vswitchd, "ovs-vswitchd", self.log, cpus)
+        require_dpdk(self)
+
+    def stop(self) -> None:
+        """End the daemons, also those that a crashed run left in this folder, and remove the folder."""
+        self._pause.forget()
+        for name in ("ovs-vswitchd", "ovsdb-server"):
+            for identity in {self._identity(name), self._processes.pop(name, None)}:
+                if identity:
+                    self._end(name, identity)
+        folder = self.control.folder
+        self._host.run(["rm", "-rf", folder])
+        # The folder above goes with the last of its kind.
+        self._host.run(["rmdir", folder.rpartition("/")[0]], check=False)
+
+    def vswitchd(self) -> ProcessIdentity | None:
+        return self._identity("ovs-vswitchd")
+
+    def pause(self) -> None:
+        if process := self._processes.get("ovs-vswitchd"):
+            self._pause.begin(process.pid)
+
+    def trouble(self, files: Collection[str] = ()) -> str:
+        """Files are looked for once both daemons run. A pause of ours is not trouble."""
+        if "ovs-vswitchd" not in self._processes:
+            return find_trouble(self._host, self._processes, [])
+        paused = {"ovs-vswitchd"} if self.paused else set()
+        ids = [f"{self.control.folder}/{name}.pid" for name in self._processes]
+        own = [self.control.database_socket, self.control.vswitchd, *ids]
+        return find_trouble(self._host, self._processes, [*own, *files], paused)
+
+    def save_log(self, folder: Path) -> None:
+        if self._generation and self._host.run(["test", "-e", self.log], check=False).exit_status == 0:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._host.get(self.log, folder / self.log_name)
+
+    def _daemon(self, argv: list[str], name: str, log: str, cpus: tuple[int, ...]) -> None:
+        """Start a daemon, ovs-vswitchd(8): it returns, detached, once it is ready."""
+        folder = self.control.folder
+        options = ["--detach", "--no-chdir", f"--pidfile={folder}/{name}.pid", f"--unixctl={folder}/{name}.ctl"]
+        logging = [f"--log-file={log}", "-vconsole:off", "-vsyslog:off"]
+        on_cpus = ["taskset", "-c", format_cpu_list(cpus)]
+        self._host.run([*on_cpus, *argv, *options, *logging], COMMAND_TIMEOUT_S, env=self.control.environment)
+        if identity := self._identity(name):
+            self._processes[name] = identity
+
+    def _identity(self, name: str) -> ProcessIdentity | None:
+        return identify(self._host, f"{self.control.folder}/{name}.pid", self.control.folder)
+
+    def _end(self, name: str, identity: ProcessIdentity) -> None:
+        # `exit --cleanup` removes the bridge's tap devices, which survive ovs-vswitchd otherwise; ovs-vswitchd(8).
+        exit_ = [self.control.installation.tool("ovs-appctl"), "-T", "5", "-t", f"{self.control.folder}/{name}.ctl"]
+        polite = ["exit", "--cleanup"] if name == "ovs-vswitchd" else ["exit"]
+        pid = str(identity.pid)
+        # One that is stopped hears nothing else.
+        stat = read_stat(self._host, identity.pid)
+        asked = [] if stat and stat.state in STOPPED else [[*exit_, *polite], ["kill", "-TERM", pid]]
+        for argv in (*asked, ["kill", "-KILL", pid]):
+            heard = self._host.run(argv, check=False).exit_status == 0
+            deadline = time.monotonic() + (END_TIMEOUT_S if heard else 0.0)
+            while not (ended := self._has_ended(identity)) and time.monotonic() < deadline:
+                time.sleep(POLL_S)
+            if ended:
+                return
+        raise TestbedError(f"{self._host.name}: {name} (process {identity.pid}) does not end.")
+
+    def _has_ended(self, identity: ProcessIdentity) -> bool:
+        stat = read_stat(self._host, identity.pid)
+        # A zombie with threads still gives its memory back.
+        return stat is None or stat.start_ticks != identity.start_ticks or (stat.state == "Z" and stat.threads < 2)

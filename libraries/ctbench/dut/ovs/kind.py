@@ -1,27 +1,30 @@
-"""Open vSwitch with DPDK as a kind of DUT."""
+"""Open vSwitch with DPDK as a kind of DUT, and the doctor's rows of it."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Dut
-from ctbench.dut.kind import NF_CONNTRACK_MAX, Ability, ConnectionTable, Surroundings
-from ctbench.dut.ovs import doctor
-from ctbench.dut.ovs.builds import OvsBuilds
-from ctbench.dut.ovs.config import OvsDpdkConfig
+from ctbench.dut.kind import NF_CONNTRACK_MAX, Ability, ConnectionTable, DutKind, PciPorts, Surroundings, VethPorts
+from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
-from ctbench.dut.ovs.packages import check_drivers, check_ovs
-from ctbench.dut.ovs.ports import Devices, MemifDevices, PciDevices, VethDevices
-from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
-from ctbench.dut.port_config import PciPorts, VethPorts
+from ctbench.dut.ovs.installation import (
+    PMD_LIBRARIES,
+    OvsBuilds,
+    check_drivers,
+    check_ovs,
+    read_versions,
+    require_installation,
+)
+from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsDpdkConfig, OvsInstallation
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.examination.facts import Examined
-from ctbench.hosts.examination.finding import Finding
+from ctbench.hosts.examination import Examined, Finding, bad, install, ok, unknown
 
 
-class OvsDpdkKind:
-    """Implements `ctbench.dut.kind.DutKind`."""
+class OvsDpdkKind(DutKind):
+    """Its own instance in a sandbox or on a host, or the one that runs there."""
 
     name = OvsDpdkDut.kind
     title = "OVS-DPDK"
@@ -36,13 +39,12 @@ class OvsDpdkKind:
     bridges = True
 
     def require(self, config: OvsDpdkConfig) -> None:
-        """See `DutKind.require`: a build of one's own is looked at when it is started."""
+        """A build of one's own is looked at when it is started."""
         if config.ovs.prefix == "distribution":
             check_ovs()
             check_drivers()
 
     def build(self, config: OvsDpdkConfig, around: Surroundings) -> Dut:
-        """See `DutKind.build`."""
         return OvsDpdkDut(
             around.host,
             around.machine,
@@ -56,23 +58,35 @@ class OvsDpdkKind:
         )
 
     def table(self, config: OvsDpdkConfig, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable:
-        """See `DutKind.table`."""
         ours = OvsConntrackSettings()
         closed, answered = ours.timeouts["tcp_time_wait"], ours.timeouts["udp_multiple"]
         remedy = " Shorter trials need fewer."
         return ConnectionTable("OVS' connection table", ours.max_connections, closed, answered, remedy)
 
     def hugepages_mb(self, config: OvsDpdkConfig) -> int:
-        """See `DutKind.hugepages_mb`: in sandboxes two stand side by side, and both have them or none does."""
+        """In sandboxes two stand side by side, and both have them or none does."""
         at_once = 2 if config.host == SANDBOX else 1
         return at_once * config.memory_mb if config.hugepages == "auto" else 0
 
     def examine(self, config: OvsDpdkConfig, on: Examined) -> Iterator[Finding]:
-        """See `DutKind.examine`."""
-        return doctor.examine(config, on)
+        installation = OvsInstallation.at(config.ovs.prefix)
+        try:
+            require_installation(on.host, installation)
+        except MissingResource as error:
+            yield bad("Open vSwitch", str(error).rstrip("."), _remedy(on, config))
+            return
+        versions = read_versions(on.host, installation.vswitchd_path)
+        shown = f"{versions['version']}, DPDK {versions['dpdk_version']} ({installation.vswitchd_path})"
+        if versions["dpdk_version"] == "none":
+            remedy = "configure it with --with-dpdk=static, see the article"
+            yield bad("Open vSwitch", f"{shown}: built without DPDK", remedy)
+            return
+        yield ok("Open vSwitch", shown)
+        yield _drivers(on, config)
+        if config.host != SANDBOX:
+            yield _running(on, config)
 
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
-        """See `DutKind.describe`."""
         if not facts.get("version"):
             return ""
         dpdk = f", DPDK {facts['dpdk_version']}" if whole and facts.get("dpdk_version") else ""
@@ -86,3 +100,42 @@ def _devices(config: OvsDpdkConfig, host: Host) -> Devices:
     if isinstance(ports, VethPorts):
         return VethDevices(host, ports.ring_size)
     return MemifDevices(host, FOLDER, ports.ring_size)
+
+
+#: DPDK driver that each kind of port needs, besides mempool_ring.
+DRIVERS = {"memif": "librte_net_memif", "veth": "librte_net_af_packet"}
+MEMPOOL = "librte_mempool_ring"
+
+
+def _drivers(site: Examined, config: OvsDpdkConfig) -> Finding:
+    needed = [MEMPOOL] + ([DRIVERS[config.ports.kind]] if config.ports.kind in DRIVERS else [])
+    if config.ovs.prefix != "distribution":
+        return unknown("DPDK drivers", f"{', '.join(needed)}: a build of one's own has them linked in, or next to it")
+    folders = site.host.run(["find", "/usr/lib", "/usr/lib64", "-type", "d", "-path", "*/dpdk/pmds-*"], check=False)
+    for folder in folders.stdout.split():
+        files = site.host.run(["ls", folder], check=False).stdout
+        if all(f"{driver}.so" in files for driver in needed):
+            return ok("DPDK drivers", f"{', '.join(needed)} in {folder}")
+    packages = [PMD_LIBRARIES.get(driver, driver.replace("_", "-") + "*") for driver in needed]
+    return bad("DPDK drivers", f"{' and '.join(needed)} are not all there", install(site.facts, packages))
+
+
+def _running(site: Examined, config: OvsDpdkConfig) -> Finding:
+    running = "ovs-vswitchd" in site.host.run(["pgrep", "-l", "ovs-vswitchd"], check=False).stdout
+    if config.ovs.manage:
+        if running:
+            return ok("running OVS", "the host's, which the run sets up and puts back (ovs.manage)")
+        own = f"{config.ovs.prefix}/share/openvswitch/scripts/ovs-ctl start"
+        start = "systemctl start openvswitch" if config.ovs.prefix == "distribution" else own
+        return bad("running OVS", "none, and ovs.manage asks for the host's", start)
+    if running:
+        return unknown("running OVS", "the host's runs next to ours: its PMD threads, if any, take CPUs and cards")
+    return ok("running OVS", "none: nothing is in the way of ours")
+
+
+def _remedy(site: Examined, config: OvsDpdkConfig) -> str:
+    if config.ovs.prefix != "distribution":
+        return "make install of a build with that --prefix, or set ovs.prefix in the testbed file"
+    if site.ssh is None:
+        return "./run setup"
+    return install(site.facts, ["openvswitch-switch-dpdk"])

@@ -31,7 +31,6 @@ class BridgePort:
 
     @property
     def is_bond(self) -> bool:
-        """Whether it joins several links."""
         return len(self.interfaces) > 1
 
 
@@ -61,7 +60,6 @@ class BridgeRules:
 
     @property
     def bonds(self) -> tuple[str, ...]:
-        """Names of the ports that are bonds."""
         return tuple(port.name for port in self.ports if port.is_bond)
 
 
@@ -88,7 +86,11 @@ def number_ports(flows: str) -> str:
 def _read_ports(file: Path) -> tuple[BridgePort, BridgePort]:
     """Lines that say what `ovs-vsctl add-port br0` or `ovs-vsctl add-bond br0` is to be told."""
     lines = [line for line in file.read_text().splitlines() if line.strip() and not line.startswith("#")]
-    ports = [_port(line) for line in lines]
+    ports = []
+    for line in lines:
+        names = [word for word in line.split() if "=" not in word]
+        columns = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        ports.append(BridgePort(names[0] if names else "", tuple(names[1:] or names), columns))
     sides = [port.interfaces for port in ports]
     if not any(sides == list(zip(*LINKS[:count], strict=True)) for count in range(1, len(LINKS) + 1)):
         raise ConfigError(
@@ -98,9 +100,3 @@ def _read_ports(file: Path) -> tuple[BridgePort, BridgePort]:
         )
     client, server = ports
     return client, server
-
-
-def _port(line: str) -> BridgePort:
-    names = [word for word in line.split() if "=" not in word]
-    columns = dict(word.split("=", 1) for word in line.split() if "=" in word)
-    return BridgePort(names[0] if names else "", tuple(names[1:] or names), columns)

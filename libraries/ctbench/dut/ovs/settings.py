@@ -1,11 +1,16 @@
-"""Which Open vSwitch is measured, and how its connection table is set up."""
+"""Which Open vSwitch is measured, how its connection table is set up, and what a testbed file says of both."""
 
-from typing import Self
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
 
+from ctbench.base.network import HostKey
+from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import CLOSED_S
-from ctbench.dut.topology import Topology
+from ctbench.dut.kind import MemifPorts, OvsPrefix, PciPorts, VethPorts
+from ctbench.dut.table import TableSettings
+from ctbench.hosts.config import SANDBOX
 
 #: Where Debian and Ubuntu put the DPDK build (package openvswitch-switch-dpdk).
 DISTRIBUTION_VSWITCHD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
@@ -16,15 +21,12 @@ PACKAGES = (
 )
 
 
-class OvsInstallation(BaseModel):
+@dataclass(frozen=True)
+class OvsInstallation:
     """Where the binaries are: the distribution's, or a build of one's own (`./configure --prefix=/opt/x`)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     #: What `make install` was given; tools and database schema are found below it.
     prefix: str = "/usr"
-    #: The daemon under test; empty: `<prefix>/sbin/ovs-vswitchd`, for /usr the distribution's DPDK build.
-    vswitchd: str = ""
 
     @classmethod
     def at(cls, prefix: str) -> "OvsInstallation":
@@ -34,18 +36,14 @@ class OvsInstallation(BaseModel):
     @property
     def vswitchd_path(self) -> str:
         """The daemon under test."""
-        if self.vswitchd:
-            return self.vswitchd
         return DISTRIBUTION_VSWITCHD if self.prefix == "/usr" else f"{self.prefix}/sbin/ovs-vswitchd"
 
     @property
     def ovsdb_server(self) -> str:
-        """The configuration database's server, ovsdb-server(1)."""
         return f"{self.prefix}/sbin/ovsdb-server"
 
     @property
     def database_schema(self) -> str:
-        """Schema of the configuration database, ovs-vswitchd.conf.db(5)."""
         return f"{self.prefix}/share/openvswitch/vswitch.ovsschema"
 
     @property
@@ -55,25 +53,21 @@ class OvsInstallation(BaseModel):
         return "" if self.prefix == "/usr" else self.prefix
 
     def tool(self, name: str) -> str:
-        """One of ovs-vsctl, ovs-ofctl, ovs-appctl, ovsdb-tool."""
         return f"{self.prefix}/bin/{name}"
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Everything that must be there."""
         tools = (self.tool(name) for name in ("ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovsdb-tool"))
         return (self.vswitchd_path, self.ovsdb_server, self.database_schema, *tools)
 
 
-class OvsConntrackSettings(BaseModel):
+class OvsConntrackSettings(TableSettings):
     """The connection table. Defaults are those of the measurements published in 2022 (OVS 2.17.2 and 3.0.0)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     #: Entries at most (`dpctl/ct-set-maxconns`).
     max_connections: int = Field(5_000_000, ge=1)
     #: Timeout policy of zone 0, seconds; names of the CT_Timeout_Policy table, ovs-vswitchd.conf.db(5).
-    timeouts: dict[str, int] = {
+    timeouts: dict[str, int] = Field({
         "udp_first": 1,
         "udp_single": 1,
         "udp_multiple": 30,
@@ -83,13 +77,37 @@ class OvsConntrackSettings(BaseModel):
         "tcp_time_wait": CLOSED_S,
         "tcp_close": 1,
         "tcp_established": 30,
-    }
+    })  # fmt: skip
 
-    def of(self, topology: Topology) -> Self:
-        """These, with what a topology asks of the table."""
-        own: dict[str, object] = {}
-        if topology.timeout_s is not None:
-            own["timeouts"] = dict.fromkeys(self.timeouts, topology.timeout_s)
-        if topology.max_connections is not None:
-            own["max_connections"] = topology.max_connections
-        return self.model_copy(update=own)
+
+class OvsInstall(YamlModel):
+    #: `distribution`: the package openvswitch-switch-dpdk; else the prefix of a build from source.
+    prefix: OvsPrefix
+    #: true: set up the instance that runs on the host already (the system's), and put back what it had afterwards.
+    #: false: start a private instance next to it, which ends with the run.
+    manage: bool = False
+
+
+class OvsDpdkConfig(YamlModel):
+    """Open vSwitch with DPDK as the DUT."""
+
+    type: Literal["ovs-dpdk"]
+    #: `sandbox`: namespaces of the run's own on this machine; `local`: this machine itself; or an entry of `hosts`.
+    host: HostKey
+    ovs: OvsInstall
+    ports: Annotated[MemifPorts | VethPorts | PciPorts, Field(discriminator="kind")]
+    #: Memory of DPDK, MiB.
+    memory_mb: int = Field(ge=256, le=65536)
+    #: `auto`: hugepages that are free, else ordinary pages; `never`: ordinary pages.
+    hugepages: Literal["auto", "never"]
+
+    @model_validator(mode="after")
+    def _ports_are_on_the_host(self) -> Self:
+        if (self.host == SANDBOX) == (self.ports.kind == "pci"):
+            raise ValueError(
+                f"host: {self.host} does not go with ports.kind: {self.ports.kind}.\n"
+                "  Expected sandbox with memif or veth, or a lab's host with pci."
+            )
+        if self.ovs.manage and self.host == SANDBOX:
+            raise ValueError("ovs.manage: true does not go with host: sandbox, which has an instance of its own.")
+        return self

@@ -12,20 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.instance import (
-    POLL_S,
-    ProcessIdentity,
-    VswitchdLog,
-    dpdk_is_up,
-    identify,
-    other_config_settings,
-)
-from ctbench.dut.ovs.parse import parse_zone_timeouts
+from ctbench.dut.ovs.control import OvsControl, parse_zone_timeouts
+from ctbench.dut.ovs.instance import Instance, VswitchdLog, dpdk_is_up, other_config_settings, require_dpdk
+from ctbench.dut.ovs.processes import POLL_S, ProcessIdentity, find_trouble, identify
 from ctbench.dut.ovs.ruleset import NUMBERS
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
-from ctbench.dut.ovs.trouble import find_trouble
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import format_cpu_list
 
@@ -43,22 +35,19 @@ DPDK_TIMEOUT_S = 30.0
 ONCE = ("dpdk-init", "dpdk-extra", "dpdk-socket-mem", "dpdk-lcore-mask", "dpdk-hugepage-dir")
 
 
-class SystemOvs:
-    """Implements `Instance`. Restarts ovs-vswitchd only where DPDK has to come up or go in another way."""
+class SystemOvs(Instance):
+    """Restarts ovs-vswitchd only where DPDK has to come up or go in another way."""
 
-    def __init__(self, control: OvsControl, *, state_folder: str = STATE_FOLDER, cards: bool = True) -> None:
+    def __init__(self, control: OvsControl, *, cards: bool = True) -> None:
         """`control` is that of the system's sockets, with the bridge `BRIDGE`. `cards`: whether ports are network
         cards, which DPDK has to look for."""
-        self.control = control
-        self._host: Host = control.host
-        self._folder = state_folder
-        self._state = f"{state_folder}/{STATE_FILE}"
+        super().__init__(control)
+        self._state = f"{STATE_FOLDER}/{STATE_FILE}"
         self._cards = cards
         self._log_begins = 0
 
     @property
     def binary(self) -> str:
-        """See `Instance.binary`: what runs, whichever it is."""
         process = self.vswitchd()
         if process is None:
             return self.control.installation.vswitchd_path
@@ -66,61 +55,47 @@ class SystemOvs:
 
     @property
     def log(self) -> str:
-        """See `Instance.log`."""
         return f"{self.control.installation.state_prefix}/var/log/openvswitch/ovs-vswitchd.log"
 
     def keeps_dpdk(self) -> bool:
-        """See `Instance.keeps_dpdk`. A DPDK that was told not to look for cards is of no use to them."""
+        """A DPDK that was told not to look for cards is of no use to them."""
         self._recover()
         self._require_running()
         extra = self._other_config().get("dpdk-extra", "")
         return dpdk_is_up(self.control) and not (self._cards and "--no-pci" in extra)
 
     def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
-        """See `Instance.start`; `vswitchd_options` are for one that we start, its threads are placed later."""
+        """`vswitchd_options` are for one that we start, its threads are placed later."""
         self._recover()
         self._require_running()
         self._require_no_other()
         self._save()
-        self._log_begins = VswitchdLog(self._host, self).size()
+        self._log_begins = VswitchdLog(self).size()
         self._host.run(["mkdir", "-p", self.control.folder])
         before = self._other_config()
         self.control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *other_config_settings(other_config))
         again = any(other_config[key] != before.get(key) for key in ONCE if key in other_config)
         if again and dpdk_is_up(self.control):
             self._restart()
-        self._wait_for_dpdk()
+        deadline = time.monotonic() + DPDK_TIMEOUT_S
+        while not dpdk_is_up(self.control) and time.monotonic() < deadline and self.vswitchd():
+            time.sleep(POLL_S)
+        require_dpdk(self)
 
     def stop(self) -> None:
-        """See `Instance.stop`."""
         self._recover()
 
     def vswitchd(self) -> ProcessIdentity | None:
-        """See `Instance.vswitchd`."""
         return identify(self._host, self.control.pidfile, "ovs-vswitchd")
 
     def pause(self) -> None:
-        """See `Instance.pause`: others work with it as well."""
         raise MissingResource(
             f"{self._host.name}: the system's Open vSwitch is not paused for another one (ovs.manage: true): two of "
             "them stand side by side only in sandboxes."
         )
 
-    def resume(self) -> None:
-        """See `Instance.resume`."""
-
-    @property
-    def paused(self) -> bool:
-        """See `Instance.paused`."""
-        return False
-
-    @property
-    def paused_s(self) -> float:
-        """See `Instance.paused_s`."""
-        return 0.0
-
     def trouble(self, files: Collection[str] = ()) -> str:
-        """See `Instance.trouble`; what was found before the run is asked for by its file of process IDs alone."""
+        """What was found before the run is asked for by its file of process IDs alone."""
         try:
             process = self.vswitchd()
         except TestbedError as error:
@@ -130,8 +105,7 @@ class SystemOvs:
         return find_trouble(self._host, {"ovs-vswitchd": process}, files)
 
     def save_log(self, folder: Path) -> None:
-        """See `Instance.save_log`: the lines since this run began."""
-        lines = VswitchdLog(self._host, self).since(self._log_begins) if self._log_begins else []
+        lines = VswitchdLog(self).since(self._log_begins) if self._log_begins else []
         if lines:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "ovs-vswitchd.system.log").write_text("\n".join(lines) + "\n")
@@ -172,6 +146,7 @@ class SystemOvs:
         process = self.vswitchd()
         datapaths = self.control.columns("Open_vSwitch", ".", "datapaths")["datapaths"]
         zones = parse_zone_timeouts(self.control.vsctl("list-zone-tp", DATAPATH)) if DATAPATH in datapaths else {}
+        threads = read_threads(self._host, process.pid) if process else []
         state = {
             "other_config": self._other_config(),
             "dpdk_up": dpdk_is_up(self.control),
@@ -179,12 +154,9 @@ class SystemOvs:
             "timeouts": zones.get(0),
             "pid": process.pid if process else 0,
             "start_ticks": process.start_ticks if process else 0,
-            "threads": {
-                str(thread.tid): format_cpu_list(thread.cpus)
-                for thread in (read_threads(self._host, process.pid) if process else [])
-            },
+            "threads": {str(thread.tid): format_cpu_list(thread.cpus) for thread in threads},
         }
-        self._host.run(["mkdir", "-p", self._folder])
+        self._host.run(["mkdir", "-p", STATE_FOLDER])
         self._host.run(["tee", f"{self._state}.new"], stdin=json.dumps(state, indent=1) + "\n")
         self._host.run(["mv", f"{self._state}.new", self._state])
 
@@ -212,7 +184,7 @@ class SystemOvs:
         self._host.run(["rm", "-rf", folder])
         self._host.run(["rm", "-f", self._state])
         # The folders above go with the last of their kind.
-        self._host.run(["rmdir", folder.rpartition("/")[0], self._folder], check=False)
+        self._host.run(["rmdir", folder.rpartition("/")[0], STATE_FOLDER], check=False)
 
     def _put_back_timeouts(self, state: dict[str, Any]) -> None:
         """The timeout policy of zone 0, or none, and the record of the datapath that it hangs on."""
@@ -249,14 +221,6 @@ class SystemOvs:
             argv = [script, "--no-ovsdb-server", "restart"]
         self._host.run(argv, RESTART_TIMEOUT_S, env=self.control.environment)
         self._require_running()
-
-    def _wait_for_dpdk(self) -> None:
-        deadline = time.monotonic() + DPDK_TIMEOUT_S
-        while not dpdk_is_up(self.control):
-            if time.monotonic() > deadline or self.vswitchd() is None:
-                excerpt = VswitchdLog(self._host, self).excerpt()
-                raise TestbedError(f"{self._host.name}: ovs-vswitchd could not initialise DPDK: {excerpt}")
-            time.sleep(POLL_S)
 
 
 def system_control(host: Host, installation: OvsInstallation, folder: str) -> OvsControl:

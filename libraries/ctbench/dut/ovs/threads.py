@@ -1,9 +1,19 @@
-"""Where the threads of ovs-vswitchd run: PMD threads on the CPUs of the mask, all others off them."""
+"""Threads of ovs-vswitchd: which CPUs they run on, who took their CPUs in a trial, and where their time goes."""
 
+import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+from ctbench.base.elf import Program
+from ctbench.base.errors import TestbedError
+from ctbench.dut.abilities import ThreadSamples
+from ctbench.dut.base import MOST_WAITING, Problem
+from ctbench.hosts import thread_samples
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement, format_cpu_list, parse_cpu_list
 
@@ -13,21 +23,18 @@ PMD_NAME = re.compile(r"pmd-c(\d+)/")
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread of ovs-vswitchd and the CPUs that it may run on."""
-
     tid: int
     name: str
     cpus: tuple[int, ...]
 
     @property
     def pmd_cpu(self) -> int | None:
-        """The CPU that it polls on; None for a thread that is no PMD thread."""
+        """The CPU that it polls on; None for a thread that is not a PMD thread."""
         match = PMD_NAME.match(self.name)
         return int(match[1]) if match else None
 
 
 def read_threads(host: Host, pid: int) -> list[Thread]:
-    """All threads of a process."""
     found = host.run(
         ["find", f"/proc/{pid}/task", "-maxdepth", "2", "-name", "status",
          "-exec", "grep", "-H", "-E", "^(Name|Cpus_allowed_list):", "{}", "+"],
@@ -59,8 +66,199 @@ def misplaced(threads: Iterable[Thread], placement: Placement) -> list[Thread]:
 
 
 def keep_off_pmd_cpus(host: Host, pid: int, placement: Placement) -> None:
-    """Move the threads that are no PMD threads to the housekeeping CPUs: DPDK starts some of its own everywhere, and
+    """Move all but the PMD threads to the housekeeping CPUs: DPDK starts some of its own everywhere, and
     what runs on a PMD's CPU takes packets away from it. PMD threads place themselves."""
     for thread in misplaced(read_threads(host, pid), placement):
         if thread.pmd_cpu is None:
             host.run(["taskset", "-p", "-c", format_cpu_list(placement.housekeeping), str(thread.tid)])
+
+
+#: Share of the generator's CPU above which it is said what else ran there: as many connections as may begin late. Seen:
+#: nothing with packets, 0 to 3 % in trials of 2 s with 120 k new connections/s (a virtual machine with two CPUs).
+MOST_SHARED = 0.02
+#: Seconds of CPU time that say nothing: the questions before and after a trial are answered in less.
+_ANSWERING_S = 0.02
+#: Nanoseconds of a clock tick of /proc/stat, on every architecture that Linux has today; time(7), USER_HZ.
+TICK_NS = 10_000_000
+
+#: Seconds without a break in which a PMD thread neither runs nor waits for its CPU, above which OVS stood still.
+LEAST_STILL_S = 0.2
+
+#: Prints for each thread its kind, its ID, and how long it ran, and was ready to run and did not, in nanoseconds:
+#: schedstat's first two fields (Linux, Documentation/scheduler/sched-stats.rst). A kernel without it prints nothing.
+#: Of a PMD thread also its name, which has its CPU, and how often it gave its CPU up by itself (proc(5)). At last the
+#: clock ticks of each CPU, proc(5), stat.
+_READ = """
+for task in /proc/"$1"/task/*; do
+    read -r name <"$task/comm" && read -r ran waited slices <"$task/schedstat" || continue
+    case $name in
+    pmd*)
+        while read -r key value; do
+            case $key in voluntary_ctxt_switches:) slept=$value ;; esac
+        done <"$task/status"
+        echo "pmd ${task##*/} $ran $waited $slept $name" ;;
+    *) echo "other ${task##*/} $ran $waited" ;;
+    esac
+done
+grep "^cpu[0-9]" /proc/stat
+"""
+#: Columns of a CPU in /proc/stat, proc(5): work for devices, and what a hypervisor gave to others. The kernel counts
+#: neither to the thread that was there meanwhile.
+_TAKEN = (6, 7, 8)
+
+
+@dataclass(frozen=True)
+class ThreadTimes:
+    """What the threads of ovs-vswitchd have done so far, in nanoseconds by thread ID."""
+
+    #: How long each PMD thread waited for its CPU.
+    waited: Mapping[int, int] = field(default_factory=dict)
+    #: How long each of the other threads ran.
+    others_ran: Mapping[int, int] = field(default_factory=dict)
+    #: How long each PMD thread ran, or had its CPU taken by the machine itself.
+    had: Mapping[int, int] = field(default_factory=dict)
+    #: How often each PMD thread gave up its CPU by itself.
+    slept: Mapping[int, int] = field(default_factory=dict)
+
+
+def read_thread_times(host: Host, pid: int) -> ThreadTimes:
+    said = host.run(["sh", "-c", _READ, "sh", str(pid)], check=False).stdout
+    lines = [line.split() for line in said.splitlines()]
+    taken = {line[0][3:]: sum(int(line[column]) for column in _TAKEN) for line in lines if line[0].startswith("cpu")}
+    pmds = [line for line in lines if line[0] == "pmd"]
+    had = {}
+    for _, thread, ran, _, _, name in pmds:
+        cpu = PMD_NAME.match(name)
+        had[int(thread)] = int(ran) + (taken.get(str(int(cpu[1])), 0) if cpu else 0) * TICK_NS
+    return ThreadTimes(
+        waited={int(thread): int(waited) for _, thread, _, waited, *_ in pmds},
+        others_ran={int(line[1]): int(line[2]) for line in lines if line[0] == "other"},
+        had=had,
+        slept={int(thread): int(slept) for _, thread, _, _, slept, _ in pmds},
+    )
+
+
+def stood_still(before: ThreadTimes, now: ThreadTimes, seconds: float) -> float:
+    """Seconds of these in which no PMD thread ran although none had to wait: the process was stopped, or all of them
+    slept. 0 where that was in short pieces, as when they wait for each other: a thread that gave its CPU up n times
+    slept at least an n-th of the time at once."""
+    still = []
+    for thread in before.had.keys() & now.had.keys():
+        ran = (now.had[thread] - before.had[thread] + now.waited[thread] - before.waited[thread]) / 1e9
+        times = max(1, now.slept[thread] - before.slept[thread])
+        still.append(seconds - ran if (seconds - ran) / times >= LEAST_STILL_S else 0.0)
+    return min(still, default=0.0)
+
+
+def sharing_problems(before: ThreadTimes, now: ThreadTimes, seconds: float, *, with_generator: bool) -> list[Problem]:
+    """What is to be said of these seconds, of threads that were there before: that OVS stood still; that a PMD thread
+    waited for more than `MOST_WAITING` of them; and, where the other threads run on the generator's CPU, their share
+    of it."""
+    problems = []
+    if still := stood_still(before, now, seconds):
+        text = f"stood still for {still:.1f} s: its PMD threads did not run, although their CPUs were free."
+        problems.append(Problem("stalled", f"Open vSwitch {text}", code="stood-still"))
+    waited = max(_passed(before.waited, now.waited), default=0) / 1e9 / seconds
+    if waited > MOST_WAITING:
+        text = f"Other processes took {waited * 100:.1f} % of a PMD CPU of the DUT."
+        problems.append(Problem("disturbed", text, cpu_taken=waited, code="cpu-taken"))
+    ran = sum(_passed(before.others_ran, now.others_ran)) / 1e9
+    if with_generator and ran > max(_ANSWERING_S, MOST_SHARED * seconds):
+        text = f"Other threads of OVS than PMD threads took {ran / seconds * 100:.0f} % of the traffic generator's CPU."
+        problems.append(Problem("warning", text, code="generator-cpu-taken"))
+    return problems
+
+
+def _passed(before: Mapping[int, int], now: Mapping[int, int]) -> Iterator[int]:
+    return (now[thread] - before[thread] for thread in before.keys() & now.keys())
+
+
+#: Samples per second: of the kernel's clock, and of stopping the thread. Neither is a divisor of what OVS does in a
+#: second. At 997 stops per second, a PMD thread was seen to do up to 17 % less; at 199, nothing could be seen.
+HZ, STOPS_HZ = 997, 199
+#: Where the symbols of stripped programs are, by the ID of the build (packages NAME-dbgsym, libc6-dbg).
+DEBUG = "/usr/lib/debug/.build-id"
+#: Functions that acquire or release a lock, or wait for one: of the C library, of OVS (lib/ovs-thread.c), of DPDK, and
+#: of the kernel for them. Those that were marked in the article of 2022 are among them.
+_LOCK = re.compile(
+    r"(pthread_(mutex|rwlock|spin)_(\w*lock|\w*wait)|lll_(\w*lock|\w*wait|\w*wake)|^ovs_(mutex|rwlock|spin)_"
+    r"|rte_\w*(spin|rw|ticket|mcs)lock|futex|native_queued_spin_lock)"
+)
+
+
+def is_lock(function: str) -> bool:
+    return bool(_LOCK.search(function))
+
+
+def sample_pmd(
+    host: Host, pid: int, seconds: float, cycles: Callable[[int], tuple[int, int]], *, stops: bool = False
+) -> ThreadSamples:
+    """Sample the PMD thread of the lowest CPU. `cycles`: those that the thread of a CPU has counted so far, for packets
+    and idle. `stops`: not by the kernel's clock, even where that can be had."""
+    pmds = [thread for thread in read_threads(host, pid) if thread.pmd_cpu is not None]
+    if not pmds:
+        raise TestbedError(f"{host.name}: ovs-vswitchd (process {pid}) has no PMD thread.")
+    thread = min(pmds, key=lambda each: each.pmd_cpu or 0)
+    source = Path(thread_samples.__file__).read_text()
+    argv = ["python3", "-I", "-S", "-c", source, pid, thread.tid, seconds, HZ, STOPS_HZ, *(["stops"] if stops else [])]
+    cpu = thread.pmd_cpu or 0
+    before = cycles(cpu)
+    said = host.run([str(each) for each in argv], seconds + 30.0).stdout
+    worked, idle = (now - then for now, then in zip(cycles(cpu), before, strict=True))
+    try:
+        found = json.loads(said)
+        functions = _by_function(host, found)
+        return ThreadSamples(
+            cpu=cpu, how=found["how"], hz=found["hz"], seconds=found["seconds"], ran_s=found["ran_s"],
+            waited_s=found["waited_s"], functions=functions, locks=frozenset(filter(is_lock, functions)),
+            busy=worked / max(1, worked + idle), lost=found["lost"],
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError) as error:
+        raise TestbedError(f"{host.name}: what the samples of a PMD thread are cannot be read: {error}.") from error
+
+
+def _by_function(host: Host, said: dict[str, Any]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    maps = [_mapped(line) for line in said["maps"]]
+    with TemporaryDirectory(prefix="ctbench-") as folder:
+        programs: dict[str, Program] = {}
+        for address, times in said["user"]:
+            found[_name(host, Path(folder), programs, maps, address)] += times
+    for name, times in said["kernel"]:
+        found[f"{name or '(no symbol)'} [kernel]"] += times
+    return found
+
+
+def _mapped(line: str) -> tuple[int, int, int, str]:
+    """Begin, end, offset in the file, and the file: a line of /proc/PID/maps, proc(5)."""
+    where, _, offset, _, _, *path = line.split(maxsplit=5)
+    begin, _, end = where.partition("-")
+    return int(begin, 16), int(end, 16), int(offset, 16), path[0] if path else ""
+
+
+def _name(
+    host: Host, folder: Path, programs: dict[str, Program], maps: Sequence[tuple[int, int, int, str]], address: int
+) -> str:
+    for begin, end, offset, path in maps:
+        if begin <= address < end:
+            if path.startswith("/"):
+                if path not in programs:
+                    programs[path] = _read(host, folder, path)
+                return f"{programs[path].place(address - begin + offset) or '(no symbol)'} [{path.rpartition('/')[2]}]"
+            return path or "(no file)"
+    return "(no file)"
+
+
+def _read(host: Host, folder: Path, path: str) -> Program:
+    """A program of the host, with its symbols where they are installed. One that cannot be read has no names."""
+    data = _fetch(host, folder, path)
+    known = Program(data).build_id
+    return Program(data, _fetch(host, folder, f"{DEBUG}/{known[:2]}/{known[2:]}.debug") if known else b"")
+
+
+def _fetch(host: Host, folder: Path, path: str) -> bytes:
+    try:
+        host.get(path, folder / "file")
+        return (folder / "file").read_bytes()
+    except (TestbedError, OSError):
+        return b""

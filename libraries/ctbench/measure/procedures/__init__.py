@@ -1,1 +1,1 @@
-"""The procedures that there are. A new one is a file here; `ctbench.run.choice` says when it is used."""
+"""The procedures that there are. A new one is a file here; `ctbench.measure.promises` says what it is used for."""

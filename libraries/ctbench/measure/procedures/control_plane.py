@@ -1,56 +1,405 @@
-"""How long the control plane takes for something beside a load, and what that load loses meanwhile."""
+"""How long the control plane takes for something under a load, and what that load loses meanwhile."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+import statistics
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic as _now
 
+from ctbench.base.errors import TestbedError
+from ctbench.base.units import format_count
+from ctbench.dut.abilities import ControlPlane, ControlPlaneDut, Done, DumpingDut
 from ctbench.dut.base import CLOSED_S
-from ctbench.dut.control_plane import ControlPlane, ControlPlaneDut
 from ctbench.dut.kind import Ability
 from ctbench.dut.registry import ruleset_of
-from ctbench.measure.beside import BesideLoad
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.control_actions import STATISTICS_PERIOD_S, Action, PortChurn, Revalidate, Statistics, TableDump
-from ctbench.measure.expected import Expected
-from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.observation import Observation, within
+from ctbench.measure.probe import MainThreadWatch, Probe
+from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure
+from ctbench.measure.trial import Expected
+from ctbench.measure.trials import Trials
+from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import MAIN_THREAD, MEANWHILE, METRICS, Metric
-from ctbench.traffic.loads import Load, Rate
+from ctbench.results.record_model import Figure
+from ctbench.results.statistics import median_interval, quantile
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 
+class Action(Probe):
+    """Makes the control plane work; `sample` does it once, and says how long that took."""
+
+    unit = "s"
+    #: What is done, for a sentence: `dump`; what `Done.size` counts: `entries`.
+    title: str
+    sizes: str
+    #: How large `Done.size` should be while the load lasts; 0 where that is not known.
+    expected: float
+
+    @property
+    def remark(self) -> str:
+        """What is to be said of it besides its times; empty where nothing is."""
+        return ""
+
+    @property
+    @abstractmethod
+    def done(self) -> Mapping[str, Sequence[Done]]:
+        """All that was done so far, by the metric of its time."""
+
+
+@dataclass
+class TableDump(Action):
+    """The connection table is printed."""
+
+    plane: DumpingDut
+    #: Entries that the load keeps in the table.
+    expected: float = 0.0
+    every_s: float = 0.4
+    dumps: list[Done] = field(default_factory=list)
+    name = "dump_time"
+    title = "dump"
+    sizes = "entries"
+
+    @property
+    def done(self) -> Mapping[str, Sequence[Done]]:
+        return {self.name: self.dumps}
+
+    def sample(self) -> float:
+        self.dumps.append(self.plane.dump_connections())
+        return self.dumps[-1].seconds
+
+
+@dataclass
+class PortChurn(Action):
+    """Ports are added one after the other, then deleted, and so on, besides those that stay. A sample is one of
+    both."""
+
+    plane: ControlPlane
+    expected: float = 0.0
+    #: Ten a second: a cluster adds and deletes some six containers in that time (2024, `ovs-vswitchd-many-cpus`).
+    every_s: float = 0.1
+    changes: dict[str, list[Done]] = field(default_factory=lambda: {"port_add_time": [], "port_delete_time": []})
+    #: Those that come and go.
+    names: tuple[str, ...] = tuple(f"pod{number}" for number in range(10))
+    _turn: int = 0
+    name = "port_time"
+    title = "port"
+    sizes = "ports that stay"
+
+    @property
+    def done(self) -> Mapping[str, Sequence[Done]]:
+        return self.changes
+
+    def before(self) -> None:
+        """One port is added, looked at and deleted."""
+        first = self.names[0]
+        self.plane.add_port(first)
+        self.plane.check_port(first)
+        self.plane.delete_port(first)
+
+    def sample(self) -> float:
+        """Add or delete the next one."""
+        round_, place = divmod(self._turn, len(self.names))
+        self._turn += 1
+        metric, change = (
+            ("port_add_time", self.plane.add_port) if round_ % 2 == 0 else ("port_delete_time", self.plane.delete_port)
+        )
+        self.changes[metric].append(change(self.names[place]))
+        return self.changes[metric][-1].seconds
+
+    def after(self) -> None:
+        """What is left of them is deleted."""
+        self.plane.delete_ports(self.names)
+
+
+#: Flows that the datapath is allowed to have: as in the measurements of 2024, and Open vSwitch's own default.
+FLOWS_ALLOWED = 200_000
+
+
+@dataclass
+class Revalidate(Action):
+    """How long the last round took is asked again and again; with `forced`, one is forced before
+    each time."""
+
+    plane: ControlPlane
+    #: Flows that the load keeps in the datapath.
+    expected: float = 0.0
+    forced: bool = False
+    #: By itself a round begins half a second after the last one has ended: each is seen once at most.
+    every_s: float = 0.7
+    rounds: list[Done] = field(default_factory=list)
+    #: Flows that the datapath was allowed to have at any time.
+    limits: list[int] = field(default_factory=list)
+    #: Flows that it had when it was asked last.
+    _flows: int | None = None
+    title = "round"
+    sizes = "flows"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Of the metric of its times."""
+        return "sweep_time" if self.forced else "revalidation_time"
+
+    @property
+    def done(self) -> Mapping[str, Sequence[Done]]:
+        return {self.name: self.rounds}
+
+    @property
+    def remark(self) -> str:
+        """What became of the flow limit."""
+        least = min(self.limits, default=FLOWS_ALLOWED)
+        if least < FLOWS_ALLOWED:
+            return f"the flow limit was lowered from {FLOWS_ALLOWED} to {least}"
+        return f"the flow limit stayed at {FLOWS_ALLOWED}"
+
+    def before(self) -> None:
+        """Allow as many flows as in 2024."""
+        self.plane.allow_flows(FLOWS_ALLOWED)
+
+    def sample(self) -> float:
+        """Ask for the last round, which `forced` has just begun."""
+        if self.forced:
+            self.plane.revalidate_all()
+        found = self.plane.revalidation()
+        self.limits.append(found.limit)
+        # The last round began before now, when there may have been fewer: as many as there were before.
+        before, self._flows = found.flows if self._flows is None else self._flows, found.flows
+        self.rounds.append(Done(found.seconds, min(before, found.flows)))
+        return found.seconds
+
+
+#: Open vSwitch collects the statistics of all interfaces each 5 s, and no setting makes it do so more often
+#: (`stats-update-interval`, ovs-vswitchd.conf.db(5)).
+STATISTICS_PERIOD_S = 5.0
+#: Length of the stretch in which a collection is looked for, seconds: a thousand ports take some 20 ms.
+_STRETCH_S = 0.06
+
+
+@dataclass
+class Statistics(Action):
+    """Nothing is done; the main thread's CPU time is sampled, in which each collection of the
+    interfaces' statistics is a burst."""
+
+    plane: ControlPlane
+    #: Ports of the bridge besides those of the load.
+    ports: int
+    expected: float = 0.0
+    every_s: float = 0.02
+    #: When the thread was looked at, and its CPU time so far.
+    seen: list[tuple[float, float]] = field(default_factory=list)
+    name = "main_thread_ran"
+    title = "collection"
+    sizes = "ports that stay"
+
+    @property
+    def done(self) -> Mapping[str, Sequence[Done]]:
+        """The largest burst of each whole period."""
+        return {"statistics_time": [Done(burst, self.ports) for burst in bursts(self.seen)]}
+
+    def sample(self) -> float:
+        """CPU time since the last one."""
+        look = self.plane.main_thread()
+        if look is None:
+            raise TestbedError("The main thread cannot be seen from this machine.")
+        before = self.seen[-1][1] if self.seen else look.ran_s
+        self.seen.append((_now(), look.ran_s))
+        return look.ran_s - before
+
+
+def bursts(seen: Sequence[tuple[float, float]], period_s: float = STATISTICS_PERIOD_S) -> list[float]:
+    """The largest CPU time of any stretch that began in each whole period: what comes once in a period, and takes
+    longer than everything else, is seen once in each."""
+    if not seen:
+        return []
+    begun, last = seen[0][0], 0
+    found = [0.0] * int((seen[-1][0] - begun) / period_s)
+    for first, (at, ran) in enumerate(seen):
+        last = max(last, first)
+        while last + 1 < len(seen) and seen[last + 1][0] <= at + _STRETCH_S:
+            last += 1
+        period = int((at - begun) / period_s)
+        if period < len(found):
+            found[period] = max(found[period], seen[last][1] - ran)
+    return found
+
+
+#: Share of what there should be: what was done with less came while the load still filled the DUT.
+LEAST_SIZE = 0.8
+#: Times that say something.
+LEAST_DONE = 3
+#: What the load loses under the action is a figure: it does not end the trial.
+_WHATEVER_IS_LOST = {"loss_ratio": 1.0}
+
+
 @dataclass(frozen=True)
-class ControlPlaneTime:
-    """Implements `Procedure`."""
+class ControlPlaneTime(Procedure):
+    """The load alone, then with an action."""
 
     name: str
+    says: str
     #: The metrics of the times, the one that it looks for first.
     times: tuple[str, ...]
     #: What is done.
     action: Callable[[ControlPlane, Bench], Action]
     #: Seconds that the trial takes at least.
     least_s: float = 0.0
-    loads: frozenset[type[Load]] = frozenset((Rate,))
     abilities: frozenset[Ability] = frozenset({"control plane"})
-    headroom: float = 0.0
+    loads = frozenset((Rate,))
 
     @property
     def found_out(self) -> Collection[str]:
-        """See `Procedure.found_out`."""
+        """The times, and what became of main thread and load meanwhile."""
         return (*self.times, MAIN_THREAD, *MEANWHILE)
 
-    def metric(self, profile: Profile) -> Metric:
-        """See `Procedure.metric`."""
-        return METRICS[self.times[0]]
-
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """See `Procedure.expected`."""
         return Expected(2, campaign.control_plane.traffic_s(profile, self.least_s))
 
-    def run(self, bench: Bench) -> Outcome:
-        """See `Procedure.run`."""
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """Nothing where the load is not held alone, or too little was done to say something."""
         assert isinstance(bench.dut, ControlPlaneDut), "its ability was required"
-        plane = bench.dut.control_plane
-        action = self.action(plane, bench)
-        return BesideLoad(bench, self.metric(bench.profile), action, plane.main_thread, self.least_s).run()
+        settings, plane, metric = bench.campaign.control_plane, bench.dut.control_plane, self.metric(bench.profile)
+        load, under_load_s = Rate(settings.rate(bench.profile)), max(settings.trial_duration, self.least_s)
+        alone = trials.make(
+            "alone", lambda _: bench.runner.offer(load, settings.alone_duration), load.per_s,
+            note=lambda _seen: under_load_s,
+        )  # fmt: skip
+        if not alone.good:
+            return Outcome.not_held(metric, alone, trials)
+        action, watch = self.action(plane, bench), MainThreadWatch(plane.main_thread)
+
+        def act(_number: int) -> Observation:
+            with watch:
+                runner = bench.runner_for(_WHATEVER_IS_LOST, action)
+                return replace(runner.offer(load, under_load_s), conditions=_limits(bench))
+
+        # Once: what the action took does not depend on who else lost packets, and is decided apart from them.
+        seen = trials.make("beside", act, load.per_s, most=1)
+        least = LEAST_SIZE * action.expected
+        full = {name: [each for each in done if each.size >= least] for name, done in action.done.items()}
+        if few := next((name for name, done in full.items() if len(done) < LEAST_DONE), ""):
+            return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])), trials)
+        records = [control_record(action, name, done) for name, done in full.items()]
+        figures = {each.metric: figure_of(each) for each in records} | main_thread(watch) | _meanwhile(seen)
+        trials.keep(control=records)
+        return Outcome(
+            metric, figures, "dut", "; ".join(map(sentence, records)), True, trials.made,
+            _decide(bench, figures, records, seen), trials.evidence,
+        )  # fmt: skip
+
+
+def _limits(bench: Bench) -> Mapping[str, float]:
+    """What the trial under the action is said to have kept or not: the loss that the SLA allows meanwhile, else what
+    it, or the campaign, allows of any trial."""
+    promised = bench.limits.get("loss_meanwhile")
+    known = bench.conditions
+    return {"loss_ratio": known.get("loss_ratio", bench.campaign.loss_ratio) if promised is None else promised}
+
+
+def main_thread(watch: MainThreadWatch) -> dict[str, Figure]:
+    """Its longest stall; nothing where it is on another machine."""
+    longest, unit = watch.longest_s, METRICS[MAIN_THREAD].unit.name
+    return {} if longest is None else {MAIN_THREAD: Figure(value=longest, unit=unit)}
+
+
+def _too_few(action: Action, metric: str, number: int) -> str:
+    every = action.done[metric]
+    most = format_count(max((each.size for each in every), default=0.0))
+    least = format_count(LEAST_SIZE * action.expected)
+    return (
+        f"{METRICS[metric].title}: {number} of {len(every)} times with {least} "
+        f"{action.sizes} or more ({most} at most), which says nothing: at least {LEAST_DONE} are needed"
+    )
+
+
+def _decide(
+    bench: Bench, figures: Mapping[str, Figure], records: Sequence[ControlRecord], seen: Observation
+) -> dict[str, Decision]:
+    """Each promise by evidence of its own: a time by the interval of its median, what became of the load by its
+    trial, unless the generator was the limit there."""
+    by_metric = {each.metric: each for each in records}
+    found = {}
+    for name, limit in bench.limits.items():
+        metric = METRICS[name]
+        if name in by_metric:
+            found[name] = by_median(metric, by_metric[name], limit)
+        elif name == MAIN_THREAD:
+            found[name] = _by_longest(metric, figures.get(name), limit)
+        elif name in MEANWHILE:
+            found[name] = _of_load(metric, figures.get(name), limit, seen)
+    return found
+
+
+def _by_longest(metric: Metric, figure: Figure | None, limit: float) -> Decision:
+    if figure is None:
+        return Decision(None, f"{metric.title}: the thread cannot be seen from this machine", code=Code.NOTHING)
+    return Decision.by_figure(metric.keeps(figure.value, limit))
+
+
+def control_record(action: Action, metric: str, done: Sequence[Done]) -> ControlRecord:
+    """What an action came to, of the times that count."""
+    times = [each.seconds for each in done]
+    low, high = median_interval(times)
+    return ControlRecord(
+        action=action.title,
+        metric=metric,
+        number=len(times),
+        mean=statistics.fmean(times),
+        sd=statistics.stdev(times) if len(times) > 1 else 0.0,
+        median=statistics.median(times),
+        low=low,
+        high=high,
+        p99=quantile(times, 0.99),
+        most=max(times),
+        size=statistics.median(each.size for each in done),
+        sizes=action.sizes,
+        remark=action.remark,
+    )
+
+
+def figure_of(record: ControlRecord) -> Figure:
+    """The median, with its interval."""
+    return Figure(value=record.median, unit=METRICS[record.metric].unit.name, low=record.low, high=record.high)
+
+
+def _meanwhile(seen: Observation) -> dict[str, Figure]:
+    """What became of the load; nothing where the generator may have lost it, which is no figure of the DUT."""
+    trial, limit = seen.trial, seen.conditions["loss_ratio"]
+    if seen.generator_fault and not within(trial.intended - trial.completed, trial.intended, limit):
+        return {}
+    values = seen.values
+    return {
+        name: Figure(value=max(0.0, values[source]), unit=METRICS[name].unit.name)
+        for name, source in MEANWHILE.items()
+        if source in values
+    }
+
+
+def sentence(record: ControlRecord) -> str:
+    """`9 times with 10.0 k entries: mean 99 ms, sd 7.4 ms, median 99.6 ms, p99 108 ms, most 108 ms`."""
+    metric = METRICS[record.metric]
+    parts = {"mean": record.mean, "sd": record.sd, "median": record.median, "p99": record.p99, "most": record.most}
+    times = ", ".join(f"{name} {metric.format(value)}" for name, value in parts.items())
+    return f"{metric.title}, {record.number} times with {format_count(record.size)} {record.sizes}: {times}"
+
+
+def by_median(metric: Metric, record: ControlRecord, limit: float) -> Decision:
+    """Whether a promise is kept: the whole interval of the median has to be on one side of it."""
+    return Decision.by_interval(metric, record.low, record.high, limit, f"median of {record.number}")
+
+
+def _of_load(metric: Metric, figure: Figure | None, limit: float, seen: Observation) -> Decision:
+    """What is decided of the load: a broken promise says nothing about the DUT where the generator explains it."""
+    if figure is None:
+        why = f"what the load lost meanwhile may be the generator's own: {seen.generator_fault}"
+        return Decision(None, why if seen.generator_fault else f"{metric.title} was not measured", code=Code.INVALID)
+    trial, late_s = seen.trial, seen.trial.late_max_ms / 1000
+    if metric.name == "loss_meanwhile":
+        return Decision.by_figure(within(trial.intended - trial.completed, trial.intended, limit))
+    kept = metric.keeps(figure.value, limit)
+    if not kept and late_s >= limit:
+        late = f"{metric.title}: the generator itself was up to {metric.format(late_s)} late"
+        return Decision(None, late, code=Code.GENERATOR)
+    return Decision.by_figure(kept)
 
 
 def entries_of(bench: Bench) -> float:
@@ -71,21 +420,40 @@ def flows_of(bench: Bench) -> float:
     return bench.profile.flows * (2 if ruleset and ruleset.tracks else 1)
 
 
+def _dump(_: ControlPlane, bench: Bench) -> Action:
+    assert isinstance(bench.dut, DumpingDut), "its ability was required"
+    return TableDump(bench.dut, expected=entries_of(bench))
+
+
 TABLE_DUMP = ControlPlaneTime(
-    "table-dump", ("dump_time",), lambda plane, bench: TableDump(plane, expected=entries_of(bench))
+    "table-dump",
+    "prints the connection table beside a load that the device under test holds alone",
+    ("dump_time",),
+    _dump,
+    abilities=frozenset({"control plane", "dump"}),
 )
-PORT_CHURN = ControlPlaneTime("port-churn", ("port_add_time", "port_delete_time"), lambda plane, _: PortChurn(plane))
+PORT_CHURN = ControlPlaneTime(
+    "port-churn",
+    "adds and deletes ports of the bridge beside a load that the device under test holds alone",
+    ("port_add_time", "port_delete_time"),
+    lambda plane, _: PortChurn(plane),
+)
 REVALIDATION = ControlPlaneTime(
-    "revalidation", ("revalidation_time",), lambda plane, bench: Revalidate(plane, expected=flows_of(bench))
+    "revalidation",
+    "asks how long it took to look at all datapath flows, beside the load that keeps them alive",
+    ("revalidation_time",),
+    lambda plane, bench: Revalidate(plane, expected=flows_of(bench)),
 )
 SWEEP = ControlPlaneTime(
     "revalidation-sweep",
+    "asks how long it took to look at all datapath flows where that is forced ten times a second",
     ("sweep_time",),
     lambda plane, bench: Revalidate(plane, expected=flows_of(bench), forced=True, every_s=0.1),
 )
 #: Three collections, and a second for what of the trial is no whole period.
 STATISTICS = ControlPlaneTime(
     "interface-statistics",
+    "looks for the collections of statistics in the main thread's CPU time, beside a load",
     ("statistics_time",),
     lambda plane, bench: Statistics(plane, bench.topology.idle_ports if bench.topology else 0),
     least_s=3 * STATISTICS_PERIOD_S + 1,

@@ -2,33 +2,35 @@
 meanwhile. No rate fills a table so far: connections are opened, held, and asked something again and again."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from ctbench.base.units import format_count
-from ctbench.dut.control_plane import ControlPlaneDut, Done, DumpingDut, ThreadLook
-from ctbench.dut.kind import Ability
-from ctbench.dut.table import TableDut
-from ctbench.measure.beside import LEAST_DONE, by_interval, control_record, figure_of, sentence
+from ctbench.dut.abilities import ControlPlaneDut, Done, DumpingDut, ThreadLook
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.control_actions import TableDump
-from ctbench.measure.expected import Expected
-from ctbench.measure.held import Counts, refused
-from ctbench.measure.main_thread import MainThreadWatch
+from ctbench.measure.held import Counts, TableProcedure, TableTrial, of_table, refused, tools
 from ctbench.measure.observation import Observation
-from ctbench.measure.probe import Sampling
+from ctbench.measure.probe import MainThreadWatch, Sampling
 from ctbench.measure.procedure import Bench, Decision, Outcome
-from ctbench.measure.table_settings import TableSettings
-from ctbench.measure.table_trials import TableTrials
-from ctbench.results.evidence import TableCount
-from ctbench.results.figure import Figure
-from ctbench.results.metrics import MAIN_THREAD, METRICS, Metric
-from ctbench.results.record import LimitedBy
+from ctbench.measure.procedures.control_plane import (
+    LEAST_DONE,
+    LEAST_SIZE,
+    TableDump,
+    by_median,
+    control_record,
+    figure_of,
+    main_thread,
+    sentence,
+)
+from ctbench.measure.trial import Expected
+from ctbench.measure.trials import Trials
+from ctbench.results.metrics import MAIN_THREAD, METRICS
+from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import HoldingGenerator, Opened
-from ctbench.traffic.loads import Hold, Load
-from ctbench.traffic.profiles import ConnectionProfile, Profile
+from ctbench.traffic.holding import Opened
+from ctbench.traffic.loads import Hold
+from ctbench.traffic.profiles import Profile
 
 METRIC, HELD, LOST = METRICS["dump_time"], METRICS["held_connections"], METRICS["loss_meanwhile"]
 #: Dumps that are made: as few as have a 99 % interval of their median, or fewer where they take long; at least three.
@@ -38,10 +40,9 @@ MOST_S = 300.0
 
 
 @dataclass
-class _Dumped:
+class _Dumped(TableTrial):
     """What one trial came to."""
 
-    counts: Counts
     dumps: TableDump
     opened: Opened | None = None
     #: Connections that were asked something while the table was printed, each time, and that did not answer.
@@ -49,47 +50,38 @@ class _Dumped:
     lost: int = 0
     #: Those that did not answer before any dump.
     lost_before: int = 0
-    longest_s: float | None = None
+    #: The longest stall of the main thread, where it can be seen.
+    stall: dict[str, Figure] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class HeldDump:
-    """Implements `Procedure`."""
+class HeldDump(TableProcedure):
+    """As many connections as are promised are opened and held, and asked while the table is printed."""
 
-    how: TableSettings = field(default_factory=TableSettings)
-    name: str = "held-dump"
-    times: tuple[str, ...] = (METRIC.name,)
-    loads: frozenset[type[Load]] = frozenset((Hold,))
-    abilities: frozenset[Ability] = frozenset({"connections", "dump"})
-    found_out: Collection[str] = (METRIC.name, HELD.name, MAIN_THREAD, LOST.name)
-    headroom: float = 0.0
-
-    def metric(self, profile: Profile) -> Metric:
-        """See `Procedure.metric`."""
-        return METRIC
+    name = "held-dump"
+    says = (
+        "holds connections, prints the connection table again and again, and counts the messages that are not answered "
+        "meanwhile"
+    )
+    abilities = frozenset({"connections", "dump"})
+    found_out = (METRIC.name, HELD.name, MAIN_THREAD, LOST.name)
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """See `Procedure.expected`: how long follows from the floor, which is not known here."""
+        """The dumps: how long the opening takes follows from the floor, which is not known here."""
         return Expected(1, LONG_S)
 
-    def run(self, bench: Bench) -> Outcome:
-        """See `Procedure.run`."""
-        load = Hold(int(bench.limits.get(HELD.name) or self.how.drained), self.how.opened_per_s, asks=None)
-        trials: TableTrials[_Dumped] = TableTrials(bench, METRIC)
-
-        def one(number: int) -> tuple[Observation, _Dumped, list[TableCount]]:
-            seen, made = _dump(bench, number, load)
-            return seen, made, made.counts.made
-
-        return trials.run(load.opened_per_s, one) or _outcome(bench, load, trials)
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """Nothing where the connections were not all held, or too few dumps had all of them."""
+        how = bench.campaign.table
+        load = Hold(int(bench.limits.get(HELD.name) or how.drained), how.opened_per_s, asks=None)
+        seen, made = of_table(trials, load.opened_per_s, lambda number: _dump(bench, number, load))
+        return _outcome(bench, load, trials, seen, made)
 
 
 def _dump(bench: Bench, number: int, load: Hold) -> tuple[Observation, _Dumped]:
-    dut, generator, profile = bench.dut, bench.generator, bench.profile
-    assert isinstance(dut, TableDut) and isinstance(dut, DumpingDut), "both abilities were required"
-    assert isinstance(generator, HoldingGenerator) and isinstance(profile, ConnectionProfile), "they were required"
+    dut, generator, profile = tools(bench)
+    assert isinstance(dut, DumpingDut), "its ability was required"
     made = _Dumped(Counts(dut, number), TableDump(dut, expected=load.connections, every_s=0.1))
-    done, counts = made.dumps.done[METRIC.name], made.counts
+    done, counts = made.dumps.dumps, made.counts
 
     def offer() -> Trial:
         counts.take("before", 0)
@@ -102,12 +94,11 @@ def _dump(bench: Bench, number: int, load: Hold) -> tuple[Observation, _Dumped]:
                 while not _enough(done) and not bench.dut.trouble() and time.monotonic() < end:
                     answered = held.ask()
                     made.asked, made.lost = made.asked + answered.asked, made.lost + answered.lost
-            made.longest_s = watch.longest_s if watch else None
+            made.stall = main_thread(watch) if watch else {}
             counts.take("dumped", opened.established)
             return held.trial()
 
-    runner = replace(bench, conditions={"loss_ratio": 1.0}).runner
-    seen = runner.watch(offer)
+    seen = bench.runner_for({"loss_ratio": 1.0}).watch(offer)
     return replace(seen, wrong=counts.wrong), made
 
 
@@ -123,41 +114,35 @@ def _enough(done: Sequence[Done]) -> bool:
     return len(done) >= (LONG_DUMPS if long else DUMPS)
 
 
-def _outcome(bench: Bench, load: Hold, trials: TableTrials[_Dumped]) -> Outcome:
+def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: _Dumped) -> Outcome:
     """What the last trial says."""
-    seen, made = trials.last, trials.made[-1]
     assert made.opened is not None
-    steps, counts = tuple(trials.steps), tuple(trials.counts)
-
-    def nothing(why: str, limited_by: LimitedBy) -> Outcome:
-        return Outcome(METRIC, {}, limited_by, why, held=False, steps=steps, table=counts)
-
     if seen.state == "invalid":
-        return nothing(seen.reason, "generator")
-    if why := refused(made.opened) or made.counts.wrong:
-        return nothing(f"the connections were not held: {why}", "dut")
-    if made.lost_before:
-        return nothing(f"{made.lost_before} connections did not answer before any dump", "dut")
-    full = [each for each in made.dumps.done[METRIC.name] if each.size >= 0.8 * load.connections]
-    if len(full) < LEAST_DONE:
-        return nothing(f"{len(full)} dumps of all entries say nothing: at least {LEAST_DONE} are needed", "dut")
+        return Outcome.nothing(METRIC, "generator", seen.reason, trials)
+    full = [each for each in made.dumps.dumps if each.size >= LEAST_SIZE * load.connections]
+    why = ""
+    if wrong := refused(made.opened) or made.counts.wrong:
+        why = f"the connections were not held: {wrong}"
+    elif made.lost_before:
+        why = f"{made.lost_before} connections did not answer before any dump"
+    elif len(full) < LEAST_DONE:
+        why = f"{len(full)} dumps of all entries say nothing: at least {LEAST_DONE} are needed"
+    if why:
+        return Outcome.nothing(METRIC, "dut", why, trials)
     record = control_record(made.dumps, METRIC.name, full)
     loss = made.lost / made.asked if made.asked else 0.0
     figures = {
         METRIC.name: figure_of(record),
         HELD.name: Figure(value=made.opened.established, unit=HELD.unit.name),
         LOST.name: Figure(value=loss, unit=LOST.unit.name),
-    }
-    if made.longest_s is not None:
-        figures[MAIN_THREAD] = Figure(value=made.longest_s, unit=METRICS[MAIN_THREAD].unit.name)
+    } | made.stall
     said = f"{sentence(record)}; {made.lost} of {format_count(made.asked)} messages were not answered meanwhile"
     decisions = {
-        name: by_interval(METRIC, record, limit)
+        name: by_median(METRIC, record, limit)
         if name == METRIC.name
-        else Decision(METRICS[name].keeps(figures[name].value, limit), said)
+        else Decision.by_figure(METRICS[name].keeps(figures[name].value, limit), said)
         for name, limit in bench.limits.items()
         if name in figures
     }
-    return Outcome(
-        METRIC, figures, "dut", said, held=True, steps=steps, table=counts, control=(record,), decisions=decisions
-    )
+    trials.keep(control=[record])
+    return Outcome(METRIC, figures, "dut", said, True, trials.made, decisions, trials.evidence)

@@ -2,20 +2,19 @@
 net of the wires and the traffic alone. No statistics: the range over the seeds is the uncertainty."""
 
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.base.ethernet import VLAN_ID
-from ctbench.dut.counting import NET, Counted, CountingDut, Workload
-from ctbench.dut.kind import Ability
+from ctbench.base.network import VLAN_ID
+from ctbench.dut.counting import NET, Counted, Counter, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.expected import Expected
-from ctbench.measure.procedure import Bench, Decision, Outcome
-from ctbench.results.figure import Figure
+from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure
+from ctbench.measure.trial import Expected
+from ctbench.measure.trials import Trials
 from ctbench.results.metrics import COST_OF, METRICS, Metric
-from ctbench.traffic.loads import Load
+from ctbench.results.record_model import Figure
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 #: What the program in the machine sends: frames of 64 bytes, UDP requests and replies of so many bytes.
@@ -28,52 +27,56 @@ _BOOT_S = 4.0
 
 
 @dataclass(frozen=True)
-class InstructionCount:
-    """Implements `Procedure`."""
+class InstructionCount(Procedure):
+    """Boots of the topology, of its baseline and of what it is compared with."""
 
-    name: str = "instruction-count"
-    loads: frozenset[type[Load]] = frozenset()
-    abilities: frozenset[Ability] = frozenset({"instructions"})
-    headroom: float = 0.0
-    found_out: Collection[str] = ("instructions_per_packet", "instructions_per_connection", _RELATIVE.name)
+    name = "instruction-count"
+    says = (
+        "counts the instructions that a packet, a connection, a removal or an entry of a dump costs in an emulated "
+        "machine, less those of the wires and the traffic alone"
+    )
+    abilities = frozenset({"instructions"})
+    found_out = ("instructions_per_packet", "instructions_per_connection", _RELATIVE.name)
 
     def metric(self, profile: Profile) -> Metric:
-        """See `Procedure.metric`."""
         return COST_OF[profile.kind]
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """See `Procedure.expected`: nothing is known of how many boots were made before."""
+        """Two boots side by side: how many were made before is not known here."""
         return Expected(0, 2 * _BOOT_S)
 
-    def run(self, bench: Bench) -> Outcome:
-        """See `Procedure.run`. `MissingResource` for a profile that the machine cannot send."""
-        metric, dut, tested = self.metric(bench.profile), bench.dut, bench.topology
-        assert isinstance(dut, CountingDut) and tested is not None, "its ability was required"
-        workload = workload_of(bench.profile, tested)
-        baseline = [] if workload in NET else [dut.baseline(tested)]
-        topologies = [*baseline, tested, *([bench.compared_with] if bench.compared_with else [])]
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """Without trials. `MissingResource` for a profile that the machine cannot send."""
+        metric, counter, tested = self.metric(bench.profile), bench.dut, bench.topology
+        assert isinstance(counter, Counter) and tested is not None, "its ability was required"
+        workload, other = workload_of(bench.profile, tested), bench.compared_with
+        baseline = [] if workload in NET else [counter.baseline(tested)]
         try:
-            every = dut.count(topologies, workload)
+            every = counter.count([*baseline, tested, *([other] if other else [])], workload)
         except TestbedError as error:
-            return Outcome(metric, {}, "fault", str(error), held=False, steps=())
-        counts = tuple(one for each in every for one in each)
+            return Outcome.fault(metric, str(error), trials)
+        counts = [one for each in every for one in each]
+        trials.keep(counts=counts)
         if doubt := next((f"{one.key} (seed {one.seed}): {one.doubt}" for one in counts if one.doubt), ""):
-            return _undecided(bench, metric, counts, f"what was counted was not proved: {doubt}")
+            return _undecided(bench, metric, trials, f"what was counted was not proved: {doubt}")
         wires = [one.each for one in every[0]] if baseline else [0.0] * len(every[0])
-        own, *other = every[len(baseline) :]
+        own = every[len(baseline)]
         net = _less(own, wires)
         bench.on_counted(tested.key, own, net)
         figures = {metric.name: _figure(metric, net)}
         if other:
-            to = _less(other[0], wires)  # of the same profile, so of the same frames
-            bench.on_counted(topologies[-1].key, other[0], to)
+            to = _less(every[-1], wires)  # of the same profile, so of the same frames
+            bench.on_counted(other.key, every[-1], to)
             if min(to) <= 0:
-                return _undecided(bench, metric, counts, f"{topologies[-1].key} costs nothing to compare with")
+                return _undecided(bench, metric, trials, f"{other.key} costs nothing to compare with")
             figures[_RELATIVE.name] = _figure(_RELATIVE, [one / two for one, two in zip(net, to, strict=True)])
         reason = f"counted in {len(net)} boots, each with a seed of its own"
-        return Outcome(
-            metric, figures, "dut", reason, held=True, steps=(), counts=counts, decisions=_decide(figures, bench.limits)
-        )
+        decisions = {
+            name: Decision.by_range(METRICS[name], figure.repetitions, bench.limits[name], f"{len(net)} seeds")
+            for name, figure in figures.items()
+            if name in bench.limits
+        }
+        return Outcome(metric, figures, "dut", reason, True, (), decisions, trials.evidence)
 
 
 def workload_of(profile: Profile, topology: Topology) -> Workload:
@@ -110,22 +113,8 @@ def _figure(metric: Metric, samples: Sequence[float]) -> Figure:
     )  # fmt: skip
 
 
-def _decide(figures: Mapping[str, Figure], limits: Mapping[str, float]) -> dict[str, Decision]:
-    """Each promise by the range over the seeds: kept or broken where all of it is on one side."""
-    found = {}
-    for name, figure in figures.items():
-        if name not in limits:
-            continue
-        metric = METRICS[name]
-        kept = {metric.keeps(value, limits[name]) for value in figure.repetitions}
-        least, most, limit = (metric.format(value) for value in (figure.low or 0, figure.high or 0, limits[name]))
-        seeds = f"{len(figure.samples)} seeds found {least} to {most}"
-        reason = seeds if len(kept) == 1 else f"too close to call: {seeds}, {metric.bound} {limit} promised"
-        found[name] = Decision(kept.pop() if len(kept) == 1 else None, reason)
-    return found
-
-
-def _undecided(bench: Bench, metric: Metric, counts: tuple[Counted, ...], why: str) -> Outcome:
+def _undecided(bench: Bench, metric: Metric, trials: Trials, why: str) -> Outcome:
     """Figures that are not proved are none."""
-    decisions = {name: Decision(None, why) for name in bench.limits if METRICS[name].role == "promise"}
-    return Outcome(metric, {}, "dut", why, held=False, steps=(), counts=counts, decisions=decisions)
+    promised = [name for name in bench.limits if METRICS[name].role == "promise"]
+    decisions = {name: Decision(None, why, code=Code.UNPROVED) for name in promised}
+    return Outcome.nothing(metric, "dut", why, trials, decisions)

@@ -3,23 +3,20 @@ for it, which nothing else is judged by (as perf was used in the measurements of
 
 import math
 import time
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.kind import Ability
-from ctbench.dut.sampling import SampledDut, ThreadSamples
+from ctbench.dut.abilities import SampledDut, ThreadSamples
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.expected import Expected
-from ctbench.measure.loss import limits_in
-from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench, Decision, Outcome
-from ctbench.measure.procedures.highest_rate import HighestRate
-from ctbench.measure.procedures.saturation import served
-from ctbench.measure.trial import Step, broken_trial
+from ctbench.measure.observation import Observation, limits_in
+from ctbench.measure.probe import Probe
+from ctbench.measure.procedure import Bench, Decision, Outcome, Procedure
+from ctbench.measure.procedures.rates import HighestRate
+from ctbench.measure.trial import Expected
+from ctbench.measure.trials import Trials
 from ctbench.results.evidence import FunctionSamples, ProfileRecord
-from ctbench.results.figure import Figure
-from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
+from ctbench.results.metrics import METRICS, SATURATION_OF
+from ctbench.results.record_model import Figure
 from ctbench.traffic.loads import Load, Rate, saturating
 from ctbench.traffic.profiles import PacketProfile, Profile
 
@@ -33,29 +30,27 @@ LEAST_BUSY = 0.8
 LEAST_SAMPLES = 300
 #: Functions that the record has at least, those with the most samples.
 _SHOWN = 30
+#: What a record has as the DUT says it.
+_SAME = ("cpu", "how", "hz", "seconds", "ran_s", "waited_s", "busy", "samples", "lost")
 #: Of a normal distribution: what 99 % of it is within.
 _Z = 2.576
 
 
 @dataclass
-class _SamplesOfAThread:
+class _SamplesOfAThread(Probe):
     """A probe that is asked once."""
 
     dut: SampledDut
     #: Seconds until the load is there, and that are sampled.
     wait_s: float
     seconds: float
-    name: str = METRIC.name
-    unit: str = "ratio"
-    every_s: float = 3600.0
     found: ThreadSamples | None = None
     error: str = ""
-
-    def before(self) -> None:
-        """See `Probe.before`: nothing has to be made ready."""
+    name = METRIC.name
+    unit = "ratio"
+    every_s = 3600.0
 
     def sample(self) -> float:
-        """See `Probe.sample`: the share of locks."""
         time.sleep(self.wait_s)
         try:
             self.found = self.dut.sample_thread(self.seconds)
@@ -64,60 +59,52 @@ class _SamplesOfAThread:
             raise
         return self.found.of_locks / max(1, self.found.samples)
 
-    def after(self) -> None:
-        """See `Probe.after`: nothing has to be put back."""
-
 
 @dataclass(frozen=True)
-class LockShare:
-    """Implements `Procedure`."""
+class LockShare(Procedure):
+    """Where the time of a forwarding thread goes."""
 
-    name: str = "lock-share"
-    times: tuple[str, ...] = (METRIC.name,)
+    name = "lock-share"
+    says = "samples a forwarding thread at the highest load, and counts the samples in lock functions"
     #: A closed loop where the generator has one; else the highest rate, which is searched first.
-    loads: frozenset[type[Load]] = frozenset((Rate,))
-    abilities: frozenset[Ability] = frozenset({"samples"})
-    found_out: Collection[str] = (METRIC.name,)
-    headroom: float = 0.0
-
-    def metric(self, profile: Profile) -> Metric:
-        """See `Procedure.metric`."""
-        return METRIC
+    loads = frozenset((Rate,))
+    abilities = frozenset({"samples"})
+    after_closed_loop = True
+    found_out = (METRIC.name,)
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """See `Procedure.expected`."""
         return Expected(1, campaign.control_plane.trial_duration + _BEFORE_S + _AFTER_S)
 
-    def run(self, bench: Bench) -> Outcome:
-        """See `Procedure.run`."""
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """Nothing where the highest load is not known, or the samples say nothing of a thread that has to do."""
         assert isinstance(bench.dut, SampledDut), "its ability was required"
-        steps: list[Step] = []
         if bench.earlier is None:  # no closed loop
-            found = HighestRate(bench.campaign.search_for(bench.profile, closed_loop=False)).run(bench)
-            steps, rate = list(found.steps), found.figure(bench.rate_metric)
+            search = HighestRate(bench.campaign.search_for(bench.profile, closed_loop=False))
+            found = search.measure(bench, trials)
+            rate = found.figure(bench.rate_metric)
             load: Load | None = Rate(rate) if rate else None
-            why, limited_by = found.reason, found.limited_by
         else:
-            rate = bench.earlier.figure(SATURATION_OF[bench.profile.kind])
+            found = bench.earlier
+            rate = found.figure(SATURATION_OF[bench.profile.kind])
             load = saturating(bench.profile) if rate else None
-            why, limited_by = bench.earlier.reason, bench.earlier.limited_by
         if load is None:
-            return Outcome(METRIC, {}, limited_by, f"the highest load is not known: {why}", held=False,
-                           steps=tuple(steps))  # fmt: skip
-        duration_s, ramp_s = bench.campaign.control_plane.trial_duration, _ramp_s(load, bench)
-        probe = _SamplesOfAThread(bench.dut, _BEFORE_S + ramp_s, duration_s)
+            return Outcome.nothing(METRIC, found.limited_by, f"the highest load is not known: {found.reason}", trials)
+        duration_s = bench.campaign.control_plane.trial_duration
+        probe = _SamplesOfAThread(bench.dut, _BEFORE_S + _ramp_s(load, bench), duration_s)
         # Whatever it loses, it is no trial that a rate is judged by.
-        conditions = dict.fromkeys(limits_in(bench.conditions), 1.0)
-        runner = replace(bench, conditions=conditions, probes=(*bench.probes, probe)).runner
-        number = bench.made + len(steps) + 1
-        try:
+        runner = bench.runner_for(dict.fromkeys(limits_in(bench.conditions), 1.0), probe)
+
+        def one(number: int) -> Observation:
+            probe.found, probe.error = None, ""
             seen = runner.offer(load, _BEFORE_S + duration_s + _AFTER_S)
-        except TestbedError as error:
-            reason = broken_trial(number, rate or 0.0, str(error))
-            return Outcome(METRIC, {}, "fault", reason, held=False, steps=tuple(steps))
-        steps.append(Step(len(steps) + 1, "samples", seen, 0.0))
-        bench.on_trial(steps[-1])
-        return _outcome(bench, probe, number, seen, rate, steps)
+            if probe.found and not seen.fault:
+                trials.keep(profiles=[_record(probe.found, number, seen.served, rate)])
+            return seen
+
+        seen = trials.make("samples", one, rate or 0.0)
+        if probe.found is None:
+            return Outcome.fault(METRIC, probe.error or "no thread was sampled", trials)
+        return _outcome(bench, trials, seen, probe.found, trials.evidence.profiles[-1])
 
 
 def _ramp_s(load: Load, bench: Bench) -> float:
@@ -128,31 +115,21 @@ def _ramp_s(load: Load, bench: Bench) -> float:
     return profile.flows / load.per_s if isinstance(profile, PacketProfile) else profile.lifetime_s
 
 
-def _outcome(
-    bench: Bench, probe: _SamplesOfAThread, number: int, seen: Observation, before: float | None, steps: list[Step]
-) -> Outcome:
-    found, made = probe.found, tuple(steps)
-    if seen.fault:
-        return Outcome(METRIC, {}, "fault", broken_trial(number, before or 0.0, seen.fault), held=False, steps=made)
-    if found is None:
-        return Outcome(METRIC, {}, "fault", probe.error or "no thread was sampled", held=False, steps=made)
-    record = _record(found, number, served(seen), before)
+def _outcome(bench: Bench, trials: Trials, seen: Observation, found: ThreadSamples, record: ProfileRecord) -> Outcome:
     if seen.state == "invalid":
-        return Outcome(METRIC, {}, "generator", seen.reason, held=False, steps=made, profiles=(record,))
+        return Outcome.nothing(METRIC, "generator", seen.reason, trials)
     if found.samples < LEAST_SAMPLES:
         reason = f"{found.samples} samples say nothing: at least {LEAST_SAMPLES} are needed"
-        return Outcome(METRIC, {}, "dut", reason, held=False, steps=made, profiles=(record,))
+        return Outcome.nothing(METRIC, "dut", reason, trials)
     if found.busy < LEAST_BUSY:
         reason = f"the thread had packets for {found.busy * 100:.0f} % of the time only: not at its highest load"
-        return Outcome(METRIC, {}, "generator", reason, held=False, steps=made, profiles=(record,))
+        return Outcome.nothing(METRIC, "generator", reason, trials)
     low, share, high = interval(found.of_locks, found.samples)
     figure = Figure(value=share, unit=METRIC.unit.name, low=low, high=high)
-    limit = bench.limits.get(METRIC.name)
-    decisions = {} if limit is None else {METRIC.name: _decide(record, low, high, limit)}
+    decisions = Decision.of_interval(figure, METRIC, bench.limits, f"{record.samples} samples")
     return Outcome(
-        METRIC, {METRIC.name: figure}, "dut", sentence(record), held=True, steps=made, decisions=decisions,
-        profiles=(record,),
-    )  # fmt: skip
+        METRIC, {METRIC.name: figure}, "dut", sentence(record), True, trials.made, decisions, trials.evidence
+    )
 
 
 def interval(some: int, of: int) -> tuple[float, float, float]:
@@ -163,22 +140,12 @@ def interval(some: int, of: int) -> tuple[float, float, float]:
     return max(0.0, middle - _Z * half / (1 + spread)) if some else 0.0, share, middle + _Z * half / (1 + spread)
 
 
-def _decide(record: ProfileRecord, low: float, high: float, limit: float) -> Decision:
-    kept = {METRIC.keeps(end, limit) for end in (low, high)}
-    text = f"{record.samples} samples, between {METRIC.format(low)} and {METRIC.format(high)}"
-    if len(kept) == 1:
-        return Decision(kept.pop(), text)
-    return Decision(None, f"too close to call: {METRIC.title}, {text}, at most {METRIC.format(limit)} promised")
-
-
 def _record(found: ThreadSamples, number: int, rate: float, before: float | None) -> ProfileRecord:
     ordered = sorted(found.functions.items(), key=lambda each: (-each[1], each[0]))
     shown = [each for place, each in enumerate(ordered) if place < _SHOWN or each[0] in found.locks]
+    same = {name: getattr(found, name) for name in _SAME}
     return ProfileRecord(
-        trial=number, cpu=found.cpu, how=found.how, hz=found.hz, seconds=found.seconds, ran_s=found.ran_s,
-        waited_s=found.waited_s,
-        busy=found.busy, samples=found.samples, lost=found.lost, locks=found.of_locks, rate=rate,
-        rate_before=before,
+        **same, trial=number, locks=found.of_locks, rate=rate, rate_before=before,
         functions=[FunctionSamples(name=name, samples=times, lock=name in found.locks) for name, times in shown],
     )  # fmt: skip
 

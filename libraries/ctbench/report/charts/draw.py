@@ -1,54 +1,92 @@
-"""Charts as SVG. Text is sized by the style sheet, so that it can be read on a phone too."""
+"""Charts as static SVG, for a page without scripts and without inline styles: presentation attributes and classes only.
+Text is sized by the style sheet, so that it can be read on a phone too."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Literal
+from xml.etree import ElementTree as ET
 
+from ctbench.base.text import printable
 from ctbench.base.units import format_margin
-from ctbench.report.charts.model import (
-    Axis,
-    BarChart,
-    Category,
-    Chart,
-    Guide,
-    HeatTable,
-    LegendItem,
-    Panels,
-    ShareChart,
-    SharePart,
-    XyChart,
-)
+from ctbench.report.charts.model import BarRow, Bars, Chart, LegendItem, XyChart
 from ctbench.report.charts.scale import Placed, fit
-from ctbench.report.charts.svg import Anchor, Drawing
+
+Anchor = Literal["start", "middle", "end"]
 
 WIDTH = 440.0
 _HEIGHT = 250.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 12.0, 22.0, 44.0
 #: Room for a word next to an upright line.
 _WORD = 115.0
-#: Height of a horizontal bar with its label, and where the bars begin.
-_ROW, _BAR_LEFT = 40.0, 4.0
-#: Room for a line below it.
+#: Height of a row of bars without them, thickness of a bar alone and of one among several, and where they begin.
+_ROW, _BAR, _THIN_BAR, _BAR_LEFT = 28.0, 12.0, 8.0, 4.0
+#: Room for a line below them.
 _NOTE = 16.0
-#: Stands where there is no figure: an en dash.
-NOTHING = "\u2013"
-#: Height of a row of a heat table: its label, and a cell with three lines.
-_HEAT_ROW = 70.0
-#: Height of a panel without its x axis' words, and the room below it.
-_PANEL, _PANEL_BOTTOM = 135.0, 10.0
+#: Half the size of a mark.
+_MARK = 4.0
+
+
+class Drawing:
+    """An inline SVG that is made shape by shape. Lengths are in units of its view box; y grows downwards."""
+
+    def __init__(self, width: float, height: float, words: str, style: str = "chart") -> None:
+        """`words` says in a sentence what is drawn, for those who cannot see it."""
+        box = f"0 0 {_number(width)} {_number(height)}"
+        self._root = ET.Element("svg", {"viewBox": box, "class": style, "role": "img", "aria-label": printable(words)})
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
+        """Draw a straight line."""
+        self._add("line", style, x1=x1, y1=y1, x2=x2, y2=y2)
+
+    def bar(self, x: float, y: float, width: float, height: float, style: str, hint: str = "") -> None:
+        """A rectangle from its upper left corner; never thinner than can be seen."""
+        made = self._add("rect", style, x=x, y=y, width=max(width, 0.8), height=max(height, 0.8), rx=1.5)
+        _hint(made, hint)
+
+    def text(self, x: float, y: float, words: str, style: str, anchor: Anchor = "start") -> None:
+        """A line of text, y is that of its baseline."""
+        made = self._add("text", style, x=x, y=y)
+        made.set("text-anchor", anchor)
+        made.text = printable(words)
+
+    def path(self, points: Sequence[tuple[float, float]], style: str) -> None:
+        """A line from point to point."""
+        made = ET.SubElement(self._root, "polyline", {"class": style, "fill": "none"})
+        made.set("points", " ".join(f"{_number(x)},{_number(y)}" for x, y in points))
+
+    def mark(self, kind: str, x: float, y: float, style: str, hint: str = "") -> None:
+        """A mark whose shape alone tells it from others: `dot`, `ring` or `cross`."""
+        if kind == "cross":
+            arms = f"M{_number(x - _MARK)} {_number(y - _MARK)}l8 8m0 -8l-8 8"
+            made = ET.SubElement(self._root, "path", {"class": f"{style} cross", "d": arms, "fill": "none"})
+        else:
+            made = self._add("circle", f"{style} {kind}", cx=x, cy=y, r=_MARK)
+        _hint(made, hint)
+
+    def markup(self) -> str:
+        """The element as HTML has it."""
+        return ET.tostring(self._root, encoding="unicode")
+
+    def _add(self, name: str, style: str, **numbers: float) -> ET.Element:
+        attributes = {"class": style} | {key: _number(value) for key, value in numbers.items()}
+        return ET.SubElement(self._root, name, attributes)
+
+
+def _hint(element: ET.Element, words: str) -> None:
+    """What is shown when the pointer rests on a shape."""
+    if words:
+        ET.SubElement(element, "title").text = printable(words)
+
+
+def _number(value: float) -> str:
+    """At most one decimal: a page does not need more, and the same record gives the same bytes everywhere."""
+    text = f"{value:.1f}"
+    return text.removesuffix(".0").replace("-0", "0") if text in ("-0.0", "0.0") else text.removesuffix(".0")
 
 
 def draw(chart: Chart) -> str:
-    """The SVG of a chart; of panels, one after the other."""
-    if isinstance(chart, BarChart):
-        return _bars(chart)
-    if isinstance(chart, ShareChart):
-        return _shares(chart)
-    if isinstance(chart, Panels):
-        return _panels(chart)
-    if isinstance(chart, HeatTable):
-        return _heat(chart)
-    return _xy(chart)
+    """The SVG of a chart."""
+    return _bars(chart) if isinstance(chart, Bars) else _xy(chart)
 
 
 def margin_bar(percent: float, tone: str) -> str:
@@ -94,112 +132,64 @@ def swatch(item: LegendItem) -> str:
     return drawing.markup()
 
 
-def _bars(chart: BarChart) -> str:
-    drawing = Drawing(WIDTH, _HEIGHT, f"{chart.title}. {chart.caption}")
-    values = [value for category in chart.categories for value in _values_of(category)]
-    axis = fit(Axis(chart.axis), values)
-    bottom, height = _HEIGHT - _BOTTOM, _HEIGHT - _TOP - _BOTTOM
-    _grid(drawing, axis, bottom)
-    step = (WIDTH - _LEFT - _RIGHT) / len(chart.categories)
-    ideals: list[tuple[float, float]] = []
-    figures: list[tuple[float, float, str]] = []
-    for number, category in enumerate(chart.categories):
-        middle = _LEFT + step * (number + 0.5)
-        width = min(step * 0.82 / len(category.bars), 46.0)
-        left = middle - width * len(category.bars) / 2
-        for place, bar in enumerate(category.bars):
-            if bar is None:
-                continue
-            tall = height * axis.place(bar.value)
-            drawing.bar(left + width * place + 0.75, bottom - tall, width - 1.5, tall, bar.style, bar.hint)
-            figures += [(left + width * (place + 0.5), bottom - tall - 4, bar.text)] if bar.text else []
-        if category.floor is not None:
-            y = bottom - height * axis.place(category.floor)
-            drawing.line(left - 3, y, left + width * len(category.bars) + 3, y, "floor")
-        if category.ideal is not None:
-            ideals.append((middle, bottom - height * axis.place(category.ideal)))
-        for line, words in enumerate(category.label):
-            drawing.text(middle, bottom + 16 + 14 * line, words, "label", "middle")
-    for line, words in enumerate(chart.labels):
-        drawing.text(_LEFT - 6, bottom + 16 + 14 * line, words, "tick", "end")
-    if len(ideals) > 1:
-        drawing.path(ideals, "ideal")
-    for x, y, text in figures:  # in front of everything
-        drawing.text(x, y, text, "value", "middle")
-    drawing.line(_LEFT, bottom, WIDTH - _RIGHT, bottom, "axis")
-    return drawing.markup()
-
-
-def _values_of(category: Category) -> list[float]:
-    """Everything that has to fit into the chart."""
-    found = [bar.value for bar in category.bars if bar]
-    return found + ([category.floor] if category.floor else []) + ([category.ideal] if category.ideal else [])
-
-
-def _shares(chart: ShareChart) -> str:
-    row = _ROW + (_NOTE if any(share.note for share in chart.shares) else 0.0)
-    height = 10 + row * len(chart.shares)
-    drawing = Drawing(WIDTH, height, f"{chart.title}. {chart.caption}")
-    whole = max([1.0, *(share.share for share in chart.shares)])
+def _bars(chart: Bars) -> str:
+    note = _NOTE if any(row.note for row in chart.rows) else 0.0
+    heights = [_ROW + note + _thickness(chart, len(row.bars)) for row in chart.rows]
+    top = 22.0 if chart.axis else 6.0
+    drawing = Drawing(WIDTH, top + 4 + sum(heights), f"{chart.title}. {chart.caption}")
+    if chart.axis:
+        drawing.text(_BAR_LEFT, 11, chart.axis, "name")
+    whole = max(value for row in chart.rows for value in _values_of(row, stacked=chart.stacked)) or 1.0
     scale = (WIDTH - _BAR_LEFT * 2) / whole
-    for number, share in enumerate(chart.shares):
-        top, left = 6 + row * number, _BAR_LEFT
-        drawing.text(_BAR_LEFT, top + 11, share.label, "label")
-        drawing.text(WIDTH - _BAR_LEFT, top + 11, share.text, "value", "end")
-        drawing.bar(_BAR_LEFT, top + 17, scale * whole, 12, "track")
-        for part in share.parts or (SharePart(share.share, share.hint, share.style),):
-            drawing.bar(left, top + 17, scale * part.share, 12, part.style, part.hint)
-            left += scale * part.share
-        if share.note:
-            drawing.text(_BAR_LEFT, top + 42, share.note, "tick")
-        if share.floor is not None:
-            x = _BAR_LEFT + scale * share.floor
-            drawing.line(x, top + 14, x, top + 32, "floor")
+    for row, height in zip(chart.rows, heights, strict=True):
+        thick = _thickness(chart, len(row.bars))
+        drawing.text(_BAR_LEFT, top + 11, row.label, "label")
+        drawing.text(WIDTH - _BAR_LEFT, top + 11, row.text, "value", "end")
+        drawing.bar(_BAR_LEFT, top + 17, scale * whole, thick, "track")
+        left, down = _BAR_LEFT, top + 17
+        for bar in row.bars:
+            drawing.bar(left, down, scale * bar.value, _BAR if thick == _BAR else _THIN_BAR, bar.style, bar.hint)
+            left, down = (left + scale * bar.value, down) if chart.stacked else (left, down + _THIN_BAR)
+        if row.note:
+            drawing.text(_BAR_LEFT, top + 42, row.note, "tick")
+        for value, style in ((row.floor, "floor"), (row.ideal, "ideal")):
+            if value is not None:
+                x = _BAR_LEFT + scale * value
+                drawing.line(x, top + 14, x, top + 20 + thick, style)
+        top += height
     return drawing.markup()
 
 
-def _heat(chart: HeatTable) -> str:
-    """A row of cells below each label, so that a label may be long."""
-    drawing = Drawing(WIDTH, 16 + _HEAT_ROW * len(chart.rows), f"{chart.title}. {chart.caption}")
-    wide = WIDTH / max(1, len(chart.columns))
-    for place, words in enumerate(chart.columns):
-        drawing.text(wide * (place + 0.5), 11, words, "tick", "middle")
-    for number, (label, cells) in enumerate(chart.rows):
-        top = 16 + _HEAT_ROW * number
-        drawing.text(_BAR_LEFT, top + 13, label, "label")
-        for place, cell in enumerate(cells):
-            if cell is None:
-                drawing.text(wide * (place + 0.5), top + 46, NOTHING, "tick", "middle")
-                continue
-            drawing.bar(wide * place + 1, top + 18, wide - 2, _HEAT_ROW - 20, cell.style, cell.hint)
-            for line, words in enumerate((cell.text, *cell.notes)):
-                style = "tick" if line else "value"
-                drawing.text(wide * (place + 0.5), top + 33 + 14 * line, words, style, "middle")
-    return drawing.markup()
+def _thickness(chart: Bars, bars: int) -> float:
+    """Of all bars of a row."""
+    return _BAR if chart.stacked or bars < 2 else _THIN_BAR * bars
 
 
-def _panels(chart: Panels) -> str:
-    """A drawing for each panel; the words of the x axis are below the last."""
-    x = fit(chart.charts[0].x, [value for panel in chart.charts for value in _across(panel)])
-    upper = [_xy(panel, x, _PANEL, _PANEL_BOTTOM) for panel in chart.charts[:-1]]
-    return "".join([*upper, _xy(chart.charts[-1], x, _PANEL - _PANEL_BOTTOM + _BOTTOM)])
+def _values_of(row: BarRow, *, stacked: bool) -> list[float]:
+    """Everything that has to fit into the chart."""
+    bars = [bar.value for bar in row.bars]
+    return [*([sum(bars)] if stacked else bars), row.floor or 0.0, row.ideal or 0.0]
 
 
-def _xy(chart: XyChart, x: Placed | None = None, tall: float = _HEIGHT, below: float = _BOTTOM) -> str:
-    """`x`: the axis that it shares with others; `tall`: its height with everything, `below`: of that, the room below
-    the chart, in which the x axis has its words if they fit."""
-    drawing = Drawing(WIDTH, tall, f"{chart.title}. {chart.caption}")
-    x = x or fit(chart.x, _across(chart))
-    y = fit(chart.y, [*(point.y for series in chart.series for point in series.points), *_guided(chart, "y")])
-    uprights = _uprights(chart, x)
-    top = _TOP + 13.0 * max((upright.row + 1 for upright in uprights), default=0)
-    bottom, height, width = tall - below, tall - below - top, WIDTH - _LEFT - _RIGHT
+def _xy(chart: XyChart) -> str:
+    drawing = Drawing(WIDTH, _HEIGHT, f"{chart.title}. {chart.caption}")
+    points = [point for series in chart.series for point in series.points]
+    x = fit(chart.x, [*(point.x for point in points), *_guided(chart, "x")])
+    y = fit(chart.y, [*(point.y for point in points), *_guided(chart, "y")])
+    uprights = sorted((guide for guide in chart.guides if guide.along == "x"), key=lambda guide: guide.value)
+    ats = [_LEFT + (WIDTH - _LEFT - _RIGHT) * x.place(guide.value) for guide in uprights]
+    rows = _upright_rows(ats)
+    top = _TOP + 13.0 * max((row + 1 for row in rows), default=0)
+    bottom, width = _HEIGHT - _BOTTOM, WIDTH - _LEFT - _RIGHT
+    height = bottom - top
     _grid(drawing, y, bottom, top)
-    _below(drawing, x, bottom, words=below >= _BOTTOM)
+    _below(drawing, x, bottom)
     drawing.line(_LEFT, bottom, WIDTH - _RIGHT, bottom, "axis")
-    for upright in uprights:
-        drawing.line(upright.at, top - 13 * upright.row, upright.at, bottom, upright.guide.style)
-        drawing.text(upright.word_at, top - 4 - 13 * upright.row, upright.guide.text, "note", upright.anchor)
+    for guide, at, row in zip(uprights, ats, rows, strict=True):
+        drawing.line(at, top - 13 * row, at, bottom, guide.style)
+        # The word is on the side where there is room, a little away from the line, which may go on past it.
+        room = at < WIDTH * 0.6
+        drawing.text(at + (4 if room else -4), top - 4 - 13 * row, guide.text, "note", "start" if room else "end")
     for guide in chart.guides:
         if guide.along == "y":
             down = bottom - height * y.place(guide.value)
@@ -215,16 +205,11 @@ def _xy(chart: XyChart, x: Placed | None = None, tall: float = _HEIGHT, below: f
     return drawing.markup()
 
 
-def _across(chart: XyChart) -> list[float]:
-    """Everything that has to fit along the x axis."""
-    return [*(point.x for series in chart.series for point in series.points), *_guided(chart, "x")]
-
-
 def _guided(chart: XyChart, along: str) -> list[float]:
     return [guide.value for guide in chart.guides if guide.along == along]
 
 
-def _grid(drawing: Drawing, axis: Placed, bottom: float, top: float = _TOP) -> None:
+def _grid(drawing: Drawing, axis: Placed, bottom: float, top: float) -> None:
     """Horizontal lines with their values, and the axis' name above them."""
     height = bottom - top
     for value, words in axis.ticks():
@@ -234,50 +219,21 @@ def _grid(drawing: Drawing, axis: Placed, bottom: float, top: float = _TOP) -> N
     drawing.text(2, 11, axis.axis.name, "name")
 
 
-def _below(drawing: Drawing, axis: Placed, bottom: float, *, words: bool) -> None:
-    """Ticks below the x axis; with `words`, their values as far as they do not touch, and its name."""
-    width = WIDTH - _LEFT - _RIGHT
-    ticks = axis.ticks()
-    # Words are wider than numbers.
-    for value, text in ticks[:: _every(len(ticks), 5 if axis.axis.words == "label" else 7)]:
+def _below(drawing: Drawing, axis: Placed, bottom: float) -> None:
+    """Ticks below the x axis with their values, as far as they do not touch, and the axis' name."""
+    width, ticks = WIDTH - _LEFT - _RIGHT, axis.ticks()
+    most = 5 if axis.axis.words == "label" else 7  # words are wider than numbers
+    for value, text in ticks[:: max(1, math.ceil(len(ticks) / most))]:
         x = _LEFT + width * axis.place(value)
         drawing.line(x, bottom, x, bottom + 4, "axis")
-        if words:
-            drawing.text(x, bottom + 16, text, "tick", "middle")
-    if words:
-        drawing.text(WIDTH - _RIGHT, bottom + 34, axis.axis.name, "name", "end")
+        drawing.text(x, bottom + 16, text, "tick", "middle")
+    drawing.text(WIDTH - _RIGHT, bottom + 34, axis.axis.name, "name", "end")
 
 
-def _every(count: int, most: int) -> int:
-    """Every how many labels are shown, so that there are at most `most`."""
-    return max(1, -(-count // most))
-
-
-@dataclass(frozen=True)
-class _Upright:
-    """An upright guide, with its word above the chart."""
-
-    guide: Guide
-    at: float
-    #: Rows above the chart: the next one where the word would touch its neighbour's.
-    row: int
-
-    @property
-    def anchor(self) -> Anchor:
-        """Words are on the side where there is room."""
-        return "start" if self.at < WIDTH * 0.6 else "end"
-
-    @property
-    def word_at(self) -> float:
-        """A little away from the line where that goes on past the word."""
-        return self.at + (4 if self.anchor == "start" else -4)
-
-
-def _uprights(chart: XyChart, x: Placed) -> list[_Upright]:
-    """The upright guides from left to right."""
-    found: list[_Upright] = []
-    for guide in sorted((guide for guide in chart.guides if guide.along == "x"), key=lambda guide: guide.value):
-        at = _LEFT + (WIDTH - _LEFT - _RIGHT) * x.place(guide.value)
-        row = found[-1].row + 1 if found and at - found[-1].at < _WORD * 2 else 0
-        found.append(_Upright(guide, at, row))
-    return found
+def _upright_rows(ats: Sequence[float]) -> list[int]:
+    """The row above the chart of each upright guide's word, from left to right: the next one where it would touch its
+    neighbour's."""
+    rows: list[int] = []
+    for number, at in enumerate(ats):
+        rows.append(rows[-1] + 1 if number and at - ats[number - 1] < _WORD * 2 else 0)
+    return rows

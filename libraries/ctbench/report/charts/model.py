@@ -5,7 +5,7 @@ from typing import Literal
 
 #: How values of an axis are placed. `loss`: a band for no loss at all, then logarithmic up to everything.
 Scale = Literal["linear", "log", "loss"]
-Mark = Literal["dot", "cross", "ring", "diamond"]
+Mark = Literal["dot", "cross", "ring"]
 
 
 @dataclass(frozen=True)
@@ -19,78 +19,42 @@ class LegendItem:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar."""
+    """One bar, or one piece of a bar that is made of several."""
 
     value: float
-    #: The figure on it, and the sentence that explains it.
-    text: str
+    #: The sentence that explains it, and its class in the style sheet.
     hint: str
-    #: Class in the style sheet.
     style: str
 
 
 @dataclass(frozen=True)
-class Category:
-    """Bars that stand side by side over one label."""
+class BarRow:
+    """A label with its bars."""
 
-    #: A line for each name in `BarChart.labels`.
-    label: tuple[str, ...]
-    bars: tuple[Bar | None, ...]
+    label: str
+    #: The figure of the row in words.
+    text: str
+    bars: tuple[Bar, ...]
     #: The floor, and what perfect scaling would give; None where there is none.
     floor: float | None = None
     ideal: float | None = None
-
-
-@dataclass(frozen=True)
-class BarChart:
-    """Groups of bars, with the floor across each group and a line of perfect scaling."""
-
-    title: str
-    #: One sentence on what is seen.
-    caption: str
-    #: What the bars count.
-    axis: str
-    #: What the lines of a label below the bars are.
-    labels: tuple[str, ...]
-    legend: tuple[LegendItem, ...]
-    categories: tuple[Category, ...]
-
-
-@dataclass(frozen=True)
-class SharePart:
-    """A part of a horizontal bar."""
-
-    share: float
-    hint: str
-    style: str
-
-
-@dataclass(frozen=True)
-class Share:
-    """One horizontal bar: a share of the first one."""
-
-    label: str
-    #: The rate, a ratio of the baseline's, and both in words.
-    share: float
-    text: str
-    hint: str
-    style: str
-    #: The least share that is promised; None where nothing is.
-    floor: float | None = None
-    #: What it is made of, from the left to the right; where that is empty, it is of one piece.
-    parts: tuple[SharePart, ...] = ()
-    #: What stands below the bar, where anything does.
+    #: Stands below the bars.
     note: str = ""
 
 
 @dataclass(frozen=True)
-class ShareChart:
-    """Horizontal bars: what is left of the first one's rate."""
+class Bars:
+    """Horizontal bars on one scale, which begins at 0."""
 
     title: str
+    #: One sentence on what is seen.
     caption: str
     legend: tuple[LegendItem, ...]
-    shares: tuple[Share, ...]
+    rows: tuple[BarRow, ...]
+    #: Whether the bars of a row are pieces of one bar, from the left to the right; else they are below each other.
+    stacked: bool = False
+    #: What the bars count, where no text has the unit.
+    axis: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,38 +111,4 @@ class XyChart:
     guides: tuple[Guide, ...] = ()
 
 
-@dataclass(frozen=True)
-class Panels:
-    """Charts above each other that share their x axis: what happened at the same time is in one line."""
-
-    title: str
-    caption: str
-    legend: tuple[LegendItem, ...]
-    charts: tuple[XyChart, ...]
-
-
-@dataclass(frozen=True)
-class HeatCell:
-    """A figure of a heat table."""
-
-    #: The figure, and lines below it.
-    text: str
-    notes: tuple[str, ...]
-    hint: str
-    #: Class in the style sheet: `heat-0` (the least) to `heat-4`.
-    style: str
-
-
-@dataclass(frozen=True)
-class HeatTable:
-    """Figures by two properties, the darker the larger."""
-
-    title: str
-    caption: str
-    legend: tuple[LegendItem, ...]
-    columns: tuple[str, ...]
-    #: Each with its label, and a cell for each column; None where there is no figure.
-    rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
-
-
-Chart = BarChart | ShareChart | XyChart | Panels | HeatTable
+Chart = Bars | XyChart

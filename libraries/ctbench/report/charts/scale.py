@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ctbench.base.units import format_count, format_ratio
+from ctbench.base.units import format_count
 from ctbench.report.charts.model import Axis
 
 #: Of an axis of losses: the share of its length that stands for no loss at all, and the least loss after it.
@@ -110,11 +110,6 @@ def short_count(value: float) -> str:
 def three_digits(value: float) -> str:
     """As short as it may be on a narrow bar: `148 k`, `1.03 M`, `92.5`."""
     return short_count(float(f"{value:.3g}"))
-
-
-def loss_words(ratio: float) -> str:
-    """A loss for a hint."""
-    return format_ratio(max(0.0, ratio))
 
 
 def _place_loss(ratio: float) -> float:

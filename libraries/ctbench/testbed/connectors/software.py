@@ -10,29 +10,26 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connectors.connector import Bench, Connector
+from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Load
-from ctbench.traffic.software.config import SoftwareGeneratorConfig
+from ctbench.traffic.software.kind import SoftwareGeneratorConfig
 
 if TYPE_CHECKING:
     from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 
-class SoftwareConnectorKind:
-    """Implements `ConnectorKind`."""
-
-    def new(self, config: SoftwareGeneratorConfig, bench: Bench) -> Connector:
-        """See `ConnectorKind.new`."""
-        return SoftwareConnector(bench.placement().generator, bench.testbed)
+class SoftwareConnectorKind(ConnectorKind):
+    def new(self, config: SoftwareGeneratorConfig, context: ConnectorContext) -> Connector:
+        return SoftwareConnector(context.placement().generator, context.testbed)
 
     def cable(self, config: SoftwareGeneratorConfig, hosts: HostPool) -> tuple[Dut, Host]:
-        """See `ConnectorKind.cable`: it makes both ends by itself."""
+        """It makes both ends by itself."""
         return Cable(), hosts.host(LOCAL)
 
 
-class SoftwareConnector:
-    """The software traffic generator, in this process. Implements `Connector`."""
+class SoftwareConnector(Connector):
+    """The software traffic generator, in this process."""
 
     pairs = True
 
@@ -46,20 +43,17 @@ class SoftwareConnector:
 
     @property
     def offers(self) -> frozenset[type[Load]]:
-        """See `Connector.offers`."""
         return self._generator.offers
 
     @property
     def generator(self) -> "SoftwareTrafficGenerator":
-        """See `Connector.generator`."""
         return self._generator
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
-        """See `Connector.connect`; `host` does not matter, the ports come with paths and sockets of this machine."""
+        """`host` does not matter, the ports come with paths and sockets of this machine."""
         self._connect(ports, placement, frame_bytes, "tested")
 
     def connect_pair(self, tested: Ports, other: Ports, placement: Placement, frame_bytes: int) -> None:
-        """See `Connector.connect_pair`."""
         self._connect(tested, placement, frame_bytes, "tested")
         try:
             self._connect(other, placement, frame_bytes, "other")
@@ -98,13 +92,10 @@ class SoftwareConnector:
         )  # fmt: skip
 
     def disconnect(self) -> None:
-        """See `Connector.disconnect`."""
         self._generator.disconnect()
 
     def facts(self) -> dict[str, Any]:
-        """See `Connector.facts`."""
         return dict(self._generator.snapshot())
 
     def close(self) -> None:
-        """See `Connector.close`."""
         self._generator.close()

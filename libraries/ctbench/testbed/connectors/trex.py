@@ -5,21 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
+from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.dut.base import Dut, Ports
+from ctbench.dut.cable import VethCable
 from ctbench.dut.veth import within_generator
-from ctbench.dut.veth_cable import VethCable
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import LOCAL, SANDBOX, SshConfig
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connectors.connector import Bench, Connector
+from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
 from ctbench.traffic.loads import Load
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
-from ctbench.traffic.trex.generator import OFFERS, TrexServer, TrexTrafficGenerator
+from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client, python_for
-from ctbench.traffic.trex.server import Endpoint, RunningServer, ServerProbe, StartedServer
+from ctbench.traffic.trex.server import Endpoint, RunningServer, ServerProbe, StartedServer, TrexServer
 from ctbench.traffic.trex.worker import TrexWorker
 
 LOOPBACK = "127.0.0.1"
@@ -31,15 +31,12 @@ PLACE_BYTES, PLACES, PAGE_BYTES = 2048, 1024, 4096
 PLACE_OVERHEAD = 128
 
 
-class TrexConnectorKind:
-    """Implements `ConnectorKind`."""
-
-    def new(self, config: TrexGeneratorConfig, bench: Bench) -> Connector:
-        """See `ConnectorKind.new`."""
-        return TrexConnector(config, bench.ssh, bench.hosts, bench.log_folder)
+class TrexConnectorKind(ConnectorKind):
+    def new(self, config: TrexGeneratorConfig, context: ConnectorContext) -> Connector:
+        return TrexConnector(config, context.ssh, context.hosts, context.log_folder)
 
     def cable(self, config: TrexGeneratorConfig, hosts: HostPool) -> tuple[Dut, Host]:
-        """See `ConnectorKind.cable`: in a sandbox a veth pair."""
+        """In a sandbox a veth pair."""
         if config.host != SANDBOX:
             raise MissingResource(
                 f"The ports of TRex on {config.host} are cabled to the DUT, and not to each other: what the generator "
@@ -49,45 +46,35 @@ class TrexConnectorKind:
         return VethCable(host), host
 
 
-class TrexConnector:
-    """Implements `Connector`. In a sandbox TRex is started next to each DUT, on the veth ends that the DUT made; in a
+class TrexConnector(Connector):
+    """In a sandbox TRex is started next to each DUT, on the veth ends that the DUT made; in a
     lab it has cards of its own, and stays."""
-
-    pairs = False
 
     def __init__(
         self, config: TrexGeneratorConfig, ssh: Mapping[str, SshConfig], hosts: HostPool, log_folder: Path
     ) -> None:
-        """Nothing is started yet."""
-        self._config = config
-        self._ssh = ssh
-        self._hosts = hosts
-        self._log_folder = log_folder
+        self._config, self._ssh, self._hosts, self._log_folder = config, ssh, hosts, log_folder
         self._generator: TrexTrafficGenerator | None = None
         self._ports: tuple[TrexPort, TrexPort] | None = None
         self._servers = 0
 
     @property
     def offers(self) -> frozenset[type[Load]]:
-        """See `Connector.offers`."""
         return OFFERS
 
     @property
     def generator(self) -> TrexTrafficGenerator:
-        """See `Connector.generator`."""
         if self._generator is None:
             raise TestbedError("TRex is not connected to a DUT.")
         return self._generator
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
-        """See `Connector.connect`. TRex is started when the first trial says in which mode."""
+        """TRex is started when the first trial says in which mode."""
         if self._config.host == SANDBOX:
             self._connect_veth(ports, host, placement, frame_bytes)
             return
-        client, server = (
-            _complete(self._config.client, ports.client_mac),
-            _complete(self._config.server_port, ports.server_mac),
-        )
+        client = _complete(self._config.client, ports.client_mac)
+        server = _complete(self._config.server_port, ports.server_mac)
         if self._generator and self._ports == (client, server):
             return
         self._leave()
@@ -95,24 +82,15 @@ class TrexConnector:
         config = self._config.model_copy(update={"client": client, "server_port": server})
         self._generator = self._lab_generator(config)
 
-    def connect_pair(self, tested: Ports, other: Ports, placement: Placement, frame_bytes: int) -> None:
-        """See `Connector.connect_pair`: it offers to one DUT at a time."""
-        raise MissingResource(
-            "Two DUTs side by side need the software traffic generator; TRex offers to one at a time, so the DUT is "
-            "reconfigured between trials."
-        )
-
     def disconnect(self) -> None:
-        """See `Connector.disconnect`: in a lab nothing of the DUT is TRex'."""
+        """In a lab nothing of the DUT is TRex'."""
         if self._config.host == SANDBOX:
             self._leave()
 
     def facts(self) -> dict[str, Any]:
-        """See `Connector.facts`."""
         return dict(self._generator.snapshot()) if self._generator else {"type": "trex", "wiring": "not connected"}
 
     def close(self) -> None:
-        """See `Connector.close`."""
         self._leave()
 
     def _leave(self) -> None:

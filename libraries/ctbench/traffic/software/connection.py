@@ -4,9 +4,18 @@ The client end and the server end keep apart: neither reads the other's fields. 
 what it saw in the packet, so address translation in between makes no difference.
 """
 
+import numpy as np
 from numba import njit
 
-from ctbench.traffic.software.machine_code import load8, load32, store8, store32
+from ctbench.traffic.generator import ConnectTime, Latency
+from ctbench.traffic.software import clock as bins
+from ctbench.traffic.software import frames as f
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software import ring as r
+from ctbench.traffic.software.clock import bin_of
+from ctbench.traffic.software.kernel_thread import Counts
+from ctbench.traffic.software.machine_code import load8, load16, load32, store8, store16, store32, swap16, swap32
+from ctbench.traffic.software.schedule import next_state, scrambled
 
 RECORD_BYTES = 64
 
@@ -17,8 +26,8 @@ SERVER_IP, SERVER_PEER_IP, SERVER_PORTS, SERVER_SEQ, SERVER_ACK = 20, 24, 28, 32
 CLIENT_LEFT, SERVER_LEFT = 40, 42
 #: Bytes: state of either end, flags, queue.
 CLIENT_STATE, SERVER_STATE, FLAGS, QUEUE = 44, 45, 46, 47
-#: Cycles / 64 of the first packet, later of the message under way (see `latency`); milliseconds (roughly) of the last
-#: progress. Both wrap around.
+#: Cycles / 64 of the first packet, later of the message under way (see `message_sent`); milliseconds (roughly) of
+#: the last progress. Both wrap around.
 STARTED, PROGRESS = 48, 52
 #: The next record in the queue of waiting replies, or in the list of free records; when the reply is due (cycles / 64).
 NEXT, REPLY_DUE = 56, 60
@@ -40,13 +49,11 @@ NOBODY = 0xFFFFFFFF
 
 @njit(nogil=True, forceinline=True)
 def set_flag(record, flag):  # type: ignore[no-untyped-def]
-    """Set a flag of the record at this address."""
     store8(record + FLAGS, load8(record + FLAGS) | flag)
 
 
 @njit(nogil=True, forceinline=True)
 def clear_flag(record, flag):  # type: ignore[no-untyped-def]
-    """Clear a flag of the record at this address."""
     store8(record + FLAGS, load8(record + FLAGS) & ~flag)
 
 
@@ -64,3 +71,313 @@ def link_free(records, count):  # type: ignore[no-untyped-def]
 def take_free(records, first):  # type: ignore[no-untyped-def]
     """The free list after its first record was taken."""
     return load32(records + first * RECORD_BYTES + NEXT)
+
+
+@njit(nogil=True, forceinline=True)
+def has_room(ring, record, counts):  # type: ignore[no-untyped-def]
+    """Whether there is room for a frame of a connection; where not, the DUT has missed one."""
+    if r.room(ring):
+        return True
+    counts[lay.DUT_MISSED] += 1
+    if load8(record + FLAGS) & COUNTED:
+        counts[lay.COUNTED_MISSED] += 1
+    return False
+
+
+@njit(nogil=True, forceinline=True)
+def _sent(ring, length, counts, port):  # type: ignore[no-untyped-def]
+    r.put(ring, length)
+    counts[lay.TX_PACKETS + port] += 1
+    counts[lay.TX_BYTES + port] += length
+
+
+@njit(nogil=True, forceinline=True)
+def client_tcp(ring, record, tag, flags, payload, p, counts):  # type: ignore[no-untyped-def]
+    """Send a TCP segment from the client end; advances its sequence number."""
+    seq = load32(record + CLIENT_SEQ)
+    if has_room(ring, record, counts):
+        length = f.write_tcp(
+            r.next_buffer(ring), p[lay.SHIFT], p[lay.CLIENT_MACS],
+            load32(record + CLIENT_IP), load32(record + CLIENT_PEER_IP),
+            load32(record + CLIENT_PORTS), seq, load32(record + CLIENT_ACK), flags, tag,
+            0 if flags == f.SYN else tag, payload, f.REQUEST_PATTERN, p[lay.REQUEST_SUM] if payload else 0,
+        )  # fmt: skip
+        _sent(ring, length, counts, lay.CLIENT)
+    store32(record + CLIENT_SEQ, seq + payload + (1 if flags & (f.SYN | f.FIN) else 0))
+
+
+@njit(nogil=True, forceinline=True)
+def server_tcp(ring, record, tag, flags, payload, p, counts):  # type: ignore[no-untyped-def]
+    """Send a TCP segment from the server end; advances its sequence number."""
+    seq = load32(record + SERVER_SEQ)
+    if has_room(ring, record, counts):
+        length = f.write_tcp(
+            r.next_buffer(ring), p[lay.SHIFT], p[lay.SERVER_MACS],
+            load32(record + SERVER_IP), load32(record + SERVER_PEER_IP),
+            load32(record + SERVER_PORTS), seq, load32(record + SERVER_ACK), flags, tag,
+            tag, payload, f.REPLY_PATTERN, p[lay.REPLY_SUM] if payload else 0,
+        )  # fmt: skip
+        _sent(ring, length, counts, lay.SERVER)
+    store32(record + SERVER_SEQ, seq + payload + (1 if flags & (f.SYN | f.FIN) else 0))
+
+
+@njit(nogil=True, forceinline=True)
+def client_udp(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
+    if has_room(ring, record, counts):
+        length = f.write_udp(
+            r.next_buffer(ring), p[lay.SHIFT], p[lay.CLIENT_MACS],
+            load32(record + CLIENT_IP), load32(record + CLIENT_PEER_IP),
+            load32(record + CLIENT_PORTS), tag, p[lay.UDP_REQUEST_BYTES], f.REQUEST_PATTERN, p[lay.UDP_REQUEST_SUM],
+        )  # fmt: skip
+        _sent(ring, length, counts, lay.CLIENT)
+
+
+@njit(nogil=True, forceinline=True)
+def server_udp(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
+    if has_room(ring, record, counts):
+        length = f.write_udp(
+            r.next_buffer(ring), p[lay.SHIFT], p[lay.SERVER_MACS],
+            load32(record + SERVER_IP), load32(record + SERVER_PEER_IP),
+            load32(record + SERVER_PORTS), tag, p[lay.UDP_REPLY_BYTES], f.REPLY_PATTERN, p[lay.UDP_REPLY_SUM],
+        )  # fmt: skip
+        _sent(ring, length, counts, lay.SERVER)
+
+
+@njit(nogil=True)
+def server_closes(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
+    store8(record + SERVER_STATE, FIN_WAIT)
+    server_tcp(ring, record, tag, f.FIN | f.ACK, 0, p, counts)
+
+
+@njit(nogil=True)
+def client_ends(ring, record, tag, acknowledges, p, counts):  # type: ignore[no-untyped-def]
+    """The client end has all that it asked for: it closes, resets, or waits for the server to close. `acknowledges`:
+    nothing else of the client's says that the last segment came."""
+    if p[lay.ENDED_BY] == lay.BY_SERVER:
+        store8(record + CLIENT_STATE, AWAITS_FIN)
+        if acknowledges:
+            client_tcp(ring, record, tag, f.ACK, 0, p, counts)
+    elif p[lay.ENDED_BY] == lay.BY_RESET:
+        store8(record + CLIENT_STATE, CLIENT_DONE)
+        client_tcp(ring, record, tag, f.RST | f.ACK, 0, p, counts)
+    else:
+        store8(record + CLIENT_STATE, FIN_SENT)
+        client_tcp(ring, record, tag, f.FIN | f.ACK, 0, p, counts)
+
+
+@njit(nogil=True, forceinline=True)
+def reply(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
+    """The server end answers a request."""
+    if load8(record + FLAGS) & UDP:
+        server_udp(ring, record, tag, p, counts)
+    else:
+        server_tcp(ring, record, tag, f.PSH | f.ACK, p[lay.REPLY_BYTES], p, counts)
+        if p[lay.ENDED_BY] == lay.BY_SERVER and load16(record + SERVER_LEFT) == 0:
+            server_closes(ring, record, tag, p, counts)
+
+
+#: Messages of one connection of so many are timed, by the number of its record: a power of two.
+EVERY = 8
+#: Rows of the histograms of a trial: connect times, and the latency of messages by the port that sends.
+CONNECT, MESSAGE = 0, 1
+ROWS = 3
+
+Histograms = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+
+
+def empty_histograms() -> Histograms:
+    return np.zeros((ROWS, bins.BINS), np.int64)
+
+
+@njit(nogil=True, forceinline=True)
+def message_sent(record, slot, now, p):  # type: ignore[no-untyped-def]
+    """A message goes out now. Where nobody wants its latency, the record keeps when the connection was begun."""
+    if p[lay.TIMES_MESSAGES] and slot & (EVERY - 1) == 0:
+        store32(record + STARTED, now >> bins.UNIT_SHIFT)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def message_taken(record, slot, port, now, s, counts, histograms):  # type: ignore[no-untyped-def]
+    """A message has come that `port` message_sent."""
+    if slot & (EVERY - 1) or not s[lay.TIMING]:
+        return
+    took = ((now >> bins.UNIT_SHIFT) - load32(record + STARTED)) & 0xFFFFFFFF
+    histograms[MESSAGE + port, bins.bin_of(took)] += 1
+    if took > counts[lay.LATENCY_MAX + port]:
+        counts[lay.LATENCY_MAX + port] = took
+    if counts[lay.TIMED + port]:
+        counts[lay.JITTER_SUM + port] += abs(took - counts[lay.LATENCY_LAST + port])
+    counts[lay.LATENCY_LAST + port] = took
+    counts[lay.TIMED + port] += 1
+
+
+def latencies_of(histograms: Histograms, counts: Counts, hertz: float) -> dict[str, Latency]:
+    """What came of it, by the port that sends; one that sent fewer than two messages is not there."""
+    return {
+        side: bins.latency_of(
+            histograms[MESSAGE + port], int(counts[lay.LATENCY_MAX + port]), int(counts[lay.JITTER_SUM + port]),
+            int(counts[lay.TIMED + port]), hertz,
+        )
+        for port, side in enumerate(("client", "server"))
+        if counts[lay.TIMED + port] > 1
+    }  # fmt: skip
+
+
+def connect_time(histograms: Histograms, counts: Counts, slowest: int, hertz: float) -> ConnectTime | None:
+    """Of all that were set up over TCP, None where none was; `slowest`: in units."""
+    if not counts[lay.TCP_ESTABLISHED]:
+        return None
+    p50, p90, p99 = (bins.percentile(histograms[CONNECT], share, hertz) for share in (0.5, 0.9, 0.99))
+    return ConnectTime(p50=p50, p90=p90, p99=p99, max=bins.microseconds(slowest, hertz))
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def release(record, slot, s):  # type: ignore[no-untyped-def]
+    """The record is free again. Last in, first out: few records stay in the caches."""
+    store8(record + CLIENT_STATE, FREE)
+    store32(record + NEXT, s[lay.FREE_HEAD])
+    s[lay.FREE_HEAD] = slot
+    s[lay.ACTIVE] -= 1
+    if load8(record + FLAGS) & COUNTED:
+        s[lay.COUNTED_ACTIVE] -= 1
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def complete(record, slot, s, counts):  # type: ignore[no-untyped-def]
+    counts[lay.ALL_COMPLETED] += 1
+    if load8(record + FLAGS) & COUNTED:
+        counts[lay.COMPLETED] += 1
+    release(record, slot, s)
+
+
+@njit(nogil=True, error_model="numpy")
+def fail(record, slot, cause, s, counts):  # type: ignore[no-untyped-def]
+    """A connection has failed. It counts when it began in the sustain phase, or where failures count by their time:
+    when it made its last progress in it."""
+    counts[lay.ALL_FAILED] += 1
+    if s[lay.FAILURES_FOR]:
+        counted = (load32(record + PROGRESS) - s[lay.FAILURES_FROM]) & 0xFFFFFFFF < s[lay.FAILURES_FOR]
+    else:
+        counted = load8(record + FLAGS) & COUNTED != 0
+    if counted:
+        counts[lay.FAILED + cause] += 1
+    if load8(record + FLAGS) & REPLY_WAITS:
+        store8(record + CLIENT_STATE, DEAD)  # still a link of the queue of replies
+    else:
+        release(record, slot, s)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def established(record, now, p, counts, histograms):  # type: ignore[no-untyped-def]
+    """The SYN-ACK came: the connect time is known. (UDP has none: its first reply may have waited.)"""
+    if not load8(record + FLAGS) & COUNTED:
+        return
+    counts[lay.TCP_ESTABLISHED] += 1
+    took = ((now >> 6) - load32(record + STARTED)) & 0xFFFFFFFF
+    counts[lay.SETUP_SUM] += took
+    if took > counts[lay.SETUP_MAX]:
+        counts[lay.SETUP_MAX] = took
+    histograms[CONNECT, bin_of(took)] += 1
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def next_tuple(at, p, s):  # type: ignore[no-untyped-def]
+    """Number of the next client address and port: all of them once before any comes again. `at`: where the state has
+    the last one."""
+    if p[lay.PORT_ORDER_RANDOM] == 0:
+        s[at] = s[at] + 1 if s[at] + 1 < p[lay.TUPLES] else 0
+        return s[at]
+    while True:
+        s[at] = next_state(s[at], p[lay.TUPLE_MASK])
+        number = scrambled(s[at], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
+        if number < p[lay.TUPLES]:
+            return number
+
+
+@njit(nogil=True, error_model="numpy")
+def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-def]
+    """Begin one connection of so many messages: its first packet goes out, or is lost at the DUT's full ring."""
+    slot = s[lay.FREE_HEAD]
+    if slot == NOBODY:
+        counts[lay.NO_RECORD] += 1
+        return
+    record = p[lay.RECORDS] + slot * RECORD_BYTES
+    s[lay.FREE_HEAD] = take_free(p[lay.RECORDS], slot)
+    if slot >= s[lay.HIGHEST]:
+        s[lay.HIGHEST] = slot + 1
+    s[lay.ACTIVE] += 1
+    number = s[lay.BEGUN]
+    s[lay.BEGUN] += 1
+    # Error feedback spreads the UDP share evenly.
+    s[lay.UDP_DEBT] += p[lay.UDP_PER_MILLION]
+    is_udp = s[lay.UDP_DEBT] >= 1000000
+    flags = 0
+    if is_udp:
+        s[lay.UDP_DEBT] -= 1000000
+        flags |= UDP
+    if counted:
+        flags |= COUNTED
+        s[lay.COUNTED_ACTIVE] += 1
+        counts[lay.ATTEMPTED] += 1
+    who = next_tuple(lay.TUPLE, p, s)
+    client = p[lay.CLIENT_IP] + who // p[lay.PORTS]
+    port = p[lay.PORT_MIN] + who % p[lay.PORTS]
+    server = p[lay.SERVER_IP] + number % p[lay.SERVER_IPS]
+    queue = number % p[lay.QUEUES]
+    store32(record + CLIENT_IP, swap32(client))
+    store32(record + CLIENT_PEER_IP, swap32(server))
+    store32(record + CLIENT_PORTS, swap16(port) | (swap16(p[lay.UDP_PORT] if is_udp else p[lay.TCP_PORT]) << 16))
+    store32(record + CLIENT_SEQ, number * 2654435761)
+    store32(record + CLIENT_ACK, 0)
+    store16(record + CLIENT_LEFT, messages)
+    store16(record + SERVER_LEFT, messages)
+    store8(record + CLIENT_STATE, AWAITS_REPLY if is_udp else SYN_SENT)
+    store8(record + SERVER_STATE, LISTENING)
+    store8(record + FLAGS, flags)
+    store8(record + QUEUE, queue)
+    store32(record + STARTED, now >> 6)
+    store32(record + PROGRESS, now >> p[lay.TICK_SHIFT])
+    tag = slot | p[lay.SALT]
+    if is_udp:
+        client_udp(tx + queue * r.ROW_BYTES, record, tag, p, counts)
+    else:
+        client_tcp(tx + queue * r.ROW_BYTES, record, tag, f.SYN, 0, p, counts)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def find(frame, echoed, p, s):  # type: ignore[no-untyped-def]
+    """The number of the record that the frame names, -1 when it names none in use."""
+    tag = f.tag_of(frame, echoed)
+    slot = tag & lay.SLOT_MASK
+    if tag - slot != p[lay.SALT] or slot >= s[lay.HIGHEST]:
+        return -1
+    state = load8(p[lay.RECORDS] + slot * RECORD_BYTES + CLIENT_STATE)
+    return slot if state != FREE and state != DEAD else -1
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def sweep(now, p, s, counts):  # type: ignore[no-untyped-def]
+    """Look at some records: a connection without progress for too long has failed."""
+    tick = now >> p[lay.TICK_SHIFT]
+    chunk = max(64, s[lay.HIGHEST] >> 9)
+    if chunk > s[lay.HIGHEST]:
+        chunk = s[lay.HIGHEST]
+    for _ in range(chunk):
+        slot = s[lay.SWEEP]
+        s[lay.SWEEP] = slot + 1 if slot + 1 < s[lay.HIGHEST] else 0
+        record = p[lay.RECORDS] + slot * RECORD_BYTES
+        state = load8(record + CLIENT_STATE)
+        if state == FREE or load8(record + FLAGS) & REPLY_WAITS:
+            continue
+        idle = (tick - load32(record + PROGRESS)) & 0xFFFFFFFF
+        if idle <= p[lay.TIMEOUT_TICKS] or idle > 0x7FFFFFFF:  # the latter: its last frame was read after `now`
+            continue
+        if state == SYN_SENT:
+            cause = lay.CAUSE_NO_SYN_ACK
+        elif state == AWAITS_REPLY:
+            cause = lay.CAUSE_NO_REPLY
+        elif state == FIN_SENT or state == AWAITS_FIN:  # noqa: SIM109  # as numba compiles it best
+            cause = lay.CAUSE_NO_FIN
+        else:
+            cause = lay.CAUSE_NO_LAST_ACK
+        fail(record, slot, cause, s, counts)

@@ -4,22 +4,68 @@ Addresses and ports are kept as the 32-bit words that stand in the packet, so th
 byte swap. Every TCP segment carries the time stamp option (RFC 7323): its value names the connection's record, and
 because TCP echoes it, each side finds its record without a search. UDP carries the same word at the start of its
 payload. The word is only a hint: addresses and ports are compared with the record before a frame counts.
+
+With IPv6 the clients' addresses differ in their last 32 bits only, and so do the servers': those are what connections,
+flows and frames are known by, as IPv4 addresses are. What is the same in all of them stands in a template per end
+(`header_of`). An IPv6 header is `IPV6_SHIFT` bytes longer than one of IPv4, so everything behind it, and the last 32
+bits of the destination, are where they are with IPv4 when one counts from `frame + IPV6_SHIFT`.
 """
+
+import struct
+from ipaddress import IPv6Address
 
 from numba import njit
 
-from ctbench.traffic.software import ipv6_header
 from ctbench.traffic.software.machine_code import (
     load8,
     load16,
     load32,
     load64,
+    store8,
     store16,
     store32,
     store64,
     swap16,
     swap32,
 )
+
+#: An IPv6 header's length less that of an IPv4 header.
+IPV6_SHIFT = 20
+#: Bytes of a template: Ethernet and IPv6 headers, the sum of both prefixes, the next hop.
+HEADER_BYTES = 80
+#: Offsets in a frame and in a template; addresses end with the 32 bits that tell clients (servers) apart.
+IPV6_LENGTH, IPV6_NEXT_HEADER, IPV6_SOURCE, IPV6_DESTINATION, IPV6_END = 18, 20, 22, 38, 54
+IPV6_LAST_WORD = 12
+#: Offsets in a template: of both prefixes as `fold` adds them, and of the address that ND is answered for too.
+PREFIX_SUM, NEXT_HOP = 56, 64
+
+ETHERTYPE_IPV6 = 0xDD86  # as it stands in memory
+_HOP_LIMIT = 64
+
+
+def header_of(macs: bytes, source: str, destination: str, next_hop: str = "") -> bytes:
+    """The template of an end. `macs`: destination and source; `source`, `destination`: an address of each side;
+    `next_hop`: for which the end answers neighbour solicitations besides its own addresses, where it is of IPv6."""
+    prefixes = [IPv6Address(address).packed[:IPV6_LAST_WORD] for address in (source, destination)]
+    total = sum(struct.unpack("<12H", b"".join(prefixes)))
+    ip = struct.pack(">IHBB", 6 << 28, 0, 0, _HOP_LIMIT) + b"".join(prefix + bytes(4) for prefix in prefixes)
+    hop = IPv6Address(next_hop).packed if ":" in next_hop else bytes(16)
+    return (macs + b"\x86\xdd" + ip).ljust(PREFIX_SUM, b"\0") + struct.pack("<Q", total) + hop
+
+
+@njit(nogil=True)
+def write_ipv6(frame, header, source, destination, length, protocol):  # type: ignore[no-untyped-def]
+    """Ethernet and IPv6 headers; two bytes behind them are overwritten. `header`: address of the template; `source`,
+    `destination`: last 32 bits as they stand; `length`: bytes behind the header. Returns the sum of both prefixes, for
+    the checksum."""
+    for at in range(0, 56, 8):
+        store64(frame + at, load64(header + at))
+    store16(frame + IPV6_LENGTH, swap16(length))
+    store8(frame + IPV6_NEXT_HEADER, protocol)
+    store32(frame + IPV6_SOURCE + IPV6_LAST_WORD, source)
+    store32(frame + IPV6_DESTINATION + IPV6_LAST_WORD, destination)
+    return load32(header + PREFIX_SUM)
+
 
 #: Offsets in the frame.
 ETHERTYPE, IP, L4 = 12, 14, 34
@@ -44,6 +90,11 @@ _MSS_1460 = 0xB4050402
 TTL_64_TCP, TTL_64_UDP = 0x0640, 0x1140
 _DONT_FRAGMENT = 0x0040
 _WINDOW_65535 = 0xFFFF
+
+
+#: Payload of requests and of replies: 'x' and 'y', as in the published procedure.
+REQUEST_PATTERN = 0x7878787878787878
+REPLY_PATTERN = 0x7979797979797979
 
 
 @njit(nogil=True, forceinline=True)
@@ -111,14 +162,14 @@ def write_tcp(  # type: ignore[no-untyped-def]
 ):
     """One TCP segment; a SYN carries a maximum segment size too. Returns the frame's length.
 
-    `shift`: 0, or `ipv6_header.SHIFT` for IPv6, where `macs` is a whole template; `seq`, `ack`: numbers;
+    `shift`: 0, or `SHIFT` for IPv6, where `macs` is a whole template; `seq`, `ack`: numbers;
     `tsval`, `tsecr`: words as they stand; `pattern_sum`: `words_sum` of the payload.
     """
     syn = flags & SYN
     header = 36 if syn else 32
     total = source + destination + (PROTOCOL_TCP << 8) + swap16(header + payload)
     if shift:
-        total += ipv6_header.write_ip(frame, macs, source, destination, header + payload, PROTOCOL_TCP)
+        total += write_ipv6(frame, macs, source, destination, header + payload, PROTOCOL_TCP)
     else:
         write_ip(frame, macs, source, destination, 20 + header + payload, TTL_64_TCP)
     frame += shift
@@ -153,7 +204,7 @@ def write_udp(frame, shift, macs, source, destination, ports, tag, payload, patt
     length = swap16(8 + payload)
     total = source + destination + (PROTOCOL_UDP << 8) + length + ports + length + tag + pattern_sum
     if shift:
-        total += ipv6_header.write_ip(frame, macs, source, destination, 8 + payload, PROTOCOL_UDP)
+        total += write_ipv6(frame, macs, source, destination, 8 + payload, PROTOCOL_UDP)
     else:
         write_ip(frame, macs, source, destination, 28 + payload, TTL_64_UDP)
     frame += shift
@@ -207,7 +258,7 @@ def tag_of(frame, echoed):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, forceinline=True)
 def tag_ahead(frame, protocol, echoed):  # type: ignore[no-untyped-def]
-    """`tag_of` for a frame whose protocol is known: `ipv6.classify` has not seen it yet."""
+    """`tag_of` for a frame whose protocol is known: `classify_ipv6` has not seen it yet."""
     if protocol == PROTOCOL_UDP:
         return load32(frame + UDP_PAYLOAD)
     at = SYN_TSVAL if load8(frame + TCP_FLAGS) & SYN else DATA_TSVAL
@@ -220,16 +271,33 @@ def tcp_payload_bytes(frame):  # type: ignore[no-untyped-def]
     return swap16(load16(frame + IP_LENGTH)) - 20 - ((load8(frame + TCP_OFFSET) >> 4) << 2)
 
 
-@njit(nogil=True, forceinline=True)
-def pattern_words_sum(pattern, length):  # type: ignore[no-untyped-def]
-    """`words_sum` of `length` bytes of a pattern whose bytes are all the same."""
-    word = pattern & 0xFFFFFFFF
-    rest = length & 3
-    return (length >> 2) * word + (word & ((1 << (8 * rest)) - 1) if rest else 0)
-
-
-#: Payload of requests and of replies: 'x' and 'y', as in the published procedure.
-REQUEST_PATTERN = 0x7878787878787878
-REPLY_PATTERN = 0x7979797979797979
-
-__all__ = [name for name in globals() if not name.startswith("_") and name not in ("njit", "store8")]
+@njit(nogil=True)
+def classify_ipv6(frame, length, header, tagged=False):  # type: ignore[no-untyped-def]
+    """As `classify`, of an IPv6 frame without extension headers, from the other end's prefix to that of the end
+    whose template is at `header`. The length, the protocol and the last 32 bits of the source are written to where an
+    IPv4 frame at `frame + IPV6_SHIFT` has them: the code that reads on from there does not have to know the version."""
+    if length < (SMALLEST_FRAME - 4 if tagged else SMALLEST_FRAME) or load16(frame + ETHERTYPE) != ETHERTYPE_IPV6:
+        return IS_OTHER
+    segment = swap16(load16(frame + IPV6_LENGTH))
+    protocol = load8(frame + IPV6_NEXT_HEADER)
+    if load8(frame + IP) >> 4 != 6 or segment + IPV6_END > length or segment < 8:
+        return IS_OTHER
+    if protocol != PROTOCOL_TCP and protocol != PROTOCOL_UDP:
+        return IS_OTHER
+    if (
+        load64(frame + IPV6_SOURCE) != load64(header + IPV6_DESTINATION)
+        or load32(frame + IPV6_SOURCE + 8) != load32(header + IPV6_DESTINATION + 8)
+        or load64(frame + IPV6_DESTINATION) != load64(header + IPV6_SOURCE)
+        or load32(frame + IPV6_DESTINATION + 8) != load32(header + IPV6_SOURCE + 8)
+    ):
+        return IS_OTHER
+    source = load32(frame + IPV6_SOURCE + IPV6_LAST_WORD)
+    total = load32(header + PREFIX_SUM) + source + load32(frame + IPV6_DESTINATION + IPV6_LAST_WORD)
+    right = fold(total + (protocol << 8) + swap16(segment) + words_sum(frame + IPV6_END, segment)) == 0xFFFF
+    as_ipv4 = frame + IPV6_SHIFT
+    store16(as_ipv4 + IP_LENGTH, swap16(segment + L4 - IP))
+    store8(as_ipv4 + IP_PROTOCOL, protocol)
+    store32(as_ipv4 + IP_SOURCE, source)
+    if not right or (protocol == PROTOCOL_UDP and load16(as_ipv4 + UDP_CHECKSUM) == 0):
+        return IS_BAD_CHECKSUM
+    return IS_TCP if protocol == PROTOCOL_TCP else IS_UDP

@@ -1,22 +1,21 @@
 """The software traffic generator behind the TrafficGenerator interface."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.generator import Profiles, Side, Slice, Trial
+from ctbench.traffic.generator import PairedGenerator, Profiles, Side, Slice, TrafficGenerator, Trial
+from ctbench.traffic.holding import HoldingGenerator
 from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import engine, stream_engine
-from ctbench.traffic.software.bundle import bundle
-from ctbench.traffic.software.cable import cable
-from ctbench.traffic.software.drive import Watcher
+from ctbench.traffic.software import engine, plan, stream_engine
 from ctbench.traffic.software.hold import HeldConnections
-from ctbench.traffic.software.link import LinkThreads
-from ctbench.traffic.software.memif import MemifPort, RingPlan, connect
-from ctbench.traffic.software.packet_port import OpenSocket, PacketPort
+from ctbench.traffic.software.kernel_thread import Watcher
+from ctbench.traffic.software.memif import MemifPort, RingPlan, bonded_port, cable, connect
+from ctbench.traffic.software.packet_port import LinkThreads, OpenSocket, PacketPort
 from ctbench.traffic.software.pair import FIRST_SALT, PairedSlices
 from ctbench.traffic.software.wiring import Wiring
 
@@ -28,7 +27,7 @@ _MOST_BYTES = 1 << 28
 _BUFFER_SIZES = (128, 256, 512, 1024, 2048, 4096, 9216)
 
 
-class SoftwareTrafficGenerator:
+class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerator):
     """Drives two ports from one thread. Wire it with one of `connect…`, offer with `run_trial`, end with `close`.
 
     Wired to a second DUT as well (`side="other"`), `run_trial` still offers to the first one alone, and `run_slices`
@@ -65,19 +64,17 @@ class SoftwareTrafficGenerator:
         `side`: of a pair, the tested one being connected first.
         """
         self._make_way(side)
-        plan = _plan(rx_queues, tx_queues, ring_size, frame_bytes)
+        rings = _plan(rx_queues, tx_queues, ring_size, frame_bytes)
         ends: tuple[list[MemifPort], list[MemifPort]] = ([], [])
-        try:
+        with contextlib.ExitStack() as made:
             for pair in [(str(client), str(server)), *more]:
                 for ports, path in zip(ends, pair, strict=True):
-                    ports.append(connect(Path(path), plan))
-        except GeneratorError:
-            for port in (*ends[0], *ends[1]):
-                port.close()
-            raise
+                    ports.append(connect(Path(path), rings))
+                    made.callback(ports[-1].close)
+            made.pop_all()  # all of them are there
         links = f"{1 + len(more)} links per side, " if more else ""
-        rings = f"{rx_queues} rings of {ring_size} towards the DUT, {tx_queues} of {plan.s2c_size} back"
-        self._wire(side, Wiring(bundle(ends[0]), bundle(ends[1])), f"memif, {links}{rings}")
+        sizes = f"{rx_queues} rings of {ring_size} towards the DUT, {tx_queues} of {rings.s2c_size} back"
+        self._wire(side, Wiring(bonded_port(ends[0]), bonded_port(ends[1])), f"memif, {links}{sizes}")
 
     def connect_interfaces(
         self,
@@ -104,12 +101,12 @@ class SoftwareTrafficGenerator:
         are handed to the DUT's interfaces, a thread each: in a pair, threads of the side that has its turn.
         """
         self._make_way(side)
-        plan = _plan(rx_queues, rx_rings, ring_size, frame_bytes)
+        rings = _plan(rx_queues, rx_rings, ring_size, frame_bytes)
         # A fanout group is known by its number in a network namespace: two for each side.
         threads, group = max(1, len(cpus)), (os.getpid() * 4 + (2 if side == "other" else 0)) & 0xFFFF
-        first = PacketPort(client, open_socket, plan, threads=threads, fanout_group=group)
+        first = PacketPort(client, open_socket, rings, threads=threads, fanout_group=group)
         try:
-            second = PacketPort(server, open_socket, plan, threads=threads, fanout_group=group + 1)
+            second = PacketPort(server, open_socket, rings, threads=threads, fanout_group=group + 1)
         except GeneratorError:
             first.close()
             raise
@@ -119,7 +116,7 @@ class SoftwareTrafficGenerator:
             side,
             wiring,
             f"{client} and {server}, {rx_queues} rings of {ring_size} towards the DUT, carried by {threads} threads on "
-            f"CPUs {list(cpus) or 'any'} with {first.sends_with}, {rx_rings} rings of {plan.s2c_size} back",
+            f"CPUs {list(cpus) or 'any'} with {first.sends_with}, {rx_rings} rings of {rings.s2c_size} back",
         )
 
     def connect_cable(
@@ -132,11 +129,10 @@ class SoftwareTrafficGenerator:
 
     @property
     def offers(self) -> frozenset[type[Load]]:
-        """See `TrafficGenerator.offers`."""
         return frozenset({Rate, Hold, Saturation, Idle})
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
-        """See `TrafficGenerator.run_trial`. A wire that broke is a `GeneratorError`."""
+        """A wire that broke is a `GeneratorError`."""
         require(self.offers, load, "the software traffic generator")
         if isinstance(load, Hold):
             if isinstance(profile, PacketProfile):
@@ -147,27 +143,25 @@ class SoftwareTrafficGenerator:
                 held.ask()
                 return held.trial()
         wiring, salt = self._begin()
+        started, tables = time.perf_counter(), self._tables
         if isinstance(profile, PacketProfile):
-            return stream_engine.run_trial(
-                wiring, self._tables, profile, load, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
-            )
-        return engine.run_trial(
-            wiring, self._tables, profile, load, duration_s, cpus=self._cpus, salt=salt, watcher=self.watcher
-        )
+            timing = stream_engine.timing_of(profile, load, duration_s)
+            run = stream_engine.prepare(wiring, tables, profile, load, timing, salt)
+            run.go_on(wiring, self._cpus, timing.longest_s, self.watcher)
+            return stream_engine.trial_of(run, wiring, profile, load, timing, started)
+        timing = plan.timing_of(profile, load, duration_s)
+        run = engine.prepare(wiring, tables, profile, load, timing, salt, times_messages=True)
+        run.go_on(wiring, self._cpus, timing.longest_s, self.watcher)
+        return engine.trial_of(run, wiring, load, timing, started)
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> HeldConnections:
-        """See `HoldingGenerator.hold`. Until the next trial, which takes its memory."""
+        """Until the next trial, which takes its memory."""
         wiring, salt = self._begin()
         return HeldConnections(wiring, self._tables, profile, load, self._cpus, salt)
 
     def run_slices(
-        self,
-        profiles: Profiles,
-        order: Sequence[Side],
-        slice_s: float,
-        turn: Callable[[Side], None],
+        self, profiles: Profiles, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
     ) -> list[Slice]:
-        """See `PairedGenerator.run_slices`."""
         if self._pair is None:
             if "other" not in self._wirings:
                 raise GeneratorError("The traffic generator is not connected to a pair of DUTs.")
@@ -181,12 +175,9 @@ class SoftwareTrafficGenerator:
             self._pair.forget()
 
     def snapshot(self) -> dict[str, object]:
-        """Kind, thread, CPUs and wiring."""
         wired = self._wired.get("tested", "not connected")
-        told: dict[str, object] = {"type": "software", "cpus": list(self._cpus), "wiring": wired}
-        if "other" in self._wired:
-            told["other_wiring"] = self._wired["other"]
-        return told
+        other = {"other_wiring": self._wired["other"]} if "other" in self._wired else {}
+        return {"type": "software", "cpus": list(self._cpus), "wiring": wired, **other}
 
     def disconnect(self) -> None:
         """Let go of the ports, of both sides."""
@@ -196,7 +187,6 @@ class SoftwareTrafficGenerator:
             self._wirings.popitem()[1].close()
 
     def close(self) -> None:
-        """Let go of the ports. May be called twice."""
         self.disconnect()
 
     def _begin(self) -> tuple[Wiring, int]:

@@ -1,24 +1,216 @@
-"""Connections that the software generator holds: phases of `hold_kernel`, and the memory that lives between them."""
+"""Connections that the software generator holds: it opens many and keeps them open, or asks each of them something.
+
+A phase is a call of the kernel function `run_phase`. What is open stays so between calls, and nothing is sent then.
+Connections begin at a rate at most, and only so many wait for the DUT at once that no ring of it overflows: what is
+looked for is how many the DUT knows, not how fast it learns of them. What is not answered within a while no longer
+holds the next one back; where many in a row are not, the DUT refuses them, and no more are begun.
+
+Compiled by numba as `kernel` is, with the same records, parameters and counters (`layout`), and two arrays of its own.
+"""
 
 import time
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 import numpy as np
+from numba import njit
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.generator import ConnectTime, Trial
-from ctbench.traffic.holding import Answered, Opened
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.holding import Answered, Holding, Opened
 from ctbench.traffic.loads import Hold, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import engine, hold_kernel, plan
-from ctbench.traffic.software import histogram as bins
+from ctbench.traffic.software import connection as c
+from ctbench.traffic.software import engine, plan
+from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.drive import drive
-from ctbench.traffic.software.latency import CONNECT
+from ctbench.traffic.software.connection import begin, client_tcp, client_udp, established, fail
+from ctbench.traffic.software.ends import at_server, poller
+from ctbench.traffic.software.machine_code import cycles, load8, load32, store8, store32, swap32
 from ctbench.traffic.software.wiring import Wiring
+
+#: Further states of the client end: open, with nothing under way; UDP whose first reply has not come yet.
+HELD, OPENING = 6, 7
+#: Messages of a connection at most: a counter of 16 bits.
+_MESSAGES = 0xFFFF
+#: Connections begun, or asked, before the rings are polled again.
+_TAKEN = 16
+
+#: What a phase is to do: open, or ask; connections to open; cycles from one to the next; how many may wait at once, and
+#: for how many cycles one of them holds the next one back; cycles after the last in which answers still count; after so
+#: many in a row without an answer it ends, 0: never.
+MODE, WANTED, INTERVAL, JOB_WINDOW, PATIENCE, TIMEOUT, JOB_GIVE_UP = range(7)
+OPEN, ASK = 0, 1
+JOB = 7
+#: What came of it: whether it gave up; how many were begun, or asked; cycles until the first answer and until the last
+#: (0: none came); the longest time in which the function itself stood still.
+GAVE_UP, TRIED, FIRST, LAST, PAUSE = range(5)
+FOUND = 5
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ignore[no-untyped-def]
+    """The client end takes a frame: the connection is open now, or its question is answered."""
+    record = p[lay.RECORDS] + slot * c.RECORD_BYTES
+    state = load8(record + c.CLIENT_STATE)
+    if (
+        load32(frame + f.IP_SOURCE) != load32(record + c.CLIENT_PEER_IP)
+        or load32(frame + f.IP_DESTINATION) != load32(record + c.CLIENT_IP)
+        or load32(frame + f.L4) != f.swap_ports(load32(record + c.CLIENT_PORTS))
+    ):
+        counts[lay.MISDIRECTED] += 1
+        return
+    if kind == f.IS_UDP:
+        if state == OPENING:
+            counts[lay.UDP_ESTABLISHED] += 1
+        elif state == c.AWAITS_REPLY:
+            counts[lay.ALL_COMPLETED] += 1
+        else:
+            counts[lay.OUT_OF_ORDER] += 1
+            return
+        store8(record + c.CLIENT_STATE, HELD)
+        return
+    flags = load8(frame + f.TCP_FLAGS)
+    if flags & f.RST:
+        fail(record, slot, lay.CAUSE_RESET, s, counts)
+        return
+    seq = swap32(load32(frame + f.TCP_SEQ))
+    ring = tx + load8(record + c.QUEUE) * r.ROW_BYTES
+    if swap32(load32(frame + f.TCP_ACK)) != load32(record + c.CLIENT_SEQ):
+        counts[lay.OUT_OF_ORDER] += 1
+    elif state == c.SYN_SENT and flags == f.SYN | f.ACK:
+        store32(record + c.CLIENT_ACK, seq + 1)
+        established(record, now, p, counts, histograms)
+        store8(record + c.CLIENT_STATE, HELD)
+        client_tcp(ring, record, slot | p[lay.SALT], f.ACK, 0, p, counts)
+    elif (
+        state == c.AWAITS_REPLY
+        and seq == load32(record + c.CLIENT_ACK)
+        and f.tcp_payload_bytes(frame) == p[lay.REPLY_BYTES]
+    ):
+        counts[lay.ALL_COMPLETED] += 1
+        store32(record + c.CLIENT_ACK, seq + p[lay.REPLY_BYTES])
+        store8(record + c.CLIENT_STATE, HELD)
+        client_tcp(ring, record, slot | p[lay.SALT], f.ACK, 0, p, counts)
+    else:
+        counts[lay.OUT_OF_ORDER] += 1
+
+
+_poll = poller(_at_client, at_server)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _open_one(slot, tx, now, p, s, counts):  # type: ignore[no-untyped-def]
+    """Begin the connection of a record that is free, which is the next one of them."""
+    begin(tx, now, True, _MESSAGES, p, s, counts)
+    record = p[lay.RECORDS] + slot * c.RECORD_BYTES
+    if load8(record + c.CLIENT_STATE) == c.AWAITS_REPLY:
+        store8(record + c.CLIENT_STATE, OPENING)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _ask(slot, tx, now, p, counts):  # type: ignore[no-untyped-def]
+    """Ask a connection that is open something; whether it was."""
+    record = p[lay.RECORDS] + slot * c.RECORD_BYTES
+    if load8(record + c.CLIENT_STATE) != HELD:
+        return False
+    store8(record + c.CLIENT_STATE, c.AWAITS_REPLY)
+    store32(record + c.STARTED, now >> 6)
+    ring, tag = tx + load8(record + c.QUEUE) * r.ROW_BYTES, slot | p[lay.SALT]
+    if load8(record + c.FLAGS) & c.UDP:
+        client_udp(ring, record, tag, p, counts)
+    else:
+        client_tcp(ring, record, tag, f.PSH | f.ACK, p[lay.REQUEST_BYTES], p, counts)
+    return True
+
+
+@njit(nogil=True, error_model="numpy")
+def _pass_over(tail, cursor, in_a_row, asks, now, patience, p):  # type: ignore[no-untyped-def]
+    """The oldest record, up to `cursor`, that still holds the next one back, and how many in a row before it did not
+    answer in time."""
+    while tail < cursor:
+        record = p[lay.RECORDS] + tail * c.RECORD_BYTES
+        state = load8(record + c.CLIENT_STATE)
+        if state == c.AWAITS_REPLY if asks else state == c.SYN_SENT or state == OPENING:
+            if ((now >> 6) - load32(record + c.STARTED)) & 0xFFFFFFFF <= patience >> 6:
+                break
+            in_a_row += 1
+        elif state == HELD:
+            in_a_row = 0
+        tail += 1
+    return tail, in_a_row
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def run_phase(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-def]
+    """Open connections, or ask those that are open. Returns when all have answered, when the time for that is over, or
+    when `STOP` is set. p, s, counts: see `layout`; job, found: see above; histograms: see `latency`."""
+    client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
+    if s[lay.LEFT_AT] == 0:
+        s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
+    asks = job[MODE] == ASK
+    cursor = tail = 0 if asks else s[lay.BEGUN]
+    last = s[lay.HIGHEST] if asks else min(cursor + job[WANTED], p[lay.RECORD_COUNT])
+    answers = counts[lay.ALL_COMPLETED] if asks else counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]
+    seen = in_a_row = 0
+    found[:] = 0
+    start = previous = sent_at = cycles()
+    due = start
+    quiet_from = 0
+    while True:
+        now = cycles()
+        if now - previous > found[PAUSE]:
+            found[PAUSE] = now - previous
+        previous = now
+        tail, in_a_row = _pass_over(tail, cursor, in_a_row, asks, now, job[PATIENCE], p)
+        if job[JOB_GIVE_UP] and in_a_row >= job[JOB_GIVE_UP]:
+            found[GAVE_UP] = 1
+            last = cursor
+        begun = 0
+        while cursor < last and due <= now and cursor - tail < job[JOB_WINDOW] and begun < _TAKEN:
+            if asks:
+                tried = _ask(cursor, client_tx, now, p, counts)
+            else:
+                _open_one(cursor, client_tx, now, p, s, counts)
+                tried = True
+            cursor += 1
+            if tried:
+                found[TRIED] += 1
+                begun += 1
+                sent_at = now
+                due += job[INTERVAL]
+        due = max(due, now - _TAKEN * job[INTERVAL])  # what was held back is not made good in a burst
+        _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, now, p, s, counts, histograms)
+        for queue in range(p[lay.QUEUES]):
+            r.publish(server_tx + queue * r.ROW_BYTES)
+        _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles(), p, s, counts, histograms)
+        for queue in range(p[lay.QUEUES]):
+            r.publish(client_tx + queue * r.ROW_BYTES)
+        total = counts[lay.ALL_COMPLETED] if asks else counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]
+        if total - answers > seen:
+            if seen == 0:
+                found[FIRST] = cycles() - start
+            seen = total - answers
+            found[LAST] = cycles() - start
+        if s[lay.STOP]:
+            break
+        if quiet_from == 0 and cursor >= last and (seen >= found[TRIED] or now - sent_at > job[TIMEOUT]):
+            quiet_from = now
+        if quiet_from and now - quiet_from > p[lay.HUSH]:  # the last acknowledgments reach the DUT, and the server
+            break
+    s[lay.LEFT_AT] = cycles()
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def held(p, highest):  # type: ignore[no-untyped-def]
+    """How many of the first `highest` connections are open, with nothing under way."""
+    number = np.int64(0)
+    for slot in range(highest):
+        if load8(p[lay.RECORDS] + slot * c.RECORD_BYTES + c.CLIENT_STATE) == HELD:
+            number += 1
+    return number
+
 
 #: Connections that wait for the DUT at once at most: few enough for any ring, enough for full batches.
 WINDOW = 512
@@ -28,19 +220,16 @@ PATIENCE_S = 0.1
 GIVE_UP = 4 * WINDOW
 
 
-class HeldConnections:
-    """Implements `ctbench.traffic.holding.Holding`."""
+class HeldConnections(Holding):
+    """What is open when it ends stays open, and the DUT forgets it: nothing is kept but the memory, the caller's."""
 
     def __init__(
         self,
-        wiring: Wiring,
-        tables: engine.Tables,
-        profile: ConnectionProfile,
-        load: Hold,
-        cpus: tuple[int, ...] = (),
-        salt: int = 1,
-    ) -> None:
-        """`tables`: memory, kept by the caller for the next one; `cpus`, `salt`: as for `engine.run_trial`."""
+        wiring: Wiring, tables: engine.Tables, profile: ConnectionProfile, load: Hold,
+        cpus: tuple[int, ...] = (), salt: int = 1,
+    ) -> None:  # fmt: skip
+        """`tables`: memory, kept by the caller for the next one; `cpus`: where the
+        generator's thread may run; `salt`: as for `engine.prepare`."""
         if load.connections > min(lay.MOST_RECORDS, profile.client_endpoints):
             raise MissingResource(
                 f"{load.connections} connections are to be held; the software traffic generator holds "
@@ -51,7 +240,7 @@ class HeldConnections:
         # A closed loop's parameters: nothing waits, and what is under way is bounded.
         loop = replace(plan.timing_of(profile, Saturation(WINDOW), 1.0), sustain_s=0.0)
         self._run = engine.prepare(wiring, tables, profile, Saturation(WINDOW), loop, salt, records=load.connections)
-        self._found = np.zeros(hold_kernel.FOUND, np.int64)
+        self._found = np.zeros(FOUND, np.int64)
         self._hertz = cycles_per_second()
         self._window = min(WINDOW, wiring.ring_frames // 2)
         self._started = time.perf_counter()
@@ -60,17 +249,16 @@ class HeldConnections:
         self._opening_s = 0.0
 
     def open(self, connections: int) -> Opened:
-        """See `Holding.open`."""
         before = self._established()
-        self._phase(hold_kernel.OPEN, connections)
-        first, last = (int(self._found[at]) / self._hertz or None for at in (hold_kernel.FIRST, hold_kernel.LAST))
+        self._phase(OPEN, connections)
+        first, last = (int(self._found[at]) / self._hertz or None for at in (FIRST, LAST))
         found = Opened(
             intended=connections,
-            begun=int(self._found[hold_kernel.TRIED]),
+            begun=int(self._found[TRIED]),
             established=self._established() - before,
             first_s=first,
             last_s=last,
-            gave_up=bool(self._found[hold_kernel.GAVE_UP]),
+            gave_up=bool(self._found[GAVE_UP]),
         )
         self._opened.append(found)
         self._answered = None
@@ -78,39 +266,24 @@ class HeldConnections:
         return found
 
     def ask(self) -> Answered:
-        """See `Holding.ask`."""
         before = int(self._run.counts[lay.ALL_COMPLETED])
-        self._phase(hold_kernel.ASK, 0)
+        self._phase(ASK, 0)
         answered = int(self._run.counts[lay.ALL_COMPLETED]) - before
-        self._answered = Answered(asked=int(self._found[hold_kernel.TRIED]), answered=answered)
+        self._answered = Answered(asked=int(self._found[TRIED]), answered=answered)
         return self._answered
 
     def held(self) -> int:
-        """See `Holding.held`."""
-        return int(hold_kernel.held(self._run.p, int(self._run.s[lay.HIGHEST])))
+        return int(held(self._run.p, int(self._run.s[lay.HIGHEST])))
 
     def trial(self) -> Trial:
-        """See `Holding.trial`."""
         run, counts, s = self._run, self._run.counts, self._run.s
         begun = sum(each.begun for each in self._opened)
         failed = {cause: int(n) for cause, n in zip(lay.CAUSES, counts[lay.FAILED :], strict=True) if n}
         refused, lost = sum(each.refused for each in self._opened), self._answered.lost if self._answered else 0
         failed |= {name: n for name, n in (("no_syn_ack", refused), ("no_reply", lost)) if n}
         seconds = max(self._opening_s, 1e-3)
-        setup = None
-        if counts[lay.TCP_ESTABLISHED]:
-            p50, p90, p99 = (bins.percentile(run.times[CONNECT], share, self._hertz) for share in (0.5, 0.9, 0.99))
-            setup = ConnectTime(
-                p50=p50, p90=p90, p99=p99, max=bins.microseconds(int(counts[lay.SETUP_MAX]), self._hertz)
-            )
-        traffic = {
-            name: {"client": int(counts[place]), "server": int(counts[place + 1])}
-            for name, place in (
-                ("tx_packets", lay.TX_PACKETS), ("rx_packets", lay.RX_PACKETS),
-                ("tx_bytes", lay.TX_BYTES), ("rx_bytes", lay.RX_BYTES),
-            )
-        }  # fmt: skip
-        return Trial(
+        return Trial.of(
+            engine.traffic(counts, lay),
             load=begun / seconds,
             duration_s=seconds,
             ramp_up_s=0.0,
@@ -120,46 +293,29 @@ class HeldConnections:
             established=self._established(),
             completed=self._answered.answered if self._answered else self.held(),
             failed=failed,
-            **traffic,
-            total_tx_packets=traffic["tx_packets"],
-            total_rx_packets=traffic["rx_packets"],
             dut_missed=int(counts[lay.DUT_MISSED]),
             total_dut_missed=int(counts[lay.DUT_MISSED]),
             active_mean=float(s[lay.ACTIVE]),
             active_max=int(s[lay.ACTIVE]),
-            connect_time_us=setup,
+            connect_time_us=c.connect_time(run.times, counts, int(counts[lay.SETUP_MAX]), self._hertz),
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing is kept but the memory, which is the caller's: what is open stays open, and the DUT forgets it."""
 
     def _established(self) -> int:
         counts = self._run.counts
         return int(counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED])
 
     def _phase(self, mode: int, wanted: int) -> None:
-        """Run the kernel function once."""
         run, s = self._run, self._run.s
-        if mode == hold_kernel.OPEN and s[lay.BEGUN] + wanted > run.p[lay.RECORD_COUNT]:
+        if mode == OPEN and s[lay.BEGUN] + wanted > run.p[lay.RECORD_COUNT]:
             raise GeneratorError(f"No more than {self._load.connections} connections were to be held.")
-        job = np.zeros(hold_kernel.JOB, np.int64)
-        job[hold_kernel.MODE], job[hold_kernel.WANTED], job[hold_kernel.WINDOW] = mode, wanted, self._window
-        job[hold_kernel.INTERVAL] = int(self._hertz / self._load.opened_per_s)
-        job[hold_kernel.PATIENCE] = int(PATIENCE_S * self._hertz)
-        job[hold_kernel.TIMEOUT] = int(plan.REPLY_TIMEOUT_S * self._hertz)
-        job[hold_kernel.GIVE_UP] = GIVE_UP if mode == hold_kernel.OPEN else 0
-        s[lay.STOP] = 0
-
-        def stop() -> None:
-            s[lay.STOP] = 1
-
+        job = np.zeros(JOB, np.int64)
+        job[MODE], job[WANTED], job[JOB_WINDOW] = mode, wanted, self._window
+        job[INTERVAL] = int(self._hertz / self._load.opened_per_s)
+        job[PATIENCE] = int(PATIENCE_S * self._hertz)
+        job[TIMEOUT] = int(plan.REPLY_TIMEOUT_S * self._hertz)
+        job[JOB_GIVE_UP] = GIVE_UP if mode == OPEN else 0
         number = wanted or int(s[lay.HIGHEST])
         # A window that is never answered takes its patience: no phase is slower.
         longest_s = number / self._load.opened_per_s + PATIENCE_S * number / self._window + plan.REPLY_TIMEOUT_S
         arguments = (run.p, job, self._found, s, run.counts, run.times)
-        drive(hold_kernel.run, arguments, self._wiring, self._cpus, stop, longest_s, lambda _elapsed: None)
+        replace(run, function=run_phase, arguments=arguments).go_on(self._wiring, self._cpus, longest_s)

@@ -11,19 +11,65 @@ sees the time in between. All times in it are of that clock.
 Compiled by numba without Python objects and without the GIL. All state is in int64 arrays and raw memory, see `layout`.
 """
 
+import math
+
 from numba import njit
 
+from ctbench.traffic.software import clock, ends, schedule
 from ctbench.traffic.software import connection as c
-from ctbench.traffic.software import early_end, half_open, pacing, timeline
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.client_end import at_client
-from ctbench.traffic.software.lifecycle import begin, sweep
-from ctbench.traffic.software.link import BUSY, FRAMES, REFUSED, total
+from ctbench.traffic.software.connection import begin, sweep
+from ctbench.traffic.software.ends import at_client, at_server, poller, send_due_replies
 from ctbench.traffic.software.machine_code import cycles
-from ctbench.traffic.software.polling import poller
-from ctbench.traffic.software.server_end import at_server, send_due_replies
-from ctbench.traffic.software.warm_start import BURST, STRIDE, open_population
+from ctbench.traffic.software.packet_port import BUSY, FRAMES, REFUSED, total
+
+#: Connections begun before the rings are polled again.
+BURST = 16
+#: Coprime to all that it is used with but its own multiples: a jump of 0.618 of 2**20, the golden section.
+STRIDE = 648_059
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def opened_share(elapsed, wait, waits):  # type: ignore[no-untyped-def]
+    """The share of the population that is open, or was not worth opening, `elapsed` after the start: evenly within a
+    wait, and less from one of the `waits` to the next, as those that are open take a growing share of the load."""
+    before = min(elapsed // wait, waits)
+    of_this_one = (waits - before) * (elapsed - before * wait) / wait
+    return (before * waits - before * (before - 1) / 2 + of_this_one) / (waits * (waits + 1) / 2)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def ends_after(number, population, interval, short, short_per_million):  # type: ignore[no-untyped-def]
+    """When one of the population ends, after the start: one each `interval`. Of those that live on when all short ones
+    have ended, after `short`, only a share of the long ones ends in the same time."""
+    at = (number * STRIDE % population + 0.5) * interval
+    return max(at, short + (at - short) * 1000000 / (1000000 - short_per_million))
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def messages_left(ends, elapsed, wait):  # type: ignore[no-untyped-def]
+    """The messages that one has before it which is opened `elapsed` after the start: 0 where it is over by now."""
+    return max(0, math.floor(ends / wait) - elapsed // wait)
+
+
+@njit(nogil=True, error_model="numpy")
+def open_population(now, start, interval, tx, p, s, counts):  # type: ignore[no-untyped-def]
+    """Open some of the connections that are due by now. `interval`: cycles from one connection of the load to the
+    next."""
+    elapsed, wait = now - start, p[lay.SERVER_WAIT]
+    wanted = int(p[lay.POPULATION] * opened_share(elapsed, wait, p[lay.OPENING_WAITS]))
+    begun = 0
+    while s[lay.OPENED] < wanted and begun < BURST:
+        ends = ends_after(
+            s[lay.OPENED], p[lay.POPULATION], interval, p[lay.SHORT_MESSAGES] * wait, p[lay.SHORT_PER_MILLION]
+        )
+        s[lay.OPENED] += 1
+        messages = messages_left(ends, elapsed, wait)
+        if messages:
+            begin(tx, now, False, min(messages, p[lay.MESSAGES]), p, s, counts)
+            begun += 1
+
 
 _poll = poller(at_client, at_server)
 
@@ -88,8 +134,9 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     the same state it goes on later with what was under way.
 
     p: parameters · intervals: `plan.schedules` · s: state · counts: counters, and
-    marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histograms: see `latency` ·
-    points: see `timeline`.
+    marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histograms: see
+    `connection.empty_histograms` ·
+    points: see `clock.note_points`.
     """
     interval = intervals[0]
     client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
@@ -142,7 +189,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
             phase = 2
             marks[1, :] = counts
             s[lay.COUNTED_UNTIL] = now
-            next_point = timeline.note(points, end, next_point, p[lay.TIMELINE_STEP], s, counts)
+            next_point = clock.note_points(points, end, next_point, p[lay.TIMELINE_STEP], s, counts)
             s[lay.SUSTAIN_PAUSE] = s[lay.LONGEST_PAUSE]
             s[lay.TIMING] = 0
             s[lay.LINK_BUSY] += total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
@@ -176,10 +223,10 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
                 if due < ramp_end:
                     step = interval / max(0.02, (due - start) / (ramp_end - start))
                 due += step
-                not_before = pacing.next_allowed(not_before, now, slack, interval)
+                not_before = schedule.next_allowed(not_before, now, slack, interval)
                 begun += 1
         if p[lay.HALF_OPEN] and half_open_due <= now < end:
-            half_open_due = half_open.send_due(half_open_due, now, intervals[2], client_tx, p, s, counts)
+            half_open_due = ends.send_due_syns(half_open_due, now, intervals[2], client_tx, p, s, counts)
         send_due_replies(now, server_tx, p, s, counts)
         _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, cycles() - away, p, s, counts, histograms)
         for queue in range(p[lay.QUEUES]):
@@ -196,10 +243,10 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
                 s[lay.ACTIVE_SAMPLES] += 1
                 if s[lay.ACTIVE] > s[lay.ACTIVE_MAX]:
                     s[lay.ACTIVE_MAX] = s[lay.ACTIVE]
-                next_point = timeline.note(points, now, next_point, p[lay.TIMELINE_STEP], s, counts)
+                next_point = clock.note_points(points, now, next_point, p[lay.TIMELINE_STEP], s, counts)
                 if p[lay.UNDER_WAY]:
                     _look_at_own_rings(p, s)
-                if early_end.is_due(
+                if schedule.ends_early(
                     _lost(counts), p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
                 ):
                     end = latest = now

@@ -13,7 +13,7 @@ def _next() -> int:
 #: Parameters: addresses of the MAC headers and of the connection records, and how many of these there are.
 CLIENT_MACS, SERVER_MACS, RECORDS, RECORD_COUNT = (_next() for _ in range(4))
 #: Addresses of the rings' rows, and how many rings there are to take frames from (to put: QUEUES).
-CLIENT_TX, CLIENT_RX, SERVER_TX, SERVER_RX, CLIENT_RX_RINGS, SERVER_RX_RINGS = (_next() for _ in range(6))
+CLIENT_TX, SERVER_TX, CLIENT_RX, SERVER_RX, CLIENT_RX_RINGS, SERVER_RX_RINGS = (_next() for _ in range(6))
 #: Bytes and checksums of the messages.
 REQUEST_BYTES, REQUEST_SUM, REPLY_BYTES, REPLY_SUM = (_next() for _ in range(4))
 UDP_REQUEST_BYTES, UDP_REQUEST_SUM, UDP_REPLY_BYTES, UDP_REPLY_SUM = (_next() for _ in range(4))
@@ -21,7 +21,7 @@ UDP_REQUEST_BYTES, UDP_REQUEST_SUM, UDP_REPLY_BYTES, UDP_REPLY_SUM = (_next() fo
 MESSAGES, SERVER_WAIT, ACK_BEFORE_REPLY, UDP_PER_MILLION = (_next() for _ in range(4))
 #: Who ends a TCP connection first, and how: see `BY_CLIENT` and the others.
 ENDED_BY = _next()
-#: Whether connections that stay half open are begun beside the load (see `half_open`).
+#: Whether connections that stay half open are begun beside the load (see `polling`).
 HALF_OPEN = _next()
 #: Who talks to whom; addresses as numbers.
 CLIENT_IP, SERVER_IP, SERVER_IPS, PORT_MIN, PORTS, TCP_PORT, UDP_PORT = (_next() for _ in range(7))
@@ -29,7 +29,7 @@ CLIENT_IP, SERVER_IP, SERVER_IPS, PORT_MIN, PORTS, TCP_PORT, UDP_PORT = (_next()
 TUPLES, TUPLE_MASK, TUPLE_SHIFT, PORT_ORDER_RANDOM = (_next() for _ in range(4))
 #: High bits of the tag: frames of an earlier trial do not belong to this one.
 QUEUES, SALT = (_next() for _ in range(2))
-#: 0, or `ipv6_header.SHIFT` where the profile is of IPv6: addresses are the last 32 bits then.
+#: 0, or `frames.IPV6_SHIFT` where the profile is of IPv6: addresses are the last 32 bits then.
 SHIFT = _next()
 #: For whom the ports answer ARP: their next hops (0: none).
 CLIENT_IPS, CLIENT_NEXT_HOP, SERVER_NEXT_HOP = (_next() for _ in range(3))
@@ -55,9 +55,11 @@ SHORT_PER_MILLION, SHORT_MESSAGES = (_next() for _ in range(2))
 FAILURES_COUNT = _next()
 #: A tick is 2**TICK_SHIFT cycles, about a millisecond; a connection fails after TIMEOUT_TICKS without progress.
 TICK_SHIFT, TIMEOUT_TICKS = (_next() for _ in range(2))
-#: Whether the latency of messages is measured (see `latency`).
+#: Whether the latency of messages is measured (see `connection.message_sent`).
 TIMES_MESSAGES = _next()
 PARAMETERS = _next()
+#: The pairs as `stream_layout` names them, indexed by port.
+MACS, TX, RX, RX_RINGS, NEXT_HOP = CLIENT_MACS, CLIENT_TX, CLIENT_RX, CLIENT_RX_RINGS, CLIENT_NEXT_HOP
 
 #: Values of ENDED_BY: the client closes, the server does, the client resets.
 BY_CLIENT, BY_SERVER, BY_RESET = range(3)
@@ -100,10 +102,11 @@ DUT_MISSED, NO_RECORD, ALL_COMPLETED, ALL_FAILED = (_next() for _ in range(4))
 COUNTED_MISSED = _next()
 #: Connections that count.
 ATTEMPTED, TCP_ESTABLISHED, UDP_ESTABLISHED, COMPLETED = (_next() for _ in range(4))
-#: TCP connect time of those over TCP, in units of `histogram`: of all, and the longest since the timeline's last point.
+#: TCP connect time of those over TCP, in the units of `clock.bin_of`: of all, and the longest since the timeline's
+#: last point.
 SETUP_SUM, SETUP_MAX = (_next() for _ in range(2))
 #: Messages that were timed, by the port that sends; the longest and the last latency, and what one message took longer
-#: or shorter than the one before, all added. In units of `histogram`.
+#: or shorter than the one before, all added. In the units of `clock.bin_of`.
 TIMED, _, LATENCY_MAX, _, LATENCY_LAST, _, JITTER_SUM, _ = (_next() for _ in range(8))
 #: Received frames that are no use: not ours, of no connection, of another one, at the wrong time.
 FOREIGN, UNKNOWN, MISDIRECTED, OUT_OF_ORDER = (_next() for _ in range(4))

@@ -6,28 +6,83 @@ makes the other end of a cable. Both keep the control channel open: when it clos
 """
 
 import array
+import contextlib
+import ctypes
+import fcntl
+import mmap
 import os
-import platform
 import select
 import socket
 import struct
+import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from ctbench.base.errors import GeneratorError, MissingResource
+from ctbench.base.errors import GeneratorError
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.shared_memory import Region
+from ctbench.traffic.software.kind import require_x86_64
+
+_MADV_HUGEPAGE: Final = 14
+
+
+class Region:
+    """Shared memory, mapped once: its address, its size and the file behind it."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        self.fd, self.size = fd, size
+        self._map = mmap.mmap(fd, size)
+        with contextlib.suppress(OSError):  # huge pages are a courtesy of the kernel
+            self._map.madvise(_MADV_HUGEPAGE)
+        self._view = np.frombuffer(self._map, dtype=np.uint8)
+        self.address = int(self._view.ctypes.data)
+
+    @classmethod
+    def allocate(cls, size: int) -> "Region":
+        """New zeroed memory of at least `size` bytes that cannot shrink while the peer has it mapped."""
+        size = -(-size // (2 << 20)) * (2 << 20)
+        fd = os.memfd_create("ctbench-memif", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        os.ftruncate(fd, size)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        return cls(fd, size)
+
+    def write16(self, offset: int, value: int) -> None:
+        self._view[offset : offset + 2] = np.frombuffer(struct.pack("<H", value & 0xFFFF), np.uint8)
+
+    def write32(self, offset: int, value: int) -> None:
+        self._view[offset : offset + 4] = np.frombuffer(struct.pack("<I", value), np.uint8)
+
+    def words(self, offset: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+        """The `size` bytes at `offset` as 32-bit words, to be written in place."""
+        return self._view[offset : offset + size].view(np.uint32)
+
+    def close(self) -> None:
+        """Let go of the memory. The peer keeps its own mapping."""
+        del self._view
+        with contextlib.suppress(BufferError):
+            self._map.close()
+        os.close(self.fd)
+
+
+def zeroed_memory(size: int) -> tuple[mmap.mmap, int]:
+    """Private memory for tables, with huge pages where the kernel gives them, and its address."""
+    memory = mmap.mmap(-1, max(size, 2 << 20) + (2 << 20), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):
+        memory.madvise(_MADV_HUGEPAGE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return memory, -(-address // (2 << 20)) * (2 << 20)
+
 
 COOKIE: Final = 0x3E31F20
 VERSION: Final = 2 << 8
 MESSAGE_BYTES: Final = 128
 ACK, HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(1, 9)
-_MESSAGES = ("none", "ack", "hello", "init", "add_region", "add_ring", "connect", "connected", "disconnect")
-NAMES: Final = dict(enumerate(_MESSAGES))
+_MESSAGES = ("ack", "hello", "init", "add_region", "add_ring", "connect", "connected", "disconnect")
+NAMES: Final = dict(enumerate(_MESSAGES, 1))
 FLAG_C2S: Final = 1
 _FLAG_MASK_INT: Final = 1  # the receiver polls: no interrupts
 _RING_HEADER_BYTES: Final = 128  # head in the first cache line, tail in the second
@@ -41,15 +96,6 @@ _FRAME_OFFSET: Final = 2
 _RETRY_S: Final = 0.1
 
 Rings = np.ndarray[tuple[int, int], np.dtype[np.int64]]
-
-
-def check_processor() -> None:
-    """The rings rely on the store order of x86-64."""
-    if platform.machine() not in ("x86_64", "amd64"):
-        raise MissingResource(
-            f"The software traffic generator needs an x86-64 processor and found {platform.machine()}: its shared"
-            " memory rings rely on that processor's order of stores. Use TRex on another host."
-        )
 
 
 @dataclass(frozen=True)
@@ -98,7 +144,6 @@ class MemifPort:
         raise GeneratorError(f"The DUT has closed the memif link to {self.peer}: {reason or 'no reason given'}.")
 
     def close(self) -> None:
-        """Close the link."""
         self._control.close()
         self._region.close()
 
@@ -120,10 +165,7 @@ def receive_message(control: socket.socket, expected: int) -> tuple[bytes, int |
         raise GeneratorError(f"memif: no {NAMES[expected]} message within {control.gettimeout()} s.") from error
     if len(data) < 2:
         raise GeneratorError(f"memif: the other side closed the link instead of sending {NAMES[expected]}.")
-    fd = None
-    for level, kind, payload in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fd = struct.unpack("i", payload[:4])[0]
+    fd = next((struct.unpack("i", payload[:4])[0] for _, kind, payload in ancillary if kind == socket.SCM_RIGHTS), None)
     (got,) = struct.unpack_from("<H", data)
     if got == DISCONNECT:
         raise GeneratorError(f"memif: the other side refused the link: {_text(data[6:102])!r}.")
@@ -134,14 +176,11 @@ def receive_message(control: socket.socket, expected: int) -> tuple[bytes, int |
 
 def _layout(plan: RingPlan) -> tuple[list[int], list[int], int, int]:
     """Offsets of the rings of both directions, of the buffers, and the size of the region."""
-    at = 0
-    c2s: list[int] = []
-    s2c: list[int] = []
-    for offsets, count, size in ((c2s, plan.c2s, plan.c2s_size), (s2c, plan.s2c, plan.s2c_size)):
-        for _ in range(count):
-            offsets.append(at)
-            at += _RING_HEADER_BYTES + size * r.DESCRIPTOR_BYTES
-    buffers = -(-at // 4096) * 4096
+    c2s_bytes, s2c_bytes = (_RING_HEADER_BYTES + size * r.DESCRIPTOR_BYTES for size in (plan.c2s_size, plan.s2c_size))
+    end_of_c2s = plan.c2s * c2s_bytes
+    c2s = [number * c2s_bytes for number in range(plan.c2s)]
+    s2c = [end_of_c2s + number * s2c_bytes for number in range(plan.s2c)]
+    buffers = -(-(end_of_c2s + plan.s2c * s2c_bytes) // 4096) * 4096
     slots = plan.c2s * plan.c2s_size + plan.s2c * plan.s2c_size
     # A peer that ignores the buffer size must not write past the region: leave room for one jumbo frame.
     return c2s, s2c, buffers, buffers + slots * plan.buffer_bytes + 16384
@@ -170,19 +209,18 @@ def connect(path: Path, plan: RingPlan, timeout: float = 5.0) -> MemifPort:
 
 
 def _connect(path: Path, plan: RingPlan, timeout: float) -> MemifPort:
-    check_processor()
+    require_x86_64()
     plan.check()
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     control.settimeout(timeout)
     try:
         control.connect(str(path))
-    except ConnectionResetError:
-        control.close()
-        raise
+        return join(control, plan, str(path))
     except OSError as error:
         control.close()
+        if isinstance(error, ConnectionResetError):
+            raise
         raise GeneratorError(f"The DUT's memif port {path} does not answer: {error}") from error
-    return join(control, plan, str(path))
 
 
 def join(control: socket.socket, plan: RingPlan, path: str) -> MemifPort:
@@ -248,3 +286,92 @@ def join(control: socket.socket, plan: RingPlan, path: str) -> MemifPort:
         # The server sets both indices to 0 when it connects: only now may the buffers be offered.
         region.write16(offset + HEAD_OFFSET, plan.s2c_size)
     return MemifPort(control, region, tx, rx, path)
+
+
+def serve(control: socket.socket, name: str) -> MemifPort:
+    """Be the server at one end of a socket that is connected: take the rings of the client at the other end. Raises
+    `GeneratorError` or `OSError`."""
+    send_message(control, HELLO, struct.pack("<32sHHHHHB", NAME, VERSION, VERSION, 0, 63, 63, MAX_LOG2_RING))
+    body, _ = receive_message(control, INIT)
+    (version,) = struct.unpack_from("<H", body)
+    if version != VERSION:
+        send_message(control, DISCONNECT, struct.pack("<I96s", 0, b"Incompatible memif version"))
+        raise GeneratorError(f"memif: the client speaks version {version:#x}, this server {VERSION:#x}.")
+    send_message(control, ACK)
+    body, fd = receive_message(control, ADD_REGION)
+    (_, size) = struct.unpack_from("<HQ", body)
+    if fd is None:
+        raise GeneratorError("memif: the client sent no file with its memory region.")
+    region = Region(fd, size)
+    send_message(control, ACK)
+    tx, rx = [], []
+    while True:
+        message, ancillary, _, _ = control.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(4))
+        for _, _, payload in ancillary:
+            os.close(struct.unpack("i", payload[:4])[0])  # polled: its interrupt is never used
+        (kind,) = struct.unpack_from("<H", message)
+        if kind == CONNECT:
+            break
+        if kind != ADD_RING:
+            raise GeneratorError(f"memif: message {NAMES.get(kind, kind)} came instead of add_ring or connect.")
+        flags, _, _, offset, log2, _ = struct.unpack_from("<HHHIBH", message, 2)
+        entries = 1 << log2
+        region.write16(offset + HEAD_OFFSET, 0)
+        region.write16(offset + TAIL_OFFSET, 0)
+        if flags & FLAG_C2S:
+            rx.append(ring_row(region, offset, entries, produced=HEAD_OFFSET, consumed=TAIL_OFFSET))
+        else:
+            tx.append(ring_row(region, offset, entries, produced=TAIL_OFFSET, consumed=HEAD_OFFSET))
+        send_message(control, ACK)
+    send_message(control, CONNECTED, NAME)
+    return MemifPort(control, region, np.array(tx, np.int64), np.array(rx, np.int64), name)
+
+
+TIMEOUT_S = 5.0
+
+
+def cable(plan: RingPlan) -> tuple[MemifPort, MemifPort]:
+    """The client's and the server's end of a memif with the rings of `plan`, joined directly: no file is made."""
+    require_x86_64()
+    plan.check()
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    near.settimeout(TIMEOUT_S)
+    far.settimeout(TIMEOUT_S)
+    served: list[MemifPort] = []
+    thread = threading.Thread(target=lambda: served.append(serve(far, "cable")), daemon=True)
+    thread.start()
+    client = join(near, plan, "cable")
+    thread.join(TIMEOUT_S)
+    if not served:
+        client.close()
+        far.close()
+        raise GeneratorError("The two ends of the cable did not meet.")
+    return client, served[0]
+
+
+class BondedPort:
+    """Offers the rings of all its links; frames of a flow always take the same one."""
+
+    def __init__(self, links: Sequence[MemifPort]) -> None:
+        self._links = tuple(links)
+        # A ring's row holds this side's state of it: these copies are the only ones that are used.
+        self.tx = np.concatenate([link.tx for link in links])
+        self.rx = np.concatenate([link.rx for link in links])
+
+    def dropped(self) -> int:
+        """Frames that the generator itself lost since the last call."""
+        return sum(link.dropped() for link in self._links)
+
+    def check_link(self) -> None:
+        """Raise `GeneratorError` when one of the links is gone."""
+        for link in self._links:
+            link.check_link()
+
+    def close(self) -> None:
+        for link in self._links:
+            link.close()
+
+
+def bonded_port(links: Sequence[MemifPort]) -> MemifPort | BondedPort:
+    """One link as it is, several as one port."""
+    return links[0] if len(links) == 1 else BondedPort(links)

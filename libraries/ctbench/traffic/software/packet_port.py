@@ -6,22 +6,290 @@ through AF_XDP, or with sendmmsg(2) where that cannot be: frames of more than a 
 queue, an old kernel. PACKET_TX_RING was measured and is slower than both on a veth pair (docs/evidence).
 """
 
+import ctypes
 import fcntl
 import mmap
 import os
 import socket
 import struct
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
+from numba import njit, types
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.cable import cable
-from ctbench.traffic.software.link import Sender
-from ctbench.traffic.software.memif import RingPlan, Rings, check_processor
-from ctbench.traffic.software.xdp import CHUNK_BYTES, XdpSender
+from ctbench.traffic.software.machine_code import cycles, load32, load32_acquire, load64, store32_release, store64
+from ctbench.traffic.software.memif import RingPlan, Rings, cable, zeroed_memory
+
+# linux/if_xdp.h
+AF_XDP: Final = 44
+_SOL_XDP: Final = 283
+_MMAP_OFFSETS, _TX_RING, _UMEM_REG, _UMEM_FILL_RING, _UMEM_COMPLETION_RING = 1, 3, 4, 5, 6
+_PGOFF_TX_RING, _PGOFF_COMPLETION_RING = 0x80000000, 0x180000000
+_FLAG_COPY: Final = 1 << 1
+#: Bytes of a descriptor (struct xdp_desc: address, length, options), and of one in the completion ring.
+DESCRIPTOR_BYTES, _COMPLETION_BYTES = 16, 8
+#: Frames under way: twice a batch. All are done when the system call returns.
+ENTRIES: Final = 64
+#: Bytes of a frame's place in the shared memory, the most that copy mode takes without chains of frames.
+CHUNK_BYTES: Final = 4096
+
+
+class XdpSender:
+    """A socket to send from, on one transmit queue of an interface; `row` is what the link thread needs of it."""
+
+    def __init__(self, opened: socket.socket, interface_index: int, queue: int) -> None:
+        """Takes over the socket `opened`. Raises OSError where the kernel, a limit (RLIMIT_MEMLOCK) or another socket
+        on this queue forbids it."""
+        self._socket = opened
+        self._memory, address = zeroed_memory(ENTRIES * CHUNK_BYTES)
+        # struct xdp_umem_reg; the kernel takes its size as the version of it.
+        opened.setsockopt(
+            _SOL_XDP, _UMEM_REG, struct.pack("QQIIII", address, ENTRIES * CHUNK_BYTES, CHUNK_BYTES, 0, 0, 0)
+        )
+        for option in (_UMEM_FILL_RING, _UMEM_COMPLETION_RING, _TX_RING):
+            opened.setsockopt(_SOL_XDP, option, ENTRIES)
+        # struct xdp_mmap_offsets: producer, consumer, descriptors, flags of the rings rx, tx, fill, completion.
+        offsets = struct.unpack("16Q", opened.getsockopt(_SOL_XDP, _MMAP_OFFSETS, 128))
+        tx, completion = offsets[4:8], offsets[12:16]
+        self._tx = mmap.mmap(opened.fileno(), tx[2] + ENTRIES * DESCRIPTOR_BYTES, offset=_PGOFF_TX_RING)
+        self._done = mmap.mmap(
+            opened.fileno(), completion[2] + ENTRIES * _COMPLETION_BYTES, offset=_PGOFF_COMPLETION_RING
+        )
+        tx_at, done_at = (ctypes.addressof(ctypes.c_char.from_buffer(each)) for each in (self._tx, self._done))
+        #: Addresses: producer, consumer and descriptors of the transmit ring, producer and consumer of the completion
+        #: ring, frames.
+        self.row = (*(tx_at + offset for offset in tx[:3]), *(done_at + offset for offset in completion[:2]), address)
+        _bind(opened, struct.pack("HHIII", AF_XDP, _FLAG_COPY, interface_index, queue, 0))
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Let go of the interface; the memory goes with this object."""
+        self._socket.close()
+
+
+def _bind(opened: socket.socket, address: bytes) -> None:
+    """bind(2) with an address that Python's socket module has no form for."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.bind(opened.fileno(), address, len(address)) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+#: Columns of a queue's row: address of its ring's row, file descriptor of its socket, and for a socket of AF_XDP the
+#: addresses of `XdpSender.row`; 0 there: a packet socket.
+RING, SOCKET, XDP = 0, 1, 2
+_QUEUE_COLUMNS = 8
+#: Columns of a thread's counters: cycles spent on frames, frames, those that the interface refused, the last error.
+BUSY, FRAMES, REFUSED, ERROR, STOP = 0, 1, 2, 3, 4
+#: A cache line a thread.
+COUNTERS = 8
+
+#: Frames for one system call.
+BATCH = 32
+#: struct mmsghdr and struct iovec of sendmmsg(2) on x86-64.
+_MESSAGE_BYTES, _IOVEC_ADDRESS, _IOVEC_COUNT = 64, 16, 24
+_IOVEC_BYTES, _IOVEC_LENGTH = 16, 8
+#: Memory that `carry` needs for its system calls.
+SCRATCH_BYTES = BATCH * (_MESSAGE_BYTES + _IOVEC_BYTES)
+_MSG_DONTWAIT = 0x40
+_EAGAIN = 11
+#: System calls for one batch at most: AF_XDP may leave frames for the next one.
+_TRIES = 8
+
+_sendmmsg = types.ExternalFunction("sendmmsg", types.int32(types.int32, types.int64, types.uint32, types.int32))
+_sendto = types.ExternalFunction(
+    "sendto", types.int64(types.int32, types.int64, types.uint64, types.int32, types.int64, types.uint32)
+)
+_errno_location = types.ExternalFunction("__errno_location", types.int64())
+
+Rows = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+
+
+@njit(nogil=True, forceinline=True)
+def _refuse(counters, count):  # type: ignore[no-untyped-def]
+    store64(counters + 8 * REFUSED, load64(counters + 8 * REFUSED) + count)
+    store64(counters + 8 * ERROR, load32(_errno_location()))
+
+
+@njit(nogil=True, forceinline=True)
+def _send_packets(descriptor, ring, waiting, memory, counters):  # type: ignore[no-untyped-def]
+    """Hand frames to a packet socket: one system call for all of them, which stops at one that is refused."""
+    iovecs = memory + BATCH * _MESSAGE_BYTES
+    for place in range(waiting):
+        frame, length = r.frame_at(ring, place)
+        store64(iovecs + place * _IOVEC_BYTES, frame)
+        store64(iovecs + place * _IOVEC_BYTES + _IOVEC_LENGTH, length)
+    done = 0
+    while done < waiting:
+        sent = _sendmmsg(descriptor, memory + done * _MESSAGE_BYTES, waiting - done, _MSG_DONTWAIT)
+        if sent <= 0:  # the first of them was refused, the others were not tried
+            _refuse(counters, 1)
+            sent = 1
+        done += sent
+
+
+@njit(nogil=True, forceinline=True)
+def _send_xdp(queue, ring, waiting, counters):  # type: ignore[no-untyped-def]
+    """Hand frames to a socket of AF_XDP: copy them to its memory, describe them, and tell the kernel."""
+    producer_at, consumer_at, descriptors = queue[XDP], queue[XDP + 1], queue[XDP + 2]
+    produced = load32(producer_at)
+    room = ENTRIES - ((produced - load32_acquire(consumer_at)) & 0xFFFFFFFF)
+    if room < waiting:  # the interface has not taken what it was given: it is down
+        _refuse(counters, waiting)
+        return
+    for place in range(waiting):
+        frame, length = r.frame_at(ring, place)
+        slot = (produced + place) & (ENTRIES - 1)
+        chunk = slot * CHUNK_BYTES
+        for at in range(0, length, 8):
+            store64(queue[XDP + 5] + chunk + at, load64(frame + at))
+        store64(descriptors + slot * DESCRIPTOR_BYTES, chunk)
+        store64(descriptors + slot * DESCRIPTOR_BYTES + 8, length)
+    produced = (produced + waiting) & 0xFFFFFFFF
+    store32_release(producer_at, produced)
+    for _ in range(_TRIES):
+        store32_release(queue[XDP + 4], load32_acquire(queue[XDP + 3]))  # what is done may be used again
+        if _sendto(queue[SOCKET], 0, 0, _MSG_DONTWAIT, 0, 0) < 0 and load32(_errno_location()) != _EAGAIN:
+            _refuse(counters, 1)
+        if load32_acquire(consumer_at) == produced:
+            break
+
+
+@njit(nogil=True, cache=True)
+def carry(queues, memory, counters):  # type: ignore[no-untyped-def]
+    """Carry frames until `counters[STOP]` is set. `queues`: a row per queue; `memory`: address of zeroed memory for
+    the system call, `SCRATCH_BYTES` of it."""
+    iovecs = memory + BATCH * _MESSAGE_BYTES
+    for place in range(BATCH):
+        store64(memory + place * _MESSAGE_BYTES + _IOVEC_ADDRESS, iovecs + place * _IOVEC_BYTES)
+        store64(memory + place * _MESSAGE_BYTES + _IOVEC_COUNT, 1)
+    while load64(counters + 8 * STOP) == 0:
+        for number in range(queues.shape[0]):
+            ring = queues[number, RING]
+            waiting = r.frames_waiting(ring)
+            if waiting == 0:
+                continue
+            begun = cycles()
+            if waiting > BATCH:
+                waiting = BATCH
+            if queues[number, XDP]:
+                _send_xdp(queues[number], ring, waiting, counters)
+            else:
+                _send_packets(queues[number, SOCKET], ring, waiting, memory, counters)
+            r.give_back(ring, waiting)
+            store64(counters + 8 * FRAMES, load64(counters + 8 * FRAMES) + waiting)
+            store64(counters + 8 * BUSY, load64(counters + 8 * BUSY) + cycles() - begun)
+
+
+@njit(nogil=True, forceinline=True)
+def total(counters, threads, column):  # type: ignore[no-untyped-def]
+    """Sum of a column over the threads' counters, which begin at this address."""
+    found = 0
+    for thread in range(threads):
+        found += load64(counters + 8 * (thread * COUNTERS + column))
+    return found
+
+
+#: What takes the frames of a queue.
+Sender = socket.socket | XdpSender
+
+
+def _row(ring: "np.ndarray[tuple[int], np.dtype[np.int64]]", sender: Sender) -> tuple[int, ...]:
+    xdp = sender.row if isinstance(sender, XdpSender) else (0,) * (_QUEUE_COLUMNS - XDP)
+    return int(ring.ctypes.data), sender.fileno(), *xdp
+
+
+def _waited_ns() -> int:
+    """How long this thread was ready to run and did not: the second field of schedstat (Linux,
+    Documentation/scheduler/sched-stats.rst)."""
+    return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1])
+
+
+class LinkThreads:
+    """A thread per CPU of the DUT, while a trial runs. Queue q of either port is served by thread q modulo threads."""
+
+    def __init__(self, ports: Sequence[tuple[Rows, Sequence[Sender]]], cpus: Sequence[int]) -> None:
+        """`ports`: rings towards the DUT (the DUT's view of them: rows to take frames from), and a socket for each.
+        `cpus`: one thread each; empty: one thread, anywhere."""
+        self.compile()
+        self.cpus = tuple(cpus)
+        count = max(1, len(cpus))
+        self._queues: list[Rows] = []
+        for thread in range(count):
+            rows = [
+                _row(rings[queue], sender)
+                for rings, senders in ports
+                for queue, sender in enumerate(senders)
+                if queue % count == thread
+            ]
+            self._queues.append(np.array(rows, dtype=np.int64).reshape(-1, _QUEUE_COLUMNS))
+        #: A row of counters per thread, see `COUNTERS`.
+        self.counters: Rows = np.zeros((count, COUNTERS), np.int64)
+        self._scratch = [np.zeros(SCRATCH_BYTES, np.uint8) for _ in range(count)]
+        self._threads: list[threading.Thread] = []
+        self._ended: list[threading.Event] = []
+        self._failures: list[BaseException] = []
+        #: Per thread, once it stopped: the share of its time in which it waited for its CPU.
+        self.waiting = [0.0] * count
+
+    @staticmethod
+    def compile() -> None:
+        """Compile `carry`, so that no trial begins before its frames are carried."""
+        counters = np.zeros(COUNTERS, np.int64)
+        counters[STOP] = 1
+        scratch = np.zeros(SCRATCH_BYTES, np.uint8)
+        carry(np.zeros((0, _QUEUE_COLUMNS), np.int64), int(scratch.ctypes.data), int(counters.ctypes.data))
+
+    def start(self) -> None:
+        """Begin to carry frames, with counters at zero."""
+        self.counters[:] = 0
+        self._failures.clear()
+        self._ended = [threading.Event() for _ in self._queues]
+        self._threads = [
+            threading.Thread(target=self._work, args=(number,), name=f"link-{number}", daemon=True)
+            for number in range(len(self._queues))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Stop, and wait until no thread touches the rings any more. May be called twice."""
+        self.counters[:, STOP] = 1
+        # Not Thread.join, which a signal makes return early (see kernel_thread.run_kernel).
+        for ended in self._ended:
+            ended.wait(5)
+        self._threads.clear()
+
+    def check(self) -> None:
+        """Raise `GeneratorError` when a thread failed, or an interface refused every frame since `start`."""
+        if self._failures:
+            raise GeneratorError(f"A link thread failed: {self._failures[0]}") from self._failures[0]
+        frames, refused = int(self.counters[:, FRAMES].sum()), int(self.counters[:, REFUSED].sum())
+        if frames and refused == frames:
+            reason = os.strerror(int(self.counters[:, ERROR].max()))
+            raise GeneratorError(f"The DUT's interfaces took none of {frames} frames: {reason}.")
+
+    def _work(self, number: int) -> None:
+        try:
+            if self.cpus:
+                os.sched_setaffinity(0, {self.cpus[number]})  # of this thread only
+            row = self.counters[number]
+            begun, waited = time.monotonic_ns(), _waited_ns()
+            carry(self._queues[number], int(self._scratch[number].ctypes.data), int(row.ctypes.data))
+            self.waiting[number] = (_waited_ns() - waited) / (time.monotonic_ns() - begun)
+        except BaseException as error:
+            self._failures.append(error)
+        finally:
+            self._ended[number].set()
+
 
 # linux/if_packet.h and linux/if_ether.h: what Python's socket module has no names for.
 _SOL_PACKET: Final = 263
@@ -52,7 +320,6 @@ class PacketPort:
         """`plan.c2s` rings towards the DUT, handed over by `threads` link threads with a socket each; `plan.s2c` rings
         from it, frames told apart by the CPU that delivers them. Raises `GeneratorError` when the interface cannot
         be used."""
-        check_processor()
         self.interface = interface
         #: How frames are handed to the interface, and why not otherwise.
         self.sends_with = ""
@@ -79,11 +346,8 @@ class PacketPort:
 
     def dropped(self) -> int:
         """Frames that found the receive rings full since the last call: the generator's fault, not the DUT's."""
-        drops = 0
-        for receiver in self._receivers:
-            _, count = struct.unpack("II", receiver.getsockopt(_SOL_PACKET, _STATISTICS, 8))
-            drops += count
-        return drops
+        statistics = (each.getsockopt(_SOL_PACKET, _STATISTICS, 8) for each in self._receivers)
+        return sum(struct.unpack("II", told)[1] for told in statistics)
 
     def check_link(self) -> None:
         """Raise `GeneratorError` when the interface is gone or down."""

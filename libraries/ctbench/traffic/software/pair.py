@@ -6,17 +6,15 @@ it frames, and its clock stands, so no connection of it grows old. What is under
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ctbench.base.errors import ConfigError
-from ctbench.traffic.generator import Profiles, Side, Slice
+from ctbench.traffic.generator import PairedGenerator, Profiles, Side, Slice
 from ctbench.traffic.loads import saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import engine, kernel, plan, stream_engine, stream_kernel, stream_plan
+from ctbench.traffic.software import engine, plan, stream_engine
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import stream_layout as stream_lay
 from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.drive import drive
 from ctbench.traffic.software.wiring import Wiring
 
 #: What of a slice is not counted: a DUT that was stopped wakes within some milliseconds, what waited in its rings comes
@@ -30,8 +28,8 @@ WARM_UP_S = 0.1
 FIRST_SALT, SALTS = 491, 20
 
 
-class PairedSlices:
-    """A generator that is wired to two DUTs. Implements `PairedGenerator`."""
+class PairedSlices(PairedGenerator):
+    """A generator that is wired to two DUTs."""
 
     def __init__(self, tested: Wiring, other: Wiring, cpus: Sequence[int] = ()) -> None:
         """`cpus`: where the generator's thread may run; empty: anywhere. The wirings stay whose they are."""
@@ -42,13 +40,9 @@ class PairedSlices:
         self._salt = FIRST_SALT
 
     def run_slices(
-        self,
-        profiles: Profiles,
-        order: Sequence[Side],
-        slice_s: float,
-        turn: Callable[[Side], None],
+        self, profiles: Profiles, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
     ) -> list[Slice]:
-        """See `PairedGenerator.run_slices`. A new profile has a warm-up first, for which `turn` is called too."""
+        """A new profile has a warm-up first, for which `turn` is called too."""
         if slice_s < 2 * SETTLE_S:
             raise ConfigError(
                 f"A slice of {1000 * slice_s:g} ms is not possible: the first {1000 * SETTLE_S:g} ms of each are not"
@@ -86,10 +80,8 @@ class _Loop:
     """A side's closed loop: one of the two kernel functions, and what it works on."""
 
     wiring: Wiring
-    function: Any
-    run: engine.Run | stream_engine.Run
-    #: The layout of the arrays of `run`, and the counters of what came through and what was written off.
-    at: Any
+    run: engine.Run
+    #: The counters of what came through and what was written off.
     completed: int
     lost: int
     #: How long the profile has to be served before anything counts, seconds.
@@ -97,35 +89,29 @@ class _Loop:
 
     def serve(self, side: Side, seconds: float, cpus: Sequence[int]) -> Slice:
         """Go on with what is under way for so long."""
-        at, run, hertz = self.at, self.run, cycles_per_second()
+        run, at, hertz = self.run, self.run.at, cycles_per_second()
         run.p[at.SETTLE] = int(SETTLE_S * hertz)
         run.p[at.SUSTAIN] = int((seconds - SETTLE_S) * hertz)
-        run.s[at.STOP] = 0
-        looks, held = int(run.s[at.LOOKS]), int(run.s[at.LOOKS_HELD])
-
-        def stop() -> None:
-            run.s[at.STOP] = 1
-
-        drive(self.function, run.arguments, self.wiring, cpus, stop, seconds, lambda _elapsed: None)
+        looks, waited = int(run.s[at.LOOKS]), int(run.s[at.LOOKS_HELD])
+        run.go_on(self.wiring, cpus, seconds)
         counted = run.marks[1] - run.marks[0]
-        looks, held = int(run.s[at.LOOKS]) - looks, int(run.s[at.LOOKS_HELD]) - held
+        looks, waited = int(run.s[at.LOOKS]) - looks, int(run.s[at.LOOKS_HELD]) - waited
         return Slice(
             side=side,
             seconds=int(run.s[at.COUNTED_UNTIL] - run.s[at.COUNTED_FROM]) / hertz,
             completed=int(counted[self.completed]),
             lost=max(0, int(counted[self.lost])),  # less than none where some came that were given up
             pause_ms=1000 * int(run.s[at.SUSTAIN_PAUSE]) / hertz,
-            held=held / looks if looks else 0.0,
+            waited=waited / looks if looks else 0.0,
         )
 
 
 def _loop(wiring: Wiring, profile: ConnectionProfile | PacketProfile, salt: int) -> _Loop:
     load, tables = saturating(profile), engine.Tables()
     if isinstance(profile, PacketProfile):
-        timing = replace(stream_plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
+        timing = replace(stream_engine.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
         packets = stream_engine.prepare(wiring, tables, profile, load, timing, salt)
-        places = stream_lay.ALL_RECEIVED, stream_lay.WRITTEN_OFF
-        return _Loop(wiring, stream_kernel.run, packets, stream_lay, *places, timing.settle_s)
+        return _Loop(wiring, packets, stream_lay.ALL_RECEIVED, stream_lay.WRITTEN_OFF, timing.settle_s)
     timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
     connections = engine.prepare(wiring, tables, profile, load, timing, salt)
-    return _Loop(wiring, kernel.run, connections, lay, lay.ALL_COMPLETED, lay.ALL_FAILED, timing.settle_s)
+    return _Loop(wiring, connections, lay.ALL_COMPLETED, lay.ALL_FAILED, timing.settle_s)

@@ -3,23 +3,21 @@
 import math
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ctbench.traffic.addresses import last_word
 from ctbench.traffic.loads import Idle, Load, Rate, Saturation
-from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import early_end, pacing
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, last_word
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.frames import REPLY_PATTERN, REQUEST_PATTERN
-from ctbench.traffic.software.ipv6_header import HEADER_BYTES, SHIFT
-from ctbench.traffic.software.order import mask_and_shift
+from ctbench.traffic.software import schedule
+from ctbench.traffic.software.frames import HEADER_BYTES, IPV6_SHIFT, REPLY_PATTERN, REQUEST_PATTERN
+from ctbench.traffic.software.schedule import mask_and_shift
 from ctbench.traffic.software.wiring import Wiring
 
 #: A shorter UDP payload would need padding behind the datagram: Ethernet's least is 60 bytes without FCS.
 _LEAST_UDP_PAYLOAD = 18
-#: In the order of `layout`.
-_ENDS = ("client", "server", "reset")
+_ENDS = {"client": lay.BY_CLIENT, "server": lay.BY_SERVER, "reset": lay.BY_RESET}
 #: The rate climbs to the offered load in this time; then it is held for a connection's lifetime before it counts.
 RAMP_S = 0.2
 #: At the full rate, before counting: caches, flow tables and queues settle.
@@ -69,8 +67,11 @@ class Timing:
 
     @property
     def ramp_up_s(self) -> float:
-        """Seconds before the sustain phase."""
         return self.ramp_s + self.settle_s
+
+    @property
+    def longest_s(self) -> float:
+        return self.ramp_up_s + self.sustain_s + self.linger_s
 
 
 def timing_of(profile: ConnectionProfile, load: Load, duration_s: float) -> Timing:
@@ -82,21 +83,13 @@ def timing_of(profile: ConnectionProfile, load: Load, duration_s: float) -> Timi
     if isinstance(load, Saturation):
         return Timing(0.0, LOOP_SETTLE_S, duration_s, LOOP_LINGER_S, timeline_step_s(duration_s))
     if population := population_of(profile, load):
-        return Timing(
-            ramp_s=0.0,
-            settle_s=opening_waits(profile, population) * profile.server_wait_ms / 1000 + WARM_SETTLE_S,
-            sustain_s=duration_s,
-            # What made its last progress at the end of the sustain phase fails by then, and is looked at.
-            linger_s=REPLY_TIMEOUT_S + profile.server_wait_ms / 1000 + LOOP_LINGER_S,
-            timeline_step_s=timeline_step_s(duration_s),
-        )
-    return Timing(
-        ramp_s=RAMP_S,
-        settle_s=SETTLE_S + profile.lifetime_s,
-        sustain_s=duration_s,
-        linger_s=profile.lifetime_s * 1.1 + 3 * REPLY_TIMEOUT_S,
-        timeline_step_s=timeline_step_s(duration_s),
-    )
+        wait_s = profile.server_wait_ms / 1000
+        settle_s = opening_waits(profile, population) * wait_s + WARM_SETTLE_S
+        # What made its last progress at the end of the sustain phase fails by then, and is looked at.
+        linger_s = REPLY_TIMEOUT_S + wait_s + LOOP_LINGER_S
+        return Timing(0.0, settle_s, duration_s, linger_s, timeline_step_s(duration_s))
+    linger_s = profile.lifetime_s * 1.1 + 3 * REPLY_TIMEOUT_S
+    return Timing(RAMP_S, SETTLE_S + profile.lifetime_s, duration_s, linger_s, timeline_step_s(duration_s))
 
 
 def population_of(profile: ConnectionProfile, load: Load) -> int:
@@ -148,31 +141,53 @@ def most_lost_of(load: Load) -> int:
     return max(1, int(most)) if most < math.inf else 0
 
 
-def schedule(per_s: float, hertz: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def intervals(per_s: float, hertz: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """Cycles from one connection (or packet of a direction) to the next, and from the start to the first; a rate of 0
     has no first one. `hertz`: of the cycle counter."""
     return np.array([hertz / per_s, 0.0] if per_s else [np.inf, np.inf])
 
 
-def schedules(profile: ConnectionProfile, per_s: float, hertz: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """`schedule`, and the cycles from one half-open connection to the next."""
+def connection_intervals(
+    profile: ConnectionProfile, per_s: float, hertz: float
+) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """`intervals`, and the cycles from one half-open connection to the next."""
     apart = hertz / profile.half_open_per_s if profile.half_open_per_s else np.inf
-    return np.append(schedule(per_s, hertz), apart)
+    return np.append(intervals(per_s, hertz), apart)
 
 
-def join(p: Parameters, wiring: Wiring, headers: int) -> None:
-    """Enter the wiring into the parameters. `headers`: address of both ends' Ethernet addresses (Wiring.headers)."""
-    for place, rings in (
-        (lay.CLIENT_TX, wiring.client.tx), (lay.CLIENT_RX, wiring.client.rx),
-        (lay.SERVER_TX, wiring.server.tx), (lay.SERVER_RX, wiring.server.rx),
-    ):  # fmt: skip
-        p[place] = rings.ctypes.data
-    p[lay.CLIENT_RX_RINGS], p[lay.SERVER_RX_RINGS] = len(wiring.client.rx), len(wiring.server.rx)
-    p[lay.QUEUES] = len(wiring.client.tx)
-    p[lay.CLIENT_MACS], p[lay.SERVER_MACS] = headers, headers + HEADER_BYTES
-    p[lay.CLIENT_NEXT_HOP], p[lay.SERVER_NEXT_HOP] = wiring.next_hops()
+def join(at: Any, p: Parameters, wiring: Wiring, headers: int) -> None:
+    """Enter the wiring into the parameters. `at`: `layout` or `stream_layout`; `headers`: address of both ends'
+    Ethernet addresses (Wiring.headers)."""
+    for port, end in enumerate((wiring.client, wiring.server)):
+        p[at.TX + port], p[at.RX + port] = end.tx.ctypes.data, end.rx.ctypes.data
+        p[at.RX_RINGS + port], p[at.MACS + port] = len(end.rx), headers + port * HEADER_BYTES
+    p[at.NEXT_HOP : at.NEXT_HOP + 2] = wiring.next_hops()
+    p[at.QUEUES] = len(wiring.client.tx)
     if wiring.link:
-        p[lay.LINK], p[lay.LINK_THREADS] = wiring.link.counters.ctypes.data, len(wiring.link.counters)
+        p[at.LINK], p[at.LINK_THREADS] = wiring.link.counters.ctypes.data, len(wiring.link.counters)
+
+
+def common_parameters(at: Any, profile: ConnectionProfile | PacketProfile, timing: Timing, hertz: float) -> Parameters:
+    """What both kernel functions are told: addresses, phases and pace. `at`: `layout` or `stream_layout`; `hertz`: of
+    the cycle counter."""
+    p = np.zeros(at.PARAMETERS, dtype=np.int64)
+    p[at.CLIENT_IP], p[at.CLIENT_IPS] = last_word(profile.client_ip), profile.client_ips
+    p[at.SERVER_IP], p[at.SERVER_IPS] = last_word(profile.server_ip), profile.server_ips
+    p[at.PORT_MIN], p[at.UDP_PORT] = profile.client_port_min, profile.udp_port
+    for place, seconds in {
+        at.RAMP: timing.ramp_s,
+        at.SETTLE: timing.settle_s,
+        at.SUSTAIN: timing.sustain_s,
+        at.LINGER: timing.linger_s,
+        at.TIMELINE_STEP: timing.timeline_step_s,
+        at.LATE_LIMIT: LATE_LIMIT_S,
+        at.SLACK: schedule.SLACK_S,
+        at.LATEST: schedule.LATEST_S,
+        at.EARLIEST: schedule.EARLIEST_S,
+        at.LEAST_SAVED: schedule.LEAST_SAVED_S,
+    }.items():
+        p[place] = int(seconds * hertz)
+    return p
 
 
 def parameters(
@@ -190,7 +205,7 @@ def parameters(
     """The kernel function's parameters but for the wiring (`join`). `hertz`: of the cycle counter;
     `under_way`: connections open at once in a closed loop, whose servers do not wait: what is measured is the DUT;
     `population`: those that a warm start finds open; `most_lost`: as `most_lost_of` says."""
-    p = np.zeros(lay.PARAMETERS, dtype=np.int64)
+    p = common_parameters(lay, profile, timing, hertz)
 
     def cycles(seconds: float) -> int:
         return int(seconds * hertz)
@@ -217,35 +232,19 @@ def parameters(
         lay.SERVER_WAIT: 0 if under_way else cycles(profile.server_wait_ms / 1000),
         # A server that never waits has nothing to acknowledge before; in a closed loop the packets stay the same.
         lay.ACK_BEFORE_REPLY: int(profile.ack_before_reply and profile.server_wait_ms > 0),
-        lay.ENDED_BY: (lay.BY_CLIENT, lay.BY_SERVER, lay.BY_RESET)[_ENDS.index(profile.ended_by)],
+        lay.ENDED_BY: _ENDS[profile.ended_by],
         lay.HALF_OPEN: int(profile.half_open_per_s > 0),
         lay.UDP_PER_MILLION: round(profile.udp_percent * 10_000),
-        lay.SHIFT: SHIFT if profile.ip_version == 6 else 0,
-        lay.CLIENT_IP: last_word(profile.client_ip),
-        lay.CLIENT_IPS: profile.client_ips,
-        lay.SERVER_IP: last_word(profile.server_ip),
-        lay.SERVER_IPS: profile.server_ips,
-        lay.PORT_MIN: profile.client_port_min,
+        lay.SHIFT: IPV6_SHIFT if profile.ip_version == 6 else 0,
         lay.PORTS: ports,
         lay.TCP_PORT: profile.tcp_port,
-        lay.UDP_PORT: profile.udp_port,
         lay.TUPLES: tuples,
         lay.TUPLE_MASK: mask,
         lay.TUPLE_SHIFT: shift,
         lay.PORT_ORDER_RANDOM: int(profile.port_order == "random"),
         lay.SALT: (salt << lay.SLOT_BITS) & 0xFFFFFFFF,
-        lay.RAMP: cycles(timing.ramp_s),
-        lay.SETTLE: cycles(timing.settle_s),
-        lay.SUSTAIN: cycles(timing.sustain_s),
-        lay.LINGER: cycles(timing.linger_s),
-        lay.TIMELINE_STEP: cycles(timing.timeline_step_s),
-        lay.LATE_LIMIT: cycles(LATE_LIMIT_S),
-        lay.SLACK: cycles(pacing.SLACK_S),
-        lay.LATEST: cycles(pacing.LATEST_S),
         lay.MOST_LOST: most_lost,
-        lay.EARLIEST: cycles(early_end.EARLIEST_S),
-        lay.LEAST_SAVED: cycles(early_end.LEAST_SAVED_S),
-        lay.SHORT_LINGER: cycles(min(timing.linger_s, profile.lifetime_s * 1.1 + early_end.LINGER_S)),
+        lay.SHORT_LINGER: cycles(min(timing.linger_s, profile.lifetime_s * 1.1 + schedule.EARLY_LINGER_S)),
         lay.UNDER_WAY: under_way,
         lay.POPULATION: population,
         lay.OPENING_WAITS: opening_waits(profile, population),

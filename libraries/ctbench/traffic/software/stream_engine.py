@@ -1,176 +1,137 @@
 """One trial with a packet profile: prepares the tables, runs the kernel function, reads the counts."""
 
 import ctypes
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from ctbench.traffic.generator import Direction, Latency, Trial
-from ctbench.traffic.loads import Load
-from ctbench.traffic.profiles import PacketProfile
-from ctbench.traffic.software import histogram, plan, stream_kernel, stream_plan
+from ctbench.base.network import FCS_BYTES
+from ctbench.traffic.generator import Direction, Trial
+from ctbench.traffic.loads import Idle, Load, Saturation
+from ctbench.traffic.profiles import IMIX, PROBE_HEADERS, PacketProfile
+from ctbench.traffic.software import clock, plan, stream_kernel
 from ctbench.traffic.software import stream_layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.drive import Counts, Watcher, drive
-from ctbench.traffic.software.engine import Tables
-from ctbench.traffic.software.pace import Pace, held_back, limited_by, with_disturbance
+from ctbench.traffic.software.engine import Run, Tables, common_trial_of
+from ctbench.traffic.software.frames import IPV6_SHIFT
+from ctbench.traffic.software.kernel_thread import Counts
+from ctbench.traffic.software.plan import Timing, common_parameters, join, pattern_sum, timeline_step_s
+from ctbench.traffic.software.schedule import mask_and_shift
 from ctbench.traffic.software.wiring import Wiring
 
-_SIDES = ("client", "server")
+#: The rate climbs to the offered load in this time.
+RAMP_S = 0.1
+#: At the full rate, before counting; and long enough for every flow to have been sent once.
+SETTLE_S = 0.1
+_FLOW_PASS = 1.1
+#: A closed loop counts after this long, and longer where the flows take longer at a speed that is usual: how fast it
+#: will go is not known before. But for no more than so long: the first packets of the last of a million flows count.
+LOOP_SETTLE_S = 0.2
+LOOP_PPS = 500_000.0
+LONGEST_LOOP_SETTLE_S = 1.0
+#: A closed loop takes packets for lost that do not come within one to two times this; where none comes at all, after
+#: the longer time. What is under way fits the rings, which take some ten milliseconds to empty.
+LOST_AFTER_S = 0.02
+SILENCE_S = 0.2
+#: After the last packet was sent, at most. The DUT's queues hold some ten milliseconds.
+LINGER_S = 0.2
 
 
-@dataclass(frozen=True)
-class Run:
-    """What the kernel function works on: kept by a caller that goes on with it."""
+def timing_of(profile: PacketProfile, load: Load, duration_s: float) -> Timing:
+    """Every flow is known to the DUT before anything counts: creating its state is another measurement."""
+    if isinstance(load, Idle):
+        return Timing.idle(duration_s)
+    packets = profile.flows * profile.ways
+    if isinstance(load, Saturation):
+        settle_s = min(LONGEST_LOOP_SETTLE_S, max(LOOP_SETTLE_S, _FLOW_PASS * packets / LOOP_PPS))
+        return Timing(0.0, settle_s, duration_s, LINGER_S, timeline_step_s(duration_s))
+    settle_s = max(SETTLE_S, _FLOW_PASS * packets / plan.per_second(load))
+    return Timing(RAMP_S, settle_s, duration_s, LINGER_S, timeline_step_s(duration_s))
 
-    p: plan.Parameters
-    intervals: "np.ndarray[tuple[int], np.dtype[np.float64]]"
-    s: Counts
-    sizes: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
-    counts: Counts
-    marks: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
-    latencies: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
-    points: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
-    #: Both ends' Ethernet addresses, which the parameters point to.
-    headers: "np.ndarray[tuple[int], np.dtype[np.uint8]]"
-    tables: Tables
 
-    @property
-    def arguments(self) -> tuple[object, ...]:
-        """The kernel function's arguments."""
-        return (self.p, self.intervals, self.s, self.sizes, self.counts, self.marks, self.latencies, self.points)
+def frame_sizes(profile: PacketProfile) -> tuple[int, ...]:
+    """Bytes of the frames with FCS, in the order in which they are sent; those of a mix are spread evenly."""
+    if profile.frame_bytes != "imix":
+        return (profile.frame_bytes,)
+    return tuple(size for _, size in sorted((place / share, size) for size, share in IMIX for place in range(share)))
+
+
+def payloads(profile: PacketProfile) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
+    """Payload bytes, and the sum of the pattern in it, of each frame in turn."""
+    sizes = [size - FCS_BYTES - PROBE_HEADERS[profile.ip_version] for size in frame_sizes(profile)]
+    return np.array(
+        [(size, pattern_sum(stream_kernel.PATTERN, size - stream_kernel.FILLER)) for size in sizes], np.int64
+    )
 
 
 def prepare(wiring: Wiring, tables: Tables, profile: PacketProfile, load: Load, timing: plan.Timing, salt: int) -> Run:
-    """Parameters and empty tables for a trial. Arguments: see `run_trial`."""
+    """Parameters and empty tables for a trial. Arguments: see `engine.prepare`."""
     hertz = cycles_per_second()
     size = profile.flows * lay.RECORD_BYTES
     tables.reserve(size)
     ctypes.memset(tables.address, 0, size)
     headers = wiring.headers(profile)
-    p = stream_plan.parameters(
-        profile, timing, wiring, hertz=hertz, salt=salt, records=tables.address, headers=int(headers.ctypes.data),
-        under_way=wiring.bounded(load), most_lost=plan.most_lost_of(load),
-    )  # fmt: skip
-    return Run(
-        p=p,
-        intervals=plan.schedule(plan.per_second(load) / profile.ways, hertz),
-        s=np.zeros(lay.STATES, np.int64),
-        sizes=stream_plan.payloads(profile),
-        counts=np.zeros(lay.COUNTERS, np.int64),
-        marks=np.zeros((2, lay.COUNTERS), np.int64),
-        latencies=np.zeros((2, histogram.BINS), np.int64),
-        points=np.zeros((int(timing.sustain_s / timing.timeline_step_s) + 1, 2), np.int64),
-        headers=headers,
-        tables=tables,
-    )
+    p = common_parameters(lay, profile, timing, hertz)
+    join(lay, p, wiring, int(headers.ctypes.data))
+    mask, shift = mask_and_shift(profile.flows)
+    for place, value in {
+        lay.IP_SHIFT: IPV6_SHIFT if profile.ip_version == 6 else 0,
+        lay.FLOWS: profile.flows,
+        lay.RANDOM: int(profile.flow_order == "random"),
+        lay.MASK: mask,
+        lay.SHIFT: shift,
+        lay.RECORDS: tables.address,
+        lay.SIZE_COUNT: len(frame_sizes(profile)),
+        lay.VLAN: profile.vlan or -1,
+        lay.DIRECTIONS: profile.ways,
+        lay.SALT: (salt << lay.FLOW_BITS) & 0xFFFFFFFF,
+        lay.UNDER_WAY: wiring.bounded(load),
+        lay.LOST_AFTER: LOST_AFTER_S * hertz,
+        lay.SILENCE: SILENCE_S * hertz,
+        lay.MOST_LOST: plan.most_lost_of(load),
+    }.items():
+        p[place] = value
+    s, counts = np.zeros(lay.STATES, np.int64), np.zeros(lay.COUNTERS, np.int64)
+    marks, latencies = np.zeros((2, lay.COUNTERS), np.int64), np.zeros((2, clock.BINS), np.int64)
+    points = np.zeros((int(timing.sustain_s / timing.timeline_step_s) + 1, 2), np.int64)
+    intervals = plan.intervals(plan.per_second(load) / profile.ways, hertz)
+    arguments = (p, intervals, s, payloads(profile), counts, marks, latencies, points)
+    return Run(stream_kernel.run, lay, p, s, counts, marks, latencies, points, arguments, (headers, tables))
 
 
-def run_trial(
-    wiring: Wiring,
-    tables: Tables,
-    profile: PacketProfile,
-    load: Load,
-    duration_s: float,
-    *,
-    cpus: Sequence[int] = (),
-    salt: int = 0,
-    watcher: Watcher | None = None,
+def trial_of(
+    run: Run, wiring: Wiring, profile: PacketProfile, load: Load, timing: plan.Timing, started: float
 ) -> Trial:
-    """Offer a load of packets, all directions added, for `duration_s` seconds and count.
-
-    The other arguments are those of `engine.run_trial`.
-    """
-    started = time.perf_counter()
+    """What a run that is over says of a load of packets, all directions added. `started`: by `time.perf_counter`."""
     hertz = cycles_per_second()
-    timing = stream_plan.timing_of(profile, load, duration_s)
-    run = prepare(wiring, tables, profile, load, timing, salt)
-    p, s, counts, marks, latencies = run.p, run.s, run.counts, run.marks, run.latencies
-
-    def stop() -> None:
-        s[lay.STOP] = 1
-
-    def watch(elapsed: float) -> None:
-        if watcher:
-            watcher(elapsed, s, counts)
-
-    longest = timing.ramp_up_s + timing.sustain_s + timing.linger_s
-    drive(stream_kernel.run, run.arguments, wiring, cpus, stop, longest, watch)
-    dropped = wiring.client.dropped() + wiring.server.dropped()
-
-    sustain = marks[1] - marks[0]
-    intended, attempted = _both(counts, lay.INTENDED), _both(counts, lay.ATTEMPTED)
-    points = run.points[: int(s[lay.POINTS])]
-    ended_after_s = int(s[lay.ENDED_AFTER]) / hertz or None
-    counted_s = ended_after_s or timing.sustain_s
-    pace = Pace(
-        intended, attempted, int(s[lay.LATE_COUNT]), 1000 * int(s[lay.LATE_MAX]) / hertz, dropped, timing.sustain_s
-    )
-    trial = Trial(
+    counts, points = run.counts, run.points[: int(run.s[lay.POINTS])]
+    bad = {"bad_checksum": int(counts[lay.BAD_CHECKSUM])}
+    strangers = {"foreign": int(counts[lay.FOREIGN]), "unknown_packet": int(counts[lay.UNKNOWN])}
+    received = np.diff(points[:, stream_kernel.RECEIVED], prepend=run.marks[0][lay.ALL_RECEIVED])
+    return common_trial_of(
+        run, wiring, load, timing, started,
+        limited="",
         unit="packets",
-        load=attempted / counted_s if p[lay.UNDER_WAY] else plan.per_second(load),
-        under_way=int(p[lay.UNDER_WAY]),
-        duration_s=timing.sustain_s,
-        ended_after_s=ended_after_s,
-        ramp_up_s=timing.ramp_up_s,
-        wall_s=time.perf_counter() - started,
-        intended=intended,
-        attempted=attempted,
-        completed=_both(counts, lay.RECEIVED),
-        failed={"bad_checksum": int(counts[lay.BAD_CHECKSUM])} if counts[lay.BAD_CHECKSUM] else {},
-        tx_packets=_pair(sustain, lay.TX_PACKETS),
-        rx_packets=_pair(sustain, lay.RX_PACKETS),
-        tx_bytes=_pair(sustain, lay.TX_BYTES),
-        rx_bytes=_pair(sustain, lay.RX_BYTES),
-        total_tx_packets=_pair(counts, lay.TX_PACKETS),
-        total_rx_packets=_pair(counts, lay.RX_PACKETS),
-        dut_missed=int(sustain[lay.DUT_MISSED]),
-        total_dut_missed=int(counts[lay.DUT_MISSED]),
-        unexpected={
-            name: int(counts[place])
-            for name, place in (("foreign", lay.FOREIGN), ("unknown_packet", lay.UNKNOWN))
-            if counts[place]
-        },
-        timeline_step_s=timing.timeline_step_s,
-        timeline_active=[int(n) for n in points[:, stream_kernel.UNDER_WAY]],
-        timeline_completed=[
-            int(n) for n in np.diff(points[:, stream_kernel.RECEIVED], prepend=marks[0][lay.ALL_RECEIVED])
-        ],
+        intended=int(counts[lay.INTENDED : lay.INTENDED + 2].sum()),
+        attempted=int(counts[lay.ATTEMPTED : lay.ATTEMPTED + 2].sum()),
+        completed=int(counts[lay.RECEIVED : lay.RECEIVED + 2].sum()),
+        failed={cause: count for cause, count in bad.items() if count},
+        unexpected={name: count for name, count in strangers.items() if count},
+        timeline_active=points[:, stream_kernel.UNDER_WAY].tolist(),
+        timeline_completed=received.tolist(),
         directions={
-            side: _direction(port, counts, latencies[port], hertz) for port, side in enumerate(_SIDES[: profile.ways])
+            side: _direction(port, counts, run.times[port], hertz)
+            for port, side in enumerate(("client", "server")[: profile.ways])
         },
-        link=wiring.work(int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), counted_s, hertz),
-        late_max_ms=pace.late_max_ms,
-        late_ratio=pace.late_ratio,
-        generator_limited=limited_by(pace, "packets") or held_back(int(s[lay.LOOKS_HELD]), int(s[lay.LOOKS])),
-    )
-    return with_disturbance(trial, pace, wiring.ring_frames)
+    )  # fmt: skip
 
 
 def _direction(port: int, counts: Counts, latencies: Counts, hertz: float) -> Direction:
     received = int(counts[lay.RECEIVED + port])
-    latency = None
-    if received > 1:
-        latency = Latency(
-            p50=histogram.percentile(latencies, 0.5, hertz),
-            p99=histogram.percentile(latencies, 0.99, hertz),
-            max=histogram.microseconds(int(counts[lay.LATENCY_MAX + port]), hertz),
-            jitter=histogram.microseconds(int(counts[lay.JITTER_SUM + port]) / (received - 1), hertz),
-        )
+    most, differences = int(counts[lay.LATENCY_MAX + port]), int(counts[lay.JITTER_SUM + port])
     return Direction(
         intended=int(counts[lay.INTENDED + port]),
         attempted=int(counts[lay.ATTEMPTED + port]),
         received=received,
         reordered=int(counts[lay.REORDERED + port]),
-        latency_us=latency,
+        latency_us=clock.latency_of(latencies, most, differences, received, hertz) if received > 1 else None,
     )
-
-
-def _pair(source: Counts, place: int) -> dict[str, int]:
-    return {side: int(source[place + port]) for port, side in enumerate(_SIDES)}
-
-
-def _both(source: Counts, place: int) -> int:
-    return int(source[place] + source[place + 1])

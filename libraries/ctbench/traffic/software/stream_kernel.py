@@ -9,14 +9,74 @@ configuration here, and nothing is ever sent to a DUT that would have to refuse 
 import numpy as np
 from numba import njit
 
-from ctbench.traffic.software import arp, early_end, histogram, ipv6, ndp, pacing
+from ctbench.base.network import VLAN_TAG_BYTES
+from ctbench.traffic.software import clock, neighbours, schedule
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software import stream_frames as sf
 from ctbench.traffic.software import stream_layout as lay
-from ctbench.traffic.software.link import BUSY, FRAMES, REFUSED, total
-from ctbench.traffic.software.machine_code import cycles, load32, load64, store32, swap16, swap32
-from ctbench.traffic.software.order import next_state, scrambled
+from ctbench.traffic.software.machine_code import (
+    cycles,
+    load16,
+    load32,
+    load64,
+    store16,
+    store32,
+    store64,
+    swap16,
+    swap32,
+)
+from ctbench.traffic.software.packet_port import BUSY, FRAMES, REFUSED, total
+from ctbench.traffic.software.schedule import next_state, scrambled
+
+#: In the UDP payload: the tag (trial and flow), the sequence number with the bit that counts it, the cycle counter.
+TAG, SEQUENCE, TIME, FILLER = 0, 4, 8, 16
+#: What is left of the payload is this byte.
+PATTERN = 0x7A7A7A7A7A7A7A7A
+
+_ETHERTYPE_VLAN = 0x0081
+
+
+@njit(nogil=True, forceinline=True)
+def write(at, shift, macs, vlan, source, destination, ports, tag, sequence, now, payload, pattern_sum):  # type: ignore[no-untyped-def]
+    """Write a frame; returns its length without FCS. Addresses, ports and words as they stand in the packet.
+
+    `shift`, `macs`: as for `frames.write_tcp`; `payload`: bytes of UDP payload, at least 16; `pattern_sum`:
+    `frames.words_sum` of what is left of it.
+    """
+    frame = at if vlan < 0 else at + VLAN_TAG_BYTES
+    total = source + destination + (f.PROTOCOL_UDP << 8)
+    if shift:
+        total += f.write_ipv6(frame, macs, source, destination, 8 + payload, f.PROTOCOL_UDP)
+    else:
+        f.write_ip(frame, macs, source, destination, 28 + payload, f.TTL_64_UDP)
+    if vlan >= 0:
+        store32(at, load32(macs))
+        store32(at + 4, load32(macs + 4))
+        store32(at + 8, load32(macs + 8))
+        store16(at + 12, _ETHERTYPE_VLAN)
+        store16(at + 14, swap16(vlan))
+    frame += shift
+    length = swap16(8 + payload)
+    store32(frame + f.L4, ports)
+    low, high = now & 0xFFFFFFFF, (now >> 32) & 0xFFFFFFFF
+    total += length + ports + length + tag + sequence + low + high + pattern_sum
+    checksum = ~f.fold(total) & 0xFFFF
+    if checksum == 0:
+        checksum = 0xFFFF  # 0 means "no checksum" (RFC 768)
+    store32(frame + f.UDP_LENGTH, length | (checksum << 16))
+    start = frame + f.UDP_PAYLOAD
+    store32(start + TAG, tag)
+    store32(start + SEQUENCE, sequence)
+    store64(start + TIME, now)
+    f.write_pattern(start + FILLER, payload - FILLER, PATTERN)
+    return frame - at + f.UDP_PAYLOAD + payload
+
+
+@njit(nogil=True, forceinline=True)
+def is_probe(frame):  # type: ignore[no-untyped-def]
+    """Whether a UDP frame is long enough to be one of these."""
+    return swap16(load16(frame + f.UDP_LENGTH)) >= 8 + FILLER
+
 
 #: Columns of a point of the timeline: packets received so far, packets on their way now.
 RECEIVED, UNDER_WAY = range(2)
@@ -64,7 +124,7 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
         s[lay.LOST] += counted
         return
     s[lay.SENT] += 1
-    length = sf.write(
+    length = write(
         r.next_buffer(ring), p[lay.IP_SHIFT], p[lay.MACS + port], p[lay.VLAN], source, destination, ports,
         flow | p[lay.SALT], sequence | lay.COUNTED if counted else sequence, now, sizes[size, 0], sizes[size, 1],
     )  # fmt: skip
@@ -88,8 +148,8 @@ def _waits_for_client(p, s):  # type: ignore[no-untyped-def]
 def _count(frame, port, now, p, s, counts, latencies):  # type: ignore[no-untyped-def]
     """Count a frame that came out at `port`; it belongs to the direction of the other one."""
     start = frame + f.UDP_PAYLOAD
-    flow = load32(start + sf.TAG) & lay.FLOW_MASK
-    if load32(start + sf.TAG) - flow != p[lay.SALT] or flow >= p[lay.FLOWS]:
+    flow = load32(start + TAG) & lay.FLOW_MASK
+    if load32(start + TAG) - flow != p[lay.SALT] or flow >= p[lay.FLOWS]:
         counts[lay.UNKNOWN] += 1
         return
     if port == lay.SERVER:
@@ -100,12 +160,12 @@ def _count(frame, port, now, p, s, counts, latencies):  # type: ignore[no-untype
         store32(record + lay.SEEN, 1)
     counts[lay.ALL_RECEIVED] += 1
     if p[lay.UNDER_WAY]:
-        sent = load64(start + sf.TIME)
+        sent = load64(start + TIME)
         if sent < s[lay.STRETCH_BEFORE]:  # late, but not lost
             counts[lay.WRITTEN_OFF] -= 1
         elif sent < s[lay.STRETCH]:
             s[lay.NOT_COME] -= 1
-    sequence = load32(start + sf.SEQUENCE)
+    sequence = load32(start + SEQUENCE)
     if not sequence & lay.COUNTED:
         return
     direction = lay.SERVER if port == lay.CLIENT else lay.CLIENT
@@ -114,8 +174,8 @@ def _count(frame, port, now, p, s, counts, latencies):  # type: ignore[no-untype
         counts[lay.REORDERED + direction] += 1
     else:
         counts[lay.HIGHEST + direction] = sequence
-    took = max(0, now - load64(start + sf.TIME)) >> histogram.UNIT_SHIFT
-    latencies[direction, histogram.bin_of(took)] += 1
+    took = max(0, now - load64(start + TIME)) >> clock.UNIT_SHIFT
+    latencies[direction, clock.bin_of(took)] += 1
     if took > counts[lay.LATENCY_MAX + direction]:
         counts[lay.LATENCY_MAX + direction] = took
     if counts[lay.RECEIVED + direction] > 1:
@@ -144,10 +204,10 @@ def _poll(port, away, p, s, counts, latencies):  # type: ignore[no-untyped-def]
             vlan, tag_bytes = r.vlan_at(ring, ahead, frame)
             inner = frame + tag_bytes
             if shift:
-                kind = ipv6.classify(inner, length - tag_bytes, headers, tag_bytes > 0)
+                kind = f.classify_ipv6(inner, length - tag_bytes, headers, tag_bytes > 0)
             else:
                 kind = f.classify(inner, length - tag_bytes, tag_bytes > 0)
-            if kind == f.IS_UDP and vlan == p[lay.VLAN] and sf.is_probe(inner + shift):
+            if kind == f.IS_UDP and vlan == p[lay.VLAN] and is_probe(inner + shift):
                 _count(inner + shift, port, now, p, s, counts, latencies)
             elif kind == f.IS_BAD_CHECKSUM:
                 counts[lay.BAD_CHECKSUM] += 1
@@ -156,14 +216,16 @@ def _poll(port, away, p, s, counts, latencies):  # type: ignore[no-untyped-def]
                 if port == lay.SERVER:
                     first, many = p[lay.SERVER_IP], p[lay.SERVER_IPS]
                 if shift:
-                    done = ndp.answer(p[lay.TX + port], frame, length, headers, first, many)
+                    done = neighbours.answer_ndp(p[lay.TX + port], frame, length, headers, first, many)
                 else:
-                    done = arp.answer(p[lay.TX + port], frame, length, headers, first, many, p[lay.NEXT_HOP + port])
-                if done == arp.ANSWERED:
+                    done = neighbours.answer_arp(
+                        p[lay.TX + port], frame, length, headers, first, many, p[lay.NEXT_HOP + port]
+                    )
+                if done == neighbours.ANSWERED:
                     r.publish(p[lay.TX + port])
                     counts[lay.TX_PACKETS + port] += 1
-                    counts[lay.TX_BYTES + port] += ndp.REPLY_BYTES if shift else arp.REPLY_BYTES
-                elif done == arp.NOT_ARP:
+                    counts[lay.TX_BYTES + port] += neighbours.NDP_REPLY_BYTES if shift else neighbours.ARP_REPLY_BYTES
+                elif done == neighbours.NOT_ARP:
                     counts[lay.FOREIGN] += 1
         r.give_back(ring, waiting)
 
@@ -233,7 +295,7 @@ def _link_work(sign, p, s):  # type: ignore[no-untyped-def]
 def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ignore[no-untyped-def]
     """Run a trial: ramp up, sustain, wait for the last packets. Arguments: see `stream_layout`.
 
-    p: parameters · intervals: `plan.schedule` of one direction · s: state · sizes: payload bytes
+    p: parameters · intervals: `plan.intervals` of one direction · s: state · sizes: payload bytes
     and pattern sum of each frame in turn · counts: counters, and marks[0], marks[1]: copies of them at the begin and
     the end of the sustain phase · latencies: a histogram per direction · timeline[i]: see `RECEIVED`.
     """
@@ -280,7 +342,7 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
                 timeline[point, UNDER_WAY] = max(0, _under_way(s, counts))
                 point += 1
                 next_point += p[lay.TIMELINE_STEP]
-            if early_end.is_due(
+            if schedule.ends_early(
                 s[lay.LOST], p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
             ):
                 end = latest = now
@@ -319,7 +381,7 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
                 if due[port] < ramp_end:
                     step = interval / max(0.02, (due[port] - start) / (ramp_end - start))
                 due[port] += step
-                not_before[port] = pacing.next_allowed(not_before[port], now, slack, interval)
+                not_before[port] = schedule.next_allowed(not_before[port], now, slack, interval)
                 sent += 1
             if sent:
                 for queue in range(p[lay.QUEUES]):

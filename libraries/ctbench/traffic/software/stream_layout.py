@@ -22,7 +22,7 @@ CLIENT_IP, CLIENT_IPS, SERVER_IP, SERVER_IPS, PORT_MIN, UDP_PORT, FLOWS, RANDOM,
 IP_SHIFT = _next()
 #: Address of the flows' records; for whom the ports answer ARP.
 RECORDS, NEXT_HOP, _ = (_next() for _ in range(3))
-#: How many frame sizes are sent in turn (see `stream_plan.payloads`), the VLAN (-1: none).
+#: How many frame sizes are sent in turn (see `stream_engine.payloads`), the VLAN (-1: none).
 SIZE_COUNT, VLAN = (_next() for _ in range(2))
 #: 1 or 2 directions; high bits of the tag: frames of an earlier trial do not belong to this one.
 DIRECTIONS, SALT = (_next() for _ in range(2))
@@ -61,7 +61,8 @@ DUT_MISSED, ALL_RECEIVED = (_next() for _ in range(2))
 WRITTEN_OFF = _next()
 #: Packets that count: due, written (or lost at the DUT's full ring), come out.
 INTENDED, _, ATTEMPTED, _, RECEIVED, _, REORDERED, _ = (_next() for _ in range(8))
-#: Latency of those: the longest, the last, and the sum of differences between successive ones, in `histogram` units.
+#: Latency of those: the longest, the last, and the sum of differences between successive ones, in the units of
+#: `clock.bin_of`.
 LATENCY_MAX, _, LATENCY_LAST, _, JITTER_SUM, _ = (_next() for _ in range(6))
 #: Highest sequence number that came out.
 HIGHEST, _ = (_next() for _ in range(2))

@@ -6,13 +6,13 @@ from typing import Protocol
 
 import numpy as np
 
-from ctbench.base.ethernet import CLIENT_MAC, SERVER_MAC
+from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.traffic.generator import LinkWork
 from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software.ipv6_header import HEADER_BYTES, header_of
-from ctbench.traffic.software.link import LinkThreads
+from ctbench.traffic.software.frames import HEADER_BYTES, header_of
 from ctbench.traffic.software.memif import Rings
+from ctbench.traffic.software.packet_port import LinkThreads
 from ctbench.traffic.software.ring import MASK
 
 
@@ -82,7 +82,6 @@ class Wiring:
             self.link.start()
 
     def stop(self) -> None:
-        """Stop carrying frames."""
         if self.link:
             self.link.stop()
 

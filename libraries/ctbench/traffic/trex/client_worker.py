@@ -10,7 +10,6 @@ It ends when the socket closes.
 
 import argparse
 import importlib
-import importlib.util
 import json
 import os
 import queue
@@ -20,7 +19,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -50,17 +48,16 @@ class Session:
         self._also = also
         self._where = ""
         self._found_catch_up_s = 0.0
-        #: TRex' client while it is connected; functions of stl_worker.py use it too.
+        #: TRex' client while it is connected.
         self.client: Any = None
         #: TRex' modules `trex.astf.api` and `trex.stl.api`, by mode.
         self.api: dict[str, ModuleType] = {}
         #: TRex' numbers of the two ports: client side, server side.
         self.ports: list[int] = []
-        #: Whatever stl_worker.py wants to remember.
+        #: What the commands for packets remember.
         self.memory: dict[str, Any] = {}
 
     def load(self, mode: str) -> ModuleType:
-        """TRex' module for the mode."""
         if mode not in self.api:
             if self._folder not in sys.path:
                 # Where legacy-cgi is, which the client's scapy needs since Python 3.13. TRex' own libraries come first.
@@ -87,12 +84,8 @@ class Session:
         client = new(username=user, server=server, sync_port=sync_port, async_port=async_port, verbose_level="none")
         found = self._probe(client)
         if found.get("mode", "").lower() != mode:
-            raise Refusal(
-                "mode",
-                "The TRex server at {} runs in {} mode; {} is needed.".format(
-                    self._where, found.get("mode") or "an unknown", mode.upper()
-                ),
-            )
+            runs = found.get("mode") or "an unknown"
+            raise Refusal("mode", f"The TRex server at {self._where} runs in {runs} mode; {mode.upper()} is needed.")
         try:
             client.connect()
         except Exception as error:
@@ -106,8 +99,10 @@ class Session:
         self.client, self.ports = client, ports
         self._found_catch_up_s = client.get_global_cfg()["sched_max_stretch"]
         client.set_global_cfg({"sched_max_stretch": CATCH_UP_S})
-        described = {"version": found.get("version", ""), "build": found, "ports": self._describe_ports()}
-        return {**described, "catch_up_s": CATCH_UP_S}
+        return {
+            "version": found.get("version", ""), "build": found, "ports": self._describe_ports(),
+            "catch_up_s": CATCH_UP_S,
+        }  # fmt: skip
 
     def disconnect(self) -> None:
         """Stop the traffic and let go of the ports, if there are any."""
@@ -120,7 +115,6 @@ class Session:
                 client.disconnect(stop_traffic=True, release_ports=True)
 
     def require(self) -> Any:
-        """The connected client."""
         if self.client is None:
             raise Refusal("connect", "TRex is not connected.")
         return self.client
@@ -135,10 +129,8 @@ class Session:
     def _why_not_connected(self, error: Exception) -> Refusal:
         said = " ".join(str(error).split())
         if "ersion" in said:
-            return Refusal(
-                "version",
-                f"TRex' client in {self._folder} does not suit the server at {self._where}: {said}",
-            )
+            mismatch = f"TRex' client in {self._folder} does not suit the server at {self._where}: {said}"
+            return Refusal("version", mismatch)
         return Refusal("connect", f"The TRex server at {self._where} did not let us in: {said}")
 
     def _acquire(self, client: Any, ports: list[int], mode: str, force: bool) -> None:
@@ -152,34 +144,23 @@ class Session:
         except Exception as error:
             owners = sorted({client.ports[port].get_owner() for port in client.get_all_ports()} - {"", None})
             said = " ".join(str(error).split())
-            where = self._where
             client.disconnect(stop_traffic=False)
+            ports_of = f"The ports of the TRex server at {self._where}"
             if owners:
                 who = " and ".join(str(owner) for owner in owners)
-                raise Refusal(
-                    "busy",
-                    f"The ports of the TRex server at {where} are held by {who}: end that first.",
-                    owners=owners,
-                ) from error
-            raise Refusal("trex", f"The ports of the TRex server at {where} cannot be taken: {said}") from error
+                raise Refusal("busy", f"{ports_of} are held by {who}: end that first.", owners=owners) from error
+            raise Refusal("trex", f"{ports_of} cannot be taken: {said}") from error
 
     def _describe_ports(self) -> list[dict[str, Any]]:
         described = []
         system = {port["index"]: port for port in self.client.get_server_system_info()["ports"]}
         for number in self.ports:
             info, port = self.client.ports[number].get_formatted_info(sync=True), system[number]
-            described.append(
-                {
-                    "port": number,
-                    "mac": port.get("hw_mac", ""),
-                    "driver": port.get("driver", ""),
-                    "description": port.get("description", ""),
-                    "numa": port.get("numa"),
-                    "speed": info.get("speed"),
-                    "link": info.get("link"),
-                    "dest": info.get("dest"),
-                }
-            )
+            described.append({
+                "port": number, "mac": port.get("hw_mac", ""), "numa": port.get("numa"),
+                **{name: port.get(name, "") for name in ("driver", "description")},
+                **{name: info.get(name) for name in ("speed", "link", "dest")},
+            })  # fmt: skip
         return described
 
 
@@ -212,47 +193,196 @@ def stats(session: Session, profile: str = "") -> Any:
     return {"at_s": (begun + ended) / 2, "within_s": (ended - begun) / 2, "stats": found}
 
 
-def _connect(session: Session, **arguments: Any) -> Any:
-    return session.connect(**arguments)
+# Connections: ASTF.
+
+#: TRex' own name for the profile that nobody gave a name.
+UNNAMED = "_"
 
 
-def _disconnect(session: Session) -> None:
-    session.disconnect()
+def astf_load(session: Session, spec: Arguments, profile: str = UNNAMED) -> None:
+    """Give TRex the profile that `astf_spec.py` described; its traffic must not be running."""
+    session.require().load_profile(_profile(session.load("astf"), spec), pid_input=profile)
 
 
-def _ping(session: Session) -> Any:
-    return {"connected": session.client is not None and bool(session.client.is_connected())}
+def astf_start(session: Session, mult: float, duration_s: float, profile: str = UNNAMED) -> None:
+    """Start a loaded profile at `mult` times its rate; no new connections after `duration_s`, where that is not
+    negative."""
+    session.require().start(mult=mult, duration=duration_s, nc=False, pid_input=profile)
+
+
+def astf_remove(session: Session, profile: str) -> None:
+    """Cut off the connections of a profile, and forget it."""
+    session.require().stop(pid_input=profile, is_remove=True)
+
+
+def astf_update(session: Session, mult: float) -> None:
+    """Change the rate at once. Connections that are open go on."""
+    session.require().update(mult=mult)
+
+
+def _profile(api: Any, spec: Arguments) -> Any:
+    addresses = spec["addresses"]
+    ip_gen = api.ASTFIPGen(
+        glob=api.ASTFIPGenGlobal(ip_offset=addresses["offset"]),
+        dist_client=api.ASTFIPGenDist(ip_range=addresses["client"], distribution=addresses["distribution"]),
+        dist_server=api.ASTFIPGenDist(ip_range=addresses["server"], distribution=addresses["distribution"]),
+    )
+    templates = []
+    for template in spec["templates"]:
+        client, server = (_program(api, template["stream"], template[side]) for side in ("client", "server"))
+        templates.append(
+            api.ASTFTemplate(
+                client_template=api.ASTFTCPClientTemplate(
+                    program=client,
+                    ip_gen=ip_gen,
+                    port=template["port"],
+                    cps=template["cps"],
+                    # So many connections in all, or one after the other for ever.
+                    **({"limit": template["limit"]} if "limit" in template else {"cont": True}),
+                ),
+                server_template=api.ASTFTCPServerTemplate(
+                    program=server, assoc=api.ASTFAssociationRule(port=template["port"])
+                ),
+            )
+        )
+    clients, servers = api.ASTFGlobalInfo(), api.ASTFGlobalInfo()
+    for name, value in spec.get("tcp", {}).items():
+        setattr(clients.tcp, name, value)
+        setattr(servers.tcp, name, value)
+    infos = {"default_c_glob_info": clients, "default_s_glob_info": servers}
+    return api.ASTFProfile(default_ip_gen=ip_gen, templates=templates, **infos)
+
+
+def _program(api: Any, stream: bool, commands: list[list[Any]]) -> Any:
+    program = api.ASTFProgram(stream=stream)
+    for name, *arguments in commands:
+        if name in ("send", "send_msg"):
+            size, letter = arguments
+            getattr(program, name)(letter.encode() * size)
+        else:
+            getattr(program, name)(*arguments)
+    return program
+
+
+# Packets: STL.
+
+#: What DPDK calls the counters of a port, whatever its driver.
+PORT_COUNTERS = (
+    "tx_good_packets", "rx_good_packets", "tx_errors", "rx_errors", "rx_missed_errors", "rx_mbuf_allocation_errors",
+)  # fmt: skip
+#: What went through a port, for `stl_ports`.
+TRAFFIC_COUNTERS = ("tx_good_packets", "rx_good_packets", "tx_good_bytes", "rx_good_bytes")
+#: Of TRex as a whole: packets that met a full ring, that it threw away there, that it had no memory for; use of CPUs.
+GLOBAL_COUNTERS = ("m_total_queue_full", "m_total_queue_drop", "m_total_alloc_error", "m_cpu_util", "m_rx_cpu_util")
+
+
+def stl_load(session: Session, streams: list[Arguments]) -> None:
+    """Replace what TRex has by these streams, which end if they still run. The new ones' counters begin at 0."""
+    client, api = session.require(), session.load("stl")
+    client.stop(ports=session.ports, rx_delay_ms=200)  # what is under way is not for the new ones
+    client.remove_all_streams(ports=session.ports)
+    for number, port in enumerate(session.ports):
+        built = [built for stream in streams if stream["port"] == number for built in _streams(api, stream)]
+        if built:
+            client.add_streams(built, ports=[port])
+    session.memory["groups"] = [stream["group"] for stream in streams]
+    session.memory["senders"] = sorted({session.ports[stream["port"]] for stream in streams})
+
+
+def stl_start(session: Session) -> Any:
+    """Start the streams. When it was asked for and when it was done, on the monotonic clock."""
+    asked = time.monotonic()
+    session.require().start(ports=session.memory["senders"], force=True)
+    return {"from_s": asked, "to_s": time.monotonic()}
+
+
+def stl_stats(session: Session) -> Any:
+    """All counters, exact, and between which moments of the monotonic clock those of the streams were read."""
+    client = session.require()
+    begun = time.monotonic()
+    # Not through get_pgid_stats(), which keeps a maximum of its own.
+    found = client.pgid_stats.get_stats(session.memory["groups"], relative=False)
+    ended = time.monotonic()
+    groups = {}
+    for group in session.memory["groups"]:
+        counted = found.get("flow_stats", {}).get(group)
+        if counted is not None:
+            groups[group] = {name: counted[name]["total"] for name in ("tx_pkts", "rx_pkts")}
+            groups[group].update(_plain(found.get("latency", {}).get(group, {})))
+    # The ports' usual counters are up to half a second old; the driver's are not.
+    ports = [client.get_xstats(port) for port in session.ports]
+    client.global_stats.update_sync(client.conn.rpc)
+    return {
+        "from_s": begun,
+        "to_s": ended,
+        "groups": groups,
+        "ports": [{name: port[name] for name in PORT_COUNTERS if name in port} for port in ports],
+        "global": {name: client.global_stats.latest_stats.get(name, 0) for name in GLOBAL_COUNTERS},
+    }
+
+
+def stl_ports(session: Session) -> Any:
+    """The driver's counters of each port, whether streams run or not."""
+    client = session.require()
+    return [{name: value for name, value in client.get_xstats(port).items() if name in TRAFFIC_COUNTERS}
+            for port in session.ports]  # fmt: skip
+
+
+def stl_stop(session: Session, linger_s: float) -> None:
+    """Stop sending; go on counting what arrives for `linger_s` seconds."""
+    session.require().stop(ports=session.memory["senders"], rx_delay_ms=int(1000 * linger_s))
+
+
+def _streams(api: Any, stream: Arguments) -> list[Any]:
+    """A stream's bursts: what warms up, then what counts."""
+    program = [
+        getattr(api, instruction["do"])(**{name: value for name, value in instruction.items() if name != "do"})
+        for instruction in stream["program"]
+    ]
+    frame = bytes.fromhex(stream["frame"])
+    group, pps = stream["group"], stream["pps"]
+    counts = (api.STLFlowLatencyStats if stream["latency"] else api.STLFlowStats)(pg_id=group)
+
+    def burst(name: str, packets: int, **more: Any) -> Any:
+        return api.STLStream(
+            name=name,
+            packet=api.STLPktBuilder(pkt_buffer=frame, vm=api.STLScVmRaw(list(program)), remove_fcs=False),
+            mode=api.STLTXSingleBurst(pps=pps, total_pkts=packets),
+            **more,
+        )
+
+    counted = f"counted {group}"
+    if not stream["warm_up_packets"]:
+        return [burst(counted, stream["packets"], isg=stream["delay_us"], flow_stats=counts)]
+    return [
+        burst(f"warm-up {group}", stream["warm_up_packets"], isg=stream["delay_us"], next=counted),
+        burst(counted, stream["packets"], self_start=False, flow_stats=counts),
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold of it; TRex marks what it does not know with objects of its own, which are left out."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items() if isinstance(item, dict | int | float | str)}
+    return value
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
-    "connect": _connect,
-    "disconnect": _disconnect,
-    "ping": _ping,
-    "stats": stats,
-    "stop": stop,
-}
-
-
-def _command(name: str) -> Callable[..., Any]:
-    """The function that does it: here, or in astf_worker.py or stl_worker.py next to this file, as its name begins."""
-    mode = name.partition("_")[0]
-    if name not in COMMANDS and mode in ("astf", "stl"):
-        # By path: this process runs outside the package, whose libraries it must not see.
-        spec = importlib.util.spec_from_file_location(mode + "_worker", Path(__file__).with_name(mode + "_worker.py"))
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        COMMANDS.update({key: value for key, value in vars(module).items() if key.startswith(mode + "_")})
-    if name not in COMMANDS:
-        raise Refusal("client", f"TRex' client worker does not know the command {name}.")
-    return COMMANDS[name]
+    "connect": Session.connect,
+    "disconnect": Session.disconnect,
+    **{each.__name__: each for each in (
+        stats, stop, astf_load, astf_start, astf_remove, astf_update,
+        stl_load, stl_start, stl_stats, stl_ports, stl_stop,
+    )},
+}  # fmt: skip
 
 
 def answer(session: Session, request: Arguments) -> dict[str, Any]:
-    """The reply to one request."""
     number, name = request.pop("id"), request.pop("do")
     try:
-        return {"id": number, "result": _command(name)(session, **request)}
+        if name not in COMMANDS:
+            raise Refusal("client", f"TRex' client worker does not know the command {name}.")
+        return {"id": number, "result": COMMANDS[name](session, **request)}
     except Refusal as refusal:
         return {"id": number, "error": str(refusal), "kind": refusal.kind, **refusal.more}
     except Exception as error:
@@ -273,17 +403,13 @@ def _read(connection: socket.socket, requests: "queue.Queue[bytes | None]") -> N
 
 
 def main() -> None:
-    """Answer until the socket closes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--socket", required=True)
     parser.add_argument("--client", required=True)
     parser.add_argument("--also", default="")
     options = parser.parse_args()
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    path = Path(options.socket)
-    folder = os.open(path.parent, os.O_RDONLY)  # whose name may be too long for the address of a socket
-    connection.connect(f"/proc/self/fd/{folder}/{path.name}")
-    os.close(folder)
+    connection.connect(options.socket)
     session = Session(options.client, options.also)
     requests: queue.Queue[bytes | None] = queue.Queue()
     threading.Thread(target=_read, args=(connection, requests), daemon=True).start()

@@ -1,12 +1,16 @@
-"""The YAML model of TRex."""
+"""What a testbed file says of TRex, and the trex_cfg.yaml that follows from it (TRex manual, "Platform YAML")."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
+import yaml
 from pydantic import Field, model_validator
 
-from ctbench.base.identifiers import MOST_CPU, HostKey, Ipv4, Mac, PathText
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.network import MOST_CPU, HostKey, Ipv4, Mac, PathText
 from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL, SANDBOX
+from ctbench.traffic.kind import SourceSettings
+from ctbench.traffic.profiles import ConnectionProfile
 
 #: Threads of TRex besides those of the data plane: the master's and the latency thread.
 OTHER_THREADS = 2
@@ -27,8 +31,8 @@ class TrexPort(YamlModel):
     gateway: Ipv4 = ""
 
 
-class TrexGeneratorConfig(YamlModel):
-    """TRex: ASTF for connections, STL for packets. Implements `ctbench.traffic.kind.SourceSettings`."""
+class TrexGeneratorConfig(SourceSettings):
+    """TRex: ASTF for connections, STL for packets."""
 
     type: Literal["trex"]
     #: Where the TRex server runs: an entry of `hosts`, `local`, or `sandbox` (next to a DUT that is in one, over veth).
@@ -78,17 +82,10 @@ class TrexGeneratorConfig(YamlModel):
 
     @property
     def cpus_needed(self) -> int:
-        """See `SourceSettings.cpus_needed`."""
         return 1 if self.low_end else len(self.cpus) or self.cores + OTHER_THREADS
 
     @property
-    def carries(self) -> bool:
-        """See `SourceSettings.carries`."""
-        return False
-
-    @property
     def most(self) -> dict[str, float]:
-        """See `SourceSettings.most`."""
         found = {
             "connections": self.max_cps,
             "packets": self.max_pps,
@@ -112,3 +109,121 @@ class TrexGeneratorConfig(YamlModel):
         if self.host == LOCAL and self.server == "start" and self.client.interface == self.server_port.interface:
             raise ValueError("client.interface and server_port.interface are the same.\n  Expected two.")
         return self
+
+
+#: TRex' default ports; two TRex on one host need others, and a name of their own (DPDK's --file-prefix).
+DEFAULT_SYNC_PORT = 4501
+#: Flow objects that every server gets; what the manual calls TRex' default, v3.08 makes half of that.
+LEAST_FLOWS = 1 << 20
+#: The largest table of a data plane thread: above 20 million flow objects TRex aborts (bp_sim.cpp).
+LARGEST_TABLE = 1 << 23
+#: Seconds that TRex keeps a flow beyond its data, seen, and what set-up and a full DUT may add.
+FLOW_LINGER_S = 1.0
+
+
+def concurrent_flows(profile: ConnectionProfile, load: float) -> int:
+    """Connections of `profile` that are open at the same time when `load` begin each second."""
+    return round(load * (profile.mean_lifetime_s + FLOW_LINGER_S))
+
+
+def dp_flows(flows: int, cores: int) -> int:
+    """`dp_flows` that hold `flows` connections on `cores` data plane threads, half of them to spare.
+
+    A thread gets its share of `dp_flows`, half of it for the client ends and half for the server ends of connections;
+    TRex makes each table as large as the next power of two (bp_sim_tcp.cpp, closehash.h), and opens no more connections
+    when one is full. `MissingResource` when so many threads cannot hold them.
+    """
+    per_core = -(-flows * 3 // (2 * cores))
+    table = 1 << max(per_core - 1, 0).bit_length()
+    if table > LARGEST_TABLE:
+        raise MissingResource(
+            f"TRex holds {LARGEST_TABLE * 2 // 3} connections for each of its cores, and {flows} on {cores} are asked "
+            "for: give the generator more cores."
+        )
+    return max(LEAST_FLOWS, 2 * table * cores)
+
+
+def is_kernel_interface(interface: str) -> bool:
+    """Whether it is the name of an interface of the kernel, which TRex reaches through af_packet."""
+    return "--vdev" not in interface and ":" not in interface
+
+
+def is_virtual(port: TrexPort) -> bool:
+    """Whether TRex reaches the port through the kernel or a virtual DPDK device, not as a card of its own."""
+    return "--vdev" in port.interface or is_kernel_interface(port.interface)
+
+
+def instance_name(config: TrexGeneratorConfig) -> str:
+    """A name of its own for a TRex that is not the only one: virtual devices, which share no memory anyway, and
+    servers on other ports. With a name, TRex takes 1 GB for cards, not all the hugepages (main_dpdk.cpp)."""
+    if config.sync_port == DEFAULT_SYNC_PORT and not is_virtual(config.client):
+        return ""
+    return f"ctbench-{config.sync_port}"
+
+
+def trex_cfg(config: TrexGeneratorConfig, flows: int = 0) -> str:
+    """The content of trex_cfg.yaml for `config`, whose ports are complete by now, with `flows` flow objects at least.
+
+    0 is for STL, which has no connections and would make as many stream nodes of them, from memory that it does not
+    have on virtual ports. `ConfigError` when the testbed file says too little of a port, or gives too few CPUs.
+    """
+    pair = (("client", config.client), ("server_port", config.server_port))
+    if config.ports != [0, 1]:
+        raise ConfigError(
+            f"generator.ports: {config.ports} does not go with server: {config.server}.\n  Expected [0, 1]."
+        )
+    content: dict[str, Any] = {
+        "version": 2,
+        "interfaces": [_interface(key, port) for key, port in pair],
+        "zmq_pub_port": config.async_port,
+        "zmq_rpc_port": config.sync_port,
+        "prefix": instance_name(config),
+        "rx_desc": config.rx_descriptors,
+        "tx_desc": config.tx_descriptors,
+        "port_info": [_port_info(key, port) for key, port in pair],
+        "c": config.cores,
+        "memory": _memory(config, flows),
+        **_threads(config),
+    }
+    known = {key: value for key, value in content.items() if value not in (None, "", {})}
+    return str(yaml.safe_dump([known], sort_keys=False))
+
+
+def _interface(key: str, port: TrexPort) -> str:
+    if not port.interface:
+        raise ConfigError(f"generator.{key}.interface: is missing.\n  Expected a PCI address or an interface.")
+    return port.interface
+
+
+def _port_info(key: str, port: TrexPort) -> dict[str, str]:
+    if not port.dest_mac and not (port.ip and port.gateway):
+        raise ConfigError(
+            f"generator.{key}: says not where its frames go, and the DUT does not either.\n"
+            "  Expected dest_mac, or ip and gateway."
+        )
+    info = {"dest_mac": port.dest_mac, "src_mac": port.mac, "ip": port.ip}
+    if not port.dest_mac:
+        info["default_gw"] = port.gateway
+    return {name: value for name, value in info.items() if value}
+
+
+def _memory(config: TrexGeneratorConfig, flows: int) -> dict[str, int]:
+    if not flows:
+        return {name: count for name, count in config.memory.items() if name != "dp_flows"}
+    return {**config.memory, "dp_flows": max(flows, config.memory.get("dp_flows", 0))}
+
+
+def _threads(config: TrexGeneratorConfig) -> dict[str, Any]:
+    """Which CPUs TRex' threads run on: master, latency, then data plane; `low_end` puts all of them on one."""
+    if config.low_end:
+        return {"low_end": True, **({"low_end_core": config.cpus[0]} if config.cpus else {})}
+    if not config.cpus:
+        return {}
+    if len(config.cpus) < config.cores + 2:
+        raise ConfigError(
+            f"generator.cpus: {config.cpus} are too few for cores: {config.cores}.\n"
+            f"  Expected {config.cores + 2}: master thread, latency thread, data plane threads; or low_end: true."
+        )
+    master, latency, *threads = config.cpus
+    dual_if = [{"socket": config.socket, "threads": threads}]
+    return {"platform": {"master_thread_id": master, "latency_thread_id": latency, "dual_if": dual_if}}

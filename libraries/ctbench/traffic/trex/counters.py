@@ -1,15 +1,28 @@
-"""TRex' counters as they were read, and what they grew by between two readings.
+"""TRex' counters as they were read, what they grew by, and what that says of connections that failed, and of TRex.
 
 Only counters that TRex keeps exactly: its rates (`tx_cps`, `tx_pps`, `active_flows` …) are low-pass filtered and need
-ten seconds to follow. A counter of the traffic that is zero is absent.
+ten seconds to follow. A counter of the traffic that is zero is absent. Names as `get_stats()` has them (src/stt_cp.cpp
+of TRex); TRex' own flag "error" leaves some of them out.
+
+TRex sends a lost packet again, as TCP does; the software generator does not. So that both mean the same, a connection
+that needed a retransmission has failed. Counted from the start of the sustain phase to the end of the drain: a packet
+that is lost at the end of the sustain phase shows only half a second later.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
+
+from ctbench.traffic.generator import Traffic
 
 Side = Literal["client", "server"]
 SIDES: tuple[Side, ...] = ("client", "server")
+
+
+class Worker(Protocol):
+    """What asks TRex; see worker.py."""
+
+    def call(self, do: str, timeout: float, **arguments: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -24,7 +37,6 @@ class Reading:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Self:
-        """From the worker's answer."""
         return cls(answer["at_s"], answer["within_s"], answer["stats"])
 
     def traffic(self, side: Side, name: str) -> int:
@@ -64,7 +76,6 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """Time between them."""
         return self.last.at_s - self.first.at_s
 
     @property
@@ -77,14 +88,155 @@ class Span:
         return sum(self.last.traffic(side, name) - self.first.traffic(side, name) for name in names)
 
     def port(self, number: int, name: str) -> int:
-        """Growth of a counter of a port."""
         return self.last.port(number, name) - self.first.port(number, name)
 
     def overall(self, name: str) -> int:
-        """Growth of a counter of TRex as a whole."""
         return self.last.overall(name) - self.first.overall(name)
+
+    def by_port(self, ports: Sequence[int]) -> Traffic:
+        """Packets and bytes of the ports, of which the client side's is first."""
+        names = {"tx_packets": "opackets", "rx_packets": "ipackets", "tx_bytes": "obytes", "rx_bytes": "ibytes"}
+        return {
+            name: {side: self.port(port, counter) for side, port in zip(SIDES, ports, strict=True)}
+            for name, counter in names.items()
+        }
 
     @property
     def begun(self) -> int:
-        """Connections begun."""
         return self.last.begun - self.first.begun
+
+
+#: TRex itself could not keep up, or was given too little: such a trial says nothing about the DUT. `err_rx_throttled`
+#: is none of them: TRex found more frames than it takes in one go, and takes the rest in the next.
+GENERATOR_FAULTS = {
+    # of a port
+    "ierrors": "its card threw frames away that came back: nobody took them in time",
+    "oerrors": "its card could not send frames",
+    # of TRex as a whole
+    "queue_full": "the queue to its card was full",
+    "total_alloc_error": "it ran out of packet buffers",
+    # of the traffic, client or server side
+    "tcps_nombuf": "it ran out of packet buffers for TCP",
+    "udps_nombuf": "it ran out of packet buffers for UDP",
+    "err_no_memory": "it had no memory for another connection",
+    "err_flow_overflow": "it had too many connections open (memory: dp_flows of the testbed file)",
+    "err_c_nf_throttled": "it held back new connections, too many were open",
+    "err_s_nf_throttled": "its server side refused new connections, too many were open",
+    "err_c_tuple_err": "it had no client port free: the profile needs more client_ips",
+    "err_dct": "it wanted client ports that were still taken: the profile needs more client_ips",
+}
+
+#: Frames that came back and belong to no connection, or are broken: the DUT's doing, or of somebody else on the link.
+UNEXPECTED = {
+    "err_cwf": "for a client that has no such connection (any more): duplicated, or late",
+    "err_no_syn": "for the server, of a connection that it has not seen begin, or has forgotten",
+    "err_no_template": "for the server, to a port that the profile does not have: translated wrongly",
+    "err_no_tcp_udp": "neither TCP nor UDP: chatter on the link",
+    "err_len_err": "shorter or longer than its header says",
+    "err_fragments_ipv4_drop": "a fragment, which TRex does not put together",
+    "err_l3_cs": "wrong IP checksum",
+    "err_l4_cs": "wrong TCP or UDP checksum",
+    "tcps_rcvbadsum": "wrong TCP checksum",
+    "tcps_rcvbadoff": "wrong length of the TCP header",
+    "tcps_rcvshort": "shorter than a TCP header",
+    "tcps_rcvafterclose": "of a connection that was closed",
+    "tcps_rcvduppack": "data that had come before: duplicated, or sent again for an acknowledgement that was lost",
+    "tcps_rcvoopack": "data that came before what was sent earlier: reordered, or that got lost",
+    "tcps_rcvdupack": "an acknowledgement that had come before",
+    "tcps_badsyn": "a handshake out of order",
+}
+
+
+def generator_fault(span: Span, ports: Sequence[int]) -> str:
+    """What went wrong in the generator during the span, in words; empty when nothing did."""
+    for name, meaning in GENERATOR_FAULTS.items():
+        grown = _growth(span, ports, name)
+        if grown > 0:
+            return f"{meaning} ({name} {grown})"
+    return ""
+
+
+def unexpected(span: Span) -> dict[str, int]:
+    """Frames that came back and should not have, by TRex' names."""
+    found = {name: sum(span.traffic(side, name) for side in SIDES) for name in UNEXPECTED}
+    return {name: count for name, count in found.items() if count > 0}
+
+
+def _growth(span: Span, ports: Sequence[int], name: str) -> int:
+    if name in ("ierrors", "oerrors"):
+        return sum(span.port(port, name) for port in ports)
+    if name in ("queue_full", "total_alloc_error"):
+        return span.overall(name)
+    return sum(span.traffic(side, name) for side in SIDES)
+
+
+#: Packets that reached a side which has forgotten their connection.
+LATE: dict[Side, str] = {"client": "err_cwf", "server": "err_no_syn"}
+
+
+def losses_of(counted: Span, whole: Span, attempted: int) -> tuple[dict[str, int], int]:
+    """Failed connections by cause, together no more than the `attempted`, and those never accepted by the server for
+    whatever reason. Where TRex' counters leave it open, the larger number. `counted`: from the start of the sustain
+    phase to the end of the drain; `whole`: from the first connection to the same end."""
+    lost, unfinished = lost_packets(whole), max(counted.last.open(side) for side in SIDES)
+    timed_out = _timed_out(counted)
+    # A reply that gets lost takes the acknowledgement of the request with it, so both sides send again: as many
+    # connections as packets got lost, where that is between the one count and the other.
+    client, server = (_sent_again(counted, side) for side in SIDES)
+    sent_again = _handshakes_again(counted) + max(client, server, min(client + server, lost))
+    all_sent_again = _handshakes_again(whole) + sum(_sent_again(whole, side) for side in SIDES)
+    explained = unfinished + _timed_out(whole) + _reset(whole) + whole.traffic("client", "udps_keepdrops")
+    causes = {
+        "reset": _reset(counted),  # that neither side sent
+        "no_reply": counted.traffic("client", "udps_keepdrops"),  # of UDP
+        "timed_out": timed_out,
+        "unfinished": unfinished,  # when the drain's time was up
+        "retransmitted": sent_again - unfinished - timed_out,  # packets
+        # Acknowledgements that a later packet stood in for. Over the whole trial: what was under way when the sustain
+        # phase began cannot be told from what was lost.
+        "lost_ack": lost - all_sent_again - explained,
+        "not_accepted": _not_accepted(whole) - explained,
+    }
+    failed, left = {}, attempted
+    for cause, count in causes.items():
+        if min(count, left) > 0:
+            failed[cause] = min(count, left)
+            left -= failed[cause]
+    return failed, max(0, _not_accepted(counted))
+
+
+def lost_packets(span: Span) -> int:
+    """Packets of connections that one side sent and that never reached the other; exact once nothing is under way."""
+    sent, received = ("tcps_sndtotal", "udps_sndpkt"), ("tcps_rcvtotal", "udps_rcvpkt")
+    to_server = (
+        span.traffic("client", *sent) - span.traffic("server", *received) - span.traffic("server", LATE["server"])
+    )
+    to_client = (
+        span.traffic("server", *sent) - span.traffic("client", *received) - span.traffic("client", LATE["client"])
+    )
+    return max(0, to_server) + max(0, to_client)
+
+
+def _not_accepted(span: Span) -> int:
+    return span.begun - span.traffic("server", "tcps_accepts", "udps_accepts")
+
+
+def _handshakes_again(span: Span) -> int:
+    """SYNs and SYN-ACKs sent again. When a SYN-ACK gets lost, both sides send again."""
+    return max(span.traffic(side, "tcps_rexmttimeo_syn") for side in SIDES)
+
+
+def _sent_again(span: Span, side: Side) -> int:
+    """Data and FINs that one side sent again. Data that a timer sends again is in both counters."""
+    return max(span.traffic(side, "tcps_rexmttimeo"), span.traffic(side, "tcps_sndrexmitpack"))
+
+
+def _timed_out(span: Span) -> int:
+    return max(span.traffic(side, "tcps_timeoutdrop", "tcps_keepdrops", "tcps_persistdrop") for side in SIDES)
+
+
+def _reset(span: Span) -> int:
+    """Connections that ended with a reset, but for those with TRex' own: it answers so to a packet of a connection that
+    it has forgotten, as when the very last acknowledgement was lost."""
+    ended = max(span.traffic(side, "tcps_drops", "tcps_conndrops") for side in SIDES)
+    return max(0, ended - _timed_out(span) - sum(span.traffic(side, LATE[side]) for side in SIDES))

@@ -12,9 +12,7 @@ from RequestsLibrary import RequestsLibrary
 
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.trex.config import TrexGeneratorConfig
-from ctbench.traffic.trex.owner import Owner
-from ctbench.traffic.trex.server import Endpoint, Mode, ServerProbe, excerpt, new_log
-from ctbench.traffic.trex.server_config import dp_flows, trex_cfg
+from ctbench.traffic.trex.server import Mode, Owner, OwnServer, ServerProbe, excerpt, new_log
 
 #: Seconds that the daemon gets to answer what takes it no time.
 CALL_TIMEOUT_S = 10.0
@@ -66,66 +64,27 @@ class Daemon:
         return reply.get("result")
 
 
-class DaemonServer:
-    """A server that the daemon starts in the mode that is needed, reserved for this run until it ends."""
+class DaemonServer(OwnServer):
+    """A server that the daemon starts, reserved for this run until it ends."""
 
     def __init__(self, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path) -> None:
-        """`config` is complete: the ports know where their frames go. TRex' logs are kept in `log_folder`."""
-        self._config = config
-        self._probe = probe
-        self._log_folder = log_folder
-        self._log: Path | None = None
+        super().__init__(config, probe, log_folder)
         self._daemon = Daemon(probe.endpoint.address, config.daemon_port)
         self._user = str(Owner.myself())
         #: Whether TRex is reserved for us, and so whatever the daemon starts is ours.
         self._reserved = False
-        self._flows = 0
-        self._snapshot: dict[str, object] = {}
-
-    def start(self, mode: Mode, flows: int = 0) -> Endpoint:
-        """Have it run in `mode` with memory for `flows` connections at a time; started (again) where it does not."""
-        objects = dp_flows(flows, self._config.cores) if mode == "astf" else 0
-        if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
-            return self._probe.endpoint
-        self.stop()
-        text = trex_cfg(self._config, objects)
-        self._reserve()
-        try:
-            self._start(mode, text)
-            seen = self._probe.look()
-            if seen["found"] != "trex":
-                raise GeneratorError(
-                    f"trex_daemon_server at {self._daemon.where} says that TRex runs, and {self._probe.where} does "
-                    f"not answer: {seen['text']}."
-                )
-        except BaseException:
-            self.stop()
-            raise
-        self._flows = objects
-        self._snapshot = {"server": "daemon", "daemon": self._daemon.where, "version": seen["version"]}
-        self._snapshot |= {"mode": seen["mode"], "trex_cfg.yaml": text}
-        return self._probe.endpoint
 
     def is_running(self) -> bool:
-        """Whether the daemon started it and says that it runs."""
         return self._reserved and self._state() == RUNNING
 
     def log_excerpt(self) -> str:
-        """The last lines of TRex' log in one, empty when the daemon has none."""
         try:
             return excerpt(base64.b64decode(self._daemon.call("get_trex_log")).decode(errors="replace"))
         except DaemonFault:
             return ""
 
-    def snapshot(self) -> dict[str, object]:
-        """What the record says of it: version, mode, configuration."""
-        return dict(self._snapshot)
-
     def stop(self) -> None:
-        """End it and let others have it. May be called twice.
-
-        What the daemon says of the end is not looked at: a run that it stopped itself within 5 s is a failed one to it.
-        """
+        # What the daemon says of the end does not count: a run that it stopped itself within 5 s is a failed one to it.
         if not self._reserved:
             return
         self._kill()
@@ -134,25 +93,28 @@ class DaemonServer:
         self._daemon.call("cancel_reservation", self._user)
         self._log, self._reserved = None, False
 
-    def _start(self, mode: Mode, text: str) -> None:
-        """Start TRex with the configuration `text`, and wait until the daemon says that it runs."""
+    def _start(self, mode: Mode, text: str) -> dict[str, object]:
+        self._reserve()
         folder, name = self._daemon.call("get_files_path"), f"ctbench_trex_{self._config.sync_port}"
         # The daemon cannot remove files; the next run overwrites these.
         if not self._daemon.call("push_file", f"{name}.yaml", base64.b64encode(text.encode()).decode()):
             raise GeneratorError(f"trex_daemon_server at {self._daemon.where} cannot write to {folder}: see its log.")
         options: dict[str, Any] = {"cfg": f"{folder}/{name}.yaml", "results_file_path": f"{folder}/{name}.log"}
         options |= {"astf": mode == "astf", "c": self._config.cores, "software": self._config.software}
+        options["no-scapy-server"] = True
         self._log = new_log(self._log_folder, mode)
         seconds, block, interactive = self._config.start_timeout_s, True, True
-        self._daemon.call(
-            "start_trex",
-            {**options, "no-scapy-server": True},
-            self._user,
-            block,
-            seconds,
-            interactive,
-            timeout=seconds + CALL_TIMEOUT_S,
-        )
+        timeout = seconds + CALL_TIMEOUT_S
+        self._daemon.call("start_trex", options, self._user, block, seconds, interactive, timeout=timeout)
+        seen = self._probe.look()
+        if seen["found"] != "trex":
+            raise GeneratorError(
+                f"trex_daemon_server at {self._daemon.where} says that TRex runs, and {self._probe.where} does not "
+                f"answer: {seen['text']}."
+            )
+        return {
+            "server": "daemon", "daemon": self._daemon.where, "version": seen["version"], "mode": seen["mode"]
+        }  # fmt: skip
 
     def _reserve(self) -> None:
         """Reserve TRex for this run; end what a run left behind that was killed."""

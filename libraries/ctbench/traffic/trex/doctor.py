@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from ctbench.base.errors import CtbenchError, MissingResource
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.examination.facts import GENERATOR, Card, Examined
-from ctbench.hosts.examination.finding import Finding, bad, ok, unknown
+from ctbench.hosts.examination import GENERATOR, Card, Examined, Finding, bad, ok, unknown
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT, MARK, find_client, python_for, tree_version
@@ -18,7 +17,6 @@ PROBE_TIMEOUT_S = 3.0
 
 
 def examine(config: TrexGeneratorConfig, site: Examined) -> Iterator[Finding]:
-    """All about TRex on its host."""
     home = config.trex_home or (os.environ.get("TREX_HOME", "") if site.ssh is None else "")
     version = ""
     if config.server == "start" or home:
@@ -96,7 +94,9 @@ def _client(site: Examined, home: str, version: str) -> Finding:
 def _server(site: Examined, config: TrexGeneratorConfig, home: str) -> Finding:
     """Who listens: nobody may where a run starts its own server, somebody has to elsewhere."""
     what, port = "TRex server", config.daemon_port if config.server == "daemon" else config.sync_port
-    listening = _listens(site, port)
+    # ss(8) shows the local address in the fourth column.
+    rows = (line.split() for line in site.host.run(["ss", "-Htln"], check=False).stdout.splitlines())
+    listening = any(row[3].endswith(f":{port}") for row in rows if len(row) > 3)
     start = f"cd {home or 'trex/scripts'} && "
     if config.server == "start" and listening and config.host != SANDBOX:
         return bad(what, f"somebody listens on port {port}", "end it, or set generator.server: running")
@@ -108,12 +108,6 @@ def _server(site: Examined, config: TrexGeneratorConfig, home: str) -> Finding:
     if config.server == "daemon":
         return ok(what, f"its daemon listens on port {port}")
     return _answer(site, config)
-
-
-def _listens(site: Examined, port: int) -> bool:
-    """Whether somebody has a TCP port of the host; ss(8) shows the local address in the fourth column."""
-    rows = (line.split() for line in site.host.run(["ss", "-Htln"], check=False).stdout.splitlines())
-    return any(row[3].endswith(f":{port}") for row in rows if len(row) > 3)
 
 
 def _answer(site: Examined, config: TrexGeneratorConfig) -> Finding:

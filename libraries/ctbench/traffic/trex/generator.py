@@ -1,18 +1,20 @@
 """TRex behind the TrafficGenerator interface: ASTF for connections, STL for packets."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.generator import Trial
+from ctbench.traffic.generator import TrafficGenerator, Trial
+from ctbench.traffic.holding import HoldingGenerator
 from ctbench.traffic.loads import Hold, Idle, Load, Rate, require
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.trex import astf_spec, astf_trial, hold_spec, idle_trial, stl_spec, stl_trial
-from ctbench.traffic.trex.held import HeldByTrex
-from ctbench.traffic.trex.owner import Owner
-from ctbench.traffic.trex.server import Endpoint
-from ctbench.traffic.trex.server_config import concurrent_flows
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.trex import astf, stl
+from ctbench.traffic.trex.config import concurrent_flows
+from ctbench.traffic.trex.counters import Worker
+from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
+from ctbench.traffic.trex.server import Endpoint, Mode, Owner, TrexServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 #: What it can be asked for.
@@ -28,27 +30,8 @@ _ASKED = (
 )
 
 
-class TrexServer(Protocol):
-    """A TRex server, started by us or not."""
-
-    def start(self, mode: Literal["astf", "stl"], flows: int = 0) -> Endpoint:
-        """Have it run in `mode` with memory for `flows` connections at a time. Where it runs so, nothing happens."""
-
-    def is_running(self) -> bool:
-        """Whether it runs, as far as is known."""
-
-    def log_excerpt(self) -> str:
-        """The last that it said; empty when that is not known."""
-
-    def snapshot(self) -> dict[str, object]:
-        """What the record says of it: version, mode, configuration."""
-
-    def stop(self) -> None:
-        """End it, if it is ours. May be called twice."""
-
-
-class TrexTrafficGenerator:
-    """Implements `TrafficGenerator`. The server is started by the first trial, in the mode that the profile needs."""
+class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
+    """The server is started by the first trial, in the mode that the profile needs."""
 
     def __init__(self, server: TrexServer, worker: TrexWorker, ports: Sequence[int] = (0, 1)) -> None:
         """`ports`: TRex' numbers, client side first."""
@@ -59,16 +42,15 @@ class TrexTrafficGenerator:
         self._connected: tuple[str, dict[str, object]] | None = None
         #: What the client was told of the server and its ports.
         self._found: dict[str, object] = {}
-        self._loaded: astf_spec.Spec | None = None
+        self._loaded: astf.Spec | None = None
         self._notes: list[str] = []
 
     @property
     def offers(self) -> frozenset[type[Load]]:
-        """See `TrafficGenerator.offers`."""
         return OFFERS
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
-        """See `TrafficGenerator.run_trial`. After a `GeneratorError` the next trial connects, and starts the server
+        """After a `GeneratorError` the next trial connects, and starts the server
         where it is ours, again."""
         require(self.offers, load, "TRex")
         _require_profile(profile.name, unsupported(profile))
@@ -82,22 +64,22 @@ class TrexTrafficGenerator:
         per_s = load.per_s if isinstance(load, Rate) else 0.0
         with self._mishaps():
             if isinstance(profile, PacketProfile):
-                self._notes = stl_spec.notes(profile)
+                self._notes = stl.notes(profile)
                 self._connect("stl", 0)
                 if per_s:
-                    return stl_trial.run_trial(self._worker, profile, per_s, duration_s)
+                    return stl.run_trial(self._worker, profile, per_s, duration_s)
             else:
-                self._notes = astf_spec.limitations(profile)
+                self._notes = astf.limitations(profile)
                 self._connect("astf", concurrent_flows(profile, per_s))
                 if per_s:
-                    self._load(astf_spec.astf_spec(profile))
-                    return astf_trial.run_trial(self._worker, self._ports, profile, per_s, duration_s)
-            return idle_trial.run_trial(self._worker, self._ports, profile, duration_s)
+                    self._load(astf.astf_spec(profile))
+                    return astf.run_trial(self._worker, self._ports, profile, per_s, duration_s)
+            return run_idle(self._worker, self._ports, profile, duration_s)
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> HeldByTrex:
-        """See `HoldingGenerator.hold`. TRex asks the connections at times that it is told before it opens them."""
-        _require_profile(profile.name, unsupported(profile) or hold_spec.unsupported(profile, load))
-        self._notes = [*astf_spec.limitations(profile), _ASKED.format(seconds=load.asked_after_s)]
+        """TRex asks the connections at times that it is told before it opens them."""
+        _require_profile(profile.name, unsupported(profile) or cannot_hold(profile, load))
+        self._notes = [*astf.limitations(profile), _ASKED.format(seconds=load.asked_after_s)]
         with self._mishaps():
             self._connect("astf", load.connections)
         return HeldByTrex(self._worker, self._ports, profile, load, self._let_go)
@@ -128,7 +110,7 @@ class TrexTrafficGenerator:
         self._disconnect()
         self._server.stop()
 
-    def _connect(self, mode: Literal["astf", "stl"], flows: int) -> None:
+    def _connect(self, mode: Mode, flows: int) -> None:
         """Have the server in `mode`, with the client connected to it."""
         runs = self._connected is not None and self._server.is_running()
         if self._connected and self._connected[0] != mode:
@@ -142,20 +124,19 @@ class TrexTrafficGenerator:
         self._found = self._take_ports(mode, endpoint)
         self._connected = now
 
-    def _take_ports(self, mode: str, endpoint: Endpoint) -> dict[str, object]:
-        def connect(force: bool) -> dict[str, object]:
+    def _take_ports(self, mode: str, endpoint: Endpoint, force: bool = False) -> dict[str, object]:
+        """`force`: from a run of ours that was killed, which holds them still."""
+        try:
             answer: dict[str, object] = self._worker.call(
                 "connect", CONNECT_S, mode=mode, server=endpoint.address, sync_port=endpoint.sync_port,
                 async_port=endpoint.async_port, ports=self._ports, user=str(Owner.myself()), force=force,
             )  # fmt: skip
-            return answer
-
-        try:
-            return connect(force=False)
         except TrexRefused as refused:
-            if refused.kind == "busy" and all(_is_abandoned(owner) for owner in refused.owners):
-                return connect(force=True)
-            raise
+            owners = [Owner.parse(owner) for owner in refused.owners]
+            if force or refused.kind != "busy" or not all(owner and owner.is_gone() for owner in owners):
+                raise
+            return self._take_ports(mode, endpoint, force=True)
+        return answer
 
     def _load(self, spec: dict[str, Any]) -> None:
         """Give TRex the profile, unless it has it: all trials of a search run on the same."""
@@ -184,12 +165,6 @@ def _require_profile(name: str, missing: str) -> None:
         )
 
 
-def _is_abandoned(owner: str) -> bool:
-    """Whether the ports are held by a run of ours that was killed."""
-    found = Owner.parse(owner)
-    return found is not None and found.is_gone()
-
-
 def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
     """What of a profile TRex is not asked for here, in words; empty where it is asked for all of it."""
     if profile.ip_version == 6:
@@ -199,3 +174,37 @@ def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
     if profile.ended_by != "client":
         return "connections that the client does not close first"
     return "half-open connections" if profile.half_open_per_s else ""
+
+
+#: A port's counters as ASTF and as DPDK call them.
+_ASTF = {"tx_packets": "opackets", "rx_packets": "ipackets", "tx_bytes": "obytes", "rx_bytes": "ibytes"}
+_DPDK = {name: f"{way}_good_{what}" for name in _ASTF for way, what in [name.split("_")]}
+
+
+def run_idle(
+    worker: Worker, ports: Sequence[int], profile: Profile, duration_s: float,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Trial:  # fmt: skip
+    """A trial in which nothing is offered: what arrives at the open ports is counted. `ports`: TRex' numbers, client
+    side first. The profile says in which mode TRex is. `GeneratorError` when TRex or its client breaks."""
+    packets = isinstance(profile, PacketProfile)
+    started = time.perf_counter()
+
+    def read() -> Sequence[Mapping[str, int]]:
+        if packets:
+            answer: list[dict[str, int]] = worker.call("stl_ports", astf.ANSWER_S)
+            return answer
+        stats: Mapping[str, Any] = worker.call("stats", astf.ANSWER_S)["stats"]
+        return [stats[str(port)] for port in ports]
+
+    before = read()
+    sleep(duration_s)
+    after = read()
+    traffic = {
+        name: {side: int(after[n].get(counter, 0) - before[n].get(counter, 0)) for n, side in enumerate(stl.SIDES)}
+        for name, counter in (_DPDK if packets else _ASTF).items()
+    }
+    return Trial.of(
+        traffic, unit=profile.kind, load=0, duration_s=duration_s, ramp_up_s=0, wall_s=time.perf_counter() - started,
+        intended=0, attempted=0, completed=0,
+    )  # fmt: skip

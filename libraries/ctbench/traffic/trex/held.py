@@ -1,25 +1,159 @@
-"""Connections that TRex holds, an opening after the other, each a profile of its own in TRex (see hold_spec.py).
+"""Connections that TRex holds, an opening after the other, each a profile of its own in TRex, to a server's port of its
+own, so that no two of them use the same addresses and ports.
 
-TRex asks them at times of its own, which are known: nothing is sent between these. It sends again what gets lost, so a
-connection that needed that has failed, as in losses.py.
+A program of ASTF hears nothing from outside once it runs, so it is told beforehand when to ask: so long after it was
+opened. These times are known, and nothing is sent between them. TRex sends again what gets lost, so a connection that
+needed that has failed, as in counters.py.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
 
-from ctbench.base.errors import GeneratorError
+from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import Answered, Opened
+from ctbench.traffic.holding import Answered, Holding, Opened
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex import hold_spec
-from ctbench.traffic.trex.astf_trial import ANSWER_S, START_S, STOP_S, Worker
-from ctbench.traffic.trex.counters import SIDES, Reading, Span
-from ctbench.traffic.trex.faults import generator_fault, unexpected
-from ctbench.traffic.trex.opening import Opening
+from ctbench.traffic.trex.astf import ANSWER_S, START_S, STOP_S, Command, Spec, addresses, repeated
+from ctbench.traffic.trex.counters import SIDES, Reading, Span, Worker, generator_fault, unexpected
+
+#: Seconds that TRex goes on with the SYN of a connection: after one retransmission, it was refused.
+HANDSHAKE_S = 2
+#: TRex asks an idle TCP connection by itself whether it is there, after 5 s by default: never, here. Seconds.
+_NEVER_S = 65_000
+#: And it closes one whose program has ended: none ends by itself, microseconds.
+_FOR_EVER_US = 3_600_000_000
+#: The least number of connections per second that a template of ASTF takes.
+_LEAST_CPS = 0.5
+
+
+def cannot_hold(profile: ConnectionProfile, load: Hold) -> str:
+    """What of it TRex cannot do, in words; empty where it can."""
+    if profile.udp_percent:
+        return "connections without TCP to be held"
+    if load.asks is None:
+        return "connections that are held and asked at any time, which TRex has to know before it opens them"
+    return ""
+
+
+def hold_spec(profile: ConnectionProfile, load: Hold, number: int, connections: int, gap_s: float) -> Spec:
+    """The description of the open number `number` (0, 1 ...), of so many connections that are asked `gap_s` seconds
+    after they were opened, and as often again as `load` says."""
+    assert load.asks is not None, "see cannot_hold"
+    port = profile.tcp_port + number
+    if port > 65_535:
+        raise MissingResource(f"Profile {profile.name} has no port of the server for the open number {number + 1}.")
+    return {
+        "addresses": addresses(profile),
+        "templates": [
+            {
+                "stream": True,
+                "port": port,
+                "cps": max(load.opened_per_s, _LEAST_CPS),
+                "limit": connections,
+                "client": _client(profile, gap_s, load.asks),
+                "server": _server(profile, load.asks),
+            }
+        ],
+        "tcp": {"keepinit": HANDSHAKE_S, "keepidle": _NEVER_S},
+    }
+
+
+def _client(profile: ConnectionProfile, gap_s: float, asks: int) -> list[Command]:
+    ask: list[Command] = [
+        ["delay", round(gap_s * 1e6)],
+        ["send", profile.request_bytes, "x"],
+        ["recv", profile.reply_bytes, True],
+    ]
+    return [["connect"], *repeated(ask, asks), ["delay", _FOR_EVER_US]]
+
+
+def _server(profile: ConnectionProfile, asks: int) -> list[Command]:
+    answer: list[Command] = [["recv", profile.request_bytes, True], ["send", profile.reply_bytes, "y"]]
+    return [["accept"], *repeated(answer, asks), ["wait_for_peer_close"]]
+
+
+@dataclass
+class Opening:
+    """Connections of one `open`."""
+
+    name: str
+    wanted: int
+    #: Seconds from its opening until a connection is asked, and from one asking to the next.
+    gap_s: float
+    zero: Reading
+    last: Reading
+    #: Connections begun per second.
+    per_s: float
+    request_bytes: int
+    reply_bytes: int
+    #: When the first was begun, was open, and the last was, on the monotonic clock; None where none was.
+    began_s: float | None = None
+    first_s: float | None = None
+    last_s: float | None = None
+    #: Times that they were asked.
+    asked: int = 0
+
+    def look(self, seen: Reading) -> None:
+        """Take counters in. They tell when the first connection was begun: TRex keeps its rate, and how long it took to
+        start nobody knows."""
+        before, self.last = self.established, seen
+        if self.begun and (self.began_s is None or self.begun < self.wanted):
+            began_s = seen.at_s - self.begun / self.per_s
+            self.began_s = began_s if self.began_s is None else min(began_s, self.began_s)
+        if self.established > before:
+            self.first_s = self.first_s or seen.at_s
+            self.last_s = seen.at_s
+
+    def asked_from(self, number: int) -> float:
+        """When the first of them is asked for the time `number` (1, 2 ...)."""
+        assert self.began_s is not None, "somebody looks at those that were begun"
+        return self.began_s + number * self.gap_s
+
+    def asked_to(self, number: int) -> float:
+        assert self.began_s is not None and self.last_s is not None, "some were opened"
+        return self.last_s + number * self.gap_s
+
+    @property
+    def span(self) -> Span:
+        return Span(self.zero, self.last)
+
+    @property
+    def begun(self) -> int:
+        return self.span.begun
+
+    @property
+    def established(self) -> int:
+        return self.span.traffic("client", "tcps_connects")
+
+    @property
+    def refused(self) -> int:
+        """Those that TRex gave up before they were open."""
+        return self.span.traffic("client", "tcps_conndrops")
+
+    @property
+    def requests(self) -> int:
+        """Requests that were sent, each once."""
+        return self.span.traffic("client", "tcps_sndbyte") // self.request_bytes
+
+    @property
+    def replies(self) -> int:
+        return self.span.traffic("client", "tcps_rcvbyte") // self.reply_bytes
+
+    @property
+    def sent_again(self) -> int:
+        """Packets of connections that are open."""
+        again = sum(self.span.traffic(side, "tcps_sndrexmitpack") for side in SIDES)
+        return again if self.refused else again + self.span.traffic("client", "tcps_rexmttimeo_syn")
+
+    @property
+    def held(self) -> int:
+        """Connections that are open."""
+        return max(0, self.established - self.span.traffic("client", "tcps_closed") + self.refused)
+
 
 #: Seconds that TRex gets to take a profile; between two looks at its counters.
 LOAD_S, LOOK_S = 30.0, 0.02
@@ -27,11 +161,11 @@ LOAD_S, LOOK_S = 30.0, 0.02
 PATIENCE_S = 2.0
 #: Seconds without another connection that opens or is given up, after which none does: one retransmission of a SYN, and
 #: a first start of TRex.
-_SILENT_S = hold_spec.HANDSHAKE_S + PATIENCE_S
+_SILENT_S = HANDSHAKE_S + PATIENCE_S
 
 
-class HeldByTrex:
-    """Implements `ctbench.traffic.holding.Holding`."""
+class HeldByTrex(Holding):
+    """Connections that TRex holds. What is open in the end is cut off, without a packet, and TRex forgets it."""
 
     def __init__(
         self, worker: Worker, ports: Sequence[int], profile: ConnectionProfile, load: Hold,
@@ -48,16 +182,18 @@ class HeldByTrex:
         self._started = time.perf_counter()
 
     def open(self, connections: int) -> Opened:
-        """See `Holding.open`."""
         if sum(each.wanted for each in self._openings) + connections > self._load.connections:
             raise GeneratorError(f"No more than {self._load.connections} connections were to be held.")
         called = time.monotonic()
         opening = self._begin(connections)
         idle_since = time.monotonic()
-        while (known := opening.known) < connections and time.monotonic() < idle_since + _SILENT_S:
+        while (
+            known := opening.established + opening.refused
+        ) < connections and time.monotonic() < idle_since + _SILENT_S:
             self._sleep(LOOK_S)
             self._look(opening)
-            idle_since = opening.last.at_s if opening.known > known else idle_since
+            if opening.established + opening.refused > known:
+                idle_since = opening.last.at_s
         began_s = called if opening.began_s is None else opening.began_s
         first, last = (None if at is None else at - began_s for at in (opening.first_s, opening.last_s))
         found = Opened(
@@ -69,7 +205,7 @@ class HeldByTrex:
         return found
 
     def ask(self) -> Answered:
-        """See `Holding.ask`. `GeneratorError` where it is later than TRex was told."""
+        """`GeneratorError` where it is later than TRex was told."""
         before = []
         for opening in self._openings:
             opening.asked += 1
@@ -89,11 +225,9 @@ class HeldByTrex:
         return self._answered
 
     def held(self) -> int:
-        """See `Holding.held`."""
         return sum(opening.held for opening in self._openings)
 
     def trial(self) -> Trial:
-        """See `Holding.trial`."""
         begun = sum(each.begun for each in self._openings)
         established = sum(each.established for each in self._openings)
         answered = self._answered.answered if self._answered else self.held()
@@ -102,14 +236,8 @@ class HeldByTrex:
         failed = {"no_syn_ack": begun - established, "no_reply": lost, "retransmitted": again}
         seconds = max(sum(each.last_s or 0.0 for each in self._opened), 1e-3)
         whole = Span(self._openings[0].zero, self._openings[-1].last)
-        pair = tuple(zip(SIDES, self._ports, strict=True))
-        traffic = {
-            name: {side: whole.port(port, counter) for side, port in pair}
-            for name, counter in (
-                ("tx_packets", "opackets"), ("rx_packets", "ipackets"), ("tx_bytes", "obytes"), ("rx_bytes", "ibytes"),
-            )
-        }  # fmt: skip
-        return Trial(
+        return Trial.of(
+            whole.by_port(self._ports),
             load=begun / seconds,
             duration_s=seconds,
             ramp_up_s=0.0,
@@ -119,22 +247,15 @@ class HeldByTrex:
             established=established,
             completed=answered - again,
             failed={cause: count for cause, count in failed.items() if count},
-            **traffic,
-            total_tx_packets=traffic["tx_packets"],
-            total_rx_packets=traffic["rx_packets"],
             unexpected=dict(sum((Counter(unexpected(each.span)) for each in self._openings), Counter())),
             active_mean=float(self.held()),
             active_max=self.held(),
             generator_limited=self._limited(),
         )
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What is open is cut off, without a packet, and TRex forgets it."""
         try:
             for opening in self._openings if error is None else []:
                 self._worker.call("astf_remove", STOP_S, profile=opening.name)
@@ -147,9 +268,9 @@ class HeldByTrex:
 
     def _begin(self, connections: int) -> Opening:
         number = len(self._openings)
-        name = hold_spec.name_of(number)
+        name = f"held-{number}"
         gap_s = connections / self._load.opened_per_s + self._load.asked_after_s
-        spec = hold_spec.hold_spec(self._profile, self._load, number, connections, gap_s)
+        spec = hold_spec(self._profile, self._load, number, connections, gap_s)
         self._worker.call("astf_load", LOAD_S, spec=spec, profile=name)
         zero = self._read(name)
         profile = self._profile

@@ -8,11 +8,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, TestbedError
-from ctbench.base.plain_text import brief
+from ctbench.base.text import brief
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
 
@@ -20,9 +20,6 @@ from ctbench.hosts.local import LocalHost
 CLIENT, EXTERNAL = "automation/trex_control_plane/interactive", "external_libs"
 #: A file that TRex' package has; other packages are called `trex` too.
 MARK = "trex/astf/trex_astf_client.py"
-#: Files that say which API the client speaks, as in `api_ver = {'name': 'ASTF', 'major': 2, 'minor': 3}`.
-API_FILES = (MARK, "trex/stl/trex_stl_client.py")
-API = re.compile(r"api_ver\s*=\s*\{'name': '(\w+)', 'major': (\d+), 'minor': (\d+)\}")
 VERSION = re.compile(r"v\d+\.\d+\S*")
 #: The first Python without `cgi`, which the client's scapy imports; the first that clients up to v3.06 fail on.
 PYTHON_WITHOUT_CGI, PYTHON_OF_NEW_CLIENTS, OLD_CLIENT = (3, 13), (3, 12), (3, 6)
@@ -39,8 +36,6 @@ class TrexClient:
     origin: str
     #: As TRex writes it, `v3.08`; empty when its folder does not say.
     version: str = ""
-    #: API that it speaks, `ASTF` and `STL` -> major and minor number; the handshake compares them.
-    apis: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def difference(self, server_version: str) -> str:
         """One sentence when client and server are of different versions, else an empty text. The server itself refuses
@@ -48,11 +43,6 @@ class TrexClient:
         if self.version in ("", server_version):
             return ""
         return f"The TRex client is {self.version} ({self.origin}) and the server {server_version}."
-
-    def as_record(self) -> dict[str, object]:
-        """What the record says of it."""
-        apis = {name: f"{major}.{minor}" for name, (major, minor) in self.apis.items()}
-        return {"version": self.version or "unknown", "origin": self.origin, "apis": apis}
 
 
 def find_client(
@@ -77,12 +67,13 @@ def find_client(
                 raise ConfigError(
                     f"{name}: {brief(home, 300)} holds no TRex client.\n  Expected {CLIENT}/{MARK} in it."
                 )
-            return _client(Path(home) / CLIENT, name, tree_version(LocalHost(), home))
+            return TrexClient(Path(home) / CLIENT, name, tree_version(LocalHost(), home))
     installed = _installed()
     if installed:
-        return _client(installed, "installed", _version_file(LocalHost(), str(installed.parents[2])))
+        return TrexClient(installed, "installed", _version_file(LocalHost(), str(installed.parents[2])))
     if not here and host is not None and (home := trex_home or _home_of_running(host)):
-        return _copied(host, home, _cache(environment))
+        base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        return _copied(host, home, Path(base, "ctbench", "trex"))
     raise MissingResource(
         "There is no TRex client: none in trex_home of the testbed file, in the environment variable TREX_HOME, among "
         "Python's packages (trex), or on the generator's host. Set one of the first two to the folder of t-rex-64."
@@ -98,7 +89,8 @@ def python_for(client: TrexClient) -> str:
             f"Python {shown} has no module cgi, which the TRex client needs: `pip install legacy-cgi`, or use "
             "Python 3.12 or older."
         )
-    if version >= PYTHON_OF_NEW_CLIENTS and client.version and _numbers(client.version) <= OLD_CLIENT:
+    numbers = tuple(int(number) for number in re.findall(r"\d+", client.version)[:2])
+    if version >= PYTHON_OF_NEW_CLIENTS and client.version and numbers <= OLD_CLIENT:
         raise MissingResource(
             f"The TRex client {client.version} does not work with Python {shown}: use Python 3.11 or older, or a newer "
             "client (TREX_HOME)."
@@ -126,15 +118,6 @@ def _version_file(host: Host, home: str) -> str:
     return ""
 
 
-def _client(folder: Path, origin: str, version: str) -> TrexClient:
-    apis = {}
-    for name in API_FILES:
-        with contextlib.suppress(OSError):
-            for api, major, minor in API.findall((folder / name).read_text()):
-                apis[api] = (int(major), int(minor))
-    return TrexClient(folder, origin, version, apis)
-
-
 def _installed() -> Path | None:
     """Folder of an importable `trex`, which is not imported: it would put its old libraries first."""
     spec = importlib.util.find_spec("trex")
@@ -148,11 +131,6 @@ def _home_of_running(host: Host) -> str:
     """Working folder of the TRex that runs on `host`, which is its home; empty when there is none."""
     pid = host.run(["pgrep", "-o", "_t-rex-64"], check=False).stdout.strip()
     return host.run(["readlink", f"/proc/{pid}/cwd"], check=False).stdout.strip() if pid else ""
-
-
-def _cache(environment: Mapping[str, str]) -> Path:
-    base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base, "ctbench", "trex")
 
 
 def _copied(host: Host, home: str, cache: Path) -> TrexClient:
@@ -172,7 +150,7 @@ def _copied(host: Host, home: str, cache: Path) -> TrexClient:
                 f"The TRex client cannot be kept in {cache}: {error.strerror or error}; "
                 "set XDG_CACHE_HOME to a folder that can be written."
             ) from error
-    return _client(target / CLIENT, f"copied from {host.name}", version)
+    return TrexClient(target / CLIENT, f"copied from {host.name}", version)
 
 
 def _copy(host: Host, home: str, target: Path) -> None:
@@ -190,7 +168,3 @@ def _copy(host: Host, home: str, target: Path) -> None:
         shutil.rmtree(new)
         with contextlib.suppress(CtbenchError):
             host.run(["rm", "-f", remote])
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])

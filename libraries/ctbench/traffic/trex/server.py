@@ -4,9 +4,12 @@ import itertools
 import json
 import os
 import re
+import secrets
+import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,9 +17,134 @@ from typing import Literal
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
 from ctbench.traffic.trex import probe as probe_program
-from ctbench.traffic.trex.config import TrexGeneratorConfig
-from ctbench.traffic.trex.footprint import Footprint
-from ctbench.traffic.trex.server_config import dp_flows, instance_name, is_kernel_interface, is_virtual, trex_cfg
+from ctbench.traffic.trex.config import (
+    TrexGeneratorConfig,
+    dp_flows,
+    instance_name,
+    is_kernel_interface,
+    is_virtual,
+    trex_cfg,
+)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process of a machine that cannot be mistaken for one that got its ID later."""
+
+    machine: str
+    #: Boot of the machine, and when the process started, clock ticks since then (proc(5), /proc/PID/stat).
+    boot: str
+    ticks: str
+    pid: str
+
+    def __str__(self) -> str:
+        return f"ctbench process {self.pid} of {self.machine} ({self.boot} {self.ticks})"
+
+    def is_gone(self) -> bool:
+        """Whether it has ended for sure. Of another machine nobody knows."""
+        return self.machine == socket.gethostname() and (self.boot != _boot() or self.ticks != _ticks(self.pid))
+
+    @classmethod
+    def myself(cls) -> "Owner":
+        return cls(socket.gethostname(), _boot(), _ticks(str(os.getpid())), str(os.getpid()))
+
+    @classmethod
+    def parse(cls, text: str) -> "Owner | None":
+        """What `str` made, None when it is something else."""
+        match text.replace("(", "").replace(")", "").split():
+            case ["ctbench", "process", pid, "of", machine, boot, ticks]:
+                return cls(machine, boot, ticks, pid)
+        return None
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _ticks(pid: str) -> str:
+    """Empty when there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+#: Seconds that TRex gets to end by itself; it gives back its memory first.
+END_TIMEOUT_S = 10.0
+#: Seconds between two looks at whether it has ended.
+END_POLL_S = 0.05
+#: Below /run, which is a sandbox's own; TRex needs root anyway.
+PARENT = "/run"
+
+
+class Footprint:
+    """A folder on the host whose name stands in the command line of all the server's processes, and in nobody else's:
+    root sees the processes of sandboxes too, so the name is new for each."""
+
+    def __init__(self, host: Host, name: str, dpdk_name: str = "", folder: str = "") -> None:
+        """`name`: what servers have in common that cannot run side by side; `dpdk_name`: what DPDK calls it, which
+        leaves files of that name whether it ends or is killed; `folder`: one that is there already."""
+        self._host = host
+        self._name = name
+        self._dpdk_name = dpdk_name
+        self.folder = folder or f"{PARENT}/ctbench-trex-{name}-{secrets.token_hex(4)}"
+
+    @property
+    def config(self) -> str:
+        """Path of the server's configuration, the argument by which its processes are known."""
+        return f"{self.folder}/trex_cfg.yaml"
+
+    def claim(self, config: str) -> None:
+        """Make the folder, with the configuration in it and a note whose it is."""
+        self._host.run(["mkdir", "-p", self.folder])
+        self._host.run(["tee", self._note], stdin=str(Owner.myself()))
+        self._host.run(["tee", self.config], stdin=config)
+
+    def end_abandoned(self) -> None:
+        """End what a run of this name left behind that was killed; `GeneratorError` when that run still goes on."""
+        pattern = f"ctbench-trex-{self._name}-*"
+        found = self._host.run(["find", PARENT, "-maxdepth", "1", "-name", pattern], check=False).stdout.split()
+        for folder in found:
+            Footprint(self._host, self._name, self._dpdk_name, folder)._end_if_abandoned()
+
+    def end(self) -> None:
+        """Interrupt the server, kill it when that is not enough, and remove its files."""
+        for signal in ("-INT", "-KILL"):
+            if pids := self._pids():
+                self._host.run(["kill", signal, *pids], check=False)  # one may have ended meanwhile
+            if self._have_ended():
+                break
+        else:
+            raise GeneratorError(f"{self._host.name}: the TRex server (process {' '.join(self._pids())}) does not end.")
+        files = [self.folder, *[f"/var/run/dpdk/{self._dpdk_name}"] * bool(self._dpdk_name)]
+        self._host.run(["rm", "-rf", *files])
+
+    @property
+    def _note(self) -> str:
+        return f"{self.folder}/owner"
+
+    def _end_if_abandoned(self) -> None:
+        owner = Owner.parse(self._host.run(["cat", self._note], check=False).stdout)
+        if owner and not owner.is_gone() and (pids := self._pids()):
+            raise GeneratorError(
+                f"{self._host.name}: a TRex server runs there (process {' '.join(pids)}) for another run, process "
+                f"{owner.pid} of {owner.machine}: wait until that ends, or end it."
+            )
+        self.end()
+
+    def _have_ended(self) -> bool:
+        deadline = time.monotonic() + END_TIMEOUT_S
+        while self._pids():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(END_POLL_S)
+        return True
+
+    def _pids(self) -> list[str]:
+        # From the beginning of the command line: what carries TRex to a host across SSH has it as arguments.
+        pattern = rf"^([^ ]*bash )?[^ ]*t-rex-64 .*{re.escape(self.config)}"
+        return self._host.run(["pgrep", "-f", pattern], check=False).stdout.split()
+
 
 Mode = Literal["astf", "stl"]
 
@@ -51,7 +179,6 @@ class ServerProbe:
 
     @property
     def where(self) -> str:
-        """For messages."""
         return f"{self.endpoint.address}:{self.endpoint.sync_port}"
 
     def look(self) -> dict[str, str]:
@@ -62,114 +189,139 @@ class ServerProbe:
         return {str(key): str(value) for key, value in json.loads(said).items()}
 
 
-class RunningServer:
-    """A server that somebody else started, and whose life is theirs."""
+class TrexServer(ABC):
+    """A TRex server, started by us or not."""
 
     def __init__(self, probe: ServerProbe) -> None:
         self._probe = probe
-        self._seen: Mapping[str, str] = {}
+        self._snapshot: dict[str, object] = {}
+
+    @abstractmethod
+    def start(self, mode: Mode, flows: int = 0) -> Endpoint:
+        """Have it run in `mode` with memory for `flows` connections at a time. Where it runs so, nothing happens.
+        `GeneratorError` when it cannot: with what TRex said."""
+
+    @abstractmethod
+    def is_running(self) -> bool:
+        """Whether it runs, as far as is known."""
+
+    def log_excerpt(self) -> str:
+        """The last that it said, in one line; empty when that is not known."""
+        return ""
+
+    def snapshot(self) -> dict[str, object]:
+        """What the record says of it: version, mode, configuration."""
+        return dict(self._snapshot)
+
+    def stop(self) -> None:
+        """End it, if it is ours, and remove its files. May be called twice."""
+
+
+class RunningServer(TrexServer):
+    """A server that somebody else started, and whose life, log and memory are theirs."""
+
+    def __init__(self, probe: ServerProbe) -> None:
+        super().__init__(probe)
+        self._snapshot = {"server": "running", "address": probe.where}
 
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
-        """Where it is, when it runs in `mode`; its memory is what it is, so `flows` changes nothing."""
         del flows
-        where, self._seen = self._probe.where, self._probe.look()
+        where, seen = self._probe.where, self._probe.look()
+        self._snapshot |= {key: value for key, value in seen.items() if key in ("version", "mode")}
         command = "./t-rex-64 -i" + " --astf" * (mode == "astf")
-        if self._seen["found"] == "nobody":
+        if seen["found"] == "nobody":
             raise GeneratorError(
-                f"No TRex server listens on {where} ({self._seen['text']}): start it there with `{command}`, or say "
+                f"No TRex server listens on {where} ({seen['text']}): start it there with `{command}`, or say "
                 "server: start in the testbed file."
             )
-        if self._seen["found"] != "trex":
-            raise GeneratorError(f"What listens on {where} is no TRex server: {self._seen['text']}.")
-        if self._seen["mode"].lower() != mode:
+        if seen["found"] != "trex":
+            raise GeneratorError(f"What listens on {where} is no TRex server: {seen['text']}.")
+        if seen["mode"].lower() != mode:
             raise GeneratorError(
-                f"The TRex server on {where} runs in {self._seen['mode']} mode, and {mode.upper()} is needed: start it "
+                f"The TRex server on {where} runs in {seen['mode']} mode, and {mode.upper()} is needed: start it "
                 f"again with `{command}`, or say server: start, which changes the mode by itself."
             )
         return self._probe.endpoint
 
     def is_running(self) -> bool:
-        """Whether it answers."""
         return self._probe.look()["found"] == "trex"
 
-    def log_excerpt(self) -> str:
-        """Nothing: its log is somebody else's."""
-        return ""
 
-    def snapshot(self) -> dict[str, object]:
-        """What the record says of it."""
-        said = {key: value for key, value in self._seen.items() if key in ("version", "mode")}
-        return {"server": "running", "address": self._probe.where, **said}
+class OwnServer(TrexServer):
+    """A server that is started in the mode that is needed, and ended with the run."""
 
-    def stop(self) -> None:
-        """It goes on running."""
-
-
-class StartedServer:
-    """A server that is started on `host` in the mode that is needed, and ended with the run."""
-
-    def __init__(
-        self, host: Host, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path, prefix: Sequence[str] = ()
-    ) -> None:
-        """`config` is complete: the ports know where their frames go. `prefix` carries it into a network namespace.
-        Its logs are kept in `log_folder` of this machine. Nothing is started yet."""
-        self._host = host
+    def __init__(self, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path) -> None:
+        """`config` is complete: the ports know where their frames go. TRex' logs are kept in `log_folder` of this
+        machine."""
+        super().__init__(probe)
         self._config = config
-        self._probe = probe
         self._log_folder = log_folder
-        self._prefix = tuple(prefix)
-        self._footprint = Footprint(host, str(config.sync_port), instance_name(config))
-        self._home = config.trex_home or os.environ.get("TREX_HOME", "")
-        self._process: Process | None = None
         self._log: Path | None = None
         self._flows = 0
-        self._snapshot: dict[str, object] = {}
 
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
-        """Have it run in `mode` with memory for `flows` connections at a time; started (again) where it does not.
-
-        Raises `GeneratorError` when the ports are taken, when TRex ends, or is not ready in time: with what it said.
-        """
         objects = dp_flows(flows, self._config.cores) if mode == "astf" else 0
-        if self.is_running() and self._snapshot.get("mode") == mode.upper() and objects <= self._flows:
+        if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
             return self._probe.endpoint
         self.stop()
-        self._footprint.end_abandoned()
-        self._check_host()
+        self._make_way()
         text = trex_cfg(self._config, objects)
-        command = self._command(mode)
-        self._log = new_log(self._log_folder, mode)
         try:
-            self._footprint.claim(text)
-            change_folder = ["sh", "-c", 'cd "$0" && exec "$@"', self._home]
-            environment = {"LD_LIBRARY_PATH": self._home}
-            self._process = self._host.start([*self._prefix, *change_folder, *command], env=environment, log=self._log)
-            seen = self._wait_until_ready(mode)
-            self._check_gateways()
+            facts = self._start(mode, text)
         except BaseException:
             self.stop()
             raise
         self._flows = objects
-        self._snapshot = {
-            "server": "started", "host": self._host.name, "version": seen["version"], "mode": seen["mode"],
-            "command": " ".join(command), "trex_cfg.yaml": text,
-        }  # fmt: skip
+        self._snapshot = {**facts, "trex_cfg.yaml": text}
         return self._probe.endpoint
 
+    def _make_way(self) -> None:
+        """End what a run left behind that was killed, and look whether TRex can be started."""
+
+    @abstractmethod
+    def _start(self, mode: Mode, text: str) -> dict[str, object]:
+        """Start TRex with the configuration `text`, wait until it is ready; what the record says of it."""
+
+
+class StartedServer(OwnServer):
+    """A server that is started on `host`."""
+
+    def __init__(
+        self, host: Host, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path, prefix: Sequence[str] = ()
+    ) -> None:
+        """`prefix` carries it into a network namespace."""
+        super().__init__(config, probe, log_folder)
+        self._host = host
+        self._prefix = tuple(prefix)
+        self._footprint = Footprint(host, str(config.sync_port), instance_name(config))
+        self._home = config.trex_home or os.environ.get("TREX_HOME", "")
+        self._process: Process | None = None
+
+    def _make_way(self) -> None:
+        self._footprint.end_abandoned()
+        self._check_host()
+
+    def _start(self, mode: Mode, text: str) -> dict[str, object]:
+        command = self._command(mode)
+        self._log = new_log(self._log_folder, mode)
+        self._footprint.claim(text)
+        change_folder = ["sh", "-c", 'cd "$0" && exec "$@"', self._home]
+        environment = {"LD_LIBRARY_PATH": self._home}
+        self._process = self._host.start([*self._prefix, *change_folder, *command], env=environment, log=self._log)
+        seen = self._wait_until_ready(mode)
+        self._check_gateways()
+        return {
+            "server": "started", "host": self._host.name, "version": seen["version"], "mode": seen["mode"],
+            "command": " ".join(command),
+        }  # fmt: skip
+
     def is_running(self) -> bool:
-        """Whether it has been started and has not ended since."""
         return self._process is not None and self._process.is_running()
 
     def log_excerpt(self) -> str:
-        """The last lines of its log in one."""
         return excerpt(self._read_log())
 
-    def snapshot(self) -> dict[str, object]:
-        """What the record says of it: version, mode, command, configuration."""
-        return dict(self._snapshot)
-
     def stop(self) -> None:
-        """End it, and remove its files. May be called twice."""
         if self._process is None:
             return
         self._footprint.end()

@@ -10,12 +10,87 @@ because each can do what the other cannot. Both need no card that computes check
 """
 
 import math
+import struct
 from dataclasses import dataclass
 from typing import Any
 
 from ctbench.base.errors import ConfigError
-from ctbench.traffic.profiles import PacketProfile
-from ctbench.traffic.trex import stl_frames as sf
+from ctbench.base.network import FCS_BYTES, VLAN_TAG_BYTES
+from ctbench.traffic.profiles import PacketProfile, last_word
+
+#: Bytes of the headers before the UDP payload.
+ETHERNET, IP, UDP = 14, 20, 8
+_ETHERTYPE_IPV4, _ETHERTYPE_VLAN = 0x0800, 0x8100
+_DONT_FRAGMENT, _TTL, _PROTOCOL_UDP = 0x4000, 64, 17
+#: What the payload is filled with, as the software generator does.
+_FILLER = b"\x7a"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Addresses and ports of a packet, as numbers."""
+
+    source: int
+    destination: int
+    source_port: int
+    destination_port: int
+
+
+def flow_of(profile: PacketProfile, sender: str, number: int) -> Flow:
+    """Flow `number` as `client` or `server` sends it: the addresses of the software generator."""
+    client = last_word(profile.client_ip) + number % profile.client_ips
+    server = last_word(profile.server_ip) + number % profile.server_ips
+    port = profile.client_port_min + number // profile.client_ips
+    if sender == "client":
+        return Flow(client, server, port, profile.udp_port)
+    return Flow(server, client, profile.udp_port, port)
+
+
+def ip_offset(profile: PacketProfile) -> int:
+    return ETHERNET + (VLAN_TAG_BYTES if profile.vlan else 0)
+
+
+def frame(profile: PacketProfile, flow: Flow, size: int, balance: bytes = b"", checksum: bool = True) -> bytes:
+    """A frame without FCS; `size`: its bytes with FCS, as the profile counts them, a VLAN tag apart.
+
+    The MAC addresses are TRex' to fill in. `balance`: how the payload begins. Without `checksum` it says that it has
+    none (RFC 768): TRex writes into the payload of its latency packets as it sends them.
+    """
+    payload = (balance + _FILLER * size)[: size - FCS_BYTES - ETHERNET - IP - UDP]
+    length = UDP + len(payload)
+    udp = struct.pack("!HHHH", flow.source_port, flow.destination_port, length, 0)
+    if checksum:
+        udp = udp[:6] + struct.pack("!H", udp_checksum(flow, udp_sum(length, payload)))
+    header = struct.pack("!BBHHHBBH", 0x45, 0, IP + length, 0, _DONT_FRAGMENT, _TTL, _PROTOCOL_UDP, 0)
+    addresses = struct.pack("!II", flow.source, flow.destination)
+    header = header[:10] + struct.pack("!H", _inverted_sum(_words(header + addresses))) + addresses
+    tag = struct.pack("!HH", _ETHERTYPE_VLAN, profile.vlan) if profile.vlan else b""
+    return bytes(12) + tag + struct.pack("!H", _ETHERTYPE_IPV4) + header + udp + payload
+
+
+def udp_sum(length: int, payload: bytes) -> int:
+    """What all but the flow adds to the UDP checksum's sum; `length`: of header and payload."""
+    return _PROTOCOL_UDP + 2 * length + _words(payload)
+
+
+def udp_checksum(flow: Flow, rest: int) -> int:
+    """The UDP checksum (RFC 768) of a flow's packet, with `udp_sum` of it."""
+    return _inverted_sum(rest + flow.source + flow.destination + flow.source_port + flow.destination_port) or 0xFFFF
+
+
+def _words(data: bytes) -> int:
+    """Sum of the 16-bit words, a last odd byte padded with zero."""
+    padded = data + b"\0" * (len(data) % 2)
+    return sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+
+
+def _inverted_sum(total: int) -> int:
+    """The one's complement of the one's complement sum (RFC 1071): 2 to the 16 counts as 1, so that a 32-bit number
+    may stand for its two words."""
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
 
 Instruction = dict[str, Any]
 
@@ -42,7 +117,7 @@ def walk(profile: PacketProfile, sender: str, size: int, *, start: float = 0.0, 
     `start`: where among the flows to begin, 0 to below 1. `ConfigError` when TRex cannot walk so.
     """
     if profile.flows == 1:
-        return Walk(sf.frame(profile, sf.flow_of(profile, sender, 0), size, checksum=checksum), [])
+        return Walk(frame(profile, flow_of(profile, sender, 0), size, checksum=checksum), [])
     stride = _stride(profile)
     if stride:
         return _counted(profile, sender, size, stride, start, checksum)
@@ -70,8 +145,8 @@ def order(profile: PacketProfile) -> list[int]:
 def _sides(profile: PacketProfile) -> tuple[tuple[str, int, int], ...]:
     """Who has which addresses: name, first one, count."""
     return (
-        ("client", sf.address(profile.client_ip), profile.client_ips),
-        ("server", sf.address(profile.server_ip), profile.server_ips),
+        ("client", last_word(profile.client_ip), profile.client_ips),
+        ("server", last_word(profile.server_ip), profile.server_ips),
     )
 
 
@@ -117,7 +192,7 @@ def _fields(profile: PacketProfile) -> list[_Field]:
 
 def _counted(profile: PacketProfile, sender: str, size: int, stride: int, start: float, checksum: bool) -> Walk:
     """By counters: the flow's number has two digits, of which the high one counts first."""
-    fields, ip = _fields(profile), sf.ip_offset(profile)
+    fields, ip = _fields(profile), ip_offset(profile)
     source, destination = ip + _ADDRESSES, ip + _ADDRESSES + 4
     if sender == "client":
         places = {"client": source, "server": destination, "port": ip + _PORTS}
@@ -142,7 +217,7 @@ def _counted(profile: PacketProfile, sender: str, size: int, stride: int, start:
             program += _write("rest", field, ip + _PAYLOAD + at, low_bits, 0)
             written = ((rest >> field.drop) & field.mask).to_bytes(field.bytes, "big")
             balance = balance[:at] + written + balance[at + field.bytes :]
-    template = sf.frame(profile, sf.flow_of(profile, sender, first * stride), size, balance, checksum)
+    template = frame(profile, flow_of(profile, sender, first * stride), size, balance, checksum)
     return Walk(template, [*program, {"do": "STLVmFixIpv4", "offset": ip}])
 
 
@@ -158,15 +233,9 @@ def _counter(
         top = tops[place] if tops else count - 1
         begin = 0 if place else first
         instruction: Instruction = {
-            "do": "STLVmFlowVar",
-            "name": variable,
-            "op": op,
-            "size": 4,
-            "step": 1,
-            "min_value": top - count + 1,
-            "max_value": top,
-            "init_value": top - begin if tops else begin,
-        }
+            "do": "STLVmFlowVar", "name": variable, "op": op, "size": 4, "step": 1,
+            "min_value": top - count + 1, "max_value": top, "init_value": top - begin if tops else begin,
+        }  # fmt: skip
         if not place and digits[1] > 1:
             instruction["next_var"] = f"{name}_low"
         program.append(instruction)
@@ -187,31 +256,27 @@ def _write(variable: str, field: _Field, offset: int, low_bits: int, base: int) 
 def _masked(variable: str, offset: int, field: _Field, mask: int, shift: int, add: int) -> Instruction:
     """Add, shift (left, or right when negative), write where the mask has ones."""
     return {
-        "do": "STLVmWrMaskFlowVar",
-        "fv_name": variable,
-        "pkt_offset": offset,
-        "pkt_cast_size": field.bytes,
-        "mask": mask,
-        "shift": shift,
+        "do": "STLVmWrMaskFlowVar", "fv_name": variable, "pkt_offset": offset, "pkt_cast_size": field.bytes,
+        "mask": mask, "shift": shift,
         "add_value": add - (1 << 32) if add >> 31 else add,  # TRex takes it as a signed number of 32 bits
-    }
+    }  # fmt: skip
 
 
 def _listed(profile: PacketProfile, sender: str, size: int, start: float, checksum: bool) -> Walk:
     """By lists: both addresses are one value of eight bytes; ports, UDP length and checksum are another."""
-    ip = sf.ip_offset(profile)
+    ip = ip_offset(profile)
     numbers = order(profile)
     begin = int(start * len(numbers))
-    flows = [sf.flow_of(profile, sender, number) for number in numbers[begin:] + numbers[:begin]]
-    template = sf.frame(profile, flows[0], size, checksum=checksum)
+    flows = [flow_of(profile, sender, number) for number in numbers[begin:] + numbers[:begin]]
+    template = frame(profile, flows[0], size, checksum=checksum)
     payload = template[ip + _PAYLOAD :]
-    length = sf.UDP + len(payload)
+    length = UDP + len(payload)
     # All but the flow itself stays the same, so that only its part of the sum is computed again.
-    rest = sf.udp_sum(length, payload)
+    rest = udp_sum(length, payload)
     addresses, ports = [], []
     for flow in flows:
         addresses.append(flow.source << 32 | flow.destination)
-        proof = sf.udp_checksum(flow, rest) if checksum else 0
+        proof = udp_checksum(flow, rest) if checksum else 0
         ports.append(flow.source_port << 48 | flow.destination_port << 32 | length << 16 | proof)
     program: list[Instruction] = []
     for name, values, at in (("addresses", addresses, _ADDRESSES), ("ports", ports, _PORTS)):

@@ -3,7 +3,6 @@
 import contextlib
 import importlib.util
 import json
-import os
 import socket
 import sys
 import tempfile
@@ -69,13 +68,14 @@ class TrexWorker:
             return
         also = ["--also", _where_cgi_is()] if self._python == sys.executable else []
         script = [self._python, "-I", "-S", client_worker.__file__, "--client", self._client_folder, *also]
-        # The folder goes as soon as both ends hold what is in it: nothing is left however this process ends.
+        # The folder goes as soon as both ends hold what is in it: nothing is left however this process ends. In /tmp,
+        # because the address of a socket has room for 107 bytes.
         with (
-            tempfile.TemporaryDirectory(prefix="ctbench-trex-") as folder,
+            tempfile.TemporaryDirectory(prefix="ctbench-trex-", dir="/tmp") as folder,
             socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening,
         ):
             path, log = Path(folder, "socket"), self._log or Path(folder, "log")
-            _bind(listening, path)
+            listening.bind(str(path))
             listening.listen(1)
             listening.settimeout(POLL_S)
             log.touch()
@@ -160,15 +160,6 @@ class TrexWorker:
         if self._process is not None:
             self._process.stop(timeout=1.0)
         self.close()
-
-
-def _bind(listening: socket.socket, path: Path) -> None:
-    """However long the name of its folder is: the address of a socket has room for 107 bytes."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        listening.bind(f"/proc/self/fd/{folder}/{path.name}")
-    finally:
-        os.close(folder)
 
 
 def _where_cgi_is() -> str:

@@ -1,0 +1,166 @@
+"""Files that others named or wrote, read within limits: ordinary files, and YAML of plain values.
+
+YAML lets a few lines stand for any number of values (aliases, merge keys) and any text for a number. So values are
+counted while they are composed, an alias as often as it is used; and only what reads as a plain number is one: `010`,
+`1_000`, `0x10`, `1:30` (which YAML 1.1 takes for 8, 1000, 16 and 90), dates and numbers of many digits stay texts.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+
+from ctbench.base.errors import ConfigError
+from ctbench.base.text import brief
+
+#: The largest YAML files that ship have some 20 KiB, and 1500 keys and values.
+MOST_BYTES, MOST_VALUES, MOST_CHARACTERS = 512 * 1024, 10_000, 4096
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+#: Characters of texts: no control characters but tabs and line ends, and no halves of a surrogate pair.
+_NO_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+
+
+class UnreadableFile(Exception):
+    """Why a file is not read; the text goes on after its name: `is a folder`."""
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """The content of an ordinary file of at most `most_bytes`; nothing else is opened, which could wait or act on a
+    device. Raises `UnreadableFile`; `FileNotFoundError` where there is none."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableFile(f"is {_KINDS.get(stat.S_IFMT(status.st_mode), 'not an ordinary file')}")
+        if status.st_size > most_bytes:
+            size = f"{most_bytes // 1024} KiB" if most_bytes < 1_000_000 else f"{most_bytes / 1_000_000:g} MB"
+            raise UnreadableFile(f"is larger than {size}")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL byte
+        raise UnreadableFile(f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def named_folder(name: str | Path) -> Path:
+    """A folder that a user named, whether there is one or not. `ConfigError` where it cannot be a path."""
+    try:
+        os.stat(name)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except (OSError, ValueError) as error:  # too long, a ring of links; NUL
+        reason = getattr(error, "strerror", None) or "is not a path"
+        raise ConfigError(f"{brief(str(name), 100)}: {reason}.\n  Expected a folder.") from None
+    return Path(name)
+
+
+def read_yaml(path: Path, shown: str) -> Any:
+    """Read a YAML file; what is wrong with it is a `ConfigError` with the line. `shown`: how messages name the file."""
+    content = b""
+    try:
+        content = read_regular(path, MOST_BYTES)
+        return yaml.load(content, _Loader)
+    except FileNotFoundError as error:
+        raise ConfigError(f"{shown}: {error.strerror}.\n  Expected a file that you may read.") from None
+    except UnreadableFile as error:
+        raise ConfigError(f"{shown}: {error}.\n  Expected a regular file of a few KiB that you may read.") from None
+    except _Refused as error:
+        raise ConfigError(f"{shown}: {_where(error)}{error.problem}.\n  Expected {error.expected}") from None
+    except yaml.MarkedYAMLError as error:
+        what = ", ".join(part for part in (error.context, error.problem) if part) or "not understood"
+        mark, lines = error.problem_mark or error.context_mark, content.splitlines()
+        if mark and mark.line < len(lines) and b"password" in lines[mark.line].lower():
+            what = "not understood"  # what YAML says of it quotes it
+        hint = "spaces, not tabs, at the start of a line." if r"\t" in what else (
+            "`key: value` lines, and texts that hold a colon or start with > in quotes.")  # fmt: skip
+        raise ConfigError(f"{shown}: {_where(error)}{brief(what, 200)}.\n  Expected YAML: {hint}") from None
+    except yaml.YAMLError as error:
+        what = brief(str(error).splitlines()[0], 200)
+        raise ConfigError(f"{shown}: {what}.\n  Expected a text file in UTF-8.") from None
+    except RecursionError:
+        raise ConfigError(f"{shown}: is nested too deeply.\n  Expected a few levels of keys and values.") from None
+
+
+def _where(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    return f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+
+
+class _Refused(yaml.MarkedYAMLError):
+    """YAML that is correct and that these files do not have."""
+
+    def __init__(self, problem: str, mark: yaml.Mark, expected: str) -> None:
+        super().__init__(problem=problem, problem_mark=mark)
+        self.expected = expected
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader with limits."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}  # type: ignore[misc]
+
+    def __init__(self, stream: bytes) -> None:
+        super().__init__(stream)
+        self._values = 0
+        #: Values of what has an anchor.
+        self._sizes: dict[str, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose one value, counted; an alias counts as what it stands for."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        anchor, mark, begun = event.anchor, event.start_mark, self._values
+        is_alias = isinstance(event, yaml.AliasEvent)
+        if is_alias and anchor in self.anchors and anchor not in self._sizes:
+            raise _Refused(f"*{brief(anchor, 60)} is a part of itself", mark, "values that end.")
+        self._values += self._sizes.get(anchor, 0) if is_alias else 1
+        if self._values > MOST_VALUES:
+            raise _Refused(
+                f"the file holds more than {MOST_VALUES} keys and values",
+                mark,
+                "a file like those that ship; what an alias (*) repeats counts each time.",
+            )
+        if not is_alias and event.tag is not None:  # not shown: it may be a password that begins with !
+            raise _Refused("a tag", mark, "plain values, without !tags.")
+        if isinstance(event, yaml.ScalarEvent):
+            if len(event.value) > MOST_CHARACTERS:
+                expected = f"texts of at most {MOST_CHARACTERS} characters."
+                raise _Refused(f"a text of {len(event.value)} characters", mark, expected)
+            if found := _NO_TEXT.search(event.value):
+                raise _Refused(f"a text with the character {found[0]!a}", mark, "texts that can be shown.")
+        node: yaml.Node | None = super().compose_node(parent, index)
+        if anchor and not is_alias:
+            self._sizes[anchor] = self._values - begun
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Refuse a duplicate key, of which YAML itself keeps the last."""
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise _Refused(f'duplicate key "{brief(key.value, 60)}"', key.start_mark, "YAML: each key once.")
+            seen.add(key.value)
+        return node
+
+
+for _kind, _pattern, _first in (
+    ("bool", r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("merge", r"<<", "<"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]{0,17})", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
+    ),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(rf"(?:{_pattern})\Z"), list(_first))

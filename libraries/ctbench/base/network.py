@@ -1,0 +1,111 @@
+"""Names and addresses of the network and of the file system, as settings have them, and facts of Ethernet."""
+
+import ipaddress
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from ctbench.base.units import quoted
+
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
+_ZONE = re.compile(r"[0-9A-Fa-f:.]+%[A-Za-z0-9_.-]{1,15}")
+#: Linux has at most 8192 CPUs.
+MOST_CPU = 8191
+
+
+def _valid(check: str | Callable[[str], object], what: str, expected: str, *, or_empty: bool = False) -> AfterValidator:
+    """A validator of texts that match a pattern as a whole, or that a function takes (it returns a truth, or raises
+    `ValueError` where not). `what`: what others are not."""
+    pattern = re.compile(check) if isinstance(check, str) else None
+
+    def validate(text: str) -> str:
+        if or_empty and not text:
+            return text
+        try:
+            fits = pattern.fullmatch(text) if pattern else callable(check) and check(text)
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(f"{quoted(text)} is not {what}.\n  Expected {expected}.")
+        return text
+
+    return AfterValidator(validate)
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        looks_like_ip = text.replace(".", "").isdigit()
+        return not looks_like_ip and _HOST_NAME.fullmatch(text) is not None
+    return "%" not in text or _ZONE.fullmatch(text) is not None
+
+
+def _is_path(text: str) -> bool:
+    return text.isprintable() and len(text) <= 1024
+
+
+def _check_home(text: str) -> str:
+    try:
+        Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{quoted(text)}: no such home directory.\n  Expected a path on this machine.") from None
+    return text
+
+
+#: Name or address of a host.
+Address = Annotated[
+    str,
+    _valid(
+        _is_host,
+        "a name or address of a host",
+        'letters, digits, dashes and dots, such as "dut.lab.example", or "192.0.2.1"',
+    ),
+]
+#: Name of an entry of `hosts`.
+HostKey = Annotated[str, _valid(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", "a name for a host", 'one such as "dut"')]
+User = Annotated[str, _valid(r"[A-Za-z0-9_][A-Za-z0-9_.@\\$+-]{0,127}", "a name of a user", 'one such as "root"')]
+#: What the kernel takes: 15 bytes, no slash. None begins with a dash, which commands take for an option.
+Interface = Annotated[
+    str, _valid(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,14}", "a name of a network interface", 'one such as "ens1f0"')
+]
+PciAddress = Annotated[
+    str,
+    _valid(
+        r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]",
+        "a PCI address",
+        'one in full and in small letters, such as "0000:18:00.2"',
+    ),
+]
+#: Empty, or the MAC address of a port; those of groups have an odd first byte.
+Mac = Annotated[
+    str,
+    _valid(
+        r"(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}",
+        "a MAC address of a port",
+        'six pairs of small hexadecimal digits, of which the first is even, such as "04:3f:72:f2:8f:32"',
+        or_empty=True,
+    ),
+]
+#: Empty, or such an address.
+Ipv4 = Annotated[str, _valid(ipaddress.IPv4Address, "an IPv4 address", 'one such as "16.0.0.1"', or_empty=True)]
+#: A path on another host, or one on this machine, which may begin with ~. Empty: no path.
+PathText = Annotated[str, _valid(_is_path, "a path", "at most 1024 characters that can be shown")]
+PathHere = Annotated[PathText, AfterValidator(_check_home)]
+
+#: Bytes of the frame check sequence: frame sizes of profiles count it, as RFC 2544 does; throughput does not.
+FCS_BYTES = 4
+VLAN_TAG_BYTES = 4
+#: Ethernet's least frame, and its largest without a VLAN tag; bytes with FCS. Larger ones are jumbo frames.
+LEAST_FRAME, LARGEST_FRAME = 64, 1518
+#: On the wire in addition to the frame: preamble, start delimiter and the least gap, bytes.
+GAP_BYTES = 20
+
+#: The VLAN of every topology and profile that has one.
+VLAN_ID = 100
+#: The traffic generator's own addresses where it has no network cards, locally administered: client end, server end.
+CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"

@@ -1,0 +1,211 @@
+"""The boundary around every command of `./run`: whatever escapes becomes one sentence, an exit status of its own, and a
+file with the traceback; a reader who goes away (`./run sla | head -1`) ends nothing. Nothing but Python's own library
+is imported here: it has to work where a package does not.
+"""
+
+import contextlib
+import errno
+import io
+import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO, NoReturn, TextIO, cast
+
+from ctbench.base.errors import CtbenchError, InternalError, MissingResource, OutputError
+from ctbench.base.paths import LIBRARIES, ROOT
+
+#: What asks for an end. `./run` starts Python with these blocked, so that one that comes early waits for us.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+VENV = ROOT / ".venv"
+#: What a full or missing disk says, and a reader that has gone away.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.ESTALE)
+_GONE = (errno.EPIPE, errno.EBADF)
+#: Characters of an error's own text in a sentence.
+_SHOWN = 300
+
+#: Where the traceback goes, once a run has a folder.
+_folder: Path | None = None
+
+
+#: A command: takes its arguments from sys.argv, and returns its exit status.
+Main = Callable[[], int]
+
+
+def enter(command: str, find: Callable[[], Main]) -> NoReturn:
+    """Run a command to its end, and end the process with its status. `find` imports it: that is inside as well."""
+    _protect_streams()
+    threading.excepthook = lambda broken: _say_unexpected("", broken.exc_value or broken.exc_type())
+    _handle(_leave_at_once)
+    status = _status_of(command, find)
+    _handle(signal.SIG_DFL)  # while Python takes itself down, Ctrl-C has nothing more to stop
+    sys.stdout.flush()
+    sys.stderr.flush()
+    sys.exit(status)
+
+
+def keep_tracebacks_in(folder: Path) -> None:
+    """From now on there is a folder of a run, which says more than that for temporary files."""
+    global _folder  # noqa: PLW0603 - one process is one command
+    _folder = folder
+
+
+def told(command: str, error: BaseException) -> int:
+    """Say in one sentence what escaped from `command`, and return its exit status. What was not foreseen leaves a file
+    with its traceback, which the sentence names."""
+    if isinstance(error, CtbenchError):
+        _say(str(error))
+        return error.exit_status
+    if isinstance(error, OSError) and error.errno in _DISK:
+        where = f"{cut(str(error.filename))}: " if error.filename else ""
+        _say(
+            f"{where}cannot be written ({error.strerror}). What was written before is kept. "
+            "Expected a disk with space left, or another folder (--outputdir)."
+        )
+        return OutputError.exit_status
+    if _is_damaged(error):
+        with contextlib.suppress(OSError):
+            (VENV / "stamp-requirements").unlink(missing_ok=True)
+        _say(f"the Python packages in {VENV} are damaged ({cut(str(error))}): ./run setup installs them again.")
+        return MissingResource.exit_status
+    _say_unexpected(command, error)
+    return InternalError.exit_status
+
+
+def cut(text: str) -> str:
+    """A text that somebody else wrote, short enough for a sentence."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _status_of(command: str, find: Callable[[], Main]) -> int:
+    try:
+        main = find()
+        _handle(_stop)
+        return int(main())
+    except KeyboardInterrupt:
+        _say("stopped.")
+        return 128 + signal.SIGINT
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        _say(str(end.code))  # a reason, and Python's status 1 for it is not ours
+        return InternalError.exit_status
+    except BaseException as error:
+        return told(command, error)
+
+
+def _say_unexpected(command: str, error: BaseException) -> None:
+    what = cut(" ".join(str(error).split()))
+    sentence = f"unexpected error, {type(error).__name__}{f': {what}' if what else ''}."
+    place = _write_traceback(command, error)
+    if place:
+        _say(f"{sentence} This is a fault of the program: please report it with its traceback, which is in {place}.")
+    else:
+        _say(f"{sentence} Its traceback follows, as no folder for it can be written:")
+        traceback.print_exception(error)
+
+
+def _write_traceback(command: str, error: BaseException) -> Path | None:
+    """Write a file with the traceback into the run's folder, else into that for temporary files. Returns its path; None
+    where neither can be written."""
+    now = datetime.now(UTC)
+    text = f"./run {command}, {now:%Y-%m-%d %H:%M:%S} UTC\nPython {sys.version}\n\n"
+    text += "".join(traceback.format_exception(error))
+    for folder in (_folder, None):
+        with contextlib.suppress(OSError):
+            path = (folder or Path(tempfile.gettempdir())) / f"error-{now:%Y%m%dT%H%M%SZ}-{os.getpid()}.txt"
+            with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            return path
+    return None
+
+
+def _is_damaged(error: BaseException) -> bool:
+    """Whether an error is of a package in .venv that lacks something, and not of what this project does."""
+    if Path(sys.prefix).resolve() != VENV.resolve():
+        return False
+    if isinstance(error, ImportError) and error.name:
+        return not (LIBRARIES / error.name.partition(".")[0]).exists()
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    last = error.filename if isinstance(error, SyntaxError) and error.filename else (files or [""])[-1]
+    return Path(last).is_relative_to(VENV) and any(file.startswith("<frozen importlib") for file in files)
+
+
+def _say(text: str) -> None:
+    print(f"run: {text}", file=sys.stderr)
+
+
+# --- signals --------------------------------------------------------------------------------------------------------
+
+
+def _handle(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    """Let `handler` hear of the signals that ask for an end, except those that nohup(1) and the like keep from us, and
+    let those come that waited."""
+    for number in STOP_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+
+
+def _leave_at_once(number: int, _frame: FrameType | None) -> None:
+    """While modules are imported nothing is started, and an exception may land where it is only printed."""
+    with contextlib.suppress(OSError):
+        os.write(2, b"run: stopped.\n")
+    os._exit(128 + number)
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    """End as a run does that is told to: through whatever handles SIGTERM meanwhile, such as Robot Framework."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    if number == signal.SIGHUP and signal.getsignal(signal.SIGTERM) not in (_stop, signal.SIG_IGN, signal.SIG_DFL):
+        signal.raise_signal(signal.SIGTERM)
+        return
+    raise SystemExit(128 + number)
+
+
+# --- standard streams -----------------------------------------------------------------------------------------------
+
+
+class _LastingOutput(io.FileIO):
+    """A standard stream until one write fails; from then on what is said is dropped, by children as well."""
+
+    def write(self, data: Any, /) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
+        while left:
+            try:
+                left = left[super().write(left) or 0 :]
+            except OSError as error:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+                if self.fileno() == 1 and error.errno not in _GONE:
+                    _say(f"what is shown here cannot be written ({error.strerror}): the rest of it is dropped.")
+        return size
+
+
+def _protect_streams() -> None:
+    """Let the standard streams be open, because the next file would take the place of a closed one and get what is said
+    to it, and let them take every character, whatever the terminal knows."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free one, which is this
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = _lasting(2, sys.stderr)  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _lasting(1, sys.stdout)  # type: ignore[misc]
+
+
+def _lasting(descriptor: int, before: TextIO | None) -> io.TextIOWrapper:
+    os.set_blocking(descriptor, True)  # a terminal is shared with programs that may have changed it
+    # Without a buffer of bytes: a signal's handler may write while something else does.
+    output = cast(BinaryIO, _LastingOutput(descriptor, "w", closefd=False))
+    encoding = before.encoding if before is not None else "utf-8"
+    return io.TextIOWrapper(output, encoding, "backslashreplace", line_buffering=True)

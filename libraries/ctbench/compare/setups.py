@@ -1,0 +1,184 @@
+"""What is set up on the two sides of a comparison, installations or kernels: looked at before one of them is measured,
+for a night is too long to learn of it; and their testbed files, which differ in nothing else."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
+from ctbench.base.files import read_yaml
+from ctbench.base.units import quoted
+from ctbench.base.yaml_files import load
+from ctbench.compare.sides import Role
+from ctbench.dut.kernel import check_kernel, read_release
+from ctbench.dut.registry import KINDS
+from ctbench.hosts.connections import HostPool, machine_of
+from ctbench.hosts.ssh_login import password_of
+from ctbench.testbed import new_dut
+from ctbench.testbed.config import TestbedConfig
+
+#: The kind of DUT that counts instructions; the testbed that has nothing else is called the same.
+EMULATED = next(name for name, kind in KINDS.items() if "instructions" in kind.abilities)
+#: What an earlier version of this command left in its folder: runs of either side.
+_EARLIER = ("base", "candidate")
+_A_KERNEL = 'a package of Linux (.deb), a bzImage with its modules beside it, or "distribution"'
+
+
+def installations(given: Sequence[str]) -> dict[Role, str]:
+    """The prefixes of `base=distribution candidate=/opt/ovs-3.3`; `ConfigError` where they are not two such."""
+    return _both("--installations", "PREFIX", given, installation)
+
+
+def kernels(given: Sequence[str]) -> dict[Role, str]:
+    """The files of `base=distribution candidate=/tmp/linux.deb`, each looked into: a package has to unpack, an image to
+    be whole. `ConfigError` where they are not two kernels, `MissingResource` where packages cannot be unpacked."""
+    found = _both("--kernels", "FILE", given, _kernel)
+    for path in found.values():
+        if path != "distribution":
+            _release(Path(path))
+    return found
+
+
+def _both(option: str, what: str, given: Sequence[str], one: Callable[[str], tuple[Role, str]]) -> dict[Role, str]:
+    found = dict(map(one, given))
+    if len(found) < 2:
+        raise ConfigError(f"{option}: names one side twice.\n  Expected base={what} candidate={what}.")
+    return found
+
+
+def installation(text: str) -> tuple[Role, str]:
+    """Take `base=distribution` apart; `ConfigError` where it is not such a pair."""
+    if (found := _of_role(text)) and (found[1] == "distribution" or found[1].startswith("/")):
+        return found
+    raise ConfigError(
+        f"--installations: {quoted(text)} is not an installation.\n  Expected base=PREFIX candidate=PREFIX, each with "
+        '"distribution" or the absolute path that the build was configured with, such as /opt/ovs-3.3.'
+    )
+
+
+def _kernel(text: str) -> tuple[Role, str]:
+    role, path = _of_role(text) or (None, "")
+    if role and path == "distribution":
+        return role, path
+    if role and Path(path).exists():
+        return role, str(Path(path).absolute())
+    missing = "is not there" if role else "does not name a side and its kernel"
+    raise ConfigError(f"--kernels: {quoted(text)} {missing}.\n  Expected base=FILE candidate=FILE, each {_A_KERNEL}.")
+
+
+def _of_role(text: str) -> tuple[Role, str] | None:
+    """Take `base=something` apart; None where it is not such a pair."""
+    role, _, what = text.partition("=")
+    if role in ("base", "candidate") and what:
+        return ("base" if role == "base" else "candidate"), what
+    return None
+
+
+def refuse_earlier(output: Path) -> None:
+    """Raise `ConfigError` where an earlier version of this command measured into the folder."""
+    if found := [role for role in _EARLIER if (output / role).is_dir()]:
+        raise ConfigError(
+            f"{output / found[0]}: has runs of an earlier version, which measured one build after the other.\n"
+            "  Expected another --outputdir; ./run compare BASE CANDIDATE compares those runs."
+        )
+
+
+def check_installation(role: str, prefix: str, testbed: TestbedConfig) -> None:
+    """Raise an error that begins with the side (`candidate=/opt/ovs-3.3`) where its installation cannot be measured on
+    the testbed: `ConfigError` where the prefix is no folder, `MissingResource` where something in it is missing or does
+    not work, `TestbedError` where its host cannot be reached."""
+    hosts = HostPool(testbed.hosts)
+    try:
+        duts = []
+        for dut in testbed.duts:
+            if builds := KINDS[dut.type].builds:
+                builds.check(hosts.host(machine_of(dut.host)), prefix)
+                model: Any = KINDS[dut.type].settings
+                dut = model.model_validate(builds.with_prefix(dut.model_dump(), prefix))  # noqa: PLW2901
+            duts.append(dut)
+        new_dut.check_machine(testbed.model_copy(update={"duts": duts}))
+    except CtbenchError as error:
+        raise type(error)(f"--installations {role}={prefix}: {error}") from None
+    finally:
+        hosts.close()
+
+
+def _release(path: Path) -> str:
+    """The release of a kernel, which is whole."""
+    try:
+        return check_kernel(path) if path.is_dir() or path.suffix == ".deb" else read_release(path)
+    except MissingResource as error:
+        why = str(error).rstrip(".")
+        raise ConfigError(f"--kernels: {path} is not a kernel: {why}.\n  Expected {_A_KERNEL}.") from None
+
+
+def kernel_setting(path: str, folder: Path) -> str:
+    """What a testbed file says of a kernel: a package and a folder as they are; of a bzImage, `folder`, which is made
+    with links to it and to its modules. `ConfigError` for a file that is not a kernel, or whose modules are not
+    found."""
+    image = Path(path)
+    if path == "distribution" or image.suffix == ".deb" or image.is_dir():
+        return path
+    release = _release(image)
+    places = [up / "lib/modules" / release for up in (image.parent, image.parent.parent, Path("/"))]
+    modules = next((each for each in places if each.is_dir()), None)
+    if modules is None:
+        raise ConfigError(
+            f"{path}: the modules of Linux {release} are not found.\n  Expected them in {places[0]} or {places[1]}, "
+            "where `make modules_install INSTALL_MOD_PATH=...` puts them."
+        )
+    for link, to in ((folder / f"boot/vmlinuz-{release}", image), (folder / f"lib/modules/{release}", modules)):
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(to.resolve())
+    return str(folder)
+
+
+def comparable() -> list[str]:
+    """The kinds of DUT of which builds are compared."""
+    return [name for name, kind in KINDS.items() if kind.builds]
+
+
+def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
+    """Write the file of `testbed` once more, with another Open vSwitch in it; see `_write_once`."""
+    if not any(KINDS[dut.type].builds for dut in testbed.duts):
+        types = " or ".join(comparable())
+        raise ConfigError(
+            f"{testbed.file}: duts: has no DUT of which builds are compared.\n  Expected one of type {types}."
+        )
+    data = _as_written(testbed)
+    data["duts"] = [
+        builds.with_prefix(dut, prefix) if (builds := KINDS[dut["type"]].builds) else dut for dut in data["duts"]
+    ]
+    _write_once(data, target)
+
+
+def write_emulated(testbed: TestbedConfig, changes: Mapping[str, Any], target: Path) -> None:
+    """Write a testbed file with nothing but an emulated machine: that of `testbed`, else that of the testbed
+    with nothing else, with `changes` of its keys. It skips what `testbed` skips."""
+    alone = load("testbeds", EMULATED, TestbedConfig)
+    data = _as_written(testbed if any(dut.type == EMULATED for dut in testbed.duts) else alone)
+    own = next(dut for dut in data["duts"] if dut["type"] == EMULATED)
+    _write_once({**_as_written(alone), "duts": [{**own, **changes}], "skips": testbed.skips}, target)
+
+
+def _as_written(testbed: TestbedConfig) -> dict[str, Any]:
+    """What a testbed's file says, to write it once more."""
+    for name, host in testbed.hosts.items():
+        password_of(name, host)  # a password that is in the file by mistake is refused, and not copied
+    assert testbed.path is not None, "it was read from a file"
+    found: dict[str, Any] = read_yaml(testbed.path, testbed.file)
+    return found
+
+
+def _write_once(data: Mapping[str, Any], target: Path) -> None:
+    """Write a testbed file. One that is there already has to say the same: it belongs to the runs in its folder."""
+    text = yaml.safe_dump(data, sort_keys=False)
+    if target.exists() and target.read_text(encoding="utf-8") != text:
+        raise ConfigError(
+            f"{target}: is of a comparison of something else.\n  Expected another --outputdir, or the same options."
+        )
+    target.write_text(text, encoding="utf-8")
+    load("testbeds", target, TestbedConfig)

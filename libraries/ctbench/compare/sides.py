@@ -1,0 +1,324 @@
+"""The two sides of a comparison: the runs that each is made of, the samples of each test in them, and what differs
+between the sides apart from what is compared."""
+
+import json
+import os
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from ctbench.base.errors import ConfigError
+from ctbench.base.files import named_folder
+from ctbench.base.text import brief
+from ctbench.base.units import quoted
+from ctbench.dut.cable import CABLE
+from ctbench.dut.registry import KINDS
+from ctbench.dut.topology import Topology
+from ctbench.results.comparison import ComparedSide, Samples
+from ctbench.results.metrics import METRICS, RATES, SATURATION_OF, Metric
+from ctbench.results.record import Record
+from ctbench.results.statistics import spread
+from ctbench.results.store import Broken, Stored, read_stored
+
+Role = Literal["base", "candidate"]
+ROLES: tuple[Role, Role] = ("base", "candidate")
+
+#: A test is the same on either side when these are: the topology, the name of the profile that was offered, and the
+#: metric that is compared.
+TestKey = tuple[Topology, str, str]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The records of one side."""
+
+    #: As the user named it.
+    name: str
+    folders: tuple[Path, ...]
+    stored: tuple[Stored, ...]
+    broken: tuple[Broken, ...]
+    #: A sentence for each run that was there and does not count.
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """All records, those of the generator's ceiling too."""
+        return tuple(each.record for each in self.stored)
+
+    @property
+    def broken_note(self) -> list[str]:
+        """A sentence where files were left out."""
+        said = f"{len(self.broken)} files of {self.name} are no records and were left out."
+        return [said] if self.broken else []
+
+    def tests(self) -> dict[TestKey, list[Stored]]:
+        """The records of each test, in the order of the first run; the generator without a DUT is no test of one."""
+        found: dict[TestKey, list[Stored]] = defaultdict(list)
+        for each in self.stored:
+            if each.record.topology.datapath != CABLE.datapath:
+                found[each.record.topology, each.record.profile.name, compared_metric(each.record).name].append(each)
+        return found
+
+    def runs(self) -> dict[str, list[Stored]]:
+        """The records of each run by its id, in the order of their start."""
+        found: dict[str, list[Stored]] = defaultdict(list)
+        for each in self.stored:
+            found[each.record.run_id].append(each)
+        return found
+
+    def as_side(self) -> ComparedSide:
+        """What a comparison says of this side."""
+        environments = [record.environment for record in self.records]
+        return ComparedSide(
+            name=self.name,
+            folders=[str(folder) for folder in self.folders],
+            records=len(self.stored),
+            versions=_each(environment.dut.product_details for environment in environments),
+            testbeds=_each(environment.testbed.name for environment in environments),
+            machines=_each(environment.machine.cpu_model for environment in environments),
+            kernels=_each(environment.machine.kernel for environment in environments),
+            campaigns=_each(record.campaign.name for record in self.records),
+            broken=[each.reason for each in self.broken],
+        )
+
+
+def read_runs(name: str) -> Runs:
+    """The runs that `name` stands for: folders separated by commas, each that of a run or one with runs in it.
+
+    Raises `ConfigError` where there is no record.
+    """
+    folders = [folder for part in name.split(",") for folder in _run_folders(named_folder(part))]
+    stored, broken = read_stored(*folders)
+    if not stored:
+        raise _no_runs(f"{brief(name, 300)}: has no records")
+    return Runs(name, tuple(folders), tuple(stored), tuple(broken))
+
+
+def require_runs(name: str) -> None:
+    """Raise `ConfigError` where one of the folders that `name` stands for holds no run. Nothing is read yet."""
+    for part in name.split(","):
+        known = bool(part) and os.path.isdir(part)  # noqa: PTH112 # pathlib's raises where a name is too long
+        if not known or not _run_folders(Path(part)):
+            what = f"{part}: has no records" if part else f'"{name}": a folder has no name'
+            raise _no_runs(f"{what}{'' if known or not part else ', it is not a folder'}")
+
+
+def _no_runs(what: str) -> ConfigError:
+    return ConfigError(
+        f"{what}.\n  Expected the folder of a run, such as results/latest, a folder with runs in it, or several with "
+        "commas between them."
+    )
+
+
+def _run_folders(folder: Path) -> list[Path]:
+    if (folder / "records").is_dir():
+        return [folder]
+    return sorted(path.parent for path in folder.glob("*/records") if path.is_dir())
+
+
+def samples(stored: Sequence[Stored]) -> Samples | None:
+    """The samples of one test on one side; None where nothing was measured.
+
+    A sample is a run: repetitions in the same run resemble each other more than those of another one, in which the DUT
+    was started again. Where there is one run only, its repetitions have to do.
+    """
+    runs: dict[str, list[float]] = defaultdict(list)
+    valid: list[Stored] = []
+    for each in stored:
+        if values := _compared_values(each.record):
+            valid.append(each)
+            runs[each.record.run_id] += values
+    if not valid:
+        return None
+    values = [statistics.median(found) for found in runs.values()] if len(runs) > 1 else next(iter(runs.values()))
+    return Samples(
+        values=values,
+        median=statistics.median(values),
+        minimum=min(values),
+        maximum=max(values),
+        spread=spread(values),
+        censored=any(each.record.limited_by == "range" for each in valid),
+        run_ids=list(runs),
+        records=[str(each.path) for each in valid],
+    )
+
+
+def without(stored: Sequence[Stored]) -> str:
+    """Why a test has no samples: what its last record says, in a sentence without its full stop."""
+    if not stored:
+        return "there is no record of it"
+    last = stored[-1].record
+    if last.verdict == "not measured":
+        return f"not measured: {last.verdict_reason.rstrip('.')}"
+    if last.limited_by == "generator":
+        return "the traffic generator was the limit, so what the DUT can do remains unknown"
+    if last.limited_by == "floor":
+        return f"campaign {last.campaign.name} tries the floor and nothing else, so there is no figure to compare"
+    return f"its record has no figure of {METRICS[last.metric].title}"
+
+
+def compared_metric(record: Record) -> Metric:
+    """What of a record is compared: what was looked for. Where that is a rate, and the capacity one of a few shares of
+    the rate that a closed loop showed (campaign `quick`), that rate, which is the finer figure."""
+    rate = SATURATION_OF[record.profile.kind]
+    finer = record.metric in RATES and record.campaign.search == "saturation" and rate.name in record.figures
+    return rate if finer else METRICS[record.metric]
+
+
+def _compared_values(record: Record) -> list[float]:
+    """What a record has to compare with: nothing where something else than the DUT decided."""
+    metric = compared_metric(record)
+    if metric.name != record.metric:
+        return [record.figures[metric.name].value]
+    usable = record.verdict != "not measured" and record.limited_by in ("dut", "range")
+    return list(record.result.repetitions) if usable and record.result else []
+
+
+def is_chosen(record: Record, metric: str, only: Sequence[str]) -> bool:
+    """Whether a test has one of these texts in its names; where there are none, always."""
+    words = f"{record.suite} {record.test} {record.topology.key} {record.profile.name} {metric}".lower()
+    return not only or any(text.lower() in words for text in only)
+
+
+def names_of(record: Record, metric: Metric) -> dict[str, str]:
+    """What a comparison calls a test."""
+    return {
+        "suite": record.suite,
+        "test": record.test,
+        "topology": record.topology.key,
+        "profile": record.profile.name,
+        "metric": metric.name,
+        "unit": metric.unit.name,
+    }
+
+
+def _each(values: Iterable[str]) -> list[str]:
+    """Each value once, in order of appearance; what is not known is left out."""
+    return list(dict.fromkeys(value for value in values if value))
+
+
+#: Facts that change from minute to minute and say nothing about the machine.
+_VOLATILE = ("free",)
+_SHOWN = 3
+
+
+def differences(base: Runs, candidate: Runs) -> list[str]:
+    """What differs that ought not to, one sentence each: testbed file (but which Open vSwitch), machine, memory,
+    profiles, campaign, limits. Within one side counts as well as between the two."""
+    records = [*base.records, *candidate.records]
+    found = [
+        *_differing("The testbed file", records, _testbed),
+        *_differing("The machine", records, lambda record: {"": _dump(record.environment.machine)}),
+        *_differing("The machine of the DUT", records, lambda record: _of_dut(record, record.environment.dut.machine)),
+        *_differing("The memory", records, lambda record: _of_dut(record, record.environment.dut.memory)),
+        *_differing("The campaign", records, lambda record: {"": _dump(record.campaign, "description")}),
+        *_differing("Profile", records, lambda record: {record.profile.name: _dump(record.profile)}),
+        *_differing("The limits of", records, _limits),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def only_alike(base: Runs, candidate: Runs) -> Runs:
+    """The base without its runs that are not like the candidate. Where none is like it, all of them: then there is
+    nothing to compare with, and `differences` says why."""
+    kept: list[Stored] = []
+    left_out: list[str] = []
+    for run_id, stored in base.runs().items():
+        found = differences(Runs(base.name, (), tuple(stored), ()), candidate)
+        if found:
+            left_out.append(f"Run {run_id} of {base.name} was left out: {found[0]}")
+        else:
+            kept += stored
+    if not kept:
+        return base
+    folders = tuple(folder for folder in base.folders if any(each.path.is_relative_to(folder) for each in kept))
+    return replace(base, folders=folders, stored=tuple(kept), left_out=tuple(left_out))
+
+
+def notes(base: Runs, candidate: Runs) -> list[str]:
+    """What a reader has to know though it forbids nothing, one sentence each."""
+    found = versions_note(base, candidate)
+    for side in (base, candidate):
+        found += side.left_out
+        if len(side.runs()) == 1:
+            found.append(
+                f"{side.name} is one run: what differs from one start of the DUT to the next is not in its samples."
+            )
+        found += side.broken_note
+    return found
+
+
+def versions_note(base: Runs, candidate: Runs) -> list[str]:
+    """A sentence where the sides were measured by different versions of this suite."""
+    tools = sorted({record.tool_version for record in (*base.records, *candidate.records)})
+    return [f"The sides were measured by different versions of this suite ({', '.join(tools)})."] * (len(tools) > 1)
+
+
+def _differing(
+    what: str, records: list[Record], facts_of: Callable[[Record], dict[str, dict[str, Any]]]
+) -> Iterator[str]:
+    """A sentence for each name whose facts are not the same in all records, with the keys that differ."""
+    first: dict[str, dict[str, str]] = {}
+    for record in records:
+        for name, facts in facts_of(record).items():
+            known, flat = first.setdefault(name, dict(leaves(facts))), dict(leaves(facts))
+            keys = [key for key in dict.fromkeys([*known, *flat]) if known.get(key) != flat.get(key)]
+            if keys:
+                shown = ", ".join(
+                    f"{key} ({short(known.get(key))} and {short(flat.get(key))})" for key in keys[:_SHOWN]
+                )
+                more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+                yield f"{what}{' ' if name else ''}{name} is not the same in all runs: {shown}{more}."
+
+
+def _testbed(record: Record) -> dict[str, dict[str, Any]]:
+    """The testbed file without which build it names: that is what the sides differ in."""
+    testbed = record.environment.testbed
+    duts = [_without_build(dut) for dut in testbed.duts]
+    return {"": _dump(testbed, "description") | {"duts": duts}}
+
+
+def _of_dut(record: Record, facts: BaseModel | None) -> dict[str, dict[str, Any]]:
+    """Facts of the DUT by its kind; none where this kind has none."""
+    return {record.topology.datapath: _dump(facts)} if facts else {}
+
+
+def _limits(record: Record) -> dict[str, dict[str, Any]]:
+    """What a trial has to keep to be good, so that what is measured depends on it."""
+    conditions = {each.metric: each.written for each in record.thresholds if METRICS[each.metric].role == "condition"}
+    return {f"{record.floor.key} with {record.profile.name}": conditions}
+
+
+def _dump(facts: BaseModel, *without: str) -> dict[str, Any]:
+    return facts.model_dump(mode="json", exclude=set(without), fallback=str)
+
+
+def _without_build(dut: dict[str, Any]) -> dict[str, Any]:
+    """A DUT of a testbed file without which of its builds is measured."""
+    kind = KINDS.get(str(dut.get("type")))
+    key = kind.builds.key if kind and kind.builds else None
+    return {name: value for name, value in dut.items() if name != key}
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """The leaves of nested facts by their path, in the words of JSON, without what is volatile. What is empty is no
+    difference to what is missing: an earlier version of this suite did not know the key."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in _VOLATILE:
+                yield from leaves(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple) and any(isinstance(inner, dict) for inner in value):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, f"{path}[{index}]")
+    elif value not in (None, [], ()):
+        yield path, json.dumps(value, default=str)
+
+
+def short(value: str | None) -> str:
+    """A leaf for a sentence."""
+    return "nothing" if value is None else quoted(json.loads(value)) if len(value) < 60 else f"{value[:57]}..."

@@ -1,0 +1,160 @@
+"""Instructions by function: one start of an emulated machine with plugin.c in QEMU's translator."""
+
+import gzip
+import tempfile
+import zlib
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from ctbench.base.elf import Program
+from ctbench.base.errors import TestbedError
+from ctbench.dut.counting import ByFunction, Workload
+from ctbench.dut.emulated.image import compile_program
+from ctbench.dut.emulated.machine import PRIVATE, Log, Start, read_log, run_all
+from ctbench.hosts.base import Host
+
+#: Where the kernel's addresses begin (x86-64, Documentation/arch/x86/x86_64/mm.rst).
+_KERNEL = 0xFFFF_8000_0000_0000
+#: The program that sends and counts is linked to below this; other programs are anywhere above it.
+_TRAFFIC_BELOW = 0x1000_0000
+
+
+@dataclass
+class Symbols:
+    #: Of the kernel and its modules, by address.
+    kernel: list[tuple[int, str]] = field(default_factory=list)
+    #: Parts of files that are executed: begin, end, offset in the file, and the file.
+    mapped: list[tuple[int, int, int, str]] = field(default_factory=list)
+    #: Programs and libraries of the machine by their path.
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, packed: bytes, files: Mapping[str, bytes]) -> "Symbols":
+        """What a machine said on its second serial line. `TestbedError` where that is not whole."""
+        try:
+            text = gzip.decompress(packed).decode(errors="replace")
+        except (OSError, EOFError, zlib.error) as error:
+            raise TestbedError(f"The emulated machine did not say its symbols: {error}.") from None
+        found, lines = cls(files=files), text.splitlines()
+        for line in lines:
+            word, *rest = line.split()
+            if word == "symbol" and len(rest) > 1:
+                found.kernel.append((int(rest[0], 16), rest[1] + (f" {rest[2]}" if len(rest) > 2 else "")))
+            elif word == "mapped" and len(rest) == 3:
+                begin, _, end = rest[0].partition("-")
+                found.mapped.append((int(begin, 16), int(end, 16), int(rest[1], 16), rest[2]))
+        if lines[-1:] != ["end"] or not found.kernel:
+            raise TestbedError("The emulated machine did not say all of its symbols.")
+        found.kernel.sort(key=lambda each: each[0])
+        return found
+
+    @cached_property
+    def _addresses(self) -> list[int]:
+        return [address for address, _ in self.kernel]
+
+    @cached_property
+    def _programs(self) -> dict[str, Program]:
+        return {path: Program(self.files[path]) for *_, path in self.mapped if path in self.files}
+
+    def name(self, address: int) -> str:
+        """The function, with its module or program: `nf_conntrack_in [nf_conntrack]`. What has no symbol is named by
+        its program."""
+        if address >= _KERNEL:
+            place = bisect_right(self._addresses, address) - 1
+            return self.kernel[place][1] if place >= 0 else "the kernel"
+        if address < _TRAFFIC_BELOW:
+            return "the traffic"
+        for begin, end, offset, path in self.mapped:
+            if begin <= address < end:
+                program = self._programs.get(path)
+                symbol = program.name(address - begin + offset) if program else ""
+                return f"{symbol or '(no symbol)'} [{path.rpartition('/')[2]}]"
+        return "other programs"
+
+
+_HERE = Path(__file__).parent / "plugin"
+#: Seconds that a machine may take: the plugin makes it some three times as long.
+_LONGEST_S = 300.0
+#: A workload whose functions add up to another figure (ratio) reads the clock in its own way, and is left out.
+_MOST_ERROR = 1e-4
+#: How the program that sends reads the counter (`instructions` of guest/kernel.h): rdtsc; shl $32, %rdx.
+_READS_THE_COUNTER = bytes.fromhex("0f3148c1e220")
+
+
+def count_functions(
+    host: Host, files: Mapping[str, bytes], ready: Start, given: Mapping[str, bytes], at_once: int = 1
+) -> dict[str, dict[Workload, ByFunction]]:
+    """Start a machine that is ready, once for each topology that it is given, by the topology's name; `files`: those in
+    it. `TestbedError` where one does not come to its end, or proves nothing."""
+    found: dict[str, dict[Workload, ByFunction]] = {}
+    with tempfile.TemporaryDirectory(prefix="ctbench-functions-", dir=host.local_path(PRIVATE)) as folder:
+        here, inside = Path(folder), f"{PRIVATE}/{Path(folder).name}"
+        (here / "plugin.so").write_bytes(compile_program(_HERE / "plugin.c", "-shared"))
+        mark, last = _mark(files["/guest/traffic"]), (_HERE / "last.sh").read_bytes()
+        asked = [
+            replace(ready, given=one + last, more=(
+                "-serial", f"file:{inside}/{number}.symbols",
+                "-plugin", f"{inside}/plugin.so,out={inside}/{number}.rounds,mark={mark:x}",
+            ))
+            for number, one in enumerate(given.values())
+        ]  # fmt: skip
+        for number, (name, one) in enumerate(zip(given, run_all(host, asked, at_once, _LONGEST_S), strict=True)):
+            log = read_log(one.said)
+            if trouble := one.trouble or log.trouble:
+                raise TestbedError(f"The emulated machine did not count the functions of {name}: {trouble}.")
+            symbols = Symbols.read((here / f"{number}.symbols").read_bytes(), files)
+            found[name] = _found(log, _rounds((here / f"{number}.rounds").read_text()), symbols, name)
+    return found
+
+
+def _found(log: Log, rounds: list[Counter[int]], symbols: Symbols, name: str) -> dict[Workload, ByFunction]:
+    found: dict[Workload, ByFunction] = {}
+    for workload, told in log.workloads.items():
+        own, rounds = rounds[: len(told.rounds)], rounds[len(told.rounds) :]
+        if told.doubt or len(own) != len(told.rounds):
+            raise TestbedError(f"The functions of {name} were not proved: {told.doubt or 'rounds are missing'}.")
+        sent = sum(each.sent for each in told.rounds)
+        clock = sum(each.instructions for each in told.rounds) / sent
+        counted = ByFunction(_by_function(own, symbols, sent), clock)
+        if abs(counted.error) < _MOST_ERROR:
+            found[workload] = counted
+    return found
+
+
+def _mark(program: bytes) -> int:
+    """The address at which the program reads the counter."""
+    at = program.find(_READS_THE_COUNTER)
+    headers, size, count = (
+        int.from_bytes(program[begin:end], "little") for begin, end in ((0x20, 0x28), (0x36, 0x38), (0x38, 0x3A))
+    )
+    for number in range(count):
+        header = program[headers + number * size :]
+        kind, offset, address, length = (
+            int.from_bytes(header[begin:end], "little") for begin, end in ((0, 4), (8, 16), (16, 24), (32, 40))
+        )
+        if kind == 1 and offset <= at < offset + length:
+            return address + at - offset
+    raise TestbedError("guest/traffic does not read the counter in the way that the plugin looks for.")
+
+
+def _rounds(text: str) -> list[Counter[int]]:
+    found: list[Counter[int]] = []
+    for line in text.splitlines():
+        address, _, executed = line.partition(" ")
+        if not executed:
+            found.append(Counter())
+        else:
+            found[-1][int(address, 16)] += int(executed)
+    return found
+
+
+def _by_function(rounds: list[Counter[int]], symbols: Symbols, sent: int) -> dict[str, float]:
+    found: Counter[str] = Counter()
+    for each in rounds:
+        for address, executed in each.items():
+            found[symbols.name(address)] += executed
+    return {name: executed / sent for name, executed in found.most_common()}

@@ -1,0 +1,180 @@
+"""A kernel that emulated machines boot: of a package, unpacked and not installed, or of a folder as a package has it.
+What tells a whole one from a file that is damaged."""
+
+import lzma
+import re
+import struct
+import subprocess
+import tarfile
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ctbench.base.errors import MissingResource
+from ctbench.base.paths import ROOT
+from ctbench.base.text import one_line
+
+#: Where `./run setup` unpacks the distribution's.
+UNPACKED = ROOT / ".venv" / "emulated-kernel"
+#: What to do where something is missing.
+REMEDY = "./run setup brings it"
+#: Of modules: as they are, and compressed as in Debian's newer kernels.
+_ENDINGS = (".ko", ".ko.xz")
+_DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    image: Path
+    modules: Path
+
+    @property
+    def release(self) -> str:
+        """As its modules' folder is called: `6.1.0-56-cloud-amd64`."""
+        return self.modules.name
+
+    @cached_property
+    def _files(self) -> dict[str, Path]:
+        """Modules by name, in which the kernel has no dashes."""
+        return {
+            path.name.partition(".")[0].replace("-", "_"): path
+            for path in self.modules.rglob("*.ko*")
+            if path.name.endswith(_ENDINGS)
+        }
+
+    def with_needed(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Modules and all that they need, each with what has to be loaded before it. Those that are not there are left
+        out: a topology that asks for one says so when it is set up."""
+        found: dict[str, list[str]] = {}
+        waiting = [name for name in names if name in self._files]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found[name] = self._needed_by(name)
+                waiting += found[name]
+        return found
+
+    def read(self, name: str) -> bytes:
+        data = self._files[name].read_bytes()
+        return lzma.decompress(data) if self._files[name].suffix == ".xz" else data
+
+    def _needed_by(self, name: str) -> list[str]:
+        """What a module says that it needs, in its own words (modinfo(8))."""
+        said = _DEPENDS.search(b"\0" + self.read(name))
+        return [each.replace("-", "_") for each in said[1].decode().split(",") if each] if said else []
+
+
+def unpack_package(package: Path, folder: Path) -> Path:
+    """A kernel's package, unpacked into a folder and not installed. `MissingResource` where it is not a package."""
+    argv = ["dpkg-deb", "--extract", str(package), str(folder)]
+    said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    if said.returncode:
+        raise MissingResource(f"{package} is not a kernel's package: {one_line(said.stderr.strip())[-200:]}")
+    return folder
+
+
+def find_kernel(folder: Path = UNPACKED) -> Kernel:
+    """The kernel below a folder with `boot` and `lib/modules`, as a package has them. `MissingResource` where there is
+    none, or several."""
+    images = sorted((folder / "boot").glob("vmlinuz-*"))
+    if len(images) != 1:
+        raise MissingResource(
+            f"An emulated machine needs a kernel: {folder}/boot has {len(images) or 'no'} file vmlinuz-*; {REMEDY}."
+        )
+    release = images[0].name.removeprefix("vmlinuz-")
+    modules = next((found for up in ("lib", "usr/lib") if (found := folder / up / "modules" / release).is_dir()), None)
+    if modules is None:
+        raise MissingResource(
+            f"An emulated machine needs its kernel's modules: {folder}/lib/modules/{release} is missing; {REMEDY}."
+        )
+    return Kernel(images[0], modules)
+
+
+#: In the header of a bzImage (boot protocol 2.00 and later, Documentation/arch/x86/boot.rst): what tells it, where the
+#: text begins that its release stands at the head of (from 0x200 on), the number of sectors before the kernel itself
+#: without the first one (0: 4), and its length in 16 bytes.
+_MAGIC, _MAGIC_AT, _VERSION_AT, _SECTORS_AT, _LENGTH_AT = b"HdrS", 0x202, 0x20E, 0x1F1, 0x1F4
+#: Bytes that a header and the text are within.
+_HEAD = 0x10000
+
+
+def check_kernel(named: Path) -> str:
+    """The release of a package (.deb), or of a folder as a package has it, all of which is looked into:
+    `MissingResource` says what is wrong with it."""
+    if named.suffix == ".deb":
+        require_file(named)
+        return _packed_release(named)
+    if not named.is_dir():
+        raise MissingResource(f"{named} does not exist" if not named.exists() else f"{named} is not a folder")
+    kernel = find_kernel(named)
+    require_bootable(kernel.image)
+    return kernel.release
+
+
+def _packed_release(package: Path) -> str:
+    """All of a package is unpacked, to nowhere: one that was cut ends too early."""
+    argv, image, kept = ["dpkg-deb", "--fsys-tarfile", str(package)], "", b""
+    try:
+        unpacking = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except FileNotFoundError:
+        raise MissingResource("a package is unpacked with dpkg-deb, which is not installed") from None
+    with unpacking:
+        assert unpacking.stdout and unpacking.stderr
+        with suppress(tarfile.TarError), tarfile.open(fileobj=unpacking.stdout, mode="r|") as files:
+            for file in files:
+                name = file.name.removeprefix("./")
+                if name.startswith("boot/vmlinuz-") and (content := files.extractfile(file)):
+                    image, kept = name, content.read()
+        unpacking.stdout.read()
+        said = unpacking.stderr.read().decode(errors="replace")
+    if unpacking.returncode:
+        raise MissingResource(f"{package} does not unpack ({one_line(said.strip())[-200:]})")
+    if not image:
+        raise MissingResource(f"{package} has no file boot/vmlinuz-*")
+    _require_bootable(kept[:_HEAD], len(kept), f"{image} of {package}")
+    return image.removeprefix("boot/vmlinuz-")
+
+
+def require_file(path: Path) -> None:
+    """`MissingResource` where there is no file, or an empty one."""
+    if not path.is_file():
+        raise MissingResource(f"{path} is not a file" if path.exists() else f"{path} does not exist")
+    if not path.stat().st_size:
+        raise MissingResource(f"{path} is empty")
+
+
+def require_bootable(image: Path) -> bytes:
+    """`MissingResource` where a file is not a whole bzImage, nor an ELF file or EFI application as other processors
+    have it. Returns its header."""
+    require_file(image)
+    try:
+        with image.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise MissingResource(f"{image} cannot be read ({error.strerror})") from None
+    _require_bootable(head, image.stat().st_size, str(image))
+    return head
+
+
+def _require_bootable(head: bytes, size: int, what: str) -> None:
+    if head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] == _MAGIC:
+        (sixteens,) = struct.unpack_from("<I", head, _LENGTH_AT)
+        whole = ((head[_SECTORS_AT] or 4) + 1) * 512 + sixteens * 16
+        if size < whole:
+            raise MissingResource(f"{what} was cut off: {size} bytes of at least {whole}")
+    elif head[:4] != b"\x7fELF" and head[:2] not in (b"MZ", b"\x1f\x8b"):
+        raise MissingResource(f"{what} is not a kernel (bzImage or ELF)")
+
+
+def read_release(image: Path) -> str:
+    """The release that a bzImage names in its header: `6.1.0-56-cloud-amd64`. `MissingResource` where it is not one."""
+    head = require_bootable(image)
+    if head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] != _MAGIC:
+        raise MissingResource(f"{image} is not a bzImage")
+    at = int.from_bytes(head[_VERSION_AT : _VERSION_AT + 2], "little") + 0x200
+    release = head[at : at + 200].partition(b"\0")[0].partition(b" ")[0].decode(errors="replace")
+    if not release.isprintable() or not release or "/" in release:
+        raise MissingResource(f"the header of {image} names no release")
+    return release

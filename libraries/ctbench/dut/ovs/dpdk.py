@@ -1,0 +1,268 @@
+"""What DPDK drives at the bridge's interfaces (memif, af_packet over veth pairs, network cards), and its memory."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ctbench.base.errors import MissingResource
+from ctbench.dut.base import Ports, queue_size
+from ctbench.dut.ovs.installation import refuse_unequal_rings, transmit_queues
+from ctbench.dut.ovs.ruleset import NUMBERS, BridgeRules
+from ctbench.dut.topology import Topology
+from ctbench.dut.veth import IpRoute, VethLinks
+from ctbench.hosts.base import Host
+from ctbench.hosts.machine import Hugepages, Placement, reserve_command
+
+#: Bytes that af_packet has in a frame's place of its ring besides what the MTU allows: headers of packet(7), of
+#: Ethernet with two tags, and room for their alignment.
+AF_PACKET_OVERHEAD = 128
+#: Rings of locked memory that an af_packet device has per queue: one to receive, one to transmit.
+AF_PACKET_RINGS = 2
+#: Bytes of a page.
+PAGE = 4096
+MIB = 1 << 20
+
+
+class Devices(ABC):
+    """The devices of one kind. Their interfaces are `port0` to `port3`, see ruleset.py."""
+
+    #: What the testbed file calls them.
+    kind: Literal["memif", "veth", "pci"]
+
+    @abstractmethod
+    def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
+        """Raise `MissingResource` where they cannot be what the topology asks for."""
+
+    def shape(self, topology: Topology, placement: Placement) -> object:
+        """What they have to be created again for when it is another one."""
+        return None
+
+    def make(self, topology: Topology, placement: Placement) -> None:
+        """Make what they stand on; no port of the bridge is there."""
+
+    @abstractmethod
+    def devargs(self, interface: str, topology: Topology) -> str:
+        """Device arguments for a port that is created again (DPDK's guides of the drivers)."""
+
+    def transmit_queues(self, topology: Topology) -> int:
+        return transmit_queues(topology)
+
+    @abstractmethod
+    def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
+        """How the generator reaches them."""
+
+    def sockets(self, rules: BridgeRules) -> list[str]:
+        return []
+
+    def remove(self) -> None:
+        """Remove what `make` made; OVS has let go of it. May be called twice."""
+
+    def facts(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+
+class MemifDevices(Devices):
+    """Shared memory: OVS is the server of a socket for each interface."""
+
+    kind = "memif"
+
+    def __init__(self, host: Host, folder: str, frames: int = 2048) -> None:
+        """Sockets are in `folder` of the host; a link holds `frames` frames towards OVS."""
+        self._host = host
+        self._folder = folder
+        self._frames = frames
+        self._made = 0
+        self._sockets: dict[str, str] = {}
+
+    def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
+        refuse_unequal_rings(dpdk_version, topology)
+
+    def shape(self, topology: Topology, placement: Placement) -> object:
+        """A device has the size of its rings in its name."""
+        return topology.rx_descriptors
+
+    def devargs(self, interface: str, topology: Topology) -> str:
+        """DPDK guide, memif poll mode driver. Its `rsize` is log2 of the ring's size. A socket that is a file crosses
+        network namespaces, an abstract one does not. A live port whose devargs change leaves the old socket busy: each
+        device has a name that was not used before."""
+        self._made += 1
+        self._sockets[interface] = f"{self._folder}/{interface}.{self._made}.sock"
+        ring = topology.rx_descriptors.bit_length() - 1
+        socket = f"socket={self._sockets[interface]},socket-abstract=no"
+        return f"net_memif{self._made},role=server,{socket},id=0,rsize={ring}"
+
+    def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
+        """On a host across the network the paths are that host's."""
+        reached = [str(self._host.local_path(socket) or socket) for socket in self.sockets(rules)]
+        (client, server), *more = _pairs(reached)
+        ring = queue_size(self._frames, topology.rx_queues)
+        return Ports("memif", client, server, topology.rx_queues, transmit_queues(topology), ring, tuple(more))
+
+    def sockets(self, rules: BridgeRules) -> list[str]:
+        return [self._sockets[interface] for interface in rules.interfaces]
+
+
+class VethDevices(Devices):
+    """Two veth pairs. DPDK's af_packet driver has a packet socket on OVS' end for each queue, with rings that the
+    kernel fills, in the time of the sender, and that a PMD thread polls."""
+
+    kind = "veth"
+
+    def __init__(self, host: Host, frames: int) -> None:
+        self._host = host
+        self._frames = frames
+        self._links = VethLinks(IpRoute(host))
+        self._made = 0
+
+    def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
+        """The rings are locked memory, of which an ordinary user has little."""
+        if len(rules.interfaces) > len(self._links.interfaces):
+            raise MissingResource(
+                f"The ruleset needs {len(rules.interfaces)} network ports; over veth OVS has two: bonds need memif."
+            )
+        needed = len(self._links.interfaces) * AF_PACKET_RINGS * self._frames * _frame_bytes(topology)
+        allowed = locked_memory(self._host.run(["cat", "/proc/self/limits"]).stdout)
+        if allowed is not None and needed > allowed:
+            most = self._frames * allowed // needed
+            fitting = 1 << (most.bit_length() - 1) if most else 0  # a power of two
+            raise MissingResource(
+                f"The rings of the veth links need {needed // MIB} MiB of locked memory (ports.ring_size"
+                f" {self._frames}, MTU {topology.mtu}), and {allowed // MIB} MiB are allowed (ulimit -l): take"
+                f" ring_size {fitting}, or have the limit raised (limits.conf(5), memlock)."
+            )
+
+    def shape(self, topology: Topology, placement: Placement) -> object:
+        """A device's queues are sockets; the pair has a queue for each thread that carries frames into it."""
+        return topology.rx_queues, topology.mtu, placement.housekeeping
+
+    def make(self, topology: Topology, placement: Placement) -> None:
+        self._links.make(topology.mtu, topology.rx_queues, placement.housekeeping)
+        self._links.up()
+
+    def devargs(self, interface: str, topology: Topology) -> str:
+        """DPDK guide, AF_PACKET poll mode driver; `framecnt` frames for each queue."""
+        self._made += 1
+        frame, count = _frame_bytes(topology), queue_size(self._frames, topology.rx_queues)
+        ring = f"framesz={frame},framecnt={count},blocksz={max(PAGE, frame)}"
+        end = self._links.interfaces[NUMBERS[interface] - 1]
+        return f"net_af_packet{self._made},iface={end},qpairs={topology.rx_queues},{ring}"
+
+    def transmit_queues(self, topology: Topology) -> int:
+        """The driver has as many as receive queues, and PMD threads share them where they are fewer."""
+        return min(transmit_queues(topology), topology.rx_queues)
+
+    def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
+        """Frames are handed over on the CPUs that are left to OVS' other threads: a NIC would take
+        no time of a PMD thread's CPU for it either."""
+        client, server = self._links.peers
+        return Ports(
+            "interface", client, server, topology.rx_queues, len(placement.pmd),
+            queue_size(self._frames, topology.rx_queues),
+            cpus=placement.housekeeping, open_socket=self._links.open_socket,
+        )  # fmt: skip
+
+    def remove(self) -> None:
+        self._links.remove()
+
+    def facts(self) -> dict[str, Any]:
+        return {"kind": self.kind, "driver": "net_af_packet", "frames": self._frames}
+
+
+class PciDevices(Devices):
+    """A lab's network cards, bound to a driver that DPDK works with."""
+
+    kind = "pci"
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._addresses = tuple(addresses)
+
+    def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
+        if len(self._addresses) < len(rules.interfaces):
+            raise MissingResource(
+                f"The ruleset needs {len(rules.interfaces)} network ports; OVS has {len(self._addresses)} on this"
+                " testbed (ports.client, ports.server, ports.more)."
+            )
+
+    def devargs(self, interface: str, topology: Topology) -> str:
+        """The card's address; DPDK finds the driver."""
+        return self._addresses[NUMBERS[interface] - 1]
+
+    def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
+        (client, server), *more = _pairs(self._addresses[: len(rules.interfaces)])
+        queues = transmit_queues(topology)
+        return Ports("pci", client, server, topology.rx_queues, queues, topology.rx_descriptors, tuple(more))
+
+    def facts(self) -> dict[str, Any]:
+        return {"kind": self.kind, "addresses": list(self._addresses)}
+
+
+def locked_memory(limits: str) -> int | None:
+    """Bytes that a process may lock, from /proc/PID/limits; None: no limit."""
+    found = re.search(r"^Max locked memory\s+(\d+|unlimited)", limits, re.MULTILINE)
+    return int(found[1]) if found and found[1] != "unlimited" else None
+
+
+def _frame_bytes(topology: Topology) -> int:
+    """Bytes of a frame's place in the rings of af_packet: places fill blocks of pages without a rest."""
+    return 1 << (topology.mtu + AF_PACKET_OVERHEAD - 1).bit_length()
+
+
+def _pairs(ends: Sequence[str]) -> list[tuple[str, str]]:
+    return list(zip(ends[::2], ends[1::2], strict=True))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """DPDK's memory, and what to type to get hugepages where there are none; DPDK guide, EAL parameters."""
+
+    megabytes: int
+    hugepages: bool
+    #: What an administrator types; empty with hugepages.
+    advice: str = ""
+
+    @property
+    def other_config(self) -> dict[str, str]:
+        """Settings of the Open_vSwitch table, without what `eal_options` says."""
+        return {"dpdk-socket-mem": str(self.megabytes)} if self.hugepages else {}
+
+    @property
+    def eal_options(self) -> str:
+        """Part of `other_config:dpdk-extra`. `--in-memory` keeps hugepages anonymous, so that they are free again
+        however the process ends; it does not go together with `--no-huge`, which needs `--legacy-mem` to have one
+        contiguous area."""
+        return "--in-memory" if self.hugepages else f"--no-huge --legacy-mem -m {self.megabytes}"
+
+    def as_record(self) -> dict[str, Any]:
+        kind = "hugepages" if self.hugepages else "no-huge"
+        return {"kind": kind, "megabytes": self.megabytes, **({"advice": self.advice} if self.advice else {})}
+
+
+def require_room(host: str, meminfo: str, memory: Memory) -> None:
+    """Raise `MissingResource` where a host has not as much free memory, by its /proc/meminfo, proc(5): DPDK touches all
+    of its own, and Linux would end it, or another process. Hugepages are free, or were not chosen."""
+    known = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
+    free = int(known[1]) // 1024 if known else memory.megabytes
+    if not memory.hugepages and free < memory.megabytes:
+        raise MissingResource(
+            f"Open vSwitch needs {memory.megabytes} MiB of memory for DPDK (memory_mb), and {host} has {free} MiB free:"
+            " a pair side by side takes twice as much as one of them."
+        )
+
+
+def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bool = True) -> Memory:
+    """Hugepages where `megabytes` of one size are free and they are `allowed`, else ordinary pages."""
+    if not allowed:
+        return Memory(megabytes, hugepages=False, advice="the testbed file forbids hugepages")
+    if any(pages.free * pages.size_kb >= megabytes * 1024 for pages in hugepages):
+        return Memory(megabytes, hugepages=True)
+    return Memory(megabytes, hugepages=False, advice=reserve_command(hugepages, megabytes))
+
+
+def dpdk_options(memory: Memory, *, cards: bool) -> dict[str, str]:
+    """Options of the Open_vSwitch table with which DPDK comes up; `MissingResource` where network cards need more."""
+    if cards and not memory.hugepages:
+        raise MissingResource(f"A network card needs hugepages for DPDK: {memory.advice}")
+    extra = memory.eal_options if cards else f"--no-pci {memory.eal_options}"
+    return {"dpdk-init": "true", "dpdk-extra": extra, **memory.other_config}

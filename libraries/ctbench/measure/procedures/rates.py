@@ -1,0 +1,207 @@
+"""The procedures of rates: what the DUT serves in a closed loop, the highest rate that it holds, and whether it holds
+the floor."""
+
+from dataclasses import dataclass, replace
+
+from ctbench.base.errors import ConfigError
+from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings, SearchSettings
+from ctbench.measure.observation import Observation, limits_in
+from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
+from ctbench.measure.search import descend, expected, search
+from ctbench.measure.search_result import SearchResult, repeat
+from ctbench.measure.sequential import Known, SequentialResult, SequentialTest, scatter
+from ctbench.measure.trial import Expected, Step
+from ctbench.measure.trials import Trials
+from ctbench.results.evidence import Evidence
+from ctbench.results.metrics import RATE_OF, RATES, SATURATION_OF, Metric
+from ctbench.results.record_model import Figure
+from ctbench.traffic.loads import Rate, Saturation, saturating
+from ctbench.traffic.profiles import Profile
+
+#: Of the saturation rate: where a search begins.
+BELOW_SATURATION = 0.97
+
+
+@dataclass(frozen=True)
+class ClosedLoop(Procedure):
+    """The saturation rate: what the DUT completes in a closed loop, with so many under way. One short trial without
+    overload: a hint for searches and a figure for the history, and never what a floor is judged by."""
+
+    how: SaturationSettings
+    #: Whether the generator itself is measured, over a cable: then its limit is what is looked for.
+    of_generator: bool = False
+    name = "saturation"
+    says = "keeps a fixed number of connections or packets under way, and counts what is completed per second"
+    loads = frozenset((Saturation,))
+
+    def metric(self, profile: Profile) -> Metric:
+        """The saturation rate in the profile's unit."""
+        return SATURATION_OF[profile.kind]
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        return Expected(1, self.how.trial_duration)
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """What it finds has no figure where the generator was the limit."""
+        load, metric = saturating(bench.profile), self.metric(bench.profile)
+        # Times in a closed loop are those of its queues: only what is lost says that something was wrong.
+        runner = bench.runner_for(limits_in(bench.conditions))
+
+        def one(_number: int) -> Observation:
+            seen = runner.offer(load, self.how.trial_duration)
+            if self.of_generator:  # that it is the limit is no fault of the trial
+                seen = replace(seen, trial=seen.trial.model_copy(update={"generator_limited": ""}))
+            return seen
+
+        seen = trials.make("saturation", one)
+        if seen.state == "invalid":
+            return Outcome.nothing(metric, "generator", seen.reason, trials)
+        figures = {metric.name: Figure(value=seen.served, unit=metric.unit.name)}
+        said = f"a closed loop of {load.under_way} was served at {metric.format(seen.served)}"
+        return Outcome(metric, figures, "dut", said, True, trials.made)
+
+
+@dataclass(frozen=True)
+class HighestRate(Procedure):
+    """The highest rate that the DUT holds, by a search (RFC 2544, section 26.1; RFC 9411, section 7.2)."""
+
+    how: SearchSettings
+    #: How often the whole search is made; the (lower) median is the result.
+    repetitions: int = 1
+    #: What searches instead of `how` where that needs a closed loop, and none was to be had.
+    otherwise: SearchSettings | None = None
+    name = "highest-rate"
+    says = "searches for the capacity: the highest load whose loss stays within the limit"
+    loads = frozenset((Rate,))
+    found_out = RATES
+    headroom = 0.01
+
+    def metric(self, profile: Profile) -> Metric:
+        return RATE_OF[profile.kind]
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        return expected(self.how, campaign.load_range(profile)).times(self.repetitions)
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """A fault has the figure that was known until then."""
+        span, runner, how = bench.campaign.load_range(bench.profile), bench.runner, self.how
+        metric = SATURATION_OF[bench.profile.kind]
+        saturation = bench.earlier.figure(metric) if bench.earlier else None
+        beyond = _served_by_generator(bench.earlier)
+        if isinstance(how, SaturationSettings) and not saturation and not beyond:
+            how = self.otherwise or bench.campaign.ceiling
+        # The capacity is a little below what a closed loop shows, which a descent takes into account by itself.
+        near = saturation if isinstance(how, SaturationSettings) or not saturation else saturation * BELOW_SATURATION
+        hint = near or bench.hint or bench.floor_load
+        one, to_come = expected(how, span), self.repetitions
+
+        def tell(step: Step) -> None:
+            trials.steps.append(step)
+            trial = step.observation.trial
+            overhead_s = max(0.0, trial.wall_s - trial.duration_s)
+            bench.on_trial(replace(step, left_s=step.left_s + one.times(to_come).seconds(overhead_s)))
+
+        def once(last: float | None) -> SearchResult:
+            nonlocal to_come
+            to_come -= 1
+            own = Trials(tell, trials.before + len(trials.steps), bench.repetitions)
+            if isinstance(how, SaturationSettings) and not saturation:
+                # Above this rate every trial would say the same again, and a bisection makes them all.
+                return descend(runner, beyond, span.max, how, own, of_generator=True)
+            begin = hint if isinstance(how, SaturationSettings) else last or hint
+            return search(
+                runner, span.min, span.max, how, own,
+                hint=begin, rough=not (last or near or bench.hint), cold=not last and bench.earlier is None,
+            )  # fmt: skip
+
+        return outcome_of(repeat(self.repetitions, once), bench.rate_metric)
+
+
+def _served_by_generator(earlier: Outcome | None) -> float:
+    """The rate of the last closed loop that said that the generator was its limit; 0 where none did."""
+    steps = [step for step in earlier.steps if step.phase == "saturation"] if earlier else []
+    limited = steps and steps[-1].observation.trial.generator_limited
+    return (steps[-1].observation.trial.service_rate or 0.0) if limited else 0.0
+
+
+def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
+    """The outcome of a search for the highest load, in a metric's unit. Where the generator spoilt it before any load
+    had held there is no figure."""
+    several = len(found.capacities) > 1
+    figure = Figure(
+        value=found.capacity,
+        unit=metric.unit.name,
+        low=min(found.capacities) if several else found.capacity,
+        high=max(found.capacities) if several else found.upper,
+        samples=found.capacities if several else (),
+    )
+    known = found.capacity or found.limited_by != "generator"
+    return Outcome(
+        metric=metric,
+        figures=figures_of(found.at_capacity(), metric, figure) if known else {},
+        limited_by=found.limited_by,
+        reason=found.reason,
+        kept_conditions=bool(found.capacity),
+        steps=found.steps,
+        evidence=Evidence(trials=[], upper_bound=found.upper, goal=found.goal),
+    )
+
+
+@dataclass(frozen=True)
+class AtFloor(Procedure):
+    """Whether the DUT holds the floor: trials at the rate that is promised, in a sequential test (SPRT)."""
+
+    how: GateSettings
+    name = "at-floor"
+    says = "offers the load that the floor promises, and no other one"
+    loads = frozenset((Rate,))
+    found_out = RATES
+
+    @property
+    def headroom(self) -> float:
+        """The campaign's."""
+        return self.how.headroom
+
+    def metric(self, profile: Profile) -> Metric:
+        return RATE_OF[profile.kind]
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        return expected(self.how, campaign.load_range(profile))
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """`ConfigError` where no rate is promised."""
+        if bench.floor_load is None:
+            raise ConfigError("The campaign tries floors, and no rate is promised of this test.\n  Expected a floor.")
+        known = known_of(bench.earlier, bench.profile)
+        test = SequentialTest(bench.runner, bench.floor_load, self.how.trial_duration, known, trials)
+        return outcome_at_floor(test.run(bench.ceiling), bench.rate_metric)
+
+
+def known_of(earlier: Outcome | None, profile: Profile) -> Known:
+    """What a test has found out of a DUT so far, for the decision at its floor."""
+    if earlier is None:
+        return Known()
+    seen = tuple(step.observation for step in earlier.steps)
+    rates = [rate for rate in (earlier.figure(SATURATION_OF[profile.kind]),) if rate]
+    at_least: list[float] = []
+    if found := earlier.figure(RATE_OF[profile.kind]) or earlier.upper_bound:
+        (rates if earlier.limited_by == "dut" else at_least).append(found)
+    open_loop = tuple(each for each in seen if not each.trial.under_way and each.trial.load)
+    return Known(tuple(rates), tuple(at_least), scatter(seen), open_loop)
+
+
+def outcome_at_floor(found: SequentialResult, metric: Metric) -> Outcome:
+    """The outcome of trials at one load, in a metric's unit: they decide that metric, and with it every rate that was
+    promised, because the load tries all of them."""
+    kept = found.decision.kept
+    # The offered load where it held, else what was completed of it.
+    result = Figure(value=found.load, unit=metric.unit.name, low=found.load) if kept else None
+    return Outcome(
+        metric=metric,
+        figures=figures_of(found.proof, metric, result),
+        limited_by=found.limited_by,
+        reason=found.decision.whole,
+        kept_conditions=kept is True,
+        steps=found.steps,
+        decisions={metric.name: found.decision},
+    )

@@ -1,0 +1,453 @@
+"""Entries of the connection table that expire: how fast a table drains, whether it settles where as many come as go,
+and what a load loses while very many go.
+
+The tear-down rate of RFC 9693 is that of a command; here entries go by timeout, which is what a table in use lives by.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ctbench.base.errors import MissingResource
+from ctbench.base.units import format_count, format_rate, format_ratio
+from ctbench.dut.abilities import TableDut
+from ctbench.dut.base import CLOSED_S
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.held import Counts, TableProcedure, TableTrial, of_table, tools
+from ctbench.measure.observation import Observation, within
+from ctbench.measure.probe import Samples, TableEntries
+from ctbench.measure.procedure import Bench, Code, Decision, Outcome, figures_by_name
+from ctbench.measure.trial import Expected
+from ctbench.measure.trials import Trials
+from ctbench.results.evidence import TableCount
+from ctbench.results.metrics import METRICS
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.holding import HoldingGenerator
+from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
+from ctbench.traffic.profiles import ConnectionProfile, Profile, load_profile
+
+DRAIN = METRICS["drain_time"]
+#: Between two looks at the table, seconds: asking takes the DUT's time too.
+EVERY_S = 0.2
+#: How long after the last sweep that is due entries that stayed are waited for, seconds.
+PATIENCE_S = 30.0
+#: What a sweep itself may take, and a look at the table, seconds.
+_SWEEPING_S = 2.0
+#: Entries that go sooner than this before their timeout were not forgotten by it, seconds: a look's time, and clocks
+#: that tick slowly.
+_SOONER_S = 1.0
+#: The rate of reaping is that between the first and the last of these shares that went.
+_FIRST, _LAST = 0.05, 0.95
+
+
+@dataclass
+class Drained(TableTrial):
+    """What was seen of a table that drains: entries at times since the last packet."""
+
+    #: When the first connection was asked for the last time, relative to the last packet (negative), seconds.
+    first_asked_s: float = 0.0
+    seen: list[tuple[float, int]] = field(default_factory=list)
+
+    @property
+    def empty_s(self) -> float | None:
+        """When none was left; None where some stayed."""
+        return next((at for at, entries in self.seen if not entries), None)
+
+    @property
+    def falls_s(self) -> float | None:
+        """When entries were first seen to be fewer than before."""
+        return self._below(1.0)
+
+    @property
+    def reaped_per_s(self) -> float | None:
+        """Entries per second, between the first and the last twentieth that went."""
+        begin, end = self._below(1 - _FIRST), self._below(1 - _LAST)
+        whole = self.seen[0][1] if self.seen else 0
+        if begin is None or end is None:
+            return None
+        return (_LAST - _FIRST) * whole / max(end - begin, EVERY_S)
+
+    def _below(self, share: float) -> float | None:
+        whole = self.seen[0][1] if self.seen else 0
+        return next((at for at, entries in self.seen if entries < whole * share), None)
+
+
+class TableDrain(TableProcedure):
+    """Connections are opened and left, and the DUT is asked until it knows none."""
+
+    name = "table-drain"
+    says = "opens connections, leaves them, and asks the DUT until it counts none"
+    found_out = (DRAIN.name,)
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        """Without the timeout, which is the topology's."""
+        return Expected(1, 2 * campaign.table.drained / campaign.table.opened_per_s)
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        how = bench.campaign.table
+        most = bench.most_held if bench.most_held is not None else how.drained
+        # Each is opened and asked before the first is forgotten.
+        most = min(most, how.drained, bench.timeout_s / 2 * how.opened_per_s)
+        load = Hold(max(1, int(most)), how.opened_per_s)
+        seen, made = of_table(trials, load.opened_per_s, lambda number: drain(bench, number, load))
+        empty_s = made.empty_s
+        values = {
+            DRAIN.name: empty_s,
+            "drain_lag": None if empty_s is None else max(0.0, empty_s - bench.timeout_s),
+            "reaped_rate": made.reaped_per_s,
+        }
+        right = empty_s is not None and not seen.wrong
+        return self.conclude(bench, trials, seen, values, _how_it_drained(bench, load, seen, made), right=right)
+
+
+def _how_it_drained(bench: Bench, load: Hold, seen: Observation, made: Drained) -> str:
+    empty_s, sweep_s = made.empty_s, bench.dut.sweep_s if isinstance(bench.dut, TableDut) else 0.0
+    if seen.state == "invalid":
+        return seen.reason
+    if empty_s is None:
+        at, left = made.seen[-1]
+        return f"{left} of {load.connections} entries were left {at:.0f} s after the last packet"
+    return seen.wrong or (
+        f"{load.connections} entries were gone {empty_s:.1f} s after the last packet, "
+        f"{empty_s - bench.timeout_s:.1f} s after the last one's timeout of {bench.timeout_s} s, of which the DUT's "
+        f"sweep explains {sweep_s:g} s"
+    )
+
+
+def drain(bench: Bench, number: int, load: Hold) -> tuple[Observation, Drained]:
+    """Open connections, ask each, and look at the table until it is empty. `number`: of the trial in its test."""
+    dut, generator, profile = tools(bench)
+    made = Drained(Counts(dut, number))
+
+    def offer() -> Trial:
+        made.counts.take("before", 0)
+        with generator.hold(profile, load) as held:
+            opened = held.open(load.connections)
+            made.counts.take("opened", opened.established)
+            asking = time.monotonic()
+            answered = held.ask()
+            last = time.monotonic()
+            made.first_asked_s = asking - last
+            made.counts.take("answered", answered.answered)
+            _look(dut, made, last, bench.timeout_s + dut.sweep_s + PATIENCE_S)
+            made.counts.take("in the end", 0)
+            return held.trial()
+
+    seen = bench.runner_for({"loss_ratio": 0.0}, alone=True).watch(offer)
+    series = Samples("entries_after_the_last_packet", "entries", EVERY_S, [float(entries) for _, entries in made.seen])
+    return replace(seen, wrong=made.counts.wrong or _too_soon(made, bench.timeout_s), samples=(series,)), made
+
+
+def _look(dut: TableDut, made: Drained, last: float, most_s: float) -> None:
+    """Look at the table until it is empty, or for `most_s` seconds after `last`."""
+    due = time.monotonic()
+    while True:
+        entries = dut.connections()
+        at = time.monotonic() - last
+        made.seen.append((at, entries))
+        if not entries or at > most_s:
+            return
+        due += EVERY_S
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _too_soon(made: Drained, timeout_s: float) -> str:
+    """How entries went before their timeout; empty where none did."""
+    falls, earliest = made.falls_s, timeout_s + made.first_asked_s
+    if falls is None or falls >= earliest - _SOONER_S:
+        return ""
+    return f"entries went {earliest - falls:.1f} s before their timeout of {timeout_s:g} s"
+
+
+DEVIATION = METRICS["table_deviation"]
+#: Between two looks at the table, seconds.
+STEADY_EVERY_S = 0.2
+#: Seconds beyond the longest time between two sweeps of an empty table; of the room in the table, the share that is
+#: filled until then.
+_NOTICED_S, _LEAD_SHARE = 1.0, 0.25
+#: Room for more than what is expected.
+_SPARE = 1.1
+
+
+@dataclass
+class Level(TableTrial):
+    """Where the table settled at one rate, over two sweeps: it is a saw-tooth, as what has expired since a sweep is
+    still there until the next one. Entries; None where the DUT could not tell."""
+
+    per_s: float
+    expected: float
+    #: Right after a sweep, which leaves what has not expired; in the mean; and by how much that grew per second, from
+    #: one sweep to the next.
+    least: float | None
+    mean: float | None
+    slope: float
+
+    @property
+    def deviation(self) -> float:
+        """How far the table after a sweep is from what is expected, as a ratio of that."""
+        return abs(self.least / self.expected - 1) if self.least is not None else 1.0
+
+    def __str__(self) -> str:
+        if self.least is None:
+            return f"at {format_rate(self.per_s)} the DUT did not tell"
+        return (
+            f"at {format_rate(self.per_s)} a sweep left {format_count(self.least)} entries, where rate x (lifetime + "
+            f"timeout) is {format_count(self.expected)}, and there were {format_count(self.mean or 0)} in the mean"
+        )
+
+
+class TableSteady(TableProcedure):
+    """Connections of a lifetime at a rate, for longer than they are remembered. As many are in the table then as begin
+    in a lifetime and a timeout (the steady connections of the conference of 2017)."""
+
+    name = "table-steady"
+    says = (
+        "offers a rate for longer than connections are remembered, and compares the table's level with rate x "
+        "(lifetime + timeout)"
+    )
+    loads = frozenset((Rate,))
+    found_out = (DEVIATION.name,)
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        """Without the traffic: timeout and sweep are the DUT's, which is not known here."""
+        return Expected(len(campaign.table.steady), 0.0)
+
+    def wanted(self, bench: Bench) -> list[float]:
+        """The profile's own rate, else those of the campaign."""
+        assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
+        return [bench.profile.new_per_s] if bench.profile.new_per_s else bench.campaign.table.steady
+
+    def rates(self, bench: Bench) -> list[float]:
+        """Those of the campaign at which the table has room; `MissingResource` where it has for none."""
+        assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
+        assert isinstance(bench.dut, TableDut), "its ability was required"
+        wanted, offered = self.wanted(bench), bench.campaign.most.get(bench.profile.kind, math.inf)
+        if min(wanted) > offered:
+            raise MissingResource(
+                f"The table settles at {format_rate(min(wanted))}, and the traffic generator offers "
+                f"{format_rate(offered)} at most (max_cps of the testbed file): use a testbed with a faster one."
+            )
+        sweep_s, most = bench.dut.sweeps_within(bench.timeout_s), bench.most_held
+        remembered_s = bench.profile.lifetime_s + bench.timeout_s + sweep_s
+        offered_too = [per_s for per_s in wanted if per_s <= offered]
+        fitting = [per_s for per_s in offered_too if most is None or per_s * remembered_s * _SPARE <= most]
+        if not fitting:
+            raise MissingResource(
+                f"Connections of {remembered_s:g} s at {format_rate(min(wanted))} are more than the "
+                f"{format_count(most or 0)} that there is room for: choose a lower rate (table.steady of the campaign)."
+            )
+        return fitting
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """A trial at each rate, until one does not hold."""
+        fitting = self.rates(bench)
+        assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
+        levels: list[Level] = []
+        for per_s in fitting:
+            seen, level = of_table(trials, per_s, partial(settle, bench, per_s))
+            levels.append(level)
+            if not seen.good:
+                break
+        worst = max(levels, key=lambda each: each.deviation)
+        left_out = ", ".join(format_rate(per_s) for per_s in self.wanted(bench) if per_s not in fitting)
+        room = [f"not tried, because the table or the generator is too small for that: {left_out}"] if left_out else []
+        reason = seen.reason if not seen.good else "; ".join([*map(str, levels), *room])
+        values = {DEVIATION.name: worst.deviation, "table_level": levels[-1].mean, "table_slope": levels[-1].slope}
+        return self.conclude(bench, trials, seen, values, reason, right=seen.good)
+
+
+def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level]:
+    """Offer a rate until the table has settled, and then for two sweeps, which count. `number`: of the trial.
+
+    Before, little is offered to a DUT that sweeps a table of short-lived entries more often than an empty one, until it
+    has noticed."""
+    dut, profile = bench.dut, bench.profile
+    assert isinstance(dut, TableDut) and isinstance(profile, ConnectionProfile), "both were required"
+    remembered_s, sweep_s = profile.lifetime_s + bench.timeout_s, dut.sweeps_within(bench.timeout_s)
+    runner = bench.runner_for(bench.conditions, TableEntries(dut.connections, every_s=STEADY_EVERY_S), alone=True)
+    before_s = 0.0
+
+    def offer() -> Trial:
+        nonlocal before_s
+        begun, lead = time.monotonic(), lead_s(dut, sweep_s)
+        if lead:
+            few = _LEAD_SHARE * (bench.most_held or per_s * lead) / (lead + remembered_s)
+            bench.generator.run_trial(profile, Rate(min(few, per_s)), lead)
+        before_s = time.monotonic() - begun
+        return bench.generator.run_trial(profile, Rate(per_s), remembered_s + 3 * sweep_s)
+
+    seen = runner.watch(offer)
+    samples = seen.samples[0]
+    end = int((before_s + seen.trial.ramp_up_s + seen.trial.counted_s) / samples.every_s)
+    sweep = int(sweep_s / samples.every_s)
+    first, second = (_known(samples.values[max(0, end - back) : end - back + sweep]) for back in (2 * sweep, sweep))
+    means = [statistics.fmean(each) for each in (first, second) if each]
+    expected, least = per_s * remembered_s, min([*first, *second], default=None)
+    count = TableCount(
+        trial=number, moment=f"least at {format_rate(per_s)}", expected=round(expected), found=round(least or 0)
+    )
+    mean = statistics.fmean(means) if means else None
+    slope = (means[1] - means[0]) / sweep_s if len(means) > 1 else 0.0
+    return seen, Level(Counts(dut, number, [count]), per_s, expected, least, mean, slope)
+
+
+def lead_s(dut: TableDut, sweep_s: float) -> float:
+    """Seconds until a DUT whose table was empty sweeps it each `sweep_s`."""
+    return dut.sweep_s + _NOTICED_S if sweep_s < dut.sweep_s else 0.0
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+LOSS = METRICS["loss_while_reaping"]
+_WAITED = METRICS["connect_time_while_reaping"]
+#: Who expires: connections of this profile, from addresses of their own.
+_LEFT, _THEIR_ADDRESS = "held", "16.128.0.0"
+#: Of what a closed loop shows; seconds of that, and of the load alone.
+_SHARE, _LOOP_S, _ALONE_S = 0.5, 1.0, 3.0
+#: Seconds beyond the last sweep that is due.
+_LATER_S = 3.0
+#: Share of the table that the load's own entries may take besides.
+_OWN_SHARE = 0.9
+#: Entries over time are looked at so often, seconds.
+_EVERY_S = 0.5
+#: Fewer than this share of those that were left: they have gone.
+_GONE = 0.1
+
+
+@dataclass
+class _Reaping:
+    """One measurement: a closed loop, half of its rate alone, and the same while entries expire."""
+
+    bench: Bench
+    trials: Trials
+    dut: TableDut
+    generator: HoldingGenerator
+    profile: ConnectionProfile
+    left: Hold
+
+    def run(self) -> Outcome:
+        """Measure; nothing is found where the load does not hold alone."""
+        runner, trials = self.bench.runner, self.trials
+        loop = trials.offer(runner, saturating(self.profile), _LOOP_S, "saturation")
+        if not loop.served or loop.state == "invalid":
+            why = f"a closed loop shows no rate: {loop.reason or 'nothing came back'}"
+            return Outcome.nothing(LOSS, "generator", why, trials)
+        load = Rate(self._half(loop))
+        alone = trials.offer(runner, load, _ALONE_S, "alone")
+        if not alone.good:
+            return Outcome.not_held(LOSS, alone, trials)
+        # Once: what is left to expire is a million connections, which take minutes.
+        counts = Counts(self.dut, 0)
+        seen = trials.make("beside", lambda number: self._while_they_expire(load, counts, number), load.per_s, most=1)
+        return self._found(load, alone, seen)
+
+    @property
+    def _seconds(self) -> float:
+        """Of the load while others expire: their timeout, and a sweep of the table."""
+        return self.bench.timeout_s + self.dut.sweep_s + _LATER_S
+
+    def _half(self, loop: Observation) -> float:
+        """The load: less than half where its own entries, which stay until a sweep, would fill the table meanwhile, or
+        be more than those that expire."""
+        limit, most = self.dut.limit_now(), float(self.left.connections)
+        if limit is not None:
+            most = min(most, _OWN_SHARE * (limit - self.left.connections))
+        if most <= 0:
+            raise MissingResource(f"A table of {limit} entries has no room for a load besides {self.left.connections}.")
+        closed_s = (self.bench.topology and self.bench.topology.timeout_s) or CLOSED_S
+        return min(_SHARE * loop.served, most / (closed_s + self.dut.sweep_s))
+
+    def _while_they_expire(self, load: Rate, counts: Counts, number: int) -> Observation:
+        left = load_profile(_LEFT).model_copy(update={"client_ip": _THEIR_ADDRESS})
+        assert isinstance(left, ConnectionProfile), "that of this name is of connections"
+        counts.trial = number
+
+        def offer() -> Trial:
+            try:
+                counts.take("before", 0)
+                with self.generator.hold(left, self.left) as held:
+                    opened = held.open(self.left.connections)
+                    counts.take("opened", opened.established)
+            finally:
+                self.trials.keep(table=counts.made)
+            return self.bench.generator.run_trial(self.profile, load, self._seconds)
+
+        probe = TableEntries(self.dut.connections, every_s=_EVERY_S)
+        seen = self.bench.runner_for({"loss_ratio": 1.0}, probe, alone=True).watch(offer)
+        limit = self.bench.limits.get(LOSS.name, self.bench.campaign.loss_ratio)
+        return replace(seen, conditions={"loss_ratio": limit}, wrong=self._all_gone(counts))
+
+    def _all_gone(self, counts: Counts) -> str:
+        """What is wrong where those that were left have not gone in the end; empty where they have."""
+        deadline = time.monotonic() + self.dut.sweep_s + _LATER_S
+        few = int(_GONE * self.left.connections)
+        while (entries := self.dut.connections()) > few and time.monotonic() < deadline:
+            time.sleep(_EVERY_S)
+        if counts.wrong:
+            return counts.wrong
+        return f"{entries} entries were left in the end" if entries > few else ""
+
+    def _found(self, load: Rate, alone: Observation, seen: Observation) -> Outcome:
+        lost = max(0.0, seen.values["loss_ratio"])
+        waited, before = (each.values.get("connect_time_p99") for each in (seen, alone))
+        reason = (
+            seen.generator_fault
+            or seen.wrong
+            or (
+                f"{format_count(self.left.connections)} entries expired beside {format_rate(load.per_s)}: "
+                f"{format_ratio(lost)} of it lost, {_said(waited)} connect time (p99), {_said(before)} alone"
+            )
+        )
+        invalid = seen.state == "invalid"
+        figures = figures_by_name({LOSS.name: lost, _WAITED.name: waited})
+        return Outcome(
+            LOSS, {} if invalid else figures, "generator" if invalid else "dut", reason, not seen.wrong,
+            self.trials.made, self._decide(lost, waited, seen, reason), self.trials.evidence,
+        )  # fmt: skip
+
+    def _decide(self, lost: float, waited: float | None, seen: Observation, reason: str) -> dict[str, Decision]:
+        """A loss by what a trial may lose of so many; a time that is too long says nothing where the generator was as
+        late."""
+        trial, found, limits = seen.trial, {}, self.bench.limits
+        if (limit := limits.get(LOSS.name)) is not None:
+            kept = within(trial.intended - trial.completed, trial.intended, limit) and not seen.wrong
+            found[LOSS.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
+        if (limit := limits.get(_WAITED.name)) is not None:
+            kept = waited is not None and _WAITED.keeps(waited, limit)
+            if not kept and not seen.generator_fault and trial.late_max_ms / 1000 >= limit:
+                found[_WAITED.name] = Decision(None, reason, code=Code.GENERATOR)
+            else:
+                kept = kept and not seen.wrong
+                found[_WAITED.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
+        return found
+
+
+class TableReaping(TableProcedure):
+    """What it does to a load when many entries of the table expire meanwhile: connections are opened and left, and
+    while they are forgotten the DUT serves others at half of the rate at which it can."""
+
+    name = "table-reaping"
+    says = "opens and leaves connections, and offers half of what the DUT serves while they expire"
+    loads = frozenset((Hold, Rate, Saturation))
+    found_out = (LOSS.name, _WAITED.name)
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        """Without timeout and sweep, which are the DUT's."""
+        return Expected(3, _LOOP_S + _ALONE_S + campaign.table.expiring / campaign.table.opened_per_s)
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """`MissingResource` where the table has no room for a load."""
+        dut, generator, profile = tools(bench)
+        how = bench.campaign.table
+        most = bench.most_held if bench.most_held is not None else how.expiring
+        left = Hold(int(min(how.expiring, most)), how.opened_per_s)
+        return _Reaping(bench, trials, dut, generator, profile, left).run()
+
+
+def _said(seconds: float | None) -> str:
+    return "no" if seconds is None else _WAITED.format(seconds)

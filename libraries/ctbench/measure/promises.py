@@ -1,0 +1,112 @@
+"""The registry of promises: what can be measured and judged, each said once.
+
+Keywords of suites, tags, `./run check promises`, the plan of a test and the page read it. A promise whose name is
+`table dump time` has the keyword `Table Dump Time Should Meet SLA` in resources/promises.resource.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ctbench.measure.held import TableProcedure
+from ctbench.measure.procedure import Procedure
+from ctbench.measure.procedures.control_plane import PORT_CHURN, REVALIDATION, STATISTICS, SWEEP, TABLE_DUMP
+from ctbench.measure.procedures.held_dump import HeldDump
+from ctbench.measure.procedures.instruction_count import InstructionCount
+from ctbench.measure.procedures.lock_share import LockShare
+from ctbench.measure.procedures.new_flows import NewFlows
+from ctbench.measure.procedures.pair import Pair
+from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
+from ctbench.measure.procedures.table_expiry import TableDrain, TableReaping, TableSteady
+from ctbench.measure.procedures.table_limits import TableCapacity, TableEarlyDrop, TableFull
+from ctbench.traffic.generator import LoadUnit
+
+_ANY: frozenset[LoadUnit] = frozenset(("connections", "packets"))
+_CONNECTIONS: frozenset[LoadUnit] = frozenset(("connections",))
+_PACKETS: frozenset[LoadUnit] = frozenset(("packets",))
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One kind of promise."""
+
+    #: In lower case; its keyword is made of it.
+    name: str
+    about: Literal["rate", "cost", "table", "control plane"]
+    #: Of a rate, the campaign decides the procedure (`ctbench.run.plan`).
+    procedure: Procedure | None = None
+    #: What is done, as a tag: it and `about` are in the place of the profile's tags. None for a rate or a cost.
+    tag: str | None = None
+    #: Kinds of profiles that it can be measured with.
+    profiles: frozenset[LoadUnit] = _ANY
+    #: Whether it takes too long for a quick run: the tag `long`, which a campaign can skip.
+    long: bool = False
+    #: Of a rate, what is measured of it.
+    of_rate: str = ""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """In the place of the profile's tags; none where those count."""
+        return (self.about.replace(" ", "-"), self.tag) if self.tag else ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether connections are held, so that the DUT's table, the generator and memory bound how many there can
+        be."""
+        return isinstance(self.procedure, TableProcedure)
+
+    @property
+    def floor_is_held(self) -> bool:
+        """Whether the floor is the number of connections that are held."""
+        return self.procedure is not None and "held_connections" in self.procedure.found_out
+
+    @property
+    def says(self) -> str:
+        """What is measured, as the end of a sentence that begins with "it"."""
+        return self.procedure.says if self.procedure else self.of_rate
+
+    @property
+    def keyword(self) -> str:
+        """The keyword of a suite: `Table Dump Time Should Meet SLA`."""
+        return f"{self.name.title()} Should Meet SLA"
+
+
+PROMISES: Mapping[str, Promise] = {
+    promise.name: promise
+    for promise in (
+        Promise(
+            "connection rate",
+            "rate",
+            of_rate="finds the connections and packets per second at which the loss stays within the limit",
+            profiles=_CONNECTIONS,
+        ),
+        Promise(
+            "packet rate",
+            "rate",
+            of_rate="finds the packets per second at which the loss stays within the limit",
+            profiles=_PACKETS,
+        ),
+        Promise("instruction cost", "cost", InstructionCount()),
+        Promise("table dump time", "control plane", TABLE_DUMP, "dump"),
+        Promise("port churn time", "control plane", PORT_CHURN, "churn"),
+        Promise("revalidation time", "control plane", REVALIDATION, "revalidation", _PACKETS, long=True),
+        Promise("forced revalidation time", "control plane", SWEEP, "revalidation", _PACKETS),
+        Promise("statistics time", "control plane", STATISTICS, "statistics", long=True),
+        Promise("held dump time", "control plane", HeldDump(), "dump", _CONNECTIONS, long=True),
+        Promise("lock share", "control plane", LockShare(), "contention", long=True),
+        Promise("new flow rate", "control plane", NewFlows(), "upcalls", _CONNECTIONS, long=True),
+        Promise("held connections", "table", TableCapacity(), "capacity", _CONNECTIONS),
+        Promise("table level", "table", TableSteady(), "steady", _CONNECTIONS),
+        Promise("drain time", "table", TableDrain(), "drain", _CONNECTIONS),
+        Promise("recovery time", "table", TableFull(), "full", _CONNECTIONS),
+        Promise("early drop", "table", TableEarlyDrop(), "early-drop", _CONNECTIONS),
+        Promise("load during expiry", "table", TableReaping(), "reaping", _CONNECTIONS),
+    )
+}
+
+
+def procedures() -> dict[str, str]:
+    """What each procedure does, by its name in records: those of rates, and those of one promise each."""
+    of_one = (each.procedure for each in PROMISES.values() if each.procedure)
+    of_rates = {each.name: each.says for each in (ClosedLoop, HighestRate, AtFloor, Pair)}
+    return of_rates | {each.name: each.says for each in of_one}

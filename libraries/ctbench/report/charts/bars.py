@@ -1,0 +1,423 @@
+"""Bars of a run: how far set-ups get, and what each of them costs."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from ctbench.base.errors import ConfigError
+from ctbench.base.units import format_count, format_share
+from ctbench.dut import registry
+from ctbench.dut.cable import CABLE
+from ctbench.dut.rulesets import Ruleset
+from ctbench.dut.topology import Topology
+from ctbench.report import figures, labels
+from ctbench.report.charts.model import Bar, BarRow, Bars, LegendItem
+from ctbench.report.charts.scale import three_digits
+from ctbench.report.labels import LIMITS
+from ctbench.report.reference import Elsewhere, References, profiles
+from ctbench.results.evidence import ControlRecord
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric, Operator
+from ctbench.results.record import Record
+
+Item = TypeVar("Item")
+#: CPUs and queues.
+Setup = tuple[int, int]
+
+#: The ruleset that others are compared with.
+_FORWARD = "forward"
+_HELD, _PPS = METRICS["held_connections"], METRICS["pps"]
+
+
+def _grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
+    """Items by what they have in common, in their order."""
+    groups: dict[Hashable, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())
+
+
+def _value(record: Record) -> float:
+    return record.result.value if record.result else 0.0
+
+
+def _style(record: Record) -> str:
+    return "measured unsure" if record.verdict == "not measured" else "measured"
+
+
+def _legend(measured: str, floor: str, rows: Sequence[BarRow]) -> tuple[LegendItem, ...]:
+    """Of bars of one kind; the line of the floor only where one is drawn."""
+    floors = (LegendItem("line", "floor", floor),) if any(row.floor for row in rows) else ()
+    return (LegendItem("bar", "measured", measured), *floors)
+
+
+# Scaling: figures 2 and 3 of the 2022 article.
+
+#: Setups that a chart has at least: one alone shows no scaling.
+_LEAST_SETUPS = 2
+#: Bars of references next to the measured one, at most.
+_MOST_REFERENCES = 2
+#: Name of the references that the SLA file itself has next to its floors.
+_OF_THE_SLA = "Published"
+#: Stands before the figure of a lower bound.
+_SIGNS: dict[Operator, str] = {">=": "≥", "<=": "≤"}
+
+
+def scaling_charts(records: Sequence[Record], references: References) -> list[Bars]:
+    """A chart for each datapath, ruleset and profile that was measured, or published, with several numbers of CPUs or
+    queues: of the metric that was looked for, and of packets where that is connections."""
+
+    def key(record: Record) -> Hashable:
+        made = record.topology
+        return made.datapath, made.ruleset, made.ports, record.profile.name, made.mtu, record.metric
+
+    some = [record for record in records if record.result and record.topology.datapath != CABLE.datapath]
+    charts = [
+        _scaling(group, metric, references) for group in _grouped(some, key) for metric in _metrics_of_scaling(group)
+    ]
+    return [chart for chart in charts if len(chart.rows) >= _LEAST_SETUPS]
+
+
+def _metrics_of_scaling(group: Sequence[Record]) -> list[Metric]:
+    own = figures.metric_of(group[0])
+    also = figures.is_rate(group[0]) and own is not _PPS and all(_PPS.name in record.figures for record in group)
+    return [own, _PPS] if also else [own]
+
+
+def _scaling(group: Sequence[Record], metric: Metric, references: References) -> Bars:
+    one = group[0]
+    by_setup = {(record.topology.cpus, record.topology.rx_queues): record for record in group}  # the newest counts
+    values = {setup: figures.value_of(record, metric.name) or 0.0 for setup, record in by_setup.items()}
+    ideal = _ideal(values) if metric in RATE_OF.values() else None
+    names = list(references.series)[:_MOST_REFERENCES] or [_OF_THE_SLA]
+    columns: dict[str, dict[Setup, Bar]] = {}
+    for number, name in enumerate(names, 1):
+        style = f"published-{number}"
+        if found := _reference_bars(one, metric, style, _elsewhere(one, name, references, by_setup)):
+            columns[name] = found
+    rows = []
+    for setup in sorted({*by_setup, *(setup for bars in columns.values() for setup in bars)})[: LIMITS.bars]:
+        record = by_setup.get(setup)
+        promised = record.threshold(metric.name) if record else None
+        value = values.get(setup)
+        sign = f"{_SIGNS[metric.operator]} " if record and record.is_lower_bound else ""
+        own = [] if record is None or value is None else [
+            Bar(value, f"{labels.name(record.test)}: {metric.format(value)}, {record.verdict}", _style(record))
+        ]  # fmt: skip
+        rows.append(
+            BarRow(
+                label=labels.cpus_and_queues(*setup),
+                text=labels.DASH if value is None else f"{sign}{three_digits(value)}",
+                bars=(*own, *(bars[setup] for bars in columns.values() if setup in bars)),
+                floor=promised.limit if promised else None,
+                ideal=ideal * setup[0] if ideal else None,
+            )
+        )
+    legend = [LegendItem("bar", "measured", "measured in this run")]
+    legend += [LegendItem("bar", f"published-{names.index(name) + 1}", f"{name} (other hardware)") for name in columns]
+    legend += [LegendItem("line", "floor", "floor of the SLA")]
+    legend += [LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs")] if ideal else []
+    return Bars(
+        title=f"{registry.title(one.topology.datapath)}, {registry.what_it_does(one.topology).lower()}: "
+        f"{one.profile.name}, {metric.title}",
+        caption=_from_worst_to_best(by_setup, values, metric),
+        legend=tuple(legend),
+        rows=tuple(rows),
+        axis=figures.name(metric),
+    )
+
+
+def _elsewhere(
+    one: Record, name: str, references: References, by_setup: Mapping[Setup, Record]
+) -> dict[Setup, Elsewhere]:
+    """What one reference has of these set-ups, and of others with the same datapath, ruleset and profile."""
+    if name not in references.series:
+        none = References({})
+        return {setup: figure for setup, record in by_setup.items() if (figure := none.find(record))}
+    found: dict[Setup, Elsewhere] = {}
+    published = [
+        (made.cpus, made.rx_queues)
+        for figure in references.published
+        if (made := figure.topology).datapath == one.topology.datapath
+        and made.ruleset == one.topology.ruleset
+        and figure.profile in profiles(one)
+        and made.cpus
+        and made.rx_queues
+    ]
+    for setup in [*by_setup, *published]:
+        like = one.topology.model_copy(update={"cpus": setup[0], "rx_queues": setup[1]})
+        for profile in profiles(one):
+            if figure := references.series[name].get((like.key, profile)):
+                found.setdefault(setup, figure)
+    return found
+
+
+def _reference_bars(one: Record, metric: Metric, style: str, found: Mapping[Setup, Elsewhere]) -> dict[Setup, Bar]:
+    """Connections of another length are no comparison; their packets are."""
+    return {
+        setup: Bar(value, f"{figure.label}: {metric.format(value)}, other hardware", style)
+        for setup, figure in found.items()
+        if (metric is _PPS or figure.profile == one.profile.name) and (value := figure.figures.get(metric.name))
+    }
+
+
+def _ideal(rates: Mapping[Setup, float]) -> float | None:
+    """The rate of one CPU with the fewest queues, which perfect scaling multiplies; None where nothing scales."""
+    if len({cpus for cpus, _ in rates}) < _LEAST_SETUPS:
+        return None
+    single = min((setup for setup in rates if setup[0] == 1), default=None)
+    return rates[single] if single else None
+
+
+def _from_worst_to_best(by_setup: Mapping[Setup, Record], values: Mapping[Setup, float], metric: Metric) -> str:
+    best = metric.better_of(values.values())
+    ordered = sorted(values, key=lambda setup: abs(values[setup] - best), reverse=True)
+    worst, best_setup = ordered[0], ordered[-1]
+    low, high = (figures.found(by_setup[setup], metric, values[setup]) for setup in (worst, best_setup))
+    if worst == best_setup:
+        return f"{labels.cpus_and_queues(*worst)}: {high}."
+    return f"From {low} with {labels.cpus_and_queues(*worst)} to {high} with {labels.cpus_and_queues(*best_setup)}."
+
+
+# What connection tracking and NAT cost: the rate that is left of plain forwarding.
+
+#: Nothing makes a DUT faster than plain forwarding; this much is within what two searches differ by.
+_MORE_THAN_ALL = 1.1
+
+
+def cost_charts(records: Sequence[Record]) -> list[Bars]:
+    """A chart for each datapath, number of CPUs and queues, and profile where plain forwarding and something else
+    were measured. What was not measured for certain, or only tried at its floor, says nothing about costs, and nothing
+    but a rate is a share of another one."""
+
+    def key(record: Record) -> Hashable:
+        made = record.topology
+        return made.datapath, made.label, record.profile.name, made.mtu
+
+    sure = [record for record in records if record.verdict != "not measured" and record.limited_by != "floor"]
+    charts = []
+    for group in _grouped([record for record in sure if record.result and figures.is_rate(record)], key):
+        whole = _yardstick(group)
+        others = [record for record in group if not _is_yardstick(record.topology)]
+        if whole and others:
+            charts.append(_cost(group[0], whole, sorted(others, key=lambda record: -_value(record))))
+    return charts
+
+
+def _is_yardstick(topology: Topology) -> bool:
+    return topology.ruleset == _FORWARD and topology.ports == "plain"
+
+
+def _yardstick(group: Sequence[Record]) -> float | None:
+    """The rate of plain forwarding. None where it is not known, or only known to be at least something: then no share
+    is."""
+    plain = next((record for record in group if _is_yardstick(record.topology)), None)
+    return None if plain is None or plain.is_lower_bound else _value(plain)
+
+
+def _yardstick_key(record: Record) -> str:
+    return record.topology.model_copy(update={"ruleset": _FORWARD, "ports": "plain"}).key
+
+
+def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
+    metric = figures.metric_of(one)
+    rows = [BarRow(registry.ruleset_title(_FORWARD), metric.format(whole), (Bar(whole, "the baseline", "baseline"),))]
+    caption = f"Plain forwarding does {metric.format(whole)}."
+    for record in ordered[-LIMITS.bars :]:  # the dearest matter most
+        share = _value(record) / whole
+        promised = record.threshold("ratio")
+        least = f"{metric.bound} " if record.is_lower_bound else ""
+        hint = f"{labels.name(record.test)}: {least}{format_share(share)} of plain forwarding"
+        label = registry.what_it_does(record.topology)
+        rows.append(
+            BarRow(
+                label=label,
+                text=f"{figures.found(record, metric, _value(record))} · {format_share(share)}",
+                bars=(Bar(_value(record), hint, "measured unsure" if least else "measured"),),
+                floor=promised.limit * whole if promised and promised.to == _yardstick_key(record) else None,
+            )
+        )
+        if not least:
+            caption = f"Plain forwarding does {metric.format(whole)}; {label} leaves {format_share(share)} of that."
+    if len(ordered) > LIMITS.bars:
+        caption += f" Shown are the {LIMITS.bars} dearest of {labels.thousands(len(ordered))}."
+    if max(row.bars[0].value for row in rows) > _MORE_THAN_ALL * whole:
+        caption += " More than 100 %: the machine was probably slower during plain forwarding, so measure again."
+    return Bars(
+        title=f"{registry.title(one.topology.datapath)}, "
+        f"{labels.cpus_and_queues(one.topology.cpus, one.topology.rx_queues)}: {one.profile.name}",
+        caption=caption,
+        legend=_legend("rate, as a share of plain forwarding", "least share that is promised", rows),
+        rows=tuple(rows),
+    )
+
+
+# Instructions: each bar is made of what its topology adds to the simpler one that it builds upon.
+
+#: Tools that have a plain forwarding of their own.
+_OF_ITS_OWN = ("ovs",)
+#: What a topology adds, in the order of a packet's way, with its class in the style sheet.
+_ADDED = {
+    "forwarding": "baseline",
+    "bonds, VLANs": "part-ports",
+    "conntrack and its rules": "measured",
+    "more rules": "part-rules",
+    "NAT": "part-nat",
+    "not divided": "part-whole",
+}
+#: What a topology costs by what it is made of.
+Parts = tuple[tuple[str, float], ...]
+
+
+def instruction_charts(records: Sequence[Record]) -> list[Bars]:
+    """A chart for each machine and profile where several topologies were counted, from the cheapest on."""
+    counted = [record for record in records if record.metric in COSTS and record.result]
+    groups = _grouped(counted, lambda record: (str(record.environment.dut.image), record.profile.name))
+    return [_instructions(group) for group in groups if len(group) > 1]
+
+
+def _instructions(group: Sequence[Record]) -> Bars:
+    metric, ordered = figures.metric_of(group[0]), sorted(group, key=_value)[-LIMITS.bars :]
+    parts, whole = _parts(group), _value(ordered[-1]) or 1.0
+    rows = tuple(_instruction_row(record, parts[record.topology], metric) for record in ordered)
+    seen = {bar.style for row in rows for bar in row.bars}
+    share = format_share(_value(ordered[0]) / whole)
+    return Bars(
+        title=f"{metric.title.capitalize()}: {group[0].profile.name}",
+        caption=f"{rows[-1].label} costs most, {metric.format(whole)}; {rows[0].label} least, {share} of that. "
+        f"{labels.name(group[0].environment.dut.product)}.",
+        legend=tuple(LegendItem("bar", style, name) for name, style in _ADDED.items() if style in seen),
+        rows=rows,
+        stacked=True,
+    )
+
+
+def _instruction_row(record: Record, parts: Parts, metric: Metric) -> BarRow:
+    said = [f"{name} {value:,.1f}" for name, value in parts]
+    return BarRow(
+        label=registry.what_it_does(record.topology),
+        text=f"{_value(record):,.1f}",
+        bars=tuple(Bar(value, f"{name}: {metric.format(value)}", _ADDED[name]) for name, value in parts),
+        note=" + ".join(said) if len(said) > 1 else "",
+    )
+
+
+def _parts(group: Sequence[Record]) -> dict[Topology, Parts]:
+    """Of each topology. What is cheaper than what it builds upon (a shortcut) adds nothing, and is one bar."""
+    values = {record.topology: _value(record) for record in group}
+    found: dict[Topology, Parts] = {}
+
+    def parts(topology: Topology) -> Parts:
+        if topology in found:
+            return found[topology]
+        value, (feature, below) = values[topology], _below(topology, values)
+        if below is None:
+            made: Parts = ((feature, value),)
+        elif value < values[below]:
+            made = (("not divided", value),)
+        else:
+            made = (*parts(below), (feature, value - values[below]))
+        return found.setdefault(topology, made)
+
+    return {topology: parts(topology) for topology in values}
+
+
+def _below(topology: Topology, values: Mapping[Topology, float]) -> tuple[str, Topology | None]:
+    """What a topology adds, and the one that it adds it to; None where that was not counted, or it adds to no other."""
+    ruleset = _ruleset(topology)
+    if topology.ports != "plain":
+        ports = ["vlan", "plain"] if topology.ports == "bond-vlan" else ["plain"]
+        feature, known = "bonds, VLANs", [topology.model_copy(update={"ports": each}) for each in ports]
+    elif ruleset is None or not ruleset.tracks:
+        return "forwarding", None
+    else:
+        feature, names = _simpler(ruleset)
+        known = [topology.model_copy(update={"ruleset": name}) for name in names]
+    below = next((each for each in known if each in values), None)
+    return (feature, below) if below else ("not divided", None)
+
+
+def _ruleset(topology: Topology) -> Ruleset | None:
+    """None for one that the catalogue does not have any more."""
+    with suppress(ConfigError):
+        return registry.ruleset_of(topology)
+    return None
+
+
+def _simpler(ruleset: Ruleset) -> tuple[str, list[str]]:
+    """What a ruleset with connection tracking adds, and what the simpler one may be called: of the same tool
+    (`ovs-user`, else `ovs`) with tracking alone, or without any."""
+    words = ruleset.name.split("-")
+    tools = ["-".join(words[:count]) for count in range(len(words) - 1, 0, -1)]
+    tracking = [f"{tool}-{kind}" for tool in tools for kind in ("conntrack", "stateful")]
+    if ruleset.translates != "nothing":
+        return "NAT", tracking[:2] if words[0] in _OF_ITS_OWN else tracking
+    if "rules" in ruleset.tags:
+        return "more rules", tracking
+    return "conntrack and its rules", [f"{tools[0]}-{_FORWARD}"] if words[0] in _OF_ITS_OWN else [_FORWARD]
+
+
+# The control plane, and the connection table.
+
+
+def control_charts(records: Sequence[Record]) -> list[Bars]:
+    """A chart for each metric of a time that several tests have: the median, and the longest."""
+    done = [(record, each) for record in records for each in record.evidence.control]
+    return [_times(group) for group in _grouped(done, lambda pair: pair[1].metric) if len(group) > 1]
+
+
+def _times(group: Sequence[tuple[Record, ControlRecord]]) -> Bars:
+    metric, ordered = METRICS[group[0][1].metric], sorted(group, key=lambda pair: pair[1].median)[-LIMITS.bars :]
+    longest = ordered[-1][1].median
+    rows = []
+    for record, each in ordered:
+        promised = record.threshold(metric.name)
+        hint = f"{each.number} times; {figures.floor(record) or 'nothing promised'}"
+        rows.append(
+            BarRow(
+                label=labels.name(record.test),
+                text=f"{metric.format(each.median)} · at most {metric.format(each.most)}",
+                bars=(Bar(each.median, hint, _style(record)),),
+                floor=promised.limit if promised and promised.limit <= longest else None,
+            )
+        )
+    return Bars(
+        title=metric.title.capitalize(),
+        caption=f"{rows[-1].label} takes longest: {metric.format(longest)} in the median.",
+        legend=_legend("median", "longest time that is promised, where it is not beyond the chart", rows),
+        rows=tuple(rows),
+    )
+
+
+def held_charts(records: Sequence[Record]) -> list[Bars]:
+    """A bar for each test that held connections, with the DUT's own last count and what an entry takes."""
+    held = sorted((each for each in records if each.metric == _HELD.name and each.result), key=_value)
+    rows = tuple(
+        BarRow(
+            label=f"{registry.title(record.topology.datapath)}, {registry.what_it_does(record.topology)}",
+            text=f"{format_count(_value(record))}{_memory(record)}",
+            bars=(Bar(_value(record), f"{labels.name(record.test)}: {_counted(record)}", "measured"),),
+        )
+        for record in held[-LIMITS.bars :]
+    )
+    if not rows:
+        return []
+    return [
+        Bars(
+            title=_HELD.title.capitalize(),
+            caption=f"At most {format_count(_value(held[-1]))}. The DUT's own count is the generator's where nothing "
+            "else is said.",
+            legend=_legend("open at once, and each answered", "", rows),
+            rows=rows,
+        )
+    ]
+
+
+def _memory(record: Record) -> str:
+    size = figures.value_of(record, "table_entry_bytes")
+    return "" if size is None else f" · {METRICS['table_entry_bytes'].format(size)} each"
+
+
+def _counted(record: Record) -> str:
+    """What the DUT said at the moments of the test."""
+    counts = [f"{each.moment} {each.found}" for each in record.evidence.table]
+    return f"entries of the DUT: {', '.join(counts)}" if counts else "not counted by the DUT"

@@ -1,0 +1,270 @@
+"""The figures of a report for others: report.md for a merge request, junit.xml for Jenkins and GitLab, summary.json and
+results.csv for programs.
+
+In the last two numbers are not rounded. Figures are named as the metrics of `ctbench.results.metrics`, in their units:
+per second, ratios, seconds; what ends in `_pct` is percent.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
+
+from pydantic_core import to_json
+
+from ctbench.base.text import code, escaped, printable
+from ctbench.report import figures, headline, labels
+from ctbench.report.labels import LIMITS
+from ctbench.report.page import Cell, Column, Line, Page, Row, Table
+from ctbench.report.reference import References, against
+from ctbench.report.runs import RunSet, relative
+from ctbench.results.metrics import METRICS, RELATIVE
+from ctbench.results.record import Record
+from ctbench.results.store import Stored
+
+_SIGNS = {"met": "✅", "missed": "❌", "unmeasured": "⚠️", "skipped": "\u2796"}
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+#: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def report_md(page: Page) -> str:
+    """The first part of the page as GitHub, GitLab and Gerrit render it. What others wrote in it is escaped."""
+    lines = [f"## {_SIGNS[page.tone]} {escaped(page.sentence)}", "", *map(escaped, page.details), ""]
+    lines += [" · ".join(f"**{count.number}** {count.word}" for count in page.counts), ""]
+    lines += [f"- {fact.name}: {'; '.join(escaped(value) for value in fact.values)}" for fact in page.facts]
+    if page.problems:
+        lines += ["", "### Missed or not measured", ""]
+        lines += [f"- **{escaped(row.test)}** ({row.verdict}): {escaped(row.reason)}" for row in page.problems]
+        lines += [f"- {page.more_problems}"] if page.more_problems else []
+    if page.without_record:
+        lines += ["", "### Without a figure", ""]
+        for line in page.without_record.groups[0].lines:
+            outcome, reason, number = (cell.text for cell in line.cells)
+            lines.append(f"- {number} {outcome}: {escaped(reason)}")
+    if page.unreadable:
+        lines += ["", "### Files that are not records", "", *(f"- {escaped(reason)}" for reason in page.unreadable)]
+    lines += _results(page.results, len(page.rows))
+    if page.reference:
+        lines += ["", escaped(page.reference)]
+    return "\n".join(lines) + "\n"
+
+
+def _results(table: Table, tests: int) -> list[str]:
+    """The table of results by suite, without its links; as many rows as a merge request takes."""
+    room, lines = LIMITS.merge_request, []
+    columns = [column for column in table.columns if column.right]
+    names = ["", "Test", "Topology", "Profile", *(column.name for column in columns)]
+    for group in table.groups:
+        if room > 0:
+            lines += ["", f"### {escaped(group.name)}", "", _line(names)]
+            lines += [_line(["---"] * 4 + ["---:"] * len(columns))]
+            lines += [_line(_cells(line, table.columns)) for line in group.lines[:room]]
+        room -= len(group.lines)
+    more = labels.more(tests - LIMITS.merge_request, "test", "see report.html and results.csv")
+    return [*lines, *(["", more] if more else [])]
+
+
+def _cells(line: Line, columns: Sequence[Column]) -> list[str]:
+    test, verdict = line.cells[:2]
+    (set_up,) = test.notes
+    figures = [_cell(cell, column) for cell, column in zip(line.cells, columns, strict=True) if column.right]
+    return [_SIGNS[verdict.tone], escaped(test.text), code(set_up.code), escaped(set_up.text), *figures]
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    notes = "; ".join(escaped(note.text) for note in cell.notes if note.text)
+    if column.strong:
+        return f"**{cell.text}** {notes}".rstrip()
+    return f"{cell.text} ({notes})" if notes else cell.text
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
+    """A case for each test, with Floor, Measured, Margin and Verdict as properties. Missed is a failure, not measured
+    an error: both are red, and told apart. Skipped stays skipped, and so does what is nightly only. `rows` are those
+    of the page, in the order of `runs.newest`."""
+    suites: dict[str, list[ET.Element]] = {}
+    for each, row in zip(runs.newest, rows, strict=True):
+        suites.setdefault(each.record.suite, []).append(_case(each, row))
+    for test in runs.without_record:
+        case = ET.Element("testcase", classname=printable(test.suite), name=printable(test.test), time="0")
+        kind = "error" if test.outcome == "failed" else "skipped"
+        ET.SubElement(case, kind, message=printable(test.reason))
+        suites.setdefault(test.suite, []).append(case)
+    for broken in runs.broken:
+        case = ET.Element("testcase", classname="records", name=printable(broken.path.name), time="0")
+        ET.SubElement(case, "error", type="unreadable", message="is not a record, see report.html")
+        suites.setdefault("records", []).append(case)
+    root = ET.Element("testsuites", name="conntrack performance SLA")
+    for name, cases in suites.items():
+        suite = ET.SubElement(root, "testsuite", name=printable(name), **_counts(cases))
+        suite.extend(cases)
+    ET.indent(root, " ")
+    return _DECLARATION + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(each: Stored, row: Row) -> ET.Element:
+    record = each.record
+    case = ET.Element(
+        "testcase", classname=printable(record.suite), name=printable(record.test), time=f"{record.wall_s:.3f}"
+    )
+    properties = ET.SubElement(case, "properties")
+    for name, value in _properties(each, row).items():
+        ET.SubElement(properties, "property", name=name, value=printable(value))
+    if record.verdict != "met":
+        kind = "failure" if record.verdict == "missed" else "error"
+        ET.SubElement(case, kind, type=record.verdict, message=printable(record.message))
+    return case
+
+
+def _properties(each: Stored, row: Row) -> dict[str, str]:
+    """What Robot Framework's metadata of the test say too, and where the figures are from."""
+    record, (spread, spread_of) = each.record, figures.spread(each.record)
+    found = {
+        "Floor": row.floor.text,
+        "Measured": row.measured.text,
+        "Margin": row.margin.text,
+        "Verdict": row.verdict,
+        "Kind": "; ".join(note.text for note in row.floor.notes),
+        "Relative": figures.relation(record),
+        "Thrown away": labels.thrown_away(each.thrown_away, each.trials),
+        "Spread": f"{spread or labels.DASH} {spread_of}".strip(),
+        "Topology": row.topology,
+        "Profile": row.profile,
+        "Metric": figures.metric_of(record).title,
+        "Procedure": record.procedure,
+        "Campaign": record.campaign.name,
+        "Started": labels.moment(record.started),
+        "Record": unquote(row.record.href),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _counts(cases: Sequence[ET.Element]) -> dict[str, Any]:
+    """Attributes of a suite."""
+    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    found = {kind: str(sum(case.find(tag) is not None for case in cases)) for kind, tag in kinds.items()}
+    seconds = sum(float(case.get("time", "0")) for case in cases)
+    return {"tests": str(len(cases)), **found, "time": f"{seconds:.3f}"}
+
+
+def summary_json(runs: RunSet, output: Path, references: References) -> str:
+    """The verdict with its counts, and every test: figures by metric, every promise with what was measured of it."""
+    tally = headline.tally_of(runs)
+    words = ("met", "missed", "not measured", "skipped", "nightly only")
+    document = {
+        "schema_version": 2,
+        "verdict": {"met": "met", "missed": "missed"}.get(headline.tone(tally), "not measured"),
+        "sentence": headline.sentence(tally),
+        "counts": {
+            **{word: tally[word] for word in words},
+            "failed without record": tally["failed"],
+            "unreadable": tally["unreadable"],
+        },
+        "kinds": headline.kinds([each.record for each in runs.newest]),
+        "run_ids": list(dict.fromkeys(each.record.run_id for each in runs.stored)),
+        "tests": [
+            {
+                **_result(each),
+                "figures": {name: figure.value for name, figure in each.record.figures.items()},
+                "thresholds": [threshold.model_dump() for threshold in each.record.thresholds],
+                **_origin(each, output, references),
+            }
+            for each in runs.newest
+        ],
+        "without_record": [test.model_dump() for test in runs.without_record],
+        "unreadable": [_path(broken.path, output) for broken in runs.broken],
+    }
+    return to_json(document, indent=1).decode() + "\n"
+
+
+def results_csv(newest: Sequence[Stored], output: Path, references: References) -> str:
+    """A line for each test (RFC 4180), with a column for each metric that there is."""
+    lines = [
+        {
+            **_result(each),
+            **{name: figures.value_of(each.record, name) for name in METRICS},
+            **_relative(each.record),
+            **_origin(each, output, references),
+        }
+        for each in newest
+    ]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(lines[0]) if lines else ["suite", "test", "verdict"])
+    writer.writeheader()
+    writer.writerows({key: _in_csv(value) for key, value in line.items()} for line in lines)
+    return text.getvalue()
+
+
+def _in_csv(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text there."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _relative(record: Record) -> dict[str, Any]:
+    """Of what compares with something else, the interval and what that is; and how the floor is meant."""
+    shown = figures.deciding(record)
+    found: dict[str, Any] = {
+        "kind": shown.kind if shown else None,
+        "kind_of_floor": figures.kind(shown) if shown else None,
+    }
+    for name in RELATIVE:
+        promise = record.threshold(name)
+        found |= {f"{name}_{key}": getattr(promise, key) if promise else None for key in ("low", "high", "to")}
+    return found
+
+
+def _result(each: Stored) -> dict[str, Any]:
+    """Which test it is, and what was promised and found of the metric that its procedure looks for; None: nothing."""
+    record, result = each.record, each.record.result
+    promised = record.threshold(record.metric)
+    spread = result.spread if result else None
+    return {
+        "suite": record.suite,
+        "test": record.test,
+        "topology": record.topology.key,
+        "profile": record.profile.name,
+        "campaign": record.campaign.name,
+        "testbed": record.environment.testbed.name,
+        "procedure": record.procedure,
+        "verdict": record.verdict,
+        "metric": record.metric,
+        "unit": figures.metric_of(record).unit.name,
+        "floor": promised.limit if promised else None,
+        "measured": result.value if result else None,
+        "margin_pct": record.margin_pct,
+        "limited_by": record.limited_by,
+        "searches": len(result.repetitions) if result else 0,
+        "trials": each.trials,
+        "trials_thrown_away": each.thrown_away,
+        "spread_pct": None if spread is None else spread * 100,
+        "upper_bound": record.evidence.upper_bound,
+    }
+
+
+def _origin(each: Stored, output: Path, references: References) -> dict[str, Any]:
+    """What the test is compared with, and where its figures are from."""
+    record = each.record
+    compared = against(record, references.find(record))
+    return {
+        "reference": compared.figure.label if compared else None,
+        "reference_metric": compared.metric.name if compared else None,
+        "reference_value": compared.theirs if compared else None,
+        "reference_difference_pct": compared.difference_pct if compared else None,
+        "reference_other_hardware": compared.other_hardware if compared else None,
+        "reason": record.verdict_reason,
+        "started": record.started.isoformat(),
+        "run_id": record.run_id,
+        "record": _path(each.path, output),
+    }
+
+
+def _path(path: Path, output: Path) -> str:
+    return printable(relative(path, output))

@@ -1,0 +1,202 @@
+"""What a run was asked for, kept in its folder from its beginning, so that it can go on when it was stopped.
+
+It holds what was on the command line, and a hash of each thing that figures of one run have in common: the content of
+its files, the machine, and the build that is measured. Of hosts over SSH, the records say it.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from ctbench import __version__
+from ctbench.base.errors import ConfigError, TestbedError
+from ctbench.base.paths import VARIABLES
+from ctbench.base.units import quoted
+from ctbench.compare.sides import leaves
+from ctbench.dut.registry import KINDS
+from ctbench.hosts.config import LOCAL, SANDBOX
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import read_machine
+from ctbench.results.record import PoolMember, Record
+from ctbench.results.store import Stored, read_stored
+from ctbench.run.settings import RunSettings
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.pool import least_cpus
+
+#: In the output folder of a run, next to `records/`.
+REQUEST_FILE = "asked-for.json"
+_EXPECTED = "Expected the folder of a run that ./run sla began, such as results/latest."
+#: Words for people, which change no figure.
+_WORDS = {"description", "source"}
+#: Suite and test, by their full names.
+TestKey = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class PoolRun:
+    """What a process of a pool has in common with the others, and what it is given for itself."""
+
+    run_id: str
+    #: Where the records of all go.
+    output: Path
+    member: PoolMember
+
+
+def new_run_id() -> str:
+    """A name for a run: when it began, and what tells it from another that began in the same second."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+class RunRequest(BaseModel):
+    """What a run was asked for. Nothing secret is in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[2] = 2
+    tool_version: str = __version__
+    run_id: str
+    begun: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+    #: The current folder: options may name files relative to it.
+    folder: str
+    #: Robot Framework's options by their long names, without the output folder and without secret variables.
+    options: dict[str, bool | str | list[str]]
+    #: Absolute paths; empty: all suites.
+    suites: list[str]
+    #: Of a pool: the names of its testbeds.
+    testbeds: list[str]
+    #: Hashes of what has to be the same when the run goes on, by what it is (`The campaign`).
+    inputs: dict[str, str]
+    #: Names of the records that lay in the folder before: they are of another run.
+    earlier: list[str]
+
+    def write(self, output: Path) -> None:
+        """Write it into the folder of a run, whole or not at all. `ConfigError` where that cannot be written."""
+        part = output / f".{REQUEST_FILE}.part"
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                file.write(self.model_dump_json(indent=1) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(output / REQUEST_FILE)
+        except OSError as error:
+            raise ConfigError(
+                f"The results cannot be written to {output} ({error.strerror}): choose a folder with --outputdir."
+            ) from None
+
+    @classmethod
+    def read(cls, output: Path) -> "RunRequest":
+        """What the run of a folder was asked for; `ConfigError` where the folder does not say it."""
+        path = output / REQUEST_FILE
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except ValidationError as errors:
+            first = errors.errors(include_url=False)[0]
+            why = f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}"
+        except FileNotFoundError:
+            why = "does not exist"
+        except (OSError, UnicodeDecodeError) as error:
+            why = f"cannot be read ({error})"
+        raise ConfigError(f"--resume: {path}: {why}.\n  {_EXPECTED}")
+
+    def stored(self, output: Path) -> list[Stored]:
+        """The records of this run, oldest first, without those of another run in this folder."""
+        return [each for each in read_stored(output)[0] if each.path.name not in self.earlier]
+
+
+def left(selected: Sequence[TestKey], records: Sequence[Record]) -> list[TestKey]:
+    """The tests without a record, in the order of the run. Of several with one name as many as have none."""
+    measured = Counter((record.suite, record.test) for record in records)
+    found = []
+    for test in selected:
+        if measured[test]:
+            measured[test] -= 1
+        else:
+            found.append(test)
+    return found
+
+
+def find(results: Path, name: str) -> Path:
+    """The folder of the run that `--resume` names: one of `results`, `latest` among them, or a path."""
+    # pathlib raises where there is no such user, and where a name is too long.
+    places = [str(results / name), os.path.expanduser(name)] if name else []  # noqa: PTH111
+    found = [place for place in places if os.path.isdir(place)]  # noqa: PTH112
+    if not found:
+        known = sorted(path.parent.name for path in results.glob(f"*/{REQUEST_FILE}") if not path.parent.is_symlink())
+        newest = f" The newest one is {known[-1]}." if known else ""
+        raise ConfigError(
+            f"--resume {quoted(name)}: no such run.\n  Expected latest, a folder of {results}, or the path of one."
+            f"{newest}"
+        )
+    return Path(found[0]).resolve()
+
+
+def stop_sentence(output: Path, here: Path) -> str:
+    """How the run of a folder goes on, for a user who is `here`; empty where it cannot."""
+    if not (output / REQUEST_FILE).is_file():
+        return ""
+    shown = output.relative_to(here) if output.is_relative_to(here) and output != here else output
+    return f"To go on: ./run sla --resume {shlex.quote(str(shown))}"
+
+
+@contextmanager
+def claimed(output: Path) -> Iterator[None]:
+    """Keep the folder of a run for this process; the kernel gives it back however this process ends. `ConfigError`
+    where another process measures into it."""
+    try:
+        descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(f"{output}: {error.strerror}.\n  Expected a folder that you may read and write.") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"{output}: another ./run sla measures into it.\n  Expected its end first, or another folder."
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def hashes_of_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) -> dict[str, str]:
+    """A hash of each thing that a run on `testbeds` depends on, by what it is; `chosen` as `RunSettings.load` takes it.
+    `ConfigError` says what is wrong with a file."""
+    settings = RunSettings.load(**chosen)
+    found: dict[str, Any] = {
+        "The campaign": settings.campaign.model_dump(mode="json", exclude=_WORDS),
+        "The SLA": settings.floors.model_dump(mode="json", exclude=_WORDS),
+        "A profile": [path.read_text("utf-8") for path in sorted((VARIABLES / "profiles").glob("*.yaml"))],
+        "The build to compare with": settings.base,
+    }
+    for number, testbed in enumerate(testbeds, 1):
+        label = f"Testbed {number} of the pool" if len(testbeds) > 1 else "The testbed"
+        found[label] = testbed.model_dump(mode="json", exclude=_WORDS)
+        for dut in testbed.duts:
+            builds = KINDS[dut.type].builds
+            if builds and dut.host in (SANDBOX, LOCAL):
+                found |= builds.versions(LocalHost(), dut)
+    if settings.reference:
+        rates = {f"{topology.label} {name}": rate for (topology, name), rate in settings.reference.rates.items()}
+        found["The reference run"] = {"testbed": settings.reference.testbed, "rates": rates}
+    if any(map(least_cpus, testbeds)):
+        with suppress(TestbedError):  # the CPUs that this process may use are among its facts
+            found["The machine"] = asdict(read_machine(LocalHost()))
+    return {what: _hash(value) for what, value in found.items()}
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(sorted(leaves(value))).encode()).hexdigest()

@@ -1,0 +1,148 @@
+"""The testbed in the hands of a run: set up for a test, replaced where it broke; and what the run found out that later
+tests begin with: the generator's ceilings, and capacities."""
+
+from collections import Counter
+from pathlib import Path
+
+from ctbench.base.errors import MissingResource, TestbedError, reraise_stop, sentence_of
+from ctbench.dut.cable import CABLE
+from ctbench.dut.registry import tracks
+from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
+from ctbench.results import store
+from ctbench.results.metrics import RATE_OF
+from ctbench.run.measurement import Measurement
+from ctbench.run.progress import Progress
+from ctbench.testbed.pair import Setup
+from ctbench.testbed.testbed import Testbed
+from ctbench.traffic.loads import Saturation
+from ctbench.traffic.profiles import Profile
+
+#: How often a ceiling is measured at most in one run: a pause of the machine may spoil one.
+TRIES = 2
+
+
+class TestbedSession:
+    """A testbed for as long as a run lasts. What it replaced meanwhile is noted in the test."""
+
+    __test__ = False  # not a pytest class
+
+    def __init__(self, testbed: Testbed, output: Path, progress: Progress) -> None:
+        """`output` gets what a DUT that failed says."""
+        self.testbed = testbed
+        self._output = output
+        self._progress = progress
+        #: What the generator reaches over a cable, by profile, in its unit per second, and how often that was measured.
+        self._ceilings: dict[str, float] = {}
+        self._tries: Counter[str] = Counter()
+        #: Capacities by what they are likely to be found again with.
+        self._capacities: dict[tuple[str, str, str], float] = {}
+
+    def set_up(self, test: Measurement, other: Setup | None = None) -> None:
+        """Set the DUT of the test up, as a pair with the `other` one where there is one, and name it."""
+        self._apply(test.topology, test, other)
+        self._progress.heading(test, self._version)
+
+    def _apply(self, topology: Topology, test: Measurement, other: Setup | None = None) -> None:
+        """Set `topology` up, on a fresh DUT where the one that is there is broken."""
+        if replaced := self.testbed.replace_broken(topology):
+            test.notes.append(f"Before it was set up for this test, a fresh DUT was needed: {replaced}")
+            self._progress.say(f"  a fresh DUT is needed: {replaced}")
+        try:
+            if other is None:
+                self.testbed.apply(topology, test.profile)
+            else:
+                self.testbed.apply_pair(Setup(topology), other, test.profile)
+        except TestbedError as error:
+            beside = f" beside {other.topology.key}" if other else ""
+            raise TestbedError(f"{topology.key} could not be set up{beside}: {error}") from error
+
+    def _version(self) -> str:
+        """The version of the DUT: of Open vSwitch, or of the kernel."""
+        facts = self.testbed.dut.snapshot()
+        return str(facts.get("version") or facts.get("kernel") or "")
+
+    def capture(self, test: Measurement) -> None:
+        """Keep what the DUT says of its failure, before it goes. What hinders that is a note, and hinders nothing."""
+        try:
+            if texts := self.testbed.capture():
+                test.capture = store.write_capture(texts, self._output, store.slug(test.name.suite, test.name.test))
+        except Exception as error:
+            reraise_stop(error)
+            test.notes.append(f"What the DUT says of its failure is not kept: {sentence_of(error, self._output)}")
+
+    def begin_afresh(self) -> None:
+        """Let go of whatever broke, and say what could not be put back."""
+        for complaint in self.testbed.discard():
+            self._progress.say(f"  while the DUT was taken down: {complaint}")
+
+    def learn(self, test: Measurement) -> None:
+        """Keep a capacity that a test searched. Where the generator was the limit, the DUT holds at least this."""
+        found, topology, profile = test.outcome, test.topology, test.profile
+        rate = found.result.value if found and found.result else 0.0
+        if found is None or not rate or found.limited_by == "floor" or found.metric is not RATE_OF[profile.kind]:
+            return
+        if topology.datapath == CABLE.datapath:
+            self._ceilings[profile.name] = rate
+        else:
+            self._capacities |= dict.fromkeys(_alike(topology, profile), rate)
+
+    def hint(self, topology: Topology, profile: Profile) -> float | None:
+        """Where a search may begin: the capacity found so far of what is most like this topology."""
+        return next((self._capacities[key] for key in _alike(topology, profile) if key in self._capacities), None)
+
+    def ceiling(self, test: Measurement) -> float | None:
+        """What the generator reaches over a cable with the profile of a test: measured once per run, and once more
+        where it is below what the floor asks for. None where nothing joins the generator's ports to each other, as in a
+        lab, which is noted. `TestbedError` where it cannot be measured."""
+        name = test.profile.name
+        known = self._ceilings.get(name)
+        if known is not None and (known >= test.floor.load(0.0) or self._tries[name] >= TRIES):
+            return known
+        self._tries[name] += 1
+        try:
+            found = self._measure_ceiling(test)
+        except MissingResource as error:
+            test.notes.append(f"The generator's ceiling is not known: {error}")
+            return None
+        if found.limited_by == "fault":
+            raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")
+        self._ceilings[name] = max(known or 0.0, found.result.value if found.result else 0.0)
+        return self._ceilings[name]
+
+    def _measure_ceiling(self, test: Measurement) -> Outcome:
+        """Measure it; once more where something breaks."""
+        self._progress.say(f"  the generator's ceiling with {test.profile.name}, over a cable:")
+        try:
+            found = self._try_ceiling(test)
+            broke = found.reason if found.limited_by == "fault" else ""
+        except TestbedError as error:
+            broke = str(error)
+        if not broke:
+            return found
+        test.notes.append(f"The generator's ceiling was measured once more, over a fresh cable: {broke}")
+        self._progress.say(f"  once more: {broke}")
+        self.begin_afresh()
+        return self._try_ceiling(test)
+
+    def _try_ceiling(self, test: Measurement) -> Outcome:
+        """One trial of a closed loop; a search where the generator has none."""
+        self._apply(CABLE, test)
+        campaign = test.campaign
+        bench = Bench(
+            self.testbed.dut, self.testbed.generator, test.profile, campaign.loss_limit, campaign,
+            on_trial=self._progress.trial,
+        )  # fmt: skip
+        if Saturation in self.testbed.offers:
+            return ClosedLoop(campaign.saturation_for(test.profile), of_generator=True).run(bench)
+        return HighestRate(campaign.ceiling).run(bench)
+
+
+def _alike(topology: Topology, profile: Profile) -> list[tuple[str, str, str]]:
+    """What a capacity is likely to be found again with, the likelier first: the same work, then another ruleset. Of
+    connections, one that tracks them if this one does: what tracking makes of them is so far off that the floor says
+    more."""
+    anything = profile.kind == "packets" or tracks(topology)
+    same = (topology.datapath, topology.ruleset, profile.name)
+    return [same, (topology.datapath, "*", profile.name)] if anything else [same]

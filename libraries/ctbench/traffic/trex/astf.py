@@ -1,0 +1,279 @@
+"""Trials with connections: what TRex' ASTF is given, what it is asked meanwhile, and what its counters say.
+
+The description from which client_worker.py builds a profile is as in TRex' cps_ndr.py (the published procedure of
+2022): a base rate of 100 connections per second over all templates, which a multiplier turns into the offered load;
+clients and servers in turn, both sides' buffers of one letter.
+
+Phases: ramp-up at the full rate for a connection's lifetime and a second more, by which time what was lost at the start
+has shown up as a retransmission; the sustain phase between two readings; the drain, in which no connection begins and
+those that are open end by themselves; then stop (which would cut open ones off).
+
+No connect time: ASTF measures none. Its latency stream (`latency_pps`) is ICMP packets between the ports, one way, on a
+thread of its own; they say nothing about a handshake.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.trex.counters import Reading, Span, Worker, generator_fault, losses_of, unexpected
+
+#: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
+BASE_CPS = 100
+LEAST_CPS = 0.5
+#: What a second pair of ports adds to the addresses of the first.
+PAIR_OFFSET = "1.0.0.0"
+#: A UDP exchange without a packet for this long (besides the server's wait) has failed, milliseconds: TCP's timers in
+#: TRex begin with as much.
+UDP_PATIENCE_MS = 500
+
+Spec = dict[str, Any]
+Command = list[Any]
+
+
+def astf_spec(profile: ConnectionProfile) -> Spec:
+    """The description; TRex begins at its full rate."""
+    base = base_cps(profile)
+    templates = [_template(profile, stream, is_short, share * base) for stream, is_short, share in _kinds(profile)]
+    return {"addresses": addresses(profile), "templates": templates}
+
+
+def addresses(profile: ConnectionProfile) -> Spec:
+    """Of clients and servers, which have their turns."""
+    return {
+        "client": _range(profile.client_ip, profile.client_ips),
+        "server": _range(profile.server_ip, profile.server_ips),
+        "offset": PAIR_OFFSET,
+        "distribution": "seq",
+    }
+
+
+def base_cps(profile: ConnectionProfile) -> float:
+    """Connections per second of the description at a multiplier of 1."""
+    return max(BASE_CPS, LEAST_CPS / min(share for *_, share in _kinds(profile)))
+
+
+def _kinds(profile: ConnectionProfile) -> list[tuple[bool, bool, float]]:
+    """What kinds of connections there are: whether over TCP, whether short, and which share of all they have."""
+    udp, short = profile.udp_percent / 100, profile.short_percent / 100
+    kinds = [
+        (stream, is_short, of_protocol * of_length)
+        for stream, of_protocol in ((False, udp), (True, 1 - udp))
+        for is_short, of_length in ((True, short), (False, 1 - short))
+    ]
+    return [kind for kind in kinds if kind[-1] > 0]
+
+
+def limitations(profile: ConnectionProfile) -> list[str]:
+    """What ASTF does otherwise than the profile says, a sentence each."""
+    notes = []
+    if profile.port_order == "random":
+        notes.append("TRex takes client addresses and ports in turn, not in random order (RFC 4814).")
+    if (profile.client_port_min, profile.client_port_max) != (1024, 65535):
+        wanted = f"{profile.client_port_min} to {profile.client_port_max}"
+        notes.append(f"TRex takes client ports from 1024 on, not {wanted}.")
+    # Its programs send each message with PSH, and its TCP acknowledges that at once (tcp_input.c, DELAY_ACK).
+    if profile.server_wait_ms and profile.messages and profile.udp_percent < 100 and not profile.ack_before_reply:
+        notes.append("TRex' server acknowledges a TCP request on its own before it waits: three packets per message.")
+    if not profile.server_wait_ms and profile.ack_before_reply:
+        notes.append("TRex' server acknowledges a TCP request with its reply: two packets per message, not three.")
+    if 0 < profile.udp_percent < 100:
+        notes.append("TRex draws lots for TCP or UDP, so the share of UDP varies a little from trial to trial.")
+    if profile.short_percent:
+        ports = " and ".join(
+            str(_port(profile, stream, is_short=True)) for stream, is_short, _ in _kinds(profile) if is_short
+        )
+        notes.append(
+            "TRex draws lots for short connections or long ones, so their share varies a little; the short ones go to "
+            f"port {ports}, because TRex' servers know by the port alone what to do."
+        )
+    return notes
+
+
+def _template(profile: ConnectionProfile, stream: bool, is_short: bool, cps: float) -> Spec:
+    messages = profile.short_messages if is_short else profile.messages
+    client, server = (_tcp if stream else _udp)(profile, messages)
+    port = _port(profile, stream, is_short)
+    return {"stream": stream, "port": port, "cps": cps, "client": client, "server": server}
+
+
+def _port(profile: ConnectionProfile, stream: bool, is_short: bool) -> int:
+    """The server's. Two programs of a server have two ports: the short connections' is the next one."""
+    return (profile.tcp_port if stream else profile.udp_port) + is_short
+
+
+def _tcp(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list[Command]]:
+    """Programs of the client and the server. Whoever has done its part closes its side."""
+    if messages == 0:
+        return [["connect"]], [["wait_for_peer_close"]]
+    client = [["send", profile.request_bytes, "x"], ["recv", profile.reply_bytes, True]]
+    server = [["recv", profile.request_bytes, True], *_wait(profile), ["send", profile.reply_bytes, "y"]]
+    return repeated(client, messages), repeated(server, messages)
+
+
+def _udp(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list[Command]]:
+    patience = ["set_keepalive_msg", int(profile.server_wait_ms) + UDP_PATIENCE_MS]
+    client = [["send_msg", profile.request_bytes, "x"], ["recv_msg", 1, True]]
+    server = [["recv_msg", 1, True], *_wait(profile), ["send_msg", profile.reply_bytes, "y"]]
+    return [patience, *repeated(client, messages)], [patience, *repeated(server, messages)]
+
+
+def _wait(profile: ConnectionProfile) -> list[Command]:
+    return [["delay", round(profile.server_wait_ms * 1000)]] if profile.server_wait_ms else []
+
+
+def repeated(commands: list[Command], times: int) -> list[Command]:
+    """The commands, in a loop of TRex' programs where they come more than once."""
+    if times == 1:
+        return commands
+    return [["set_var", "left", times], ["set_label", "again:"], *commands, ["jmp_nz", "left", "again:"]]
+
+
+def _range(first: str, count: int) -> list[str]:
+    return [first, str(IPv4Address(first) + count - 1)]
+
+
+#: Seconds at the full rate besides a connection's lifetime: TRex sends a packet again after 0.5 to 1 s.
+RAMP_UP_S = 1.0
+#: A connection of many messages lives longer than their waits add up to, as each of TRex' timers may be late: by less
+#: than this factor.
+LATE_TIMERS = 1.1
+#: Seconds besides a connection's lifetime until those that are open still have failed. TRex remembers each for half a
+#: second; one retransmission takes another second.
+DRAIN_S = 1.1
+#: The rate to which TRex slows down to begin no more connections, as a multiplier: one in days.
+STANDSTILL = 1e-7
+#: TRex is told to stop by itself this long after the sustain phase, should nobody be left to stop it, seconds.
+ABANDONED_S = 60.0
+#: Seconds between two samples of the timeline, and at most so many of them.
+STEP_S, MOST_SAMPLES = 0.5, 100
+#: A smaller difference between connections asked for and begun is no more than when exactly the counters were read.
+FEW = 10
+#: Begun slower than asked for by more than this share: the generator did not keep the pace. Wider than
+#: `ctbench.traffic.generator.ATTEMPTED_LIMIT` allows, because what TRex counted is only known at the moments when it is
+#: asked.
+SHORTFALL = 0.001
+
+#: Seconds that TRex gets to answer; to start, which prepares its tables; to stop.
+ANSWER_S, START_S, STOP_S = 5.0, 30.0, 15.0
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What was read of one trial: before the first connection, around the sustain phase and in it, after the drain."""
+
+    zero: Reading
+    begin: Reading
+    samples: tuple[Reading, ...]
+    end: Reading
+    drained: Reading
+
+
+def run_trial(
+    worker: Worker, ports: Sequence[int], profile: ConnectionProfile, load: float, duration_s: float,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Trial:  # fmt: skip
+    """Offer `load` connections per second of the loaded profile for `duration_s` seconds and count.
+
+    `ports`: TRex' numbers, client side first. `GeneratorError` when TRex or its client breaks.
+    """
+    started = time.perf_counter()
+    ramp_up_s = RAMP_UP_S + LATE_TIMERS * profile.lifetime_s
+    readings = _offer(worker, profile, load, ramp_up_s, duration_s, sleep)
+    worker.call("stop", STOP_S)
+    return trial_of(readings, ports, load, duration_s, ramp_up_s, time.perf_counter() - started)
+
+
+def _offer(
+    worker: Worker, profile: ConnectionProfile, load: float, ramp_up_s: float, duration_s: float,
+    sleep: Callable[[float], None],
+) -> Readings:  # fmt: skip
+    def read() -> Reading:
+        return Reading.of(worker.call("stats", ANSWER_S))
+
+    lasts_s = ramp_up_s + duration_s + ABANDONED_S
+    worker.call("astf_start", START_S, mult=load / base_cps(profile), duration_s=lasts_s)
+    zero = read()
+    sleep(ramp_up_s)
+    begin = read()
+    samples = []
+    step_s = max(STEP_S, duration_s / MOST_SAMPLES)
+    for number in range(1, int(duration_s / step_s) + 1):
+        if number * step_s < duration_s:
+            sleep(max(0.0, begin.at_s + number * step_s - time.monotonic()))
+            samples.append(read())
+    sleep(max(0.0, begin.at_s + duration_s - time.monotonic()))
+    end = read()
+    worker.call("astf_update", ANSWER_S, mult=STANDSTILL)
+    deadline = time.monotonic() + LATE_TIMERS * profile.lifetime_s + DRAIN_S
+    drained = read()
+    while time.monotonic() < deadline and (drained.open("client") or drained.open("server")):
+        sleep(0.05)
+        drained = read()
+    return Readings(zero, begin, tuple(samples), end, drained)
+
+
+def trial_of(
+    readings: Readings, ports: Sequence[int], load: float, duration_s: float, ramp_up_s: float, wall_s: float
+) -> Trial:
+    """What the counters say of a trial."""
+    sustain = Span(readings.begin, readings.end)
+    whole = Span(readings.zero, readings.drained)
+    attempted = sustain.begun
+    intended = intended_of([readings.begin, *readings.samples, readings.end], load)
+    failed, not_established = losses_of(Span(readings.begin, readings.drained), whole, attempted)
+    samples = [readings.begin, *readings.samples, readings.end]
+    active = [sample.open("client") for sample in samples]
+    closed = [sample.closed("client") for sample in samples]
+    return Trial.of(
+        sustain.by_port(ports), whole.by_port(ports),
+        load=load,
+        duration_s=duration_s,
+        ramp_up_s=ramp_up_s,
+        wall_s=wall_s,
+        intended=intended,
+        attempted=attempted,
+        established=attempted - min(attempted, not_established),
+        completed=attempted - sum(failed.values()),
+        failed=failed,
+        unexpected=unexpected(whole),
+        active_mean=sum(active) / len(active),
+        active_max=max(active),
+        timeline_step_s=sustain.seconds / (len(samples) - 1),
+        timeline_active=active[1:],
+        timeline_completed=[after - before for before, after in pairwise(closed)],
+        generator_limited=limited_by(sustain, whole, intended, ports),
+    )  # fmt: skip
+
+
+def intended_of(samples: Sequence[Reading], load: float) -> int:
+    """Connections that the load asked for between the first and the last of some readings. Where TRex began them at the
+    rate asked for, it is as many as were begun: its schedule is as even as a clock, our look at it is not.
+
+    The rate is the median of those between two readings, or that of the whole, whichever is higher: a pause of TRex'
+    thread at either end of the sustain phase moves the latter (what it owes, it sends in the next moment), and what
+    makes single readings late the former.
+    """
+    whole = Span(samples[0], samples[-1])
+    rate = max(median(_rate(Span(*each)) for each in pairwise(samples)), _rate(whole))
+    asked = load * whole.seconds
+    tolerance = max(SHORTFALL * asked, FEW, load * whole.within_s)
+    return round(asked) if (load - rate) * whole.seconds > tolerance else whole.begun
+
+
+def _rate(span: Span) -> float:
+    return span.begun / span.seconds if span.seconds > 0 else 0.0
+
+
+def limited_by(sustain: Span, whole: Span, intended: int, ports: Sequence[int]) -> str:
+    """Why the generator limited the trial, in words; empty when it did not."""
+    fault = generator_fault(whole, ports)
+    if sustain.begun < intended:
+        return f"TRex began only {sustain.begun} of {intended} connections{f': {fault}' if fault else ''}"
+    return f"TRex: {fault}" if fault else ""

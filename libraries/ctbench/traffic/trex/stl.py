@@ -1,0 +1,401 @@
+"""Trials with packets: the streams that TRex is given, what it is asked while it sends them, and what its counters say.
+
+Every stream of the load is a chain of two bursts that TRex itself joins: one to warm up, and one of exactly the packets
+that the sustain phase intends, which alone are counted, where they are sent and where they come back. So nothing
+depends on when this side reads counters, and a packet belongs to the sustain phase or does not, wherever it is when
+that begins or ends. Where TRex cannot keep up it stretches its schedule without a word, so what it has not sent when
+the time is up is never sent. The ports' counters tell what TRex itself did not manage: what it took for sent and its
+card did not send, what came back and nobody took, or what came back unrecognised.
+
+The histogram that TRex keeps of its latency packets (time_histogram.cpp) has bins of one decimal digit: 10 to below
+20 us, … 90 to below 100 us, 100 to below 200 us, and so on; what took less than 10 us is one bin. So a percentile is
+known to a digit only: the upper end of its bin, the latency that was not exceeded.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, Self
+
+from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Latency, Trial
+from ctbench.traffic.profiles import IMIX, PacketProfile
+from ctbench.traffic.trex import stl_flows
+from ctbench.traffic.trex.counters import Worker
+
+
+def latency_of(counted: Mapping[str, Any]) -> Latency | None:
+    """Latency of a group of latency packets, microseconds; None when fewer than two came back.
+
+    TRex leaves the first ten packets out of its maximum, not out of the histogram. Its jitter is the smoothed one of
+    RFC 3550 (section 6.4.1) at the end of the trial.
+    """
+    told = counted.get("latency", {})
+    bins = sorted((int(low), int(count)) for low, count in told.get("histogram", {}).items() if count)
+    if sum(count for _, count in bins) < 2:
+        return None
+    longest = max(float(told["total_max"]), float(bins[-1][0]))
+    return Latency(
+        p50=min(_percentile(bins, 0.5), longest),
+        p99=min(_percentile(bins, 0.99), longest),
+        max=longest,
+        jitter=float(told["jitter"]),
+    )
+
+
+def _percentile(bins: list[tuple[int, int]], share: float) -> float:
+    """Upper end of the bin in which the share of all packets is reached."""
+    wanted = share * sum(count for _, count in bins)
+    reached = accumulate(count for _, count in bins)
+    low = next(low for (low, _), seen in zip(bins, reached, strict=True) if seen >= wanted)
+    return float(low + _width(low))
+
+
+def _width(low: int) -> int:
+    """Width of the bin that begins at `low` microseconds: 10 for 0 and 10 to 90, 100 for 100 to 900 …"""
+    width = 10
+    while low >= 10 * width:
+        width *= 10
+    return width
+
+
+SIDES = ("client", "server")
+#: At the full rate before anything counts, seconds; and long enough for every flow to have been sent once: creating its
+#: state in the DUT is another measurement.
+SETTLE_S = 0.2
+_FLOW_PASS = 1.1
+#: Packets of a stream before anything counts, at least, so that each of TRex' threads has some.
+_FEWEST = 64
+#: Latency packets per second and direction, and the share of the load that they are at most.
+LATENCY_PPS = 1000.0
+_LATENCY_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One size of frames in one direction, or the latency packets of a direction."""
+
+    sender: str
+    is_latency: bool
+    #: Bytes of a frame without FCS, its VLAN tag included.
+    frame_bytes: int
+    pps: float
+    #: Packets of the sustain phase, and those before it (latency: none).
+    packets: int
+    warm_up_packets: int
+    #: Seconds until the first packet.
+    delay_s: float
+    #: TRex' number ("packet group") under which the packets of the sustain phase are counted.
+    group: int
+    walk: stl_flows.Walk
+
+    def as_json(self) -> dict[str, Any]:
+        """What client_worker.py needs to build it."""
+        return {
+            "port": SIDES.index(self.sender),
+            "latency": self.is_latency,
+            "pps": self.pps,
+            "packets": self.packets,
+            "warm_up_packets": self.warm_up_packets,
+            "delay_us": 1e6 * self.delay_s,
+            "group": self.group,
+            "frame": self.walk.frame.hex(),
+            "program": self.walk.program,
+        }
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The streams of a trial and its phases."""
+
+    warm_up_s: float
+    duration_s: float
+    streams: tuple[Stream, ...]
+
+    def of(self, sender: str) -> list[Stream]:
+        return [stream for stream in self.streams if stream.sender == sender]
+
+    @property
+    def senders(self) -> tuple[str, ...]:
+        """Who sends: `client`, or `client` and `server`."""
+        return tuple(side for side in SIDES if self.of(side))
+
+    @property
+    def intended(self) -> int:
+        """Packets of the sustain phase."""
+        return sum(stream.packets for stream in self.streams)
+
+
+def spec_of(profile: PacketProfile, load: float, duration_s: float) -> Spec:
+    """The streams that offer `load` packets per second, all directions added, latency packets included.
+
+    The servers begin when the clients have sent every flow once: a DUT with state lets answers pass, nothing else.
+    """
+    senders = SIDES if profile.directions == "both" else SIDES[:1]
+    rate = load / len(senders)
+    latency_pps = min(LATENCY_PPS, _LATENCY_SHARE * rate)
+    # Bytes of the frames with FCS, and their shares.
+    sizes = IMIX if profile.frame_bytes == "imix" else ((profile.frame_bytes, 1),)
+    shares = sum(share for _, share in sizes)
+    rarest = (rate - latency_pps) * min(share for _, share in sizes) / shares
+    first_pass = _FLOW_PASS * profile.flows / (rate - latency_pps)
+    servers_begin = max(first_pass, _FEWEST / rarest) if len(senders) > 1 else 0.0
+    warm_up_s = max(servers_begin + max(SETTLE_S, _FEWEST / rarest), first_pass)
+    streams: list[Stream] = []
+    for sender in senders:
+        delay = servers_begin if sender == "server" else 0.0
+        begun = 0
+        for size, share in sizes:
+            pps = (rate - latency_pps) * share / shares
+            walk = stl_flows.walk(profile, sender, size, start=begun / shares)
+            begun += share  # where the next size begins among the flows, so that together they soon have sent each
+            warm_up_packets = round(pps * (warm_up_s - delay))
+            packets = round(pps * duration_s)
+            group, length = len(streams) + 1, len(walk.frame)
+            streams.append(Stream(sender, False, length, pps, packets, warm_up_packets, delay, group, walk))
+        walk = stl_flows.walk(profile, sender, min(size for size, _ in sizes), checksum=False)
+        packets = max(1, round(latency_pps * duration_s))
+        group, length = len(streams) + 1, len(walk.frame)
+        streams.append(Stream(sender, True, length, latency_pps, packets, 0, warm_up_s, group, walk))
+    return Spec(warm_up_s, duration_s, tuple(streams))
+
+
+def notes(profile: PacketProfile) -> list[str]:
+    """What TRex does otherwise than the software generator with this profile, for the record."""
+    found = [
+        f"latency: from {LATENCY_PPS:g} packets/s per direction besides the load (at most {_LATENCY_SHARE:.0%} of it), "
+        "without UDP checksum; in steps of one decimal digit from 10 us",
+        "reordered packets: known of the latency packets only",
+        "packets that are counted carry a type of service of 1 and IPv4 identifications above 0xfc00, by which TRex "
+        "recognises them",
+    ]
+    if profile.directions == "both":
+        found.append("servers send to the clients' own addresses, not to what the DUT translated them to")
+    return found
+
+
+#: Sent at less than this share of the rate, whatever is sent in the end: the generator did not keep the pace.
+RATE_LIMIT = 0.99
+#: More than this share came back and was lost, or not recognised, by TRex itself: half of what campaigns let be lost.
+MISSED_LIMIT = 0.0001
+#: What DPDK calls frames that came back and were not taken.
+_NOT_TAKEN = ("rx_missed_errors", "rx_mbuf_allocation_errors", "rx_errors")
+#: And those that went through a port.
+_TOTALS = (("tx_packets", "tx_good_packets"), ("rx_packets", "rx_good_packets"))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All counters, as `stl_stats` of client_worker.py answered."""
+
+    #: Between which moments those of the groups were read, seconds.
+    from_s: float
+    to_s: float
+    groups: Mapping[str, Mapping[str, Any]]
+    ports: Sequence[Mapping[str, int]]
+    overall: Mapping[str, float]
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Self:
+        return cls(answer["from_s"], answer["to_s"], answer["groups"], answer["ports"], answer["global"])
+
+    def group(self, number: int) -> Mapping[str, Any]:
+        """The counters of a group; empty before its first packet."""
+        return self.groups.get(str(number), {})
+
+    def count(self, streams: Iterable[Stream], name: str) -> int:
+        """`tx_pkts` or `rx_pkts` of some streams."""
+        return sum(int(self.group(stream.group).get(name, 0)) for stream in streams)
+
+    def sent(self, spec: Spec) -> int:
+        """Packets of the sustain phase that were sent so far."""
+        return self.count(spec.streams, "tx_pkts")
+
+    def received(self, spec: Spec) -> int:
+        """Those of them that came back so far."""
+        return self.count(spec.streams, "rx_pkts")
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What was read of one trial: before anything was sent, shortly before the sustain phase, in it, and at the end."""
+
+    zero: Reading
+    begin: Reading
+    samples: tuple[Reading, ...]
+    end: Reading
+    #: Seconds from one sample to the next.
+    step_s: float
+
+
+def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Trial:
+    """What the counters say of a trial."""
+    directions = {sender: _direction(spec, readings, sender) for sender in spec.senders}
+    intended = sum(way.intended for way in directions.values())
+    attempted = sum(way.attempted for way in directions.values())
+    received = [sample.received(spec) for sample in (readings.begin, *readings.samples)]
+    strangers = _unrecognised(spec, readings)
+    traffic = {
+        "tx_packets": _by_side(spec, readings.end, "tx_pkts"),
+        "rx_packets": _by_side(spec, readings.end, "rx_pkts"),
+        "tx_bytes": _by_side(spec, readings.end, "tx_pkts", in_bytes=True),
+        "rx_bytes": _by_side(spec, readings.end, "rx_pkts", in_bytes=True),
+    }
+    total = {name: {side: _grown(readings, side, counter) for side in SIDES} for name, counter in _TOTALS}
+    return Trial.of(
+        traffic, total,
+        unit="packets",
+        load=load,
+        duration_s=spec.duration_s,
+        ramp_up_s=spec.warm_up_s,
+        wall_s=wall_s,
+        intended=intended,
+        attempted=attempted,
+        completed=sum(way.received for way in directions.values()),
+        unexpected={"unrecognised": strangers} if strangers else {},
+        timeline_step_s=readings.step_s,
+        timeline_active=[max(0, sample.sent(spec) - sample.received(spec)) for sample in readings.samples],
+        timeline_completed=[after - before for before, after in pairwise(received)],
+        directions=directions,
+        generator_limited=limited_by(spec, readings, load, intended, attempted, strangers),
+    )  # fmt: skip
+
+
+def limited_by(spec: Spec, readings: Readings, load: float, intended: int, attempted: int, unrecognised: int) -> str:
+    """Why the generator limited the trial, in words; empty when it did not."""
+    dropped = int(readings.end.overall["m_total_queue_drop"] - readings.zero.overall["m_total_queue_drop"])
+    if attempted < intended * ATTEMPTED_LIMIT:
+        why = f", {dropped} met a full ring of its own" if dropped else ""
+        return f"TRex sent only {attempted} of {intended} packets in time{why}"
+    fastest = fastest_rate(spec, readings)
+    if fastest < RATE_LIMIT * load:
+        return f"TRex sent at most {fastest:.0f} of {load:.0f} packets/s"
+    missed = sum(_not_taken(readings, side) for side in SIDES)
+    if missed > MISSED_LIMIT * intended:
+        return f"{missed} frames came back and found TRex' own receive ring full"
+    if unrecognised > MISSED_LIMIT * intended and readings.end.received(spec) < attempted:
+        return f"{unrecognised} frames came back that TRex did not recognise as those that it had sent"
+    return ""
+
+
+def fastest_rate(spec: Spec, readings: Readings) -> float:
+    """Packets per second that were sent between the first and the last sample of the sustain phase, at most: we know
+    when a counter was read only between two moments. Infinite when the samples are too close to tell."""
+    sent = [(sample, sample.sent(spec)) for sample in readings.samples]
+    within = [(sample, count) for sample, count in sent if 0 < count < spec.intended]
+    if len(within) < 2:
+        return float("inf")
+    (first, before), (last, after) = within[0], within[-1]
+    seconds = last.from_s - first.to_s
+    return (after - before) / seconds if seconds > 0 else float("inf")
+
+
+def _direction(spec: Spec, readings: Readings, sender: str) -> Direction:
+    streams = spec.of(sender)
+    latency = next(readings.end.group(stream.group) for stream in streams if stream.is_latency)
+    sent = readings.end.count(streams, "tx_pkts")
+    # Counted as sent before the card had it: what the card did not send was never put to the DUT.
+    planned = sum(stream.warm_up_packets for stream in streams) if sent else 0
+    unsent = max(0, planned + sent - _grown(readings, sender, "tx_good_packets"))
+    attempted = max(0, sent - unsent)
+    return Direction(
+        intended=sum(stream.packets for stream in streams),
+        attempted=attempted,
+        received=min(attempted, readings.end.count(streams, "rx_pkts")),
+        reordered=int(latency.get("err_cntrs", {}).get("out_of_order", 0)),
+        latency_us=latency_of(latency),
+    )
+
+
+def _unrecognised(spec: Spec, readings: Readings) -> int:
+    """Frames that the ports took beyond all that was sent to them and recognised."""
+    found = 0
+    for sender in spec.senders:
+        known = readings.end.count(spec.of(sender), "rx_pkts")
+        warm_up = sum(stream.warm_up_packets for stream in spec.of(sender))
+        found += max(0, _grown(readings, _opposite(sender), "rx_good_packets") - known - warm_up)
+    return found
+
+
+def _not_taken(readings: Readings, side: str) -> int:
+    """Frames that came back in the sustain phase and were not taken. While nothing is sent TRex looks at its ports so
+    seldom that the first packets of the warm-up overrun them."""
+    port = SIDES.index(side)
+    begin, end = readings.begin.ports[port], readings.end.ports[port]
+    return sum(end.get(name, 0) - begin.get(name, 0) for name in _NOT_TAKEN)
+
+
+def _grown(readings: Readings, side: str, name: str) -> int:
+    """What a counter of a port grew by over the whole trial."""
+    port = SIDES.index(side)
+    return readings.end.ports[port][name] - readings.zero.ports[port][name]
+
+
+def _by_side(spec: Spec, reading: Reading, name: str, *, in_bytes: bool = False) -> dict[str, int]:
+    """Packets of the sustain phase, or their bytes, by the port that sent (`tx_pkts`) or took them."""
+    sums = dict.fromkeys(SIDES, 0)
+    for stream in spec.streams:
+        side = stream.sender if name == "tx_pkts" else _opposite(stream.sender)
+        sums[side] += int(reading.group(stream.group).get(name, 0)) * (stream.frame_bytes if in_bytes else 1)
+    return sums
+
+
+def _opposite(side: str) -> str:
+    return SIDES[1 - SIDES.index(side)]
+
+
+#: Seconds between two samples of the timeline, and at most so many of them, but at least a few.
+STEP_S, MOST_SAMPLES, FEWEST_SAMPLES = 0.5, 100, 8
+#: The counters are read this long before the sustain phase, seconds: reading takes some milliseconds.
+BEFORE_S = 0.05
+#: Seconds that TRex may be late at the end, for the start is known no better.
+GRACE_S = 0.1
+#: After the last packet was sent, at most; the DUT's queues hold some ten milliseconds.
+LINGER_S = 0.2
+
+#: Seconds that TRex gets to answer; to take lists of flows.
+ANSWER_S, LOAD_S = 10.0, 60.0
+
+
+def run_trial(
+    worker: Worker, profile: PacketProfile, load: float, duration_s: float, sleep: Callable[[float], None] = time.sleep
+) -> Trial:
+    """Offer `load` packets per second, all directions added, for `duration_s` seconds and count.
+
+    `ConfigError` when TRex cannot send the profile's flows; `GeneratorError` when TRex or its client breaks.
+    """
+    started = time.perf_counter()
+    spec = spec_of(profile, load, duration_s)
+    readings = _offer(worker, spec, sleep)
+    return trial_of(spec, readings, load, time.perf_counter() - started)
+
+
+def _offer(worker: Worker, spec: Spec, sleep: Callable[[float], None]) -> Readings:
+    def read() -> Reading:
+        return Reading.of(worker.call("stl_stats", ANSWER_S))
+
+    def wait_until(moment_s: float) -> None:
+        sleep(max(0.0, moment_s - time.monotonic()))
+
+    worker.call("stl_load", LOAD_S, streams=[stream.as_json() for stream in spec.streams])
+    zero = read()
+    begun_s = worker.call("stl_start", ANSWER_S)["to_s"]
+    sustain_s = begun_s + spec.warm_up_s
+    end_s = sustain_s + spec.duration_s
+    wait_until(sustain_s - BEFORE_S)
+    begin = read()
+    step_s = min(max(STEP_S, spec.duration_s / MOST_SAMPLES), spec.duration_s / FEWEST_SAMPLES)
+    samples: list[Reading] = []
+    while sustain_s + step_s * (len(samples) + 1) < end_s:
+        wait_until(sustain_s + step_s * (len(samples) + 1))
+        samples.append(read())
+    wait_until(end_s)
+    end = read()
+    while end.sent(spec) < spec.intended and time.monotonic() < end_s + GRACE_S:
+        sleep(0.01)
+        end = read()
+    is_all_here = end.received(spec) >= spec.intended
+    worker.call("stl_stop", ANSWER_S, linger_s=0.0 if is_all_here else LINGER_S)
+    if not is_all_here:
+        end = read()
+    return Readings(zero, begin, (*samples, end), end, step_s)

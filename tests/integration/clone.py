@@ -1,0 +1,174 @@
+"""A fresh clone of an ordinary user, in which the tests of the documents type their commands."""
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import document_commands
+import documents
+import numba
+import pytest
+from documents import Command
+from integration.small_testbed import write_small
+from unit.paired import start_record
+
+import ctbench.traffic.software  # noqa: F401 - says where numba keeps what it compiles
+from ctbench.base.errors import ExitStatus
+from ctbench.base.paths import RESULTS_VARIABLE
+from ctbench.cli.child_runs import ChildRun
+from ctbench.cli.tests import DROP, NOBODY, bring_compiled, copy_venv, folder_that_goes
+from ctbench.compare.starts import pair_starts, same_starts
+from ctbench.dut.kernel import UNPACKED
+from ctbench.dut.topology import Topology
+from ctbench.results import store
+
+#: Runs that the documents talk about; a run that is there already serves.
+RUNS = ("20260101T000000Z-1", "last-release", "this-one")
+#: Where the reader of docs/adding.md adds a promise.
+PROMISES = "suites/02__ovs_dpdk/02__conntrack.robot"
+RECORD = documents.ROOT.joinpath(
+    "tests", "data", "golden-run", "records", "ovs-dpdk-conntrack.1-cpu-1-queue-short-lived-connections.json"
+)
+#: Variables of these tests, which a user does not have.
+OURS = (
+    "PYTHONPATH", RESULTS_VARIABLE, "VIRTUAL_ENV", "NUMBA_CACHE_DIR", "ROBOT_OPTIONS", "XDG_STATE_HOME",
+    "XDG_CACHE_HOME", "TREX_HOME",
+)  # fmt: skip
+
+
+@dataclass
+class Clone:
+    """A clone of an ordinary user."""
+
+    home: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "clone"
+
+    def type(self, command: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command line as a shell does."""
+        inherited = {name: value for name, value in os.environ.items() if name not in OURS}
+        # A terminal gets each line at once, so stderr is merged where it was written.
+        settled = {"HOME": str(self.home), "USER": "nobody", "LOGNAME": "nobody", "LC_ALL": "C.UTF-8"}
+        return subprocess.run(
+            [*(DROP if os.geteuid() == 0 else []), "bash", "-c", command],
+            cwd=self.folder,
+            env=inherited | settled | {"PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    def follow(self, command: Command) -> str:
+        """Type what stands for a command of a document; what it said. Skips where the machine was too busy."""
+        typed = document_commands.typed(command)
+        assert typed is not None
+        done = self.type(typed)
+        if done.returncode in (3, 6) and "Records: " in done.stdout:
+            records, _ = store.read_all(self.folder / "results" / "latest")
+            for record in records:
+                if record.limited_by == "generator":
+                    pytest.skip(f"This machine was too busy to measure anything: {record.verdict_reason}")
+        assert done.returncode in document_commands.STATUSES.get(command.text, {0}), f"{typed}\n{done.stdout}"
+        assert "Traceback" not in done.stdout
+        return done.stdout
+
+    def own(self) -> None:
+        """Everything in it belongs to its user."""
+        if os.geteuid() == 0:
+            for path in (self.home, *self.home.rglob("*")):
+                if path.lstat().st_uid != NOBODY:
+                    os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+    def copy(self, kind: str, source: Path, name: str, old: str = "", new: str = "") -> None:
+        """Copy a file to variables/KIND/ under another name, which it carries, with one more replacement."""
+        text = re.sub(r"^name: .*$", f"name: {name}", source.read_text(), count=1, flags=re.MULTILINE)
+        assert old in text
+        (self.folder / "variables" / kind / f"{name}.yaml").write_text(text.replace(old, new))
+
+
+@pytest.fixture(scope="module")
+def clone(able_machine: None) -> Iterator[Clone]:
+    """What `git clone` would bring, were this checkout committed now, set up once; with what belongs to its reader."""
+    listed = subprocess.run(
+        ["git", "-c", f"safe.directory={documents.ROOT}", "ls-files", "-z", "-co", "--exclude-standard"],
+        cwd=documents.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip(f"This is no clone, so there is nothing to clone: {listed.stderr.strip()}")
+    with folder_that_goes() as folder:
+        made = Clone(folder)
+        for name in listed.stdout.split("\0"):
+            source, target = documents.ROOT / name, made.folder / name
+            if name and source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+        _bring_venv(made)
+        user = pwd.getpwuid(os.geteuid() or NOBODY).pw_name
+        bring_compiled(Path(numba.config.CACHE_DIR).parent, made.folder, user)
+        _bring_kernel(made)
+        made.own()
+        done = made.type("./run setup")
+        assert done.returncode == 0, done.stdout
+        _prepare(made)
+        made.own()
+        yield made
+
+
+def _bring_venv(clone: Clone) -> None:
+    """The checkout's own, where ./run made it as it would here: ./run itself shows that it does, half a minute each."""
+    if (documents.ROOT / ".venv" / "stamp-requirements").exists():
+        copy_venv(documents.ROOT, clone.folder)
+    else:
+        clone.own()
+        done = clone.type("./run doctor")  # it would remove what is brought before
+        assert (clone.folder / ".venv" / "bin" / "robot").exists(), done.stdout
+
+
+def _bring_kernel(clone: Clone) -> None:
+    """The kernel that ./run has unpacked for this checkout serves the clone as well: 27 MB to get, 120 MB to unpack."""
+    if UNPACKED.is_dir() and not (clone.folder / ".venv" / UNPACKED.name).exists():
+        shutil.copytree(UNPACKED, clone.folder / ".venv" / UNPACKED.name, symlinks=True)
+
+
+def _prepare(clone: Clone) -> None:
+    """The reader's own files, earlier runs and new promise, of which the documents speak."""
+    results = clone.folder / "results"
+    for name in RUNS:
+        (results / name / "records").mkdir(parents=True)
+        shutil.copy(RECORD, results / name / "records")
+    compared, made = clone.folder / document_commands.COMPARED, document_commands.STARTS - 1
+    for start in [*same_starts(compared, made), *pair_starts(compared, made)]:
+        store.write(start_record(0.99**start.exponent, str(start.folder), topology=Topology()), start.folder)
+        ChildRun(start.folder).mark_done(ExitStatus.MET)
+    for role in ("base", "candidate"):  # whose instructions take a minute: test_emulated.py has fewer boots
+        (compared / "counts" / role).mkdir(parents=True)
+        ChildRun(compared / "counts" / role).mark_done(ExitStatus.MET)
+    (results / "latest").symlink_to(RUNS[0])
+    local = clone.folder / "variables" / "testbeds" / "local.yaml"
+    write_small(local)
+    clone.copy("testbeds", local, "mylab")
+    clone.copy("testbeds", local.with_name("emulated.yaml"), "mykernel")
+    clone.copy("sla", clone.folder / "variables" / "sla" / "local.yaml", "mykernel")
+    for lab in ("lab-a", "lab-b"):  # on this machine, which may have CPUs for one of them only
+        clone.copy("testbeds", local, lab, "\noversubscribe: false\n", "\noversubscribe: true\n")
+    clone.copy("sla", document_commands.FLOORS, "release-3")
+    adding = (documents.ROOT / "docs" / "adding.md").read_text()
+    for language, name in {"robotframework": PROMISES, "yaml": "variables/sla/local.yaml"}.items():
+        block = re.search(rf"^ *```{language}\n(.*?)^ *```$", adding, re.DOTALL | re.MULTILINE)
+        assert block
+        file = clone.folder / name
+        file.write_text(file.read_text() + textwrap.dedent(block[1]))

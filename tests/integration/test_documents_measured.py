@@ -1,0 +1,71 @@
+"""What README.md and docs/ measure is typed in, in a fresh clone, each command shortened to one test."""
+
+import re
+from pathlib import Path
+
+import document_commands
+import documents
+import pytest
+import yaml
+from document_outputs import FORMS
+from integration.clone import Clone, clone
+
+from ctbench.results import store
+from ctbench.results.comparison import Comparison
+
+__all__ = ["clone"]
+COMMANDS, SHOWN = documents.everything()
+BY_TEXT = {command.text: command for command in COMMANDS}
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, str]:
+    """What the commands below have said."""
+    return {}
+
+
+@pytest.mark.parametrize("text", document_commands.MEASURED)
+def test_a_command_that_measures_works(clone: Clone, measured: dict[str, str], text: str) -> None:
+    if "SLA:mine" in text and not (clone.folder / "variables" / "sla" / "mine.yaml").exists():
+        pytest.skip("This machine was too busy to calibrate it.")
+    measured[text] = clone.follow(BY_TEXT[text])
+
+
+def test_what_the_documents_show_of_a_run_has_the_form_of_a_real_one(clone: Clone, measured: dict[str, str]) -> None:
+    real = measured.get("./run sla")
+    if real is None:
+        pytest.skip("./run sla was not measured here.")
+    for shown in SHOWN:
+        form = FORMS[document_commands.output_of(shown) or ""]
+        assert form(shown.text) == form(real), shown.place
+
+
+def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(
+    clone: Clone, measured: dict[str, str]
+) -> None:
+    if not {"./run calibrate mine", "./run sla -v SLA:mine"} <= set(measured):
+        pytest.skip("This machine was too busy to calibrate it.")
+    said = measured["./run calibrate mine"]
+    assert "calibrate: run 1 of about 5, at most 5; the time left is known after the first" in said
+    assert "calibrate: run 2 of about 5, at most 5; about " in said
+    mine = yaml.safe_load((clone.folder / "variables" / "sla" / "mine.yaml").read_text())
+    (folder,) = [line for line in measured["./run sla -v SLA:mine"].splitlines() if line.startswith("Results: ")]
+    (record,), _ = store.read_all(Path(folder.removeprefix("Results: ")))
+    assert mine["source"].startswith("5 runs on ")
+    assert record.floor.source == mine["source"]
+    promised = mine[record.topology.key][record.profile.name]["cps"]
+    assert [each.written for each in record.thresholds if each.metric == "cps"] == [promised]
+    assert (promised != ">= 1k") == ("calibrate: floors of this machine: 1, of " in said)
+
+
+def test_the_comparison_that_was_stopped_made_the_starts_that_were_left(clone: Clone, measured: dict[str, str]) -> None:
+    said = measured.get(document_commands.COMPARE)
+    if said is None:
+        pytest.skip("./run compare --installations was not measured here.")
+    assert re.findall(r"^compare: (.*), start (\d) of 5", said, re.MULTILINE) == [
+        ("base against itself", "5"),
+        ("candidate against base", "5"),
+    ]
+    found = Comparison.model_validate_json((clone.folder / document_commands.COMPARED / "compare.json").read_text())
+    (test,) = found.tests
+    assert test.starts and len(test.starts.ratios) == len(test.starts.same) == 5

@@ -1,0 +1,191 @@
+"""What of the kernel's counters is a problem and what is fine, and what rulesets of iptables and nftables say."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctbench.dut.base import queue_size
+from ctbench.dut.linux.conntrack import LinuxConntrackSettings, findings, increase, parse_statistics
+from ctbench.dut.linux.health import (
+    Reading,
+    SoftnetCounters,
+    elsewhere,
+    link_problems,
+    new_drops,
+    parse_softnet,
+    placement_problem,
+    received_since,
+)
+from ctbench.dut.linux.links import InterfaceCounters, busy_cpus, parse_counters
+from ctbench.dut.linux.netfilter import name_interfaces, plain_lines, read_rules
+from ctbench.dut.rulesets import Ruleset, catalogue
+
+pytestmark = pytest.mark.unit
+
+SOFTNET = """\
+01773826 00000002 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
+0c96d068 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000003
+"""
+CONNTRACK = """\
+cpu=0   	found=5 invalid=0 insert=0 insert_failed=0 drop=0 early_drop=0 error=0 search_restart=0 clash_resolve=0
+cpu=1   	found=7 invalid=2 insert=0 insert_failed=3 drop=0 early_drop=0 error=0 search_restart=1 clash_resolve=0
+"""
+
+
+def reading(rx: int = 0, tx: int = 0, on: dict[int, int] | None = None, index: int = 2, **drops: int) -> Reading:
+    """`rx` packets at r0 went out as `tx` at r1; `on`: CPU -> packets received."""
+    interfaces = {"r0": InterfaceCounters(index, rx, 0, drops), "r1": InterfaceCounters(3, 0, tx, {})}
+    softnet = {cpu: SoftnetCounters(count, 0) for cpu, count in (on or {0: 0, 1: 0}).items()}
+    return Reading(interfaces, softnet, {}, (), 0.0)
+
+
+def is_misplaced(now: Reading, cpus: tuple[int, ...] = (1,)) -> bool:
+    return placement_problem(reading(), now, ("r0", "r1"), cpus, delivered=True) is not None
+
+
+def test_packets_per_cpu_are_read_with_the_cpus_number() -> None:
+    assert parse_softnet(SOFTNET) == {0: SoftnetCounters(0x1773826, 2), 3: SoftnetCounters(0xC96D068, 0)}
+
+
+def test_a_kernel_that_does_not_name_the_cpus_has_them_in_order() -> None:
+    assert parse_softnet("00000001 00000000\n00000002 00000000\n").keys() == {0, 1}
+
+
+def test_counters_that_went_round_go_on() -> None:
+    before, now = {0: SoftnetCounters(0xFFFFFFFF, 0)}, {0: SoftnetCounters(4, 0)}
+
+    assert received_since(before, now) == {0: 5}
+    assert increase({"drop": 0xFFFFFFFF}, {"drop": 1}) == {"drop": 2}
+
+
+def test_a_dut_on_its_own_cpu_is_fine() -> None:
+    assert not is_misplaced(reading(rx=100_000, tx=100_000, on={0: 300, 1: 200_000}))
+
+
+def test_a_dut_on_the_generators_cpu_is_not_measured() -> None:
+    assert is_misplaced(reading(rx=100_000, tx=100_000, on={0: 50_000, 1: 150_000}))
+
+
+def test_a_little_of_the_machines_own_traffic_is_fine() -> None:
+    assert not is_misplaced(reading(rx=100, tx=100, on={0: 900, 1: 200}))
+
+
+@given(
+    received=st.dictionaries(st.integers(0, 7), st.integers(0, 10**6)),
+    expected=st.integers(0, 10**7),
+    cpus=st.sets(st.integers(0, 7)),
+)
+def test_no_cpu_of_the_dut_is_ever_named(received: dict[int, int], expected: int, cpus: set[int]) -> None:
+    found = elsewhere(received, expected, cpus)
+
+    assert not found.keys() & cpus
+    assert not found or sum(found.values()) > 0.02 * expected
+
+
+def test_a_link_that_is_gone_or_another_one_is_fatal() -> None:
+    gone = replace(reading(), interfaces={"r1": reading().interfaces["r1"]})
+
+    assert [problem.code for problem in link_problems(reading(), gone)] == ["interface-gone"]
+    assert [problem.code for problem in link_problems(reading(), reading(index=9))] == ["interface-replaced"]
+    assert link_problems(reading(), reading(rx=5)) == []
+
+
+def test_only_new_losses_are_named() -> None:
+    before, now = reading(rx_dropped=5, tx_errors=1), reading(rx_dropped=7, tx_errors=1)
+    now = replace(now, softnet={**now.softnet, 1: SoftnetCounters(0, 4)})
+
+    assert new_drops(before, now) == {"r0.rx_dropped": 2, "cpu1.backlog": 4}
+
+
+def test_an_interfaces_losses_are_told_from_its_packets() -> None:
+    way = {"bytes": 1, "packets": 10, "errors": 1, "dropped": 2, "multicast": 3}
+    found = parse_counters({"ifindex": 4, "stats64": {"rx": way, "tx": {**way, "packets": 20, "carrier_errors": 6}}})
+
+    assert (found.index, found.rx_packets, found.tx_packets) == (4, 10, 20)
+    assert {name: count for name, count in found.drops.items() if count} == {
+        "rx_errors": 1, "rx_dropped": 2, "tx_errors": 1, "tx_dropped": 2, "tx_carrier_errors": 6,
+    }  # fmt: skip
+
+
+def test_statistics_of_conntrack_are_added_over_the_cpus() -> None:
+    counted = parse_statistics(CONNTRACK)
+
+    assert (counted["found"], counted["insert_failed"], counted["search_restart"]) == (12, 3, 1)
+    assert "cpu" not in counted
+
+
+def test_lost_connections_are_findings_and_invalid_packets_are_not() -> None:
+    (said,) = findings(parse_statistics(CONNTRACK))
+
+    assert said.startswith("conntrack: 3 ") and said.endswith("(insert_failed).")
+
+
+@pytest.mark.parametrize(("queues", "frames"), [(1, 16384), (2, 8192), (3, 4096), (4, 4096), (8, 2048), (64, 256)])
+def test_receive_queues_share_what_a_link_holds(queues: int, frames: int) -> None:
+    assert queue_size(16384, queues) == frames
+    assert queue_size(64, queues) == 64
+
+
+def test_waiting_is_no_work() -> None:
+    #         user nice system idle iowait irq softirq steal guest guest_nice
+    before = (100, 0, 100, 1000, 50, 0, 100, 10, 0, 0)
+    now = (150, 0, 150, 9000, 90, 0, 200, 90, 0, 0)
+
+    assert busy_cpus(before, now, 1.0) == 2.0
+    assert busy_cpus(before, now, 0.0) == 0.0
+
+
+FILES = [entry for (family, _), entry in catalogue().items() if family in ("iptables", "nftables")]
+
+
+def test_every_ruleset_of_nftables_does_what_one_of_iptables_does() -> None:
+    def of(tool: str) -> dict[str, tuple[bool, str]]:
+        found = (entry for entry in FILES if entry.family == tool)
+        return {entry.name.removeprefix(f"{tool}-"): (entry.tracks, entry.translates) for entry in found}
+
+    iptables, nftables = of("iptables"), of("nftables")
+
+    assert iptables.pop("notrack") == (False, "nothing")
+    assert nftables.pop("stateful-inet") == iptables["stateful"]  # of IPv4 and IPv6, as ip6tables has them apart
+    assert iptables == nftables and set(iptables) == {"stateful", "snat", "dnat", "masquerade"}
+
+
+@pytest.mark.parametrize("ruleset", FILES, ids=lambda entry: entry.name)
+def test_a_ruleset_names_the_interfaces_that_it_is_for(ruleset: Ruleset) -> None:
+    rules = read_rules(ruleset, ("ens1f0", "ens1f1"))
+
+    assert rules
+    assert "ens1f0" in rules.text and "ens1f1" in rules.text
+    assert not any("client" in line or "server" in line for line in plain_lines(rules.text))
+
+
+def test_what_has_no_file_has_no_rules() -> None:
+    assert read_rules(catalogue()["linux", "forward"], ("r0", "r1")) is None
+
+
+def test_only_whole_words_are_interfaces() -> None:
+    assert name_interfaces("-i client -o server clients", {"client": "r0", "server": "r1"}) == "-i r0 -o r1 clients"
+
+
+def test_comments_counts_and_indentation_are_no_rules() -> None:
+    text = "# Generated by iptables-save\n*filter\n:FORWARD DROP [12:3456]\n\n\t-A FORWARD -j DROP\nCOMMIT\n"
+
+    assert plain_lines(text) == ["*filter", ":FORWARD DROP", "-A FORWARD -j DROP", "COMMIT"]
+
+
+@given(st.text())
+def test_whatever_a_tool_prints_becomes_lines_with_something_in_them(text: str) -> None:
+    assert all(line and not line.startswith("#") for line in plain_lines(text))
+
+
+def test_settings_of_a_namespace_are_told_from_those_of_the_host() -> None:
+    settings = LinuxConntrackSettings(max_connections=1000, timeouts={"udp_timeout": 5})
+
+    assert settings.shared["net/netfilter/nf_conntrack_max"] == "1000"
+    assert settings.writable == {
+        "net/netfilter/nf_conntrack_udp_timeout": "5",
+        "net/netfilter/nf_conntrack_tcp_loose": "0",
+        "net/netfilter/nf_conntrack_tcp_be_liberal": "0",
+    }

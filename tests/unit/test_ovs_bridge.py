@@ -1,0 +1,212 @@
+"""What OVS' interfaces stand on and what is loaded: device arguments, rulesets, ports, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices, locked_memory
+from ctbench.dut.ovs.installation import refuse_unequal_rings
+from ctbench.dut.ovs.ruleset import LINKS, PLAIN_PORTS, BridgeRules, number_ports, read_rules
+from ctbench.dut.rulesets import catalogue
+from ctbench.dut.topology import PortSetup, Topology
+from ctbench.hosts.base import Completed
+from ctbench.hosts.machine import Placement
+
+pytestmark = pytest.mark.unit
+
+PLACEMENT = Placement((0,), (1,), (2,))
+PLAIN, BOND = read_rules(catalogue()["ovs", "normal"], "plain"), read_rules(catalogue()["ovs", "normal"], "bond")
+CARDS = ["0000:18:00.2", "0000:18:00.3", "0000:3b:00.0", "0000:3b:00.1"]
+LIMITS = "Limit                     Soft Limit           Hard Limit           Units     \n{}\nMax processes 1 1 p\n"
+
+
+class FakeHost:
+    """Answers `cat /proc/self/limits` and nothing else."""
+
+    name = "fake"
+
+    def __init__(self, memlock: str = "unlimited") -> None:
+        self.memlock = memlock
+
+    def run(self, argv: list[str], *_: Any, **__: Any) -> Completed:
+        assert argv == ["cat", "/proc/self/limits"]
+        line = f"Max locked memory         {self.memlock}            {self.memlock}            bytes"
+        return Completed(tuple(argv), 0, LIMITS.format(line), "")
+
+    def local_path(self, remote: str) -> Path | None:
+        return None
+
+
+def veth(frames: int = 1024, memlock: str = "unlimited") -> VethDevices:
+    return VethDevices(FakeHost(memlock), frames)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("said", "bytes_"), [("8388608", 8 << 20), ("unlimited", None)])
+def test_locked_memory_is_read_from_the_limits_of_a_process(said: str, bytes_: int | None) -> None:
+    assert locked_memory(FakeHost(said).run(["cat", "/proc/self/limits"]).stdout) == bytes_
+
+
+def test_rings_that_may_not_be_locked_are_refused_with_the_size_that_may() -> None:
+    veth(1024, memlock=str(8 << 20)).require(Topology(), PLAIN, "22.11.1")
+
+    with pytest.raises(MissingResource) as refusal:
+        veth(4096, memlock=str(8 << 20)).require(Topology(), PLAIN, "22.11.1")
+    assert "need 32 MiB of locked memory (ports.ring_size 4096, MTU 1500), and 8 MiB are allowed" in str(refusal.value)
+    assert "take ring_size 1024" in str(refusal.value)
+
+
+def test_frames_of_a_larger_mtu_take_larger_places() -> None:
+    with pytest.raises(MissingResource, match=r"need 64 MiB .* MTU 9000"):
+        veth(1024, memlock=str(8 << 20)).require(Topology(mtu=9000), PLAIN, "22.11.1")
+    assert ",framesz=16384,framecnt=1024,blocksz=16384" in veth().devargs("port0", Topology(mtu=9000))
+
+
+@pytest.mark.parametrize(("queues", "frames"), [(1, 1024), (2, 512), (3, 256), (4, 256)])
+def test_the_queues_of_a_veth_link_share_its_frames(queues: int, frames: int) -> None:
+    argument = veth().devargs("port1", Topology(rx_queues=queues))
+
+    assert argument == f"net_af_packet1,iface=r1,qpairs={queues},framesz=2048,framecnt={frames},blocksz=4096"
+
+
+def test_no_device_name_comes_twice() -> None:
+    devices = veth()
+    assert devices.devargs("port0", Topology()).split(",")[0] != devices.devargs("port0", Topology()).split(",")[0]
+
+
+@pytest.mark.parametrize(("pmds", "queues", "transmit"), [(1, 1, 1), (1, 2, 2), (1, 4, 2), (4, 2, 2), (4, 8, 5)])
+def test_af_packet_has_no_more_transmit_queues_than_receive_queues(pmds: int, queues: int, transmit: int) -> None:
+    assert veth().transmit_queues(Topology(cpus=pmds, rx_queues=queues)) == transmit
+
+
+def test_a_veth_link_is_handed_frames_beside_the_pmd_threads() -> None:
+    ports = veth().ports(Topology(rx_queues=2), PLAIN, PLACEMENT)
+
+    assert (ports.kind, ports.client, ports.server, ports.cpus) == ("interface", "g0", "g1", (2,))
+    assert (ports.rx_queues, ports.ring_size) == (2, 512)
+
+
+@pytest.mark.parametrize(
+    ("devices", "said"),
+    [
+        (veth(), "4 network ports; over veth OVS has two: bonds need memif"),
+        (PciDevices(CARDS[:2]), "needs 4 network ports; OVS has 2 on this testbed"),
+    ],
+)
+def test_bonds_need_four_links(devices: Devices, said: str) -> None:
+    devices.require(Topology(), PLAIN, "22.11.1")
+    with pytest.raises(MissingResource, match=said):
+        devices.require(Topology(), BOND, "22.11.1")
+
+
+def test_cards_are_client_and_server_side_in_turn() -> None:
+    devices = PciDevices(CARDS)
+
+    assert [devices.devargs(f"port{number}", Topology()) for number in range(4)] == CARDS
+    ports = devices.ports(Topology(cpus=2), BOND, PLACEMENT)
+    assert (ports.kind, ports.client, ports.server, ports.more) == ("pci", *CARDS[:2], (tuple(CARDS[2:]),))
+    assert devices.ports(Topology(), PLAIN, PLACEMENT).more == ()
+    assert json.dumps(devices.facts())
+
+
+def test_ports_are_made_anew_only_for_what_a_device_cannot_change() -> None:
+    one, two = Topology(), Topology(rx_queues=2)
+    other_rings = Topology(rx_descriptors=512)
+    memif, cards = MemifDevices(FakeHost(), "/run/x"), PciDevices(CARDS)  # type: ignore[arg-type]
+
+    assert memif.shape(one, PLACEMENT) == memif.shape(two, PLACEMENT) != memif.shape(other_rings, PLACEMENT)
+    assert cards.shape(one, PLACEMENT) == cards.shape(other_rings, PLACEMENT)
+    assert veth().shape(one, PLACEMENT) == veth().shape(other_rings, PLACEMENT) != veth().shape(two, PLACEMENT)
+
+
+def test_memif_on_a_host_across_the_network_names_that_hosts_sockets() -> None:
+    devices = MemifDevices(FakeHost(), "/run/x")  # type: ignore[arg-type]
+    for interface in PLAIN.interfaces:
+        devices.devargs(interface, Topology())
+
+    assert devices.ports(Topology(), PLAIN, PLACEMENT).client == "/run/x/port0.1.sock"
+
+
+NORMAL, CONNTRACK = catalogue()["ovs", "normal"], catalogue()["ovs", "conntrack"]
+
+
+def read(folder: Path, ports: str) -> BridgeRules:
+    (folder / "vlan.ports").write_text(ports)
+    return read_rules(NORMAL, "vlan", folder)
+
+
+@pytest.mark.parametrize("setup", [setup for setup in get_args(PortSetup) if setup != "plain"])
+def test_every_set_up_of_ports_ships(setup: PortSetup) -> None:
+    rules = read_rules(NORMAL, setup)
+
+    assert bool(rules.bonds) == ("bond" in setup)
+    assert ("trunks" in rules.ports[0].columns) == ("vlan" in setup)
+
+
+def test_plain_ports_are_two_links_that_get_their_numbers() -> None:
+    rules = read_rules(CONNTRACK, "plain")
+    assert CONNTRACK.file and (rules.flows, rules.ports) == (CONNTRACK.file.read_text(), PLAIN_PORTS)
+    assert (rules.links, rules.interfaces, rules.bonds) == ((("port0", "port1"),), ("port0", "port1"), ())
+    assert number_ports("ip in_port=port0 actions=output:port1") == "ip in_port=1 actions=output:2"
+    assert number_ports("in_port=port01") == "in_port=port01"
+
+
+def test_flows_that_name_links_are_refused_over_bonds() -> None:
+    with pytest.raises(ConfigError, match=r"conntrack\.flows: names single links \(.*port0"):
+        read_rules(CONNTRACK, "bond")
+
+
+def test_ports_have_the_columns_of_their_file(tmp_path: Path) -> None:
+    client, server = read(tmp_path, "# a comment\nport0 vlan_mode=trunk trunks=100\n\nport1 tag=7\n").ports
+
+    assert (client.name, client.interfaces, client.columns) == (
+        "port0", ("port0",), {"vlan_mode": "trunk", "trunks": "100"},
+    )  # fmt: skip
+    assert server.columns == {"tag": "7"} and not server.is_bond
+
+
+def test_bonds_have_two_links() -> None:
+    ruleset = read_rules(NORMAL, "bond-vlan")
+
+    assert ruleset.bonds == ("bond0", "bond1")
+    assert ruleset.links == LINKS and ruleset.interfaces == ("port0", "port1", "port2", "port3")
+    assert ruleset.ports[0].columns["other_config:bond-rebalance-interval"] == "0"
+
+
+@pytest.mark.parametrize(
+    "ports",
+    [
+        "", "port0\n", "port1\nport0\n", "port0\nport1\nport2\n", "port0\neth1\n", "bond0 port0 port2\nport1\n",
+        "bond0 port0 port1\nbond1 port2 port3\n", "vlan_mode=trunk\nport1\n",
+    ],
+)  # fmt: skip
+def test_ports_that_are_not_the_two_sides_say_what_is_expected(tmp_path: Path, ports: str) -> None:
+    with pytest.raises(ConfigError, match=r"vlan\.ports has the ports .* Expected two lines, the clients' side first"):
+        read(tmp_path, ports)
+
+
+@given(st.text(st.sampled_from("port0123bond =#\n"), max_size=60))
+def test_any_text_for_ports_gives_two_sides_or_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    folder = tmp_path_factory.mktemp("ruleset")
+    try:
+        ruleset = read(folder, text)
+    except ConfigError:
+        return
+    assert ruleset.links in (LINKS[:1], LINKS)
+
+
+@pytest.mark.parametrize("version", ["21.11.0", "21.11.2", "21.11.3", "22.11.11", "none"])
+def test_a_dpdk_that_crashes_on_unequal_rings_is_refused_where_they_would_be(version: str) -> None:
+    refuse_unequal_rings(version, Topology(cpus=1, rx_queues=2))
+    refuse_unequal_rings(version, Topology(cpus=3, rx_queues=4))
+    if version in ("21.11.3", "22.11.11", "none"):
+        refuse_unequal_rings(version, Topology(cpus=1, rx_queues=1))
+        return
+    with pytest.raises(MissingResource, match=rf"DPDK {version} crashes .* 1 PMD CPU\(s\) work with 2 RX queues there"):
+        refuse_unequal_rings(version, Topology(cpus=1, rx_queues=1))

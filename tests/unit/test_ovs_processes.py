@@ -1,0 +1,273 @@
+"""What of an Open vSwitch is dead, stopped, gone or paused, and whether it stood still, by what the kernel says."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.dut.ovs import OvsInstallation, processes
+from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.health import log_problems
+from ctbench.dut.ovs.instance import OvsDaemons
+from ctbench.dut.ovs.processes import Pause, ProcessIdentity
+from ctbench.dut.ovs.queries import awake
+from ctbench.dut.ovs.system import SystemOvs
+from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, sharing_problems, stood_still
+from ctbench.hosts.base import Completed
+from ctbench.hosts.local import LocalHost
+
+pytestmark = pytest.mark.unit
+
+BOTH = {"ovs-vswitchd": ProcessIdentity(16, 1000), "ovsdb-server": ProcessIdentity(13, 900)}
+
+
+def stat(pid: int, ticks: int, state: str = "S", flags: int = 0x400100) -> str:
+    """A line of /proc/PID/stat, whose name has what names may have."""
+    return f"{pid} (ovs) v (x) {state} 1 1 1 0 -1 {flags} " + " ".join(["1"] * 12) + f" {ticks} 0 0"
+
+
+RUNNING = [stat(16, 1000), stat(13, 900)]
+
+
+@dataclass
+class Said:
+    """In the place of a host: each command prints the next of these, the last one for ever; None: it is dead."""
+
+    answers: list[list[str] | None]
+    fates: dict[int, str] = field(default_factory=dict)
+    asked: int = 0
+    last: Any = None
+
+    def run(self, argv: Any, *_: Any, **__: Any) -> Completed:
+        self.last = argv
+        answer = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        if answer is None:
+            raise TestbedError("The sandbox has ended.")
+        return Completed(tuple(argv), 0, "\n".join(answer), "")
+
+    def how_ended(self, pid: int) -> str:
+        return self.fates.get(pid, "")
+
+
+def found(*answers: list[str] | None, **fates: str) -> str:
+    host = Said(list(answers), {int(pid[1:]): fate for pid, fate in fates.items()})
+    return processes.find_trouble(host, BOTH, ["/run/db.sock"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", stat(16, 1001), stat(16, 1000, "Z"), stat(16, 1000, "R", 0x40010C)],
+    ids=["gone", "another one", "zombie", "ending"],
+)
+def test_a_process_that_is_gone_or_another_one_or_about_to_be_gone_is_dead(line: str) -> None:
+    lines = [RUNNING[1], *([line] if line else [])]
+    assert found(lines) == "ovs-vswitchd (process 16) died."
+    assert found(lines, p16="was killed by SIGSEGV") == "ovs-vswitchd (process 16) was killed by SIGSEGV."
+    paused: Any = Said([lines])
+    assert processes.find_trouble(paused, BOTH, [], {"ovs-vswitchd"}) == "ovs-vswitchd (process 16) died."
+
+
+@pytest.mark.parametrize(
+    ("answer", "trouble"),
+    [
+        (RUNNING, ""),
+        (RUNNING[:1], "ovsdb-server (process 13) ended with status 1."),
+        (None, "The sandbox has ended."),
+        (["gone /run/db.sock", *RUNNING], "any more: /run/db.sock is gone."),
+        (["gone /run/db.sock", "gone /run/x", *RUNNING], "/run/db.sock and 1 more of its files are gone."),
+        (["gone /run/db.sock", RUNNING[1]], "ovs-vswitchd (process 16) died."),  # before its socket
+    ],
+)
+def test_the_first_that_is_dead_or_gone_is_named(answer: list[str] | None, trouble: str) -> None:
+    assert found(answer, p13="ended with status 1").endswith(trouble) and bool(found(answer)) == bool(trouble)
+
+
+def test_a_stopped_process_that_goes_on_is_fine_and_one_that_does_not_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "POLL_S", 0.0)
+    stopped = [stat(16, 1000, "T"), RUNNING[1]]
+    assert found(stopped, stopped, RUNNING) == ""
+    monkeypatch.setattr(processes, "GO_ON_TIMEOUT_S", 0.0)
+    assert found(stopped) == ("ovs-vswitchd (process 16) is stopped (state T) and did not go on within 0 s.")
+
+
+def test_the_sockets_of_a_daemon_that_was_never_up_are_not_missed() -> None:
+    host = Said([RUNNING])
+    daemons = OvsDaemons(OvsControl(host, OvsInstallation(), "/run/x"))  # type: ignore[arg-type]
+    daemons._processes = {"ovsdb-server": BOTH["ovsdb-server"]}
+    assert daemons.trouble(["/run/x/port0.sock"]) == "" and "db.sock" not in str(host.last)
+    daemons._processes = dict(BOTH)
+    assert daemons.trouble(["/run/x/port0.sock"]) == ""
+    assert all(name in str(host.last) for name in ("/db.sock", "/ovs-vswitchd.ctl", "/ovsdb-server.pid", "/port0.sock"))
+
+
+def times(*threads: tuple[float, float, int]) -> ThreadTimes:
+    """PMD threads that had their CPUs and waited for so many seconds, and gave them up so often."""
+    numbers = range(7, 7 + len(threads))
+    return ThreadTimes(
+        waited={n: int(waited * 1e9) for n, (_, waited, _) in zip(numbers, threads, strict=True)},
+        had={n: int(had * 1e9) for n, (had, _, _) in zip(numbers, threads, strict=True)},
+        slept={n: slept for n, (_, _, slept) in zip(numbers, threads, strict=True)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("thread", "still"),
+    [
+        ((10.0, 0.0, 0), 0.0),
+        ((7.0, 0.0, 0), 3.0),
+        ((7.0, 0.0, 3), 3.0),
+        ((7.0, 3.0, 0), 0.0),  # somebody had its CPU
+        ((7.0, 0.0, 20_000), 0.0),  # it waited for a lock, often and shortly
+        ((9.9, 0.0, 0), 0.0),
+    ],
+)
+def test_a_thread_that_neither_ran_nor_waited_nor_slept_in_pieces_stood_still(
+    thread: tuple[float, float, int], still: float
+) -> None:
+    assert stood_still(times((0.0, 0.0, 0)), times(thread), 10.0) == pytest.approx(still)
+
+
+def test_one_thread_that_goes_on_is_no_standstill_and_a_kernel_that_does_not_tell_knows_of_none() -> None:
+    nothing = times((0.0, 0.0, 0), (0.0, 0.0, 0))
+    assert stood_still(nothing, times((7.0, 0.0, 0), (10.0, 0.0, 0)), 10.0) == 0.0
+    assert stood_still(nothing, times((7.0, 0.0, 0), (8.0, 0.0, 0)), 10.0) == pytest.approx(2.0)
+    assert stood_still(ThreadTimes(), ThreadTimes(), 10.0) == 0.0
+
+
+def test_the_times_of_threads_are_read_with_what_the_machine_took_of_their_cpus() -> None:
+    cpus = ["cpu0 1 1 1 1 1 9 9 9 0 0", "cpu1 1 1 1 1 1 10 20 70 0 0"]
+    host: Any = Said([["pmd 20 7000000000 5 2 pmd-c01/id:8", "other 16 42 1", *cpus]])
+    expected = ThreadTimes(waited={20: 5}, others_ran={16: 42}, had={20: 8_000_000_000}, slept={20: 2})
+    assert read_thread_times(host, 16) == expected
+
+
+@pytest.fixture
+def process() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen(["sleep", "60"]) as running:
+        yield running
+        running.kill()
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def becomes(pid: int, wanted: str) -> bool:
+    """Signals are heard when the process runs next."""
+    deadline = time.monotonic() + 10
+    while state(pid) not in wanted:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def test_a_process_is_stopped_and_goes_on_and_the_time_between_is_known(process: "subprocess.Popen[bytes]") -> None:
+    pause = Pause(LocalHost())
+    pause.end()
+    assert (pause.lasts, pause.seconds) == (False, 0.0)
+    for _ in range(2):
+        pause.begin(process.pid)
+        pause.begin(process.pid)
+        assert pause.lasts and becomes(process.pid, "T")
+        before = pause.seconds
+        pause.end()
+        assert not pause.lasts and pause.seconds > before and becomes(process.pid, "SR")
+    pause.begin(process.pid)
+    pause.forget()
+    assert becomes(process.pid, "SR") and pause.seconds == 0.0
+
+
+def test_one_that_has_died_is_somebody_elses_to_find(process: "subprocess.Popen[bytes]") -> None:
+    pause = Pause(LocalHost())
+    pause.begin(process.pid)
+    process.kill()
+    process.wait()
+    pause.end()
+    pause.begin(process.pid)
+    assert not pause.lasts
+    pause.forget()
+    pause.begin(process.pid)
+    assert not pause.lasts
+
+
+def test_what_is_not_ours_or_on_another_machine_is_not_paused() -> None:
+    far: Any = SimpleNamespace(name="dut.lab", open_process=lambda _: None, run=lambda *_, **__: None)
+    with pytest.raises(MissingResource, match=r"^dut\.lab: a process there cannot be paused"):
+        Pause(far).begin(1)
+    with pytest.raises(MissingResource, match=r"ovs\.manage: true"):
+        SystemOvs(OvsControl(far, OvsInstallation(), "/run/x"), cards=True).pause()
+
+
+class Paused:
+    """What is asked something while it is paused."""
+
+    def __init__(self, *, paused: bool) -> None:
+        self.paused, self.seen = paused, list[bool]()
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+
+    @awake
+    def answer(self) -> int:
+        self.seen.append(self.paused)
+        return 7
+
+    @awake
+    def fail(self) -> None:
+        raise TestbedError("no")
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_what_is_paused_wakes_up_for_what_it_is_asked_and_is_paused_again(paused: bool) -> None:
+    asked = Paused(paused=paused)
+    assert asked.answer() == 7
+    with pytest.raises(TestbedError):
+        asked.fail()
+    assert asked.seen == [False] and asked.paused is paused
+
+
+def test_daemons_that_are_paused_are_in_no_trouble(
+    process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "GO_ON_TIMEOUT_S", 0.0)
+    daemons = OvsDaemons(OvsControl(LocalHost(), OvsInstallation(), "/nonexistent/ctbench"))
+    daemons.pause()  # nothing runs yet
+    assert not daemons.paused
+    ticks = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
+    daemons._processes = {"ovs-vswitchd": ProcessIdentity(process.pid, ticks)}
+    daemons.pause()
+    assert daemons.paused and becomes(process.pid, "T")
+    assert daemons.trouble().startswith("Open vSwitch cannot be reached any more: /nonexistent/ctbench/db.sock")
+    daemons.resume()
+    assert becomes(process.pid, "SR") and daemons.paused_s > 0
+    os.kill(process.pid, 19)
+    assert becomes(process.pid, "T") and "is stopped" in daemons.trouble()
+
+
+def test_a_pause_is_no_stall_in_the_log() -> None:
+    line = "2026-11-22T14:00:00.000Z|00044|ovs_rcu|WARN|blocked 1004 ms waiting for pmd-c01/id:8 to quiesce"
+    error = "2026-11-22T14:00:00.000Z|00045|dpdk|ERR|no memory"
+    assert [each.severity for each in log_problems([line, error])] == ["fatal", "warning"]
+    assert [each.severity for each in log_problems([line, error], was_paused=True)] == ["fatal"]
+
+
+def test_the_time_of_a_pause_is_no_standstill_and_a_rival_took_its_share_of_the_rest() -> None:
+    before, after = times((0.0, 0.0, 0)), times((4.9, 0.1, 1))
+    (taken,) = sharing_problems(before, after, 5.0, with_generator=False)
+    assert (taken.code, taken.cpu_taken) == ("cpu-taken", pytest.approx(0.02))
+    assert sharing_problems(before, after, 10.0, with_generator=False)[0].severity == "stalled"
+    assert sharing_problems(ThreadTimes(), ThreadTimes(), 1.0, with_generator=True) == []

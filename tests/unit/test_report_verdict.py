@@ -1,0 +1,240 @@
+"""The first screen, and what the report says of kinds of promises, of pairs, of trials that were thrown away, of
+saturation."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from ctbench.measure.procedure import Decision
+from ctbench.report import figures
+from ctbench.report.charts.draw import draw
+from ctbench.report.charts.lines import pair_charts, proof, search_chart
+from ctbench.report.headline import Tally, counts, details, kinds, kinds_sentence, sentence, tone
+from ctbench.report.write import write_reports
+from ctbench.results import store
+from ctbench.results.environment import MachineFacts
+from ctbench.results.evidence import Evidence, GoalRecord, LookRecord, PairRecord, SideRecord
+from ctbench.results.record import Record
+from ctbench.results.record_model import Figure
+from ctbench.results.store import Stored
+from ctbench.sla.floor import BoundMachine
+from ctbench.sla.verdict import judge
+
+from .simulated import (
+    FORWARDING,
+    found,
+    made_up_floor,
+    made_up_packet_floor,
+    made_up_packet_record,
+    made_up_record,
+    outcome_of,
+    seen,
+)
+
+pytestmark = pytest.mark.unit
+
+
+def tally(met: int = 0, missed: int = 0, not_measured: int = 0, *others: int) -> Tally:
+    words = ("met", "missed", "not measured", "skipped", "failed", "unreadable")
+    return Tally(dict(zip(words, (met, missed, not_measured, *others), strict=False)))
+
+
+@pytest.mark.parametrize(
+    ("found", "said", "color"),
+    [
+        (tally(59), "All 59 SLAs that were measured are met.", "met"),
+        (tally(1), "The SLA that was measured is met.", "met"),
+        (tally(56, 2, 1), "2 of 59 SLAs are missed; 56 are met, 1 could not be measured.", "missed"),
+        (tally(1, 1), "1 of 2 SLAs is missed; 1 is met.", "missed"),
+        (tally(0, 1, 1), "1 of 2 SLAs is missed; 1 could not be measured.", "missed"),
+        (tally(0, 1), "The only SLA is missed.", "missed"),
+        (tally(0, 3), "3 of 3 SLAs are missed.", "missed"),
+        (tally(4, 0, 6), "No SLA is missed, but 6 of 10 SLAs could not be measured; 4 are met.", "unmeasured"),
+        (tally(0, 0, 2), "None of 2 SLAs could be measured.", "unmeasured"),
+        (tally(0, 0, 1), "The only SLA could not be measured.", "unmeasured"),
+        (tally(), "Nothing was measured.", "unmeasured"),
+        (tally(0, 0, 0, 25), "Nothing was measured.", "unmeasured"),
+        (tally(1234), "All 1\u202f234 SLAs that were measured are met.", "met"),
+    ],
+)
+def test_the_verdict_is_one_sentence(found: Tally, said: str, color: str) -> None:
+    assert (sentence(found), tone(found)) == (said, color)
+
+
+def test_skipped_tests_leave_a_verdict_green_and_are_counted() -> None:
+    found = tally(59, 0, 0, 25)
+    assert tone(found) == "met"
+    assert "25 tests were skipped: this testbed lacks what they need, as told below." in details(found, [])
+    assert [(count.number, count.word) for count in counts(found)][-1] == (25, "skipped")
+
+
+@pytest.mark.parametrize("found", [tally(59, 0, 0, 0, 1), tally(59, 0, 0, 0, 0, 1)])
+def test_a_failed_test_or_a_file_that_cannot_be_read_is_never_green(found: Tally) -> None:
+    assert tone(found) == "unmeasured"
+    assert len(details(found, [])) == 1
+
+
+def test_the_test_nearest_to_its_floor_is_named() -> None:
+    near = made_up_record(test="Near", margin_pct=0.9, suite="All.Conntrack")
+    said = details(tally(2), [Stored(Path("x"), each) for each in (made_up_record(margin_pct=690.0), near)])
+    assert said[1:] == ("Of those met, the nearest to its floor is “Near” (Conntrack) (+0.90 %).",)
+
+
+def test_the_three_verdicts_are_always_counted_the_others_where_there_are_any() -> None:
+    assert [count.word for count in counts(tally(1))] == ["met", "missed", "not measured"]
+
+
+SNAT = "linux-router/iptables-snat/1cpu-1rxq"
+
+
+def pair(**changes: Any) -> PairRecord:
+    look = LookRecord(rounds=12, value=0.642, low=0.631, high=0.65)
+    sides = {"tested": SideRecord(key=SNAT, rate=264_400.0), "other": SideRecord(key=FORWARDING, rate=412_000.0)}
+    ratios = [0.63 + 0.002 * number for number in range(12)]
+    return PairRecord(**(sides | {"how": "side by side", "slice_s": 0.05, "ratios": ratios, "looks": [look]} | changes))
+
+
+def compared(low: float = 0.631, *, smoke: bool = False, **changes: Any) -> Record:
+    """The record of a ratio with its pair, and of a saturation."""
+    floor = made_up_packet_floor(share=">= 60%")
+    ratio_only = {name: each for name, each in floor.thresholds.items() if name != "pps"}
+    floor = replace(floor, thresholds=ratio_only, smoke=frozenset({"ratio"} if smoke else ()))
+    figures = {
+        "ratio": Figure(value=0.642, unit="ratio", low=low, high=0.65),
+        "saturation_pps": Figure(value=264_400.0, unit="packets/s"),
+    }
+    outcome = replace(outcome_of(found(1.0)), metric=floor.metric, figures=figures, steps=())
+    decision = Decision(None if low < 0.6 else True, "12 rounds")
+    outcome = replace(outcome, decisions={"ratio": decision})
+    return made_up_packet_record(
+        outcome, floor, **({"metric": "pps", "evidence": Evidence(trials=[], pairs=[pair()])} | changes)
+    )
+
+
+def bound(capacity: float, machine: str) -> Record:
+    floor = replace(made_up_floor(), machine=BoundMachine(cpu_model="Gold 5118"))
+    outcome = outcome_of(found(capacity))
+    verdict = judge(outcome, floor, 900_000.0, machine=MachineFacts(cpu_model=machine))
+    return made_up_record(
+        outcome, floor, verdict=verdict.word, thresholds=list(verdict.thresholds), margin_pct=verdict.margin_pct,
+        verdict_reason=verdict.reason,
+    )  # fmt: skip
+
+
+def test_each_kind_is_counted_once_in_a_test_and_only_where_it_was_judged() -> None:
+    smoke = made_up_record(floor=replace(made_up_floor(), smoke=frozenset({"cps", "pps"})))
+    here, there = bound(50_000, "Gold 5118"), bound(50_000, "EPYC")
+    shown_only = bound(40_000, "EPYC")
+    assert shown_only.verdict == "not measured"
+    records = [compared(), compared(smoke=True), compared(low=0.5), smoke, here, there, shown_only, made_up_record()]
+    assert kinds(records) == {
+        "ratios": 1, "smoke": 2, "of_this_machine": 1, "of_build": 0, "of_any_machine": 1, "of_another": 1,
+    }  # fmt: skip
+    assert kinds_sentence(records) == (
+        "Judged: 1 ratio of like code, 2 smoke tests (builds 30 % slower would pass), 1 promise of this machine, "
+        "1 rate promised on any machine, 1 rate of another machine."
+    )
+    assert kinds_sentence([]) == "Judged: no ratio of like code, no smoke test, no promise of this machine."
+
+
+def written(folder: Path, *records: Record) -> Path:
+    for record in records:
+        store.write(record, folder)
+    write_reports([folder], folder)
+    return folder
+
+
+def test_every_file_of_a_report_has_the_ratio_its_interval_and_the_other_side(tmp_path: Path) -> None:
+    thrown = outcome_of(found(381_000))
+    spoilt = replace(thrown.steps[0], observation=seen(generator_limited="it ran late"))
+    thrown = replace(thrown, steps=(spoilt, *thrown.steps))
+    run = written(tmp_path, compared(), made_up_record(thrown, test="Rate"))
+    page = (run / "report.html").read_text()
+    assert "64.2 % ± 1.1 %" in page and f"of {FORWARDING}" in page
+    assert "Judged: 1 ratio of like code" in page
+    assert "1 of 3 trials thrown away" in page and "1 of 3 trials was thrown away" in page
+    tests = json.loads((run / "summary.json").read_text())
+    assert tests["kinds"]["ratios"] == 1
+    ratio = next(test for test in tests["tests"] if test["test"].startswith("SNAT"))
+    promise = next(each for each in ratio["thresholds"] if each["metric"] == "ratio")
+    assert (promise["kind"], promise["low"], promise["high"], promise["to"]) == ("ratio", 0.631, 0.65, FORWARDING)
+    line = next(csv.DictReader(io.StringIO((run / "results.csv").read_text())))
+    assert {line["ratio_low"], line["ratio_to"], line["trials_thrown_away"]} in (
+        {"0.631", FORWARDING, "0"}, {"", "1"},
+    )  # fmt: skip
+    said = [each.get("value") for each in ET.fromstring((run / "junit.xml").read_text()).iter("property")]
+    assert f"64.2 % ± 1.1 % of {FORWARDING}, at least 60 % promised" in said
+    assert f"of {FORWARDING}" in (run / "report.md").read_text()
+
+
+def test_saturation_rates_stand_apart_and_are_no_floors_figure(tmp_path: Path) -> None:
+    page = (written(tmp_path, compared()) / "report.html").read_text()
+    before, apart = page.split('<section id="saturation">')
+    apart, after = apart.split("</section>", 1)
+    assert "264.4 k pps" in apart and "412.0 k pps" in apart and "no SLA is about" in apart
+    results = before[before.index('id="results"') :]
+    assert "264.4 k" not in results
+    assert "264.4 k" not in after.partition('id="searches"')[0]
+
+
+def test_a_run_without_closed_loops_has_no_such_section(tmp_path: Path) -> None:
+    assert 'id="saturation"' not in (written(tmp_path, made_up_record()) / "report.html").read_text()
+
+
+def test_the_strip_of_a_pair_has_a_point_for_each_round_the_interval_and_the_promise() -> None:
+    (strip,) = pair_charts(compared())
+    assert len(strip.series[0].points) == 12
+    assert [(guide.value, guide.text) for guide in strip.guides] == [(0.6, "promised 60.0 %"), (0.631, ""), (0.65, "")]
+    assert strip.caption == (
+        f"12 rounds, side by side: 64.2 % ± 1.1 %, {SNAT} of {FORWARDING} (264.4 k pps and 412.0 k pps in a closed "
+        "loop: no SLA figures)."
+    )
+    assert draw(strip).count("<circle") >= 12
+
+
+def test_a_pair_without_a_round_that_counts_has_no_strip() -> None:
+    evidence = Evidence(trials=[], pairs=[pair(ratios=[], dropped=12, looks=[])])
+    assert pair_charts(compared(evidence=evidence)) == []
+
+
+def test_the_promise_of_a_pair_of_builds_is_that_of_the_build() -> None:
+    other = SideRecord(key=SNAT, build="distribution")
+    evidence = Evidence(trials=[], pairs=[pair(other=other, dropped=2)])
+    (strip,) = pair_charts(compared(evidence=evidence))
+    assert [guide.text for guide in strip.guides] == ["", ""]  # no such promise here, and that of the ratio is another
+    assert strip.caption.startswith("12 rounds, 2 dropped, side by side")
+    assert f"{SNAT} of {SNAT}, distribution" in strip.caption
+
+
+def test_a_closed_loop_is_in_no_chart_of_loads() -> None:
+    outcome = outcome_of(found(381_000))
+    loop = seen(load=500_000)
+    loop = replace(loop, trial=loop.trial.model_copy(update={"under_way": 512}))
+    outcome = replace(outcome, steps=(replace(outcome.steps[0], number=1, observation=loop), *outcome.steps))
+    record = made_up_record(outcome)
+    chart = search_chart(record)
+    assert chart is not None and len(record.evidence.trials) == 3
+    assert sum(len(series.points) for series in chart.series) == 2
+    assert all(point.x != 500_000 for series in chart.series for point in series.points)
+    assert proof(record) == (3, record.evidence.trials[2])
+
+
+def test_a_search_of_rfc_9971_reports_its_goal_and_its_bounds() -> None:
+    goal = GoalRecord(
+        loss_ratio=0.0002, final_duration_s=2, duration_sum_s=4, exceed_ratio=0.5, relative_width=0.03,
+        relevant_lower_bound=381_000, relevant_upper_bound=None, conditional_throughput=380_930,
+    )  # fmt: skip
+    record = made_up_record()
+    record = record.model_copy(update={"evidence": record.evidence.model_copy(update={"goal": goal})})
+    assert figures.goal(record) == (
+        "Goal of the search (RFC 9971): loss ratio 0.020 %, final trial duration 2.0 s, duration sum 4.0 s, exceed "
+        "ratio 50.0 %, width 3.0 %. Relevant lower bound 381.0 k/s; relevant upper bound unknown; conditional "
+        "throughput 380.9 k/s."
+    )
+    assert figures.goal(made_up_record()) == ""

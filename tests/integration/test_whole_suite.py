@@ -87,7 +87,9 @@ def checkout() -> Iterator[Path]:
 def start(checkout: Path, tests: str, *options: str) -> "subprocess.Popen[str]":
     """./run tests; without its plug-ins pytest starts sooner."""
     (checkout / "tests" / "unit" / "test_small.py").write_text(tests)
-    more = {"PYTHONPATH": checkout / "libraries", "TMPDIR": checkout.parent / "tmp", RESULTS_VARIABLE: "/root/of/all"}
+    more = {"PYTHONPATH": checkout / "libraries", "TMPDIR": checkout.parent / "tmp"}
+    if IS_ROOT:  # what is root's own is not passed on
+        more[RESULTS_VARIABLE] = Path("/root/of/all")
     inherited = commands.environment(checkout / "results", COLUMNS="100", **more)
     return subprocess.Popen(
         [sys.executable, "-m", "ctbench.cli.tests", "-p", "no:hypothesispytest", *options],

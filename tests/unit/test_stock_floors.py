@@ -27,7 +27,7 @@ OF_CONTROL = {
     for promise in PROMISES.values()
     if promise.about == "control plane" and promise.procedure
     for name in promise.procedure.found_out
-}
+} - {"held_connections"}
 
 
 def table(page: str = "floors.md") -> list[list[str]]:

@@ -105,8 +105,12 @@ def _compared(kind: str, known: set[str], used: set[str], kept: dict[str, str]) 
 
 
 def main() -> int:
-    """Print the problems; 0 where there are none."""
-    found = problems()
+    """Print the problems; 0 where there are none. A mistake in a file is one sentence."""
+    try:
+        found = problems()
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
     for problem in found:
         print(problem)
     print(f"{len(found)} problems" if found else "Every promise has its floor, every floor its row.")

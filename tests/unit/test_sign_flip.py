@@ -36,6 +36,13 @@ def test_every_choice_of_signs_is_counted(samples: list[float]) -> None:
     assert sign_flip_p(samples) == pytest.approx(counted(samples), abs=1e-12)
 
 
+@given(SAMPLES, st.floats(0.001, 1000))
+def test_neither_direction_nor_unit_nor_order_counts(samples: list[float], factor: float) -> None:
+    p = sign_flip_p(samples)
+    assert sign_flip_p([-each for each in samples]) == p
+    assert sign_flip_p([each * factor for each in reversed(samples)]) == pytest.approx(p, abs=1e-12)
+
+
 def test_darwins_plants_are_those_of_fishers_book() -> None:
     """The Design of Experiments (1935), section 21: 863 of 2^15 sums are below, 2 x 863 / 2^15 = 5.267 %."""
     heights = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]

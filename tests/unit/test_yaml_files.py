@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from pydantic import BeforeValidator, Field
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.files import MOST_BYTES, MOST_CHARACTERS, read_yaml
+from ctbench.base.files import MOST_BYTES, MOST_CHARACTERS, MOST_VALUES, UnreadableFile, read_regular, read_yaml
 from ctbench.base.quantities import Ratio
 from ctbench.base.units import parse_duration, parse_number
 from ctbench.base.yaml_files import Name, YamlModel, load, names
+from ctbench.results.published import read_published
 from ctbench.sla.floors import Floors
 
 Number = Annotated[float, BeforeValidator(parse_number)]
@@ -145,10 +146,10 @@ def test_a_mistake_in_the_content_is_said_with_file_key_and_expectation(root: Pa
 def test_a_file_that_may_not_be_read_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, "name: cart\n")
 
-    def refuse(_path: Path) -> bytes:
+    def refuse(_path: Path, _mode: str) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(ConfigError, match=r"cart\.yaml: cannot be read \(Permission denied\)"):
         load("vehicles", "cart", Vehicle, root=root)
 
@@ -298,3 +299,46 @@ def test_of_many_mistakes_the_first_are_said_and_the_others_counted(tmp_path: Pa
     assert len(lines) == 21
     assert lines[0] == f"{path}: k0: unknown key."
     assert lines[-1] == f"{path}: and 2990 more mistakes."
+
+
+def test_what_a_person_writes_is_within_the_limits(tmp_path: Path) -> None:
+    assert len(read(tmp_path, "".join(f"k{n}: 1\n" for n in range(MOST_VALUES // 2 - 1)))) == MOST_VALUES // 2 - 1
+    assert read(tmp_path, "k: " + "x" * MOST_CHARACTERS) == {"k": "x" * MOST_CHARACTERS}
+    assert read(tmp_path, "[" * 30 + "]" * 30) is not None
+    assert read(tmp_path, "- " * 29 + "a\n") is not None
+
+
+def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real.yaml").write_text(HEAD)
+    (tmp_path / "link.yaml").symlink_to("real.yaml")
+    assert load("sla", tmp_path / "link.yaml", Floors).file == str(tmp_path / "link.yaml")
+
+
+def test_a_file_of_the_kernel_that_says_it_is_empty_is_read_to_its_end_and_no_further() -> None:
+    status = Path("/proc/self/status")
+    assert status.stat().st_size == 0
+    assert b"Pid:" in read_regular(status, 100_000)
+    with pytest.raises(UnreadableFile, match="is larger than 0 KiB"):
+        read_regular(status, 100)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"\xff", b"[" * 60_000, b"9" * 60_000, b" " * 100_000, b"null", b"[]", b'{"schema_version": 1e999}',
+        b'{"' + b"k" * 60_000 + b'": 1}', b'{"number": "\\ud800"}', b"\0",
+    ],
+)  # fmt: skip
+def test_a_published_figure_that_is_none_is_one_sentence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "figure-01.json").write_bytes(content)
+    with pytest.raises(ConfigError) as error:
+        read_published(tmp_path)
+    first, expected = str(error.value).split("\n")
+    assert first.startswith(f"{tmp_path}/figure-01.json: ") and len(first) <= 600 and first.isprintable()
+    assert expected.startswith("  Expected ")
+
+
+def test_a_pipe_among_published_figures_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "figure-01.json")
+    with pytest.raises(ConfigError, match="is a pipe"):
+        read_published(tmp_path)

@@ -189,7 +189,7 @@ class Installations:
 
     def run(self) -> tuple[int, Comparison | None]:
         """Measure what is not measured yet, and judge what there is: why it stopped early, or 0, and the comparison;
-        None where no start of both builds came to its end."""
+        None where no start of both builds finished."""
         testbed, counts = self._check(), None
         self._write_testbeds(testbed)
         if not self.options.no_instructions:

@@ -57,7 +57,7 @@ class Runs:
         return [said] if self.broken else []
 
     def tests(self) -> dict[TestKey, list[Stored]]:
-        """The records of each test, in the order of the first run; the generator without a DUT is no test of one."""
+        """The records of each test, in the order of the first run; the generator without a DUT is not a test of one."""
         found: dict[TestKey, list[Stored]] = defaultdict(list)
         for each in self.stored:
             if each.record.topology.datapath != CABLE.datapath:

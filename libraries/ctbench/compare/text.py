@@ -176,7 +176,7 @@ def what_it_shows(shown: Mapping[str, float | None], starts: int) -> str:
 
 
 def counts_words(comparison: Comparison) -> list[str]:
-    """What is said of the instructions, one sentence each; nothing where nobody asked for them."""
+    """What is said of the instructions, one sentence each; nothing where they were not asked for."""
     counts = comparison.counts
     if counts is None:
         return []

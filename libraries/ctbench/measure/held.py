@@ -132,7 +132,7 @@ class TableProcedure(Procedure):
 
 @dataclass
 class HeldTrial(TableTrial):
-    """What one trial came to."""
+    """What one trial yielded."""
 
     opened: Opened | None = None
     answered: Answered | None = None

@@ -35,8 +35,8 @@ def planned_halvings(lo: float, hi: float, settings: Mlr) -> float:
     return math.log2(max(1.0, math.log(hi / lo) / math.log1p(settings.relative_width)))
 
 
-#: The first step away from a hint, as a factor: a narrow width is no reason to creep. From one that is no guess of the
-#: capacity, but only a promise, it is a large one.
+#: The first step away from a hint, as a factor: a narrow width is not a reason to creep. From one that is not a guess
+#: of the capacity, but only a promise, it is a large one.
 STRIDE, ROUGH_STRIDE = 1.1, 1.5
 #: Of what a DUT forwarded of too many packets: what it probably forwards without a loss.
 JUST_BELOW = 0.985

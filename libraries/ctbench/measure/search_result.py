@@ -144,7 +144,7 @@ def conclude(
     note: str = "",
     goal: GoalRecord | None = None,
 ) -> SearchResult:
-    """The result of a search that came to its end: `proof` held, `above` did not; None where there is no such load.
+    """The result of a search that finished: `proof` held, `above` did not; None where there is no such load.
     The range was searched up to `end`; `note` is added to the reason."""
     lower, upper = proof.load if proof else 0.0, above.load if above else None
     limited_by: Literal["dut", "generator", "range"] = "dut"

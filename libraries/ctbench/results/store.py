@@ -237,7 +237,7 @@ class _Document(RecordModel):
 
 
 def note_without_record(tests: Sequence[WithoutRecord], output: Path) -> None:
-    """Write all tests of a run that left no record so far. A folder that cannot be written is no reason to fail once
+    """Write all tests of a run that left no record so far. A folder that cannot be written is not a reason to fail once
     more: Robot Framework's log has each of them."""
     text = _Document(tests=list(tests)).model_dump_json(indent=1) + "\n"
     part = output / f".{WITHOUT_RECORD_FILE}-{os.getpid()}"

@@ -48,7 +48,7 @@ class Verdicts:
 
 
 def note_mistake(output: Path, sentence: str) -> None:
-    """Note that a mistake in a file ended a test of this run. A folder that cannot be written is no reason to fail
+    """Note that a mistake in a file ended a test of this run. A folder that cannot be written is not a reason to fail
     once more: the test says the sentence too."""
     with suppress(OSError), (output / MISTAKES_FILE).open("a", encoding="utf-8") as file:
         file.write(f"{sentence}\n")

@@ -278,7 +278,7 @@ class Log:
 
     #: Of each workload that was tried.
     workloads: Mapping[Workload, Told]
-    #: Why the machine did not come to its end, one sentence; empty where it did.
+    #: Why the machine did not finish, one sentence; empty where it did.
     trouble: str
 
 

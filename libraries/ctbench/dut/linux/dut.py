@@ -2,6 +2,7 @@
 
 import re
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -245,13 +246,13 @@ class LinuxDut(Dut):
         """Its entry in the catalogue; `ConfigError` lists those of this DUT."""
         return find_ruleset(self.families, topology.ruleset, f"a {self.kind}")
 
+    @abstractmethod
     def _configure(self, topology: Topology, placement: Placement) -> Ports:
         """Make of the links, which are down, what the topology asks for, and bring them up."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _unconfigure(self) -> None:
         """Remove what `_configure` made, as far as it is there."""
-        raise NotImplementedError
 
     def _own_facts(self) -> dict[str, Any]:
         return {}

@@ -336,7 +336,7 @@ def _by_longest(metric: Metric, figure: Figure | None, limit: float) -> Decision
 
 
 def control_record(action: Action, metric: str, done: Sequence[Done]) -> ControlRecord:
-    """What an action came to, of the times that count."""
+    """The times of an action that count."""
     times = [each.seconds for each in done]
     low, high = median_interval(times)
     return ControlRecord(
@@ -362,7 +362,7 @@ def figure_of(record: ControlRecord) -> Figure:
 
 
 def _meanwhile(seen: Observation) -> dict[str, Figure]:
-    """What became of the load; nothing where the generator may have lost it, which is no figure of the DUT."""
+    """What the load lost; nothing where the generator may have lost it, which is not a figure of the DUT."""
     trial, limit = seen.trial, seen.conditions["loss_ratio"]
     if seen.generator_fault and not within(trial.intended - trial.completed, trial.intended, limit):
         return {}

@@ -41,7 +41,7 @@ MOST_S = 300.0
 
 @dataclass
 class _Dumped(TableTrial):
-    """What one trial came to."""
+    """What one trial yielded."""
 
     dumps: TableDump
     opened: Opened | None = None

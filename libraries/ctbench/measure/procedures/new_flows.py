@@ -56,7 +56,7 @@ class _Upcalls(Probe):
 
 @dataclass
 class _Found:
-    """What the trials that count came to."""
+    """What the trials that count yielded."""
 
     rates: list[float] = field(default_factory=list)
     made: int = 0

@@ -49,7 +49,7 @@ class ClosedLoop(Procedure):
 
         def one(_number: int) -> Observation:
             seen = runner.offer(load, self.how.trial_duration)
-            if self.of_generator:  # that it is the limit is no fault of the trial
+            if self.of_generator:  # that it is the limit is not a fault of the trial
                 seen = replace(seen, trial=seen.trial.model_copy(update={"generator_limited": ""}))
             return seen
 

@@ -331,7 +331,7 @@ def _runs_axis(records: Sequence[Record], many: bool) -> Axis:
 
 
 def _build_of(record: Record) -> str:
-    """The kernel, shortened, and Open vSwitch where it is no package: `6.1.0-56`, `6.1.0-56 ovs-3.3`."""
+    """The kernel, shortened, and Open vSwitch where it is not a package: `6.1.0-56`, `6.1.0-56 ovs-3.3`."""
     dut = record.environment.dut
     kernel = "-".join(labels.name(str(dut.kernel)).split("-")[:2])
     prefix = str(dut.extra.get("ovs", "distribution"))

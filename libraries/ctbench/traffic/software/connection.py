@@ -191,7 +191,7 @@ def empty_histograms() -> Histograms:
 
 @njit(nogil=True, forceinline=True)
 def message_sent(record, slot, now, p):  # type: ignore[no-untyped-def]
-    """A message goes out now. Where nobody wants its latency, the record keeps when the connection was begun."""
+    """A message goes out now. Where its latency is not wanted, the record keeps when the connection was begun."""
     if p[lay.TIMES_MESSAGES] and slot & (EVERY - 1) == 0:
         store32(record + STARTED, now >> bins.UNIT_SHIFT)
 

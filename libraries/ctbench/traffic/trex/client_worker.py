@@ -195,7 +195,7 @@ def stats(session: Session, profile: str = "") -> Any:
 
 # Connections: ASTF.
 
-#: TRex' own name for the profile that nobody gave a name.
+#: TRex' own name for a profile without a name.
 UNNAMED = "_"
 
 

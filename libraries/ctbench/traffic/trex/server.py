@@ -41,7 +41,7 @@ class Owner:
         return f"ctbench process {self.pid} of {self.machine} ({self.boot} {self.ticks})"
 
     def is_gone(self) -> bool:
-        """Whether it has ended for sure. Of another machine nobody knows."""
+        """Whether it has ended for sure. Of another machine it is not known."""
         return self.machine == socket.gethostname() and (self.boot != _boot() or self.ticks != _ticks(self.pid))
 
     @classmethod

@@ -18,9 +18,9 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.abilities import TableDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.measure import held
 from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedures import table_limits
 from ctbench.measure.procedures.table_limits import TableCapacity, TableEarlyDrop, TableFull
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
@@ -89,7 +89,7 @@ def test_a_limit_that_is_lowered_under_the_runs_feet_is_missed_with_the_reason(
     dut = testbed.dut
     assert isinstance(dut, TableDut)
     with monkeypatch.context() as patch:
-        patch.setattr(held, "time", SimpleNamespace(sleep=lambda _seconds: dut.limit_table(1000)))
+        patch.setattr(table_limits, "time", SimpleNamespace(sleep=lambda _seconds: dut.limit_table(1000)))
         found = TableCapacity().run(at_work)
     decision = found.decisions["held_connections"]
     assert decision.kept is False
@@ -134,7 +134,7 @@ def test_a_killed_open_vswitch_is_a_fault_with_its_reason_and_the_next_test_has_
         time.sleep(0.5)
 
     with monkeypatch.context() as patch:
-        patch.setattr(held, "time", SimpleNamespace(sleep=kill))
+        patch.setattr(table_limits, "time", SimpleNamespace(sleep=kill))
         found = TableCapacity().run(at_work)
     assert found.limited_by == "fault" and "SIGKILL" in found.reason
     assert not Path(f"/proc/{pid}").exists()  # and its memory with it

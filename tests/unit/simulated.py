@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.topology import Topology
+from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import rates
@@ -28,8 +29,24 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from .simulated_machine import BETWEEN_TRIALS_S, Machine, quiet, step_of, through_ring
 
 LIMITS: Conditions = {"loss_ratio": 0.0002}
+#: A profile of short connections, and how their capacity is searched by a campaign of the tests.
+SHORT = ConnectionProfile(name="short-lived", udp_percent=1)
+TRIALS = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
 #: What relative floors are compared with in the tests.
 FORWARDING = "linux-router/forward/1cpu-1rxq"
+
+
+def campaign(**keys: Any) -> Campaign:
+    """A campaign that bisects, with what differs."""
+    base = {
+        "name": "mine",
+        "description": "",
+        "search": "bisection",
+        "loss_ratio": "0.02%",
+        "bisection": TRIALS,
+        "loads": {"packets": {"min": "10k", "max": "3M"}, "connections": {"min": "1k", "max": "3M"}},
+    }
+    return Campaign.model_validate(base | keys)
 
 
 def made_up_trial(
@@ -267,7 +284,7 @@ def made_up_floor(cps: str = ">= 48.2k", pps: str | None = ">= 334.9k", p99: str
     """A floor of the topology that the made-up record has."""
     return Floor(
         key="ovs-dpdk/conntrack/1cpu-1rxq",
-        profile=ConnectionProfile(name="short-lived", udp_percent=1),
+        profile=SHORT,
         source="the article",
         metric=METRICS["cps"],
         thresholds=promises(cps=cps, pps=pps, loss_ratio="<= 0.02%", connect_time_p99=p99),

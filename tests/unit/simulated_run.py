@@ -14,7 +14,6 @@ from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.promises import PROMISES, Promise
 from ctbench.results.evidence import SideRecord
 from ctbench.results.record import Record
@@ -29,27 +28,12 @@ from ctbench.traffic.generator import Side, Slice, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile, load_profile
 
-from .simulated import FORWARDING, made_up_packets, made_up_trial
+from .simulated import FORWARDING, campaign, made_up_packets, made_up_trial
 
 FORWARD = Topology(datapath="linux-router", ruleset="forward")
 SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
 SNAT_KEY = SNAT.key
 CEILING = 2_500_000.0
-TRIAL = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
-
-
-def campaign(**keys: Any) -> Campaign:
-    base = {
-        "name": "mine",
-        "description": "",
-        "search": "bisection",
-        "loss_ratio": "0.02%",
-        "bisection": TRIAL,
-        "loads": {"packets": {"min": "10k", "max": "3M"}, "connections": {"min": "1k", "max": "3M"}},
-    }
-    return Campaign.model_validate(base | keys)
-
-
 GATING = campaign(search="gate", bisection=None, gate={"trial_duration": "500ms", "headroom": "1%"})
 
 

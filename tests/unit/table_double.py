@@ -18,8 +18,7 @@ from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .healthy import HealthyDut
-from .simulated import LIMITS, made_up_trial
-from .test_procedure import campaign
+from .simulated import LIMITS, campaign, made_up_trial
 
 HELD = ConnectionProfile(name="held")
 WITHOUT_PAUSES = partial(Repetitions, sleep=lambda _seconds: None)

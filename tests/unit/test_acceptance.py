@@ -1,10 +1,12 @@
-"""The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin."""
+"""The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin, and
+what it says meanwhile."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
@@ -27,6 +29,7 @@ from .simulated import FORWARDING
 from .simulated_run import (
     CEILING,
     FORWARD,
+    GATING,
     SNAT,
     SNAT_KEY,
     SimulatedTestbed,
@@ -38,6 +41,7 @@ from .simulated_run import (
 )
 
 __all__ = ["simulated"]
+pytestmark = pytest.mark.unit
 
 
 def test_a_test_begins_with_a_closed_loop_and_searches_below_it(simulated: SimulatedTestbed, tmp_path: Path) -> None:
@@ -46,18 +50,6 @@ def test_a_test_begins_with_a_closed_loop_and_searches_below_it(simulated: Simul
     assert record.evidence.trials[1].trial.load == pytest.approx(0.97 * 400_000)
     assert record.figures["saturation_pps"].value == pytest.approx(400_000)
     assert record.figures["saturation_pps"].value not in (record.figures["pps"].value, None)
-
-
-def test_without_a_closed_loop_the_search_begins_at_the_floor_or_where_a_like_one_ended(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    simulated.offers = frozenset((Rate,))
-    started = Started(tmp_path, simulated, floors=floors(share=None))
-    forward = started.measure(FORWARD)
-    assert forward.result and "saturation_pps" not in forward.figures
-    assert forward.evidence.trials[0].trial.load == pytest.approx(101_000)
-    assert started.measure(SNAT).evidence.trials[0].trial.load == forward.result.value
-    assert simulated.applied.count("cable/none/1cpu-1rxq") == 1
 
 
 def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed, tmp_path: Path) -> None:
@@ -146,8 +138,9 @@ def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed
     started = Started(tmp_path, simulated, floors=floors(share=None))
     forward = started.measure(FORWARD)
     assert forward.evidence.trials[0].trial.load == pytest.approx(101_000)  # nothing is known yet: the floor
-    assert forward.result is not None
+    assert forward.result is not None and "saturation_pps" not in forward.figures
     assert started.measure(SNAT).evidence.trials[0].trial.load == forward.result.value  # the same datapath and profile
+    assert simulated.applied.count("cable/none/1cpu-1rxq") == 1
     snat = started.measure(SNAT)
     assert snat.result is not None
     assert snat.evidence.trials[0].trial.load == pytest.approx(snat.result.value, rel=0.05)  # the same ruleset, too
@@ -268,3 +261,120 @@ def test_a_campaign_may_have_the_table_sampled_where_the_dut_can_be_asked(
     assert {series.name for series in record.evidence.series} == {"table_entries"}
     assert {value for series in record.evidence.series for value in series.values} == {7}
     assert started.measure(CABLE, "short-lived").evidence.series == []
+
+
+def test_a_ratio_is_measured_as_a_pair_and_the_rates_beside_the_side_that_is_tested(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    started = Started(tmp_path, simulated)
+    record = started.measure(SNAT)
+    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}"]
+    assert record.verdict == "met"
+    assert record.figures["ratio"].value == pytest.approx(0.7, rel=0.01)
+    assert record.result and record.result.value == pytest.approx(280_000, rel=0.1)
+    (pair,) = record.evidence.pairs
+    assert (pair.tested.key, pair.other.key) == (SNAT_KEY, FORWARDING)
+    assert (record.procedure, record.metric) == ("highest-rate", "pps")
+    # Its slices showed the saturation rate, so no trial was made for that.
+    assert record.figures["saturation_pps"].value == pytest.approx(280_000, rel=0.01)
+    assert "saturation" not in {made.phase for made in record.evidence.trials}
+    assert any("ratio 70.0 %" in line for line in started.said)
+
+
+def test_a_ratio_that_is_not_reached_is_missed_whatever_the_rate(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    record = Started(tmp_path, simulated, floors=floors(">= 90%")).measure(SNAT)
+    assert record.verdict == "missed"
+    assert "at least 90 % promised" in record.verdict_reason
+
+
+def test_what_a_ratio_compares_with_and_the_testbed_lacks_leaves_the_rates_measured(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = MissingResource("There are no bonds here.")
+    record = Started(tmp_path, simulated).measure(SNAT)
+    assert record.verdict == "not measured"
+    assert "There are no bonds here" in record.verdict_reason
+    assert record.result and record.result.value == pytest.approx(280_000, rel=0.1)
+    assert simulated.applied[-1] == SNAT_KEY
+
+
+def test_what_a_ratio_compares_with_and_cannot_be_set_up_is_named(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = TestbedError("The link broke.")
+    record = Started(tmp_path, simulated).measure(SNAT)
+    assert record.verdict == "not measured"
+    assert record.verdict_reason == f"{SNAT_KEY} could not be set up beside {FORWARDING}: The link broke."
+
+
+def test_a_gate_decides_a_ratio_by_the_pair_and_the_rate_by_trials_at_it(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    record = Started(tmp_path, simulated, campaign=GATING).measure(SNAT)
+    assert record.verdict == "met"
+    # 100k are far below what the pair shows, so one trial confirms it.
+    assert [made.trial.load for made in record.evidence.trials] == pytest.approx([101_000])
+    assert (record.procedure, record.limited_by) == ("at-floor", "floor")
+    assert Started(tmp_path, simulated, campaign=GATING, floors=floors(">= 90%")).measure(SNAT).verdict == "missed"
+
+
+def test_a_gate_on_nothing_but_a_ratio_makes_no_trial(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    only = {SNAT_KEY: {"udp-64-10k": {"ratio": {"to": FORWARDING, "rate": ">= 60%"}}}}
+    record = Started(tmp_path, simulated, campaign=GATING, floors=floors(**only)).measure(SNAT)
+    assert (record.verdict, record.procedure, record.metric) == ("met", "pair", "ratio")
+    assert record.evidence.trials == []
+    assert len(record.evidence.pairs) == 1
+
+
+def test_a_test_without_a_ratio_is_set_up_although_the_pair_of_the_test_before_stands_there(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    started = Started(tmp_path, simulated)
+    started.measure(SNAT)
+    record = started.measure(FORWARD)
+    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}", FORWARDING]
+    assert record.topology.key == FORWARDING and record.result and record.result.value > 280_000
+
+
+def left(line: str) -> float:
+    """Seconds that a line of a trial says are left."""
+    found = re.search(r"~(\d+) s$", line.splitlines()[0])
+    return float(found[1]) if found else 0.0
+
+
+def lines_of_trials(said: list[str]) -> list[str]:
+    return [line for line in said if re.match(r" +\d+   ", line)]
+
+
+def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_nothing(
+    simulated: SimulatedTestbed, tmp_path: Path
+) -> None:
+    started = Started(tmp_path, simulated)
+    record = started.measure(SNAT)
+
+    lines = lines_of_trials(started.said)
+    own, trial_s = len(record.evidence.trials), record.evidence.trials[0].trial.wall_s
+    ceiling = lines[: len(lines) - own]
+    # A pair, a search of five trials and more and the trials at the floor follow.
+    assert [left(line) > 7 * trial_s for line in ceiling] == [True]
+    assert left(lines[0]) > left(lines[1]) > 0
+    (looked,) = (line for line in started.said if line.startswith("  look"))
+    assert left(looked) > 5 * trial_s  # the search is still to come
+    assert left(lines[-1]) <= 1  # of the trials at the floor, none was needed
+
+
+def test_the_time_left_counts_the_repetitions_to_come(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    started = Started(tmp_path, simulated, campaign=campaign(repetitions=4))
+    started.measure(FORWARD)
+    once = Started(tmp_path / "once", simulated)
+    once.measure(FORWARD)
+    lines, of_one = ([left(line) for line in lines_of_trials(each.said)] for each in (started, once))
+    assert lines[1] > 3 * of_one[1] > 0
+    assert lines[1] > 3 * lines[-1]
+
+
+def test_the_summary_counts_the_trials_of_ceilings_and_comparisons(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    started = Started(tmp_path, simulated)
+    record = started.measure(SNAT)
+    made = len(simulated.loads)
+    others = made - len(record.evidence.trials)
+    assert others == 1
+    assert f"{made} trials ({others} for ceilings and comparisons): " in started.run.summary()

@@ -19,8 +19,7 @@ from ctbench.sla.floors import Floors
 
 from .calibrated import NONE, around
 from .compared import environment, side
-from .control_double import SHORT
-from .simulated import made_up_record, promises, seen
+from .simulated import SHORT, made_up_record, promises, seen
 
 pytestmark = pytest.mark.unit
 

@@ -23,6 +23,7 @@ from ctbench.measure.procedures.control_plane import (
     STATISTICS,
     SWEEP,
     TABLE_DUMP,
+    ControlPlaneTime,
     Revalidate,
     bursts,
 )
@@ -34,20 +35,15 @@ from ctbench.results import store
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import METRICS
 from ctbench.run.plan import plan
-from ctbench.sla.verdict import Verdict
-from ctbench.traffic.profiles import PacketProfile
+from ctbench.traffic.profiles import PacketProfile, Profile
 
-from .control_double import FLOWS, SHORT, FakePlane, campaign, measured
-from .simulated import made_up_floor, made_up_record, promises
+from .control_double import FLOWS, FakePlane, measured
+from .simulated import SHORT, campaign, made_up_floor, made_up_record, promises
 
 pytestmark = pytest.mark.unit
 
 #: Each of its flows comes again within 4 s.
 MANY = PacketProfile(name="udp-64-100k-both", kind="packets", flows=100_000, directions="both", client_ips=256)
-
-
-def verdict_of(dut: FakePlane, **limits: str) -> Verdict:
-    return measured(dut, TABLE_DUMP, **limits)[1]
 
 
 def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_times() -> None:
@@ -66,40 +62,55 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
     assert (verdict.word, "99 % interval" in verdict.reason or "median of" in verdict.reason) == ("met", True)
 
 
+@pytest.mark.parametrize(
+    ("dut", "promised", "word", "why"),
+    [
+        (FakePlane(), {"dump_time": "<= 50ms"}, "missed", "100.0 ms instead of at most 50.0 ms"),
+        (FakePlane(takes=lambda number: (0.04, 0.06)[number % 2]), {"dump_time": "<= 50ms"}, "not measured",
+         "too close to call"),
+        (FakePlane(loss=0.005), {"loss_meanwhile": "<= 1%"}, "met", ""),
+        (FakePlane(loss=0.05), {"loss_meanwhile": "<= 1%"}, "missed", "lost meanwhile: 5"),
+        (FakePlane(loss=0.05, limited="it was 300 ms late"), {"loss_meanwhile": "<= 1%"}, "not measured",
+         "it was 300 ms late"),
+        (FakePlane(p99_us=5_000, late_ms=0.5), {"connect_time_meanwhile": "<= 2ms"}, "missed", ""),
+        (FakePlane(p99_us=5_000, late_ms=18.0), {"connect_time_meanwhile": "<= 2ms"}, "not measured",
+         "up to 18.0 ms late"),
+        (FakePlane(), {"main_thread_longest": "<= 1us"}, "met", ""),  # single looks between waits
+        (FakePlane(seen=False), {"main_thread_longest": "<= 1us"}, "not measured", "cannot be seen from this machine"),
+        (FakePlane(size=5_000), {}, "not measured", "0 of "),
+        (FakePlane(size=5_000), {}, "not measured", "8.0 k entries or more"),
+        (FakePlane(works=12, refused="`ovs-appctl` failed"), {}, "not measured", "8.0 k entries or more"),
+    ],
+)  # fmt: skip
+def test_a_promise_is_decided_by_its_own_evidence_or_by_none(
+    dut: FakePlane, promised: dict[str, str], word: str, why: str
+) -> None:
+    found, verdict = measured(dut, TABLE_DUMP, **({"dump_time": "<= 2s"} | promised))
+    assert (verdict.word, why in verdict.reason) == (word, True)
+    assert bool(found.figures) == bool(promised)
+
+
+@pytest.mark.parametrize(
+    ("dut", "procedure", "profile", "limited_by", "why"),
+    [
+        (FakePlane(broken_port="no tap devices"), PORT_CHURN, SHORT, "fault", "no tap devices"),
+        (FakePlane(size=6), REVALIDATION, FLOWS, "dut", "with 8.0 k flows or more (6.0 at most)"),
+    ],
+)
+def test_what_cannot_be_done_or_does_little_says_nothing(
+    dut: FakePlane, procedure: ControlPlaneTime, profile: Profile, limited_by: str, why: str
+) -> None:
+    found, verdict = measured(dut, procedure, profile, **{procedure.times[0]: "<= 1s"})
+    assert (verdict.word, found.limited_by, found.figures) == ("not measured", limited_by, {})
+    assert why in verdict.reason
+
+
 def test_what_a_probe_saw_is_in_the_record_sample_by_sample() -> None:
     found, _ = measured(FakePlane(), TABLE_DUMP, dump_time="<= 2s")
     (seen,) = found.steps[1].observation.samples
     assert seen.name == "dump_time" and seen.unit == "s"
     assert 0.1 in seen.values
     assert not found.steps[0].observation.samples
-
-
-def test_a_control_plane_that_is_slower_than_promised_is_missed() -> None:
-    verdict = verdict_of(FakePlane(), dump_time="<= 50ms")
-    assert verdict.word == "missed"
-    assert "100.0 ms instead of at most 50.0 ms" in verdict.reason
-    assert verdict.margin_pct == pytest.approx(-50)
-
-
-def test_times_on_both_sides_of_the_promise_decide_nothing() -> None:
-    verdict = verdict_of(FakePlane(takes=lambda number: (0.04, 0.06)[number % 2]), dump_time="<= 50ms")
-    assert (verdict.word, "too close to call" in verdict.reason) == ("not measured", True)
-
-
-@pytest.mark.parametrize(
-    ("dut", "word", "why"),
-    [
-        (FakePlane(loss=0.005), "met", ""),
-        (FakePlane(loss=0.05), "missed", "lost meanwhile: 5"),
-        (FakePlane(loss=0.05, limited="it was 300 ms late"), "not measured", "it was 300 ms late"),
-    ],
-    ids=["kept", "broken", "by the generator"],
-)
-def test_what_the_load_loses_meanwhile_is_judged_unless_the_generator_lost_it(
-    dut: FakePlane, word: str, why: str
-) -> None:
-    verdict = verdict_of(dut, dump_time="<= 2s", loss_meanwhile="<= 1%")
-    assert (verdict.word, why in verdict.reason) == (word, True)
 
 
 def test_what_the_generator_lost_is_no_figure_and_what_it_held_though_late_is_one() -> None:
@@ -116,14 +127,6 @@ def test_a_trial_that_loses_much_is_not_ended_early() -> None:
     assert (found.steps[1].observation.state, found.figures["loss_meanwhile"].value) == ("bad", pytest.approx(0.9))
 
 
-@pytest.mark.parametrize(("late_ms", "word"), [(0.5, "missed"), (18.0, "not measured")])
-def test_the_load_waits_for_the_dut_unless_the_generator_was_as_late(late_ms: float, word: str) -> None:
-    dut = FakePlane(p99_us=5_000, late_ms=late_ms)
-    verdict = verdict_of(dut, dump_time="<= 2s", connect_time_meanwhile="<= 2ms")
-    assert verdict.word == word
-    assert ("up to 18.0 ms late" in verdict.reason) == (word == "not measured")
-
-
 @pytest.mark.parametrize(
     ("dut", "trials", "limited_by"),
     [(FakePlane(alone_loss=0.1), 1, "dut"), (FakePlane(alone_limited="its CPU was taken"), 3, "generator")],
@@ -132,13 +135,6 @@ def test_a_load_that_is_not_held_alone_says_nothing(dut: FakePlane, trials: int,
     found, verdict = measured(dut, TABLE_DUMP, dump_time="<= 2s")
     assert (verdict.word, found.limited_by, len(found.steps), dut.done) == ("not measured", limited_by, trials, 0)
     assert "the load alone is not held here" in verdict.reason
-
-
-def test_what_was_done_with_half_a_table_or_seldom_says_nothing() -> None:
-    for dut in (FakePlane(size=5_000), FakePlane(works=12, refused="`ovs-appctl` failed")):
-        found, verdict = measured(dut, TABLE_DUMP, dump_time="<= 2s")
-        assert (verdict.word, found.figures) == ("not measured", {})
-        assert "0 of " in verdict.reason and "8.0 k entries or more" in verdict.reason
 
 
 def test_a_dut_that_dies_meanwhile_is_a_fault_with_the_trials_made_until_then() -> None:
@@ -158,25 +154,11 @@ def test_ports_come_and_go_ten_at_a_time_and_none_is_left() -> None:
     assert (verdict.word, "deleting a port: 50.0 ms instead of at most 10.0 ms" in verdict.reason) == ("missed", True)
 
 
-def test_a_port_that_cannot_be_added_is_a_fault_before_anything_is_timed() -> None:
-    found, verdict = measured(FakePlane(broken_port="no tap devices"), PORT_CHURN, port_add_time="<= 1s")
-    assert (found.limited_by, verdict.word) == ("fault", "not measured")
-    assert "no tap devices" in verdict.reason
-
-
 def test_the_longest_time_without_an_answer_is_that_between_two_waits() -> None:
     waits = [True, False, False, False, True, False, True]
     looks = [(number / 10, ThreadLook(number / 10, waits[number])) for number in range(len(waits))]
     assert longest_busy(looks) == pytest.approx(0.2)
     assert longest_busy(looks[:1]) == 0
-
-
-def test_a_main_thread_that_answers_nobody_for_too_long_is_missed_and_one_that_is_not_seen_says_nothing() -> None:
-    found, verdict = measured(FakePlane(), TABLE_DUMP, dump_time="<= 2s", main_thread_longest="<= 1us")
-    assert found.figures["main_thread_longest"].value == 0  # single looks between waits
-    assert verdict.word == "met"
-    unseen = verdict_of(FakePlane(seen=False), dump_time="<= 2s", main_thread_longest="<= 1us")
-    assert (unseen.word, "cannot be seen from this machine" in unseen.reason) == ("not measured", True)
 
 
 def test_a_collection_is_the_largest_burst_of_each_whole_period() -> None:
@@ -207,13 +189,6 @@ def test_settings_count_the_first_pass_of_the_flows() -> None:
     assert settings.traffic_s(SHORT) == 6
     assert settings.traffic_s(MANY) == 6 + 2 * 4
     assert (settings.rate(SHORT), settings.rate(FLOWS)) == (10_000, 50_000)
-
-
-def test_everything_that_is_measured_is_a_metric_and_only_of_flows_more_is_better() -> None:
-    of_control = [each.procedure for each in PROMISES.values() if each.about == "control plane"]
-    times = {each.metric(SHORT).name for each in of_control if each} | {"port_delete_time"}
-    assert {METRICS[name].role for name in times} == {"promise"}
-    assert {name for name in times if METRICS[name].better == "higher"} == {"new_flow_rate"}
 
 
 class Prints(LocalHost):
@@ -287,7 +262,7 @@ def test_a_round_that_may_have_begun_with_fewer_flows_does_not_count() -> None:
     action = Revalidate(plane)
     for _ in answers:
         action.sample()
-    assert [(each.seconds, each.size) for each in action.rounds] == [
+    assert [(each.seconds, each.size) for each in action.done["revalidation_time"]] == [
         (0.001, 9_000), (0.002, 300), (0.003, 300), (0.020, 10_000),
     ]  # fmt: skip
 
@@ -298,11 +273,6 @@ def test_a_sweep_forces_a_round_before_it_asks() -> None:
     assert (found.evidence.control[0].metric, dut.forced) == ("sweep_time", dut.done)
     assert found.evidence.control[0].remark == "the flow limit stayed at 200000"
     assert verdict.word == "missed"
-
-
-def test_flows_that_are_not_in_the_datapath_say_nothing() -> None:
-    _, verdict = measured(FakePlane(size=6), REVALIDATION, FLOWS, revalidation_time="<= 1s")
-    assert (verdict.word, "with 8.0 k flows or more (6.0 at most)" in verdict.reason) == ("not measured", True)
 
 
 def test_what_upcall_show_prints_is_read() -> None:

@@ -13,10 +13,11 @@ from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.hosts.local import fate
 from ctbench.results import store
 from ctbench.results.record import Record
-from ctbench.run import acceptance
 
 from .simulated import FORWARDING, made_up_record
-from .test_acceptance import FORWARD, SNAT_KEY, SimulatedTestbed, Started, campaign
+from .simulated_run import FORWARD, GATING, SimulatedTestbed, Started, simulated
+
+__all__ = ["simulated"]
 
 CABLE_KEY = "cable/none/1cpu-1rxq"
 DIED = "ovs-vswitchd (process 16) was killed by SIGKILL."
@@ -24,13 +25,6 @@ DIED = "ovs-vswitchd (process 16) was killed by SIGKILL."
 
 class Unheard(Exception):
     """Of a kind that nobody has thought of."""
-
-
-@pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
-    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0})
-    monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
-    return testbed
 
 
 def trials_of_a_ceiling(simulated: SimulatedTestbed, started: Started) -> int:
@@ -92,8 +86,7 @@ def test_a_dut_that_died_is_named_with_the_trial_and_its_load(simulated: Simulat
 
 
 def test_a_gate_keeps_its_trials_as_well(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    gating = campaign(search="gate", bisection=None, gate={"trial_duration": "500ms", "headroom": "1%"})
-    started = broken_in_third_trial(simulated, tmp_path, Unheard(), campaign=gating)
+    started = broken_in_third_trial(simulated, tmp_path, Unheard(), campaign=GATING)
     simulated.faults = {len(simulated.loads) + 2: Unheard()}
     record = started.measure(FORWARD)
     assert (record.verdict, len(record.evidence.trials)) == ("not measured", 1)

@@ -19,7 +19,7 @@ from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.traffic.profiles import Profile, load_profile
 
-from .test_procedure import campaign
+from .simulated import campaign
 
 pytestmark = pytest.mark.unit
 

@@ -14,9 +14,8 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import Profile
 
-from .control_double import SHORT, campaign
 from .healthy import HealthyDut
-from .simulated import LIMITS, made_up_trial
+from .simulated import LIMITS, SHORT, campaign, made_up_trial
 
 pytestmark = pytest.mark.unit
 

@@ -17,8 +17,8 @@ from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile, Profile
 
-from .simulated import LIMITS
-from .test_procedure import SHORT, SharpDut, campaign
+from .simulated import LIMITS, SHORT, campaign
+from .test_procedure import SharpDut
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ from time import sleep
 import pytest
 
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
-from ctbench.measure.campaign import Campaign, GateSettings
+from ctbench.measure.campaign import GateSettings
 from ctbench.measure.probe import TableEntries, after_sample
 from ctbench.measure.procedure import Bench, Decision, Outcome, require
 from ctbench.measure.procedures.rates import AtFloor, HighestRate
@@ -15,25 +15,10 @@ from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate
-from ctbench.traffic.profiles import ConnectionProfile, Profile
+from ctbench.traffic.profiles import Profile
 
 from .healthy import HealthyDut
-from .simulated import LIMITS, made_up_trial
-
-SHORT = ConnectionProfile(name="short", udp_percent=1)
-TRIALS = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
-
-
-def campaign(**keys: object) -> Campaign:
-    base = {
-        "name": "mine",
-        "description": "",
-        "search": "bisection",
-        "loss_ratio": "0.02%",
-        "bisection": TRIALS,
-        "loads": {"connections": {"min": "1k", "max": "3M"}},
-    }
-    return Campaign.model_validate(base | keys)
+from .simulated import LIMITS, SHORT, campaign, made_up_trial
 
 
 @dataclass

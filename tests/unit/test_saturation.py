@@ -6,7 +6,6 @@ import pytest
 
 from ctbench.base.errors import GeneratorError
 from ctbench.base.yaml_files import load
-from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Campaign, SaturationSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench
@@ -17,12 +16,11 @@ from ctbench.measure.trial import Step
 from ctbench.measure.trials import Repetitions, Trials
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Saturation, saturating
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.profiles import PacketProfile, Profile
 
 from .healthy import HealthyDut
-from .simulated import LIMITS, SimulatedDut, judged, made_up_floor, made_up_trial, outcome_of, seen
+from .simulated import LIMITS, SHORT, SimulatedDut, judged, made_up_floor, made_up_trial, outcome_of, seen
 
-SHORT = ConnectionProfile(name="short-lived", udp_percent=1)
 TRUTH, HI = 381_000.0, 1_000_000.0
 HOW = SaturationSettings.model_validate({"final_duration": "2s"})
 
@@ -98,18 +96,6 @@ def test_a_run_without_time_for_repetitions_makes_none() -> None:
 def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> None:
     found = below(SimulatedDut(TRUTH), hi=100_000)
     assert (found.capacity, found.upper, found.limited_by) == (100_000, None, "range")
-
-
-def test_a_fault_ends_it_with_the_trials_so_far() -> None:
-    def breaks(number: int) -> None:
-        if number == 2:
-            raise GeneratorError("The link broke.")
-
-    found = below(SimulatedDut(0.8 * TRUTH, before=breaks))
-    assert (found.limited_by, len(found.steps)) == ("fault", 1)
-    assert found.reason.startswith("The link broke, in trial 2, at ")
-    died = below(lambda load, duration: seen((Problem("fatal", "It died."),), load=load, duration=duration))
-    assert (died.limited_by, died.reason[:21]) == ("fault", "It died, in trial 1, ")
 
 
 def test_what_is_left_is_told() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from ctbench.base.errors import MissingResource, TestbedError, reraise_stop, sentence_of
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE
-from ctbench.dut.counting import Counter
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
@@ -73,13 +72,6 @@ class Testbed:
         """The DUT that was set up last; of a pair the tested one."""
         if self._connected is None:
             raise TestbedError("No topology is applied yet.")
-        return self._connected
-
-    @property
-    def counter(self) -> Counter:
-        """What counts the topology that was set up last, of a kind with the ability `instructions`."""
-        if not isinstance(self._connected, Counter):
-            raise TestbedError("No topology is applied whose instructions are counted.")
         return self._connected
 
     def placement(self, topology: Topology) -> Placement:

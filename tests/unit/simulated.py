@@ -12,7 +12,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import rates
-from ctbench.measure.search_result import SearchResult
+from ctbench.measure.search import SearchResult
 from ctbench.measure.sequential import SequentialResult
 from ctbench.measure.trial import Step
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts

@@ -41,7 +41,6 @@ from .simulated_run import (
 )
 
 __all__ = ["simulated"]
-pytestmark = pytest.mark.unit
 
 
 def test_a_test_begins_with_a_closed_loop_and_searches_below_it(simulated: SimulatedTestbed, tmp_path: Path) -> None:

@@ -19,8 +19,6 @@ from ctbench.traffic.software import plan
 
 from . import simulated
 
-pytestmark = pytest.mark.unit
-
 BISECTION = {"trial_duration": "1s", "max_iterations": 8, "relative_width": "5%", "final_duration": "2s"}
 SHORT, SLOW = ConnectionProfile(name="short-lived"), ConnectionProfile(name="slow")
 JUMBO, SMALL = (PacketProfile(name=name, kind="packets") for name in ("jumbo", "small"))

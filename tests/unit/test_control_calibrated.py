@@ -21,8 +21,6 @@ from .calibrated import NONE, around
 from .compared import environment, side
 from .simulated import SHORT, made_up_record, promises, seen
 
-pytestmark = pytest.mark.unit
-
 #: A usual value, what an SLA promises, and which way a floor of this machine lies from it.
 METRIC = {
     "mutex_share": (0.07, "<= 20%", 1),

@@ -40,8 +40,6 @@ from ctbench.traffic.profiles import PacketProfile, Profile
 from .control_double import FLOWS, FakePlane, measured
 from .simulated import SHORT, campaign, made_up_floor, made_up_record, promises
 
-pytestmark = pytest.mark.unit
-
 #: Each of its flows comes again within 4 s.
 MANY = PacketProfile(name="udp-64-100k-both", kind="packets", flows=100_000, directions="both", client_ips=256)
 

@@ -31,8 +31,6 @@ from .simulated_run import FORWARD as FORWARDED
 from .simulated_run import SimulatedTestbed, floors, rate_of, simulated
 
 __all__ = ["simulated"]
-pytestmark = pytest.mark.unit
-
 APART = Placement((0,), (1,), (0,))
 OVS = Topology(datapath="ovs-dpdk", ruleset="conntrack")
 LINUX = Topology(datapath="linux-router", ruleset="nftables-stateful")

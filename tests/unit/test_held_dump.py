@@ -13,8 +13,6 @@ from ctbench.measure.procedures.held_dump import DUMPS, LONG_DUMPS, HeldDump
 
 from .table_double import HoldingDouble, TableDouble, table_bench
 
-pytestmark = pytest.mark.unit
-
 
 @dataclass
 class Dumping(TableDouble):

@@ -21,8 +21,6 @@ from ctbench.traffic.profiles import Profile, load_profile
 
 from .simulated import campaign
 
-pytestmark = pytest.mark.unit
-
 FORWARD = Topology(datapath="emulated", ruleset="forward")
 STATEFUL = Topology(datapath="emulated", ruleset="iptables-stateful")
 BASELINE = Topology(datapath="emulated", ruleset="baseline")

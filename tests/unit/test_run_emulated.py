@@ -11,8 +11,6 @@ from ctbench.base.paths import LIBRARIES
 
 from .test_run_command import stub
 
-pytestmark = pytest.mark.unit
-
 SETUP = LIBRARIES / "ctbench" / "cli" / "setup.sh"
 INSTALLED = 'for each in "$@"; do case $each in --*) ;; *) echo "$each installed";; esac; done'
 

@@ -10,8 +10,7 @@ from ctbench.measure.campaign import Campaign, SaturationSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench
 from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
-from ctbench.measure.search import search
-from ctbench.measure.search_result import SearchResult
+from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Step
 from ctbench.measure.trials import Repetitions, Trials
 from ctbench.traffic.generator import Trial

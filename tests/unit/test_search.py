@@ -13,14 +13,11 @@ from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Bisection, GateSettings, LoadRange, Mlr, SaturationSettings
 from ctbench.measure.mlr import MlrSearch
 from ctbench.measure.observation import Observation
-from ctbench.measure.search import expected, planned_trials, search
-from ctbench.measure.search_result import Goal, Made, SearchResult, repeat
+from ctbench.measure.search import Goal, Made, SearchResult, expected, planned_trials, repeat, search
 from ctbench.measure.trial import Step
 from ctbench.measure.trials import Trials
 
 from .simulated import LIMITS, SimulatedDut, outcome_of, seen
-
-pytestmark = pytest.mark.unit
 
 LO, HI, WIDTH, MLR_WIDTH, TRUTH = 1_000.0, 1_000_000.0, 0.05, 0.02, 381_000.0
 
@@ -247,7 +244,7 @@ def test_every_trial_is_told_with_its_number_and_the_time_left_runs_out() -> Non
     told: list[Step] = []
     result = search(SimulatedDut(381_000), LO, HI, how(), Trials(told.append))
     assert [step.number for step in told] == list(range(1, len(told) + 1))
-    assert [step.observation for step in told] == list(result.observations)
+    assert [step.observation for step in told] == [step.observation for step in result.steps]
     assert told[-1].left_s == 0
     assert told[0].left_s > told[-2].left_s > 0
     spent = sum(step.observation.trial.wall_s for step in told[1:])

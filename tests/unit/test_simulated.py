@@ -15,8 +15,6 @@ from .simulated import SimulatedDut
 from .simulated_machine import Machine
 from .simulated_pair import SimulatedPair
 
-pytestmark = pytest.mark.unit
-
 
 def too_slow(ring: int, packets: bool = False) -> SimulatedDut:
     return SimulatedDut(98_000, ring=ring, packets=packets)

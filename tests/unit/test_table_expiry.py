@@ -24,8 +24,6 @@ from ctbench.traffic.profiles import ConnectionProfile, Profile
 from .simulated import made_up_trial
 from .table_double import TableDouble, table_bench
 
-pytestmark = pytest.mark.unit
-
 FIVE = Topology(timeout_s=5)
 DRAINED = TableSettings(drained=500)
 

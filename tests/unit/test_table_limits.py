@@ -23,8 +23,6 @@ from ctbench.traffic.profiles import ConnectionProfile
 
 from .table_double import HELD, HoldingDouble, TableDouble, table_bench
 
-pytestmark = pytest.mark.unit
-
 METRIC = METRICS["held_connections"]
 AT_ONCE = TableSettings.model_validate({"hold": "0s"})
 

@@ -21,8 +21,6 @@ from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile
 
-pytestmark = pytest.mark.unit
-
 PROFILE = PacketProfile(name="udp", kind="packets")
 CONNTRACK, FORWARD = Topology(), Topology(ruleset="forward")
 ROUTER = Topology(datapath="linux-router", ruleset="forward")

@@ -159,14 +159,9 @@ class Bench:
         return RATE_OF[self.profile.kind]
 
     @property
-    def made(self) -> int:
-        """Trials that were made in this test so far."""
-        return len(self.earlier.steps) if self.earlier else 0
-
-    @property
     def trials(self) -> Trials:
         """A recorder of the trials that are made here next."""
-        return Trials(self.on_trial, self.made, self.repetitions)
+        return Trials(self.on_trial, len(self.earlier.steps) if self.earlier else 0, self.repetitions)
 
     @property
     def timeout_s(self) -> int:

@@ -7,8 +7,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
-from ctbench.measure.search import descend, expected, search
-from ctbench.measure.search_result import SearchResult, repeat
+from ctbench.measure.search import SearchResult, descend, expected, repeat, search
 from ctbench.measure.sequential import Known, SequentialResult, SequentialTest, scatter
 from ctbench.measure.trial import Expected, Step
 from ctbench.measure.trials import Trials
@@ -61,8 +60,18 @@ class ClosedLoop(Procedure):
         return Outcome(metric, figures, "dut", said, True, trials.made)
 
 
+class _OfRate(Procedure):
+    """Looks for the rate of a profile, by loads at a rate."""
+
+    loads = frozenset((Rate,))
+    found_out = RATES
+
+    def metric(self, profile: Profile) -> Metric:
+        return RATE_OF[profile.kind]
+
+
 @dataclass(frozen=True)
-class HighestRate(Procedure):
+class HighestRate(_OfRate):
     """The highest rate that the DUT holds, by a search (RFC 2544, section 26.1; RFC 9411, section 7.2)."""
 
     how: SearchSettings
@@ -72,12 +81,7 @@ class HighestRate(Procedure):
     otherwise: SearchSettings | None = None
     name = "highest-rate"
     says = "searches for the capacity: the highest load whose loss stays within the limit"
-    loads = frozenset((Rate,))
-    found_out = RATES
     headroom = 0.01
-
-    def metric(self, profile: Profile) -> Metric:
-        return RATE_OF[profile.kind]
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
         return expected(self.how, campaign.load_range(profile)).times(self.repetitions)
@@ -148,22 +152,17 @@ def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
 
 
 @dataclass(frozen=True)
-class AtFloor(Procedure):
+class AtFloor(_OfRate):
     """Whether the DUT holds the floor: trials at the rate that is promised, in a sequential test (SPRT)."""
 
     how: GateSettings
     name = "at-floor"
     says = "offers the load that the floor promises, and no other one"
-    loads = frozenset((Rate,))
-    found_out = RATES
 
     @property
     def headroom(self) -> float:
         """The campaign's."""
         return self.how.headroom
-
-    def metric(self, profile: Profile) -> Metric:
-        return RATE_OF[profile.kind]
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
         return expected(self.how, campaign.load_range(profile))

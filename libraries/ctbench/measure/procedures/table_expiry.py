@@ -83,7 +83,7 @@ class Drained(TableTrial):
         return f"entries went {earliest - falls:.1f} s before their timeout of {self.bench.timeout_s:g} s"
 
     def judged(self, seen: Observation) -> Observation:
-        entries = [float(entries) for _, entries in self.seen]
+        entries: list[float | None] = [float(entries) for _, entries in self.seen]
         series = Samples("entries_after_the_last_packet", "entries", EVERY_S, entries)
         return replace(super().judged(seen), samples=(series,))
 

@@ -13,7 +13,6 @@ from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import rates
 from ctbench.measure.search import SearchResult
-from ctbench.measure.sequential import SequentialResult
 from ctbench.measure.trial import Step
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
 from ctbench.results.evidence import Evidence
@@ -238,13 +237,11 @@ def _with_timeline(trial: Trial, active: list[int], completed: list[int]) -> Tri
     )
 
 
-def outcome_of(result: SearchResult | SequentialResult | Outcome) -> Outcome:
-    """What a procedure makes of a search, or of a gate, by what its trials counted."""
+def outcome_of(result: SearchResult | Outcome) -> Outcome:
+    """What a procedure makes of a search, by what its trials counted."""
     if isinstance(result, Outcome):
         return result
     metric = RATE_OF[result.steps[0].observation.trial.unit] if result.steps else METRICS["cps"]
-    if isinstance(result, SequentialResult):
-        return rates.outcome_at_floor(result, metric)
     return rates.outcome_of(result, metric)
 
 
@@ -264,7 +261,7 @@ def beside(outcome: Outcome, baseline: Baseline | None) -> Outcome:
 
 
 def judged(
-    result: SearchResult | SequentialResult | Outcome,
+    result: SearchResult | Outcome,
     floor: Floor,
     ceiling: float | None = None,
     baseline: Baseline | None = None,
@@ -325,7 +322,7 @@ def found(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResul
 
 
 def made_up_record(
-    result: SearchResult | SequentialResult | Outcome | None = None,
+    result: SearchResult | Outcome | None = None,
     floor: Floor | None = None,
     ceiling: float | None = 900_000.0,
     baseline: Baseline | None = None,

@@ -8,7 +8,7 @@ from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings,
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
 from ctbench.measure.search import SearchResult, descend, expected, repeat, search
-from ctbench.measure.sequential import Known, SequentialResult, SequentialTest, scatter
+from ctbench.measure.sequential import Known, SequentialTest, scatter
 from ctbench.measure.trial import Expected, Step
 from ctbench.measure.trials import Trials
 from ctbench.results.evidence import Evidence
@@ -172,8 +172,8 @@ class AtFloor(_OfRate):
         if bench.floor_load is None:
             raise ConfigError("The campaign tries floors, and no rate is promised of this test.\n  Expected a floor.")
         known = known_of(bench.earlier, bench.profile)
-        test = SequentialTest(bench.runner, bench.floor_load, self.how.trial_duration, known, trials)
-        return outcome_at_floor(test.run(bench.ceiling), bench.rate_metric)
+        test = SequentialTest(bench.runner, bench.floor_load, self.how.trial_duration, known, trials, bench.rate_metric)
+        return test.run(bench.ceiling)
 
 
 def known_of(earlier: Outcome | None, profile: Profile) -> Known:
@@ -187,20 +187,3 @@ def known_of(earlier: Outcome | None, profile: Profile) -> Known:
         (rates if earlier.limited_by == "dut" else at_least).append(found)
     open_loop = tuple(each for each in seen if not each.trial.under_way and each.trial.load)
     return Known(tuple(rates), tuple(at_least), scatter(seen), open_loop)
-
-
-def outcome_at_floor(found: SequentialResult, metric: Metric) -> Outcome:
-    """The outcome of trials at one load, in a metric's unit: they decide that metric, and with it every rate that was
-    promised, because the load tries all of them."""
-    kept = found.decision.kept
-    # The offered load where it held, else what was completed of it.
-    result = Figure(value=found.load, unit=metric.unit.name, low=found.load) if kept else None
-    return Outcome(
-        metric=metric,
-        figures=figures_of(found.proof, metric, result),
-        limited_by=found.limited_by,
-        reason=found.decision.whole,
-        kept_conditions=kept is True,
-        steps=found.steps,
-        decisions={metric.name: found.decision},
-    )

@@ -88,6 +88,12 @@ class SimulatedTestbed:
     pair: "FakePair | None" = None
     turns: None = None
     dice: random.Random = field(default_factory=lambda: random.Random(1))
+    #: Where its runs leave their records.
+    output: Path = Path()
+
+    def begin(self, folder: str = "", **settings: Any) -> "Started":
+        """A run on it."""
+        return Started(self.output / folder, self, **settings)
 
     @property
     def dut(self) -> "SimulatedTestbed":
@@ -192,7 +198,7 @@ class Started:
 
 
 @pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
-    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0})
+def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimulatedTestbed:
+    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0}, output=tmp_path)
     monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
     return testbed

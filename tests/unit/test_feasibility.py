@@ -70,12 +70,6 @@ def table(tmp_path: Path, entries: int) -> Path:
     return path
 
 
-def one_sentence(error: pytest.ExceptionInfo[Exception]) -> str:
-    text = str(error.value)
-    assert text.count("\n") == text.count("\n  Expected")
-    return text
-
-
 @pytest.mark.parametrize("name", ["quick", "gate", "characterise", "published"])
 @pytest.mark.parametrize("sla", ["local", "published-2022"])
 def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla: str, tmp_path: Path) -> None:
@@ -100,84 +94,78 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla
     assert judged > 20
 
 
-def test_a_cpu_that_the_generator_and_a_pmd_thread_are_given_is_named() -> None:
-    with pytest.raises(ConfigError) as error:
-        check(case(connections()), Placement((1,), (1, 2), (0,)))
-    assert "testbed local: cpus.generator: CPU 1 is the generator's, and 2 PMD thread(s) run on CPU 1, 2." in str(
-        error.value
-    )
-    one_sentence(error)
+ON_ONE = Placement((1,), (1, 2), (0,))
+MILLION, LARGE = load_profile("udp-64-1m"), load_profile("udp-1518-10k")
+LASTING, UNTRACKED = connections(server_wait_ms=10_000), Topology(ruleset="forward")
 
 
-def test_threads_that_may_share_cpus_are_left_alone() -> None:
-    shared = a_testbed(oversubscribe=True)
-    check(case(connections(), testbed=shared), Placement((0,), (0,), (0,), oversubscribed=True))
+@pytest.mark.parametrize(
+    ("of", "placement", "error", "said"),
+    [
+        (case(connections()), ON_ONE, ConfigError,
+         "testbed local: cpus.generator: CPU 1 is the generator's, and 2 PMD thread(s) run on CPU 1, 2."),
+        (case(connections(), testbed=lab(host="dut", cpus=[0, 12, 2])), Placement((), (2,), (0,)), ConfigError,
+         "generator.cpus: CPU 2 is the generator's"),
+        (case(connections(client_ips=1, messages=40, server_wait_ms=50), ">= 40k"), APART, ConfigError,
+         "64.5 k client addresses and ports of profile mine suffice for 21.5 k/s"),
+        (case(LARGE, ">= 900k", testbed=lab()), APART, ConfigError,
+         "links of 10 Gbit/s carry at most 812.7 k packets/s of profile udp-1518-10k"),
+        (case(connections(), ">= 80k", LINUX), APART, MissingResource,
+         "The kernel's connection table holds 65536 entries, enough for 65.5 k/s"),
+        (case(connections(), ">= 80k", LINUX), APART, MissingResource, "sysctl net.netfilter.nf_conntrack_max=88000"),
+        (case(MILLION, topology=LINUX), APART, MissingResource,
+         "holds 65536 entries, and profile udp-64-1m has 1000000 flows"),
+        (case(connections(), ">= 50k", testbed=lab(server="running", memory={"dp_flows": 40_000})), APART, ConfigError,
+         "generator.memory.dp_flows: 40000 holds 20000 open connections, enough"),
+        (case(LASTING, ">= 600k", UNTRACKED, testbed=lab(cores=1)), APART, MissingResource,
+         "TRex on 1 core(s) holds 5592405 open connections"),
+    ],
+)  # fmt: skip
+def test_what_the_files_make_impossible_is_one_sentence(
+    of: FeasibilityCase, placement: Placement, error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as raised:
+        check(of, placement, table(tmp_path, 65_536))
+    text = str(raised.value)
+    assert said in text and text.count("\n") == text.count("\n  Expected")
 
 
-def test_the_same_cpu_numbers_of_two_hosts_are_no_clash() -> None:
-    assert check(case(connections(), testbed=lab()), Placement((1,), (1,), (0,))) == []
-
-
-def test_cpus_of_trex_on_the_duts_own_host_clash() -> None:
-    with pytest.raises(ConfigError, match=r"generator\.cpus: CPU 2 is the generator's"):
-        check(case(connections(), testbed=lab(host="dut", cpus=[0, 12, 2])), Placement((), (2,), (0,)))
-
-
-def test_one_client_is_short_of_ports_for_long_connections() -> None:
-    lonely = connections(client_ips=1, messages=40, server_wait_ms=50)
-    with pytest.raises(ConfigError) as error:
-        check(case(lonely, ">= 40k"), APART)
-    assert "64.5 k client addresses and ports of profile mine suffice for 21.5 k/s" in one_sentence(error)
-    (bound,) = check(case(lonely, ">= 10k"), APART)
-    assert bound.rate == pytest.approx(64_512 / 3)
-
-
-def test_ports_that_come_again_before_they_are_forgotten_bound_the_search_and_forbid_nothing() -> None:
-    (bound,) = check(case(connections(client_ips=1), ">= 100k"), APART)
-    assert bound.rate == pytest.approx(64_512)
-
-
-def test_a_machines_connection_table_that_is_too_small_for_the_floor_is_a_missing_resource(tmp_path: Path) -> None:
-    with pytest.raises(MissingResource) as error:
-        check(case(connections(), ">= 80k", LINUX), APART, table(tmp_path, 65_536))
-    said = one_sentence(error)
-    assert "The kernel's connection table holds 65536 entries, enough for 65.5 k/s" in said
-    assert said.endswith("sysctl net.netfilter.nf_conntrack_max=88000")
-
-
-def test_a_ruleset_that_tracks_nothing_needs_no_table(tmp_path: Path) -> None:
-    assert check(case(connections(), ">= 80k", FORWARD), APART, table(tmp_path, 100)) == []
+@pytest.mark.parametrize(
+    ("of", "placement"),
+    [
+        (case(connections(), testbed=a_testbed(oversubscribe=True)), Placement((0,), (0,), (0,), oversubscribed=True)),
+        (case(connections(), testbed=lab()), Placement((1,), (1,), (0,))),  # the same numbers, of two hosts
+        (case(connections(), ">= 80k", FORWARD), APART),  # which tracks nothing
+        (case(MILLION), APART),  # five million entries in OVS
+        (case(connections(udp_percent=100), campaign=campaign(seconds="1s")), APART),
+        (case(LARGE, ">= 100k"), APART),  # memif has no speed
+        (case(connections(), ">= 10k", testbed=lab(server="running")), APART),
+        (case(LASTING, ">= 600k", UNTRACKED, testbed=lab()), APART),
+        (case(connections(), topology=LINUX, testbed=lab()), APART),  # that is the testbed's to say
+    ],
+)
+def test_what_is_possible_is_not_bounded(of: FeasibilityCase, placement: Placement, tmp_path: Path) -> None:
+    assert check(of, placement, table(tmp_path, 100)) == []
 
 
 def test_a_table_that_is_not_there_yet_is_not_judged(tmp_path: Path) -> None:
     assert check(case(connections(), ">= 80k", LINUX), APART, tmp_path / "none") == []
 
 
-def test_more_flows_than_the_table_has_entries_cannot_be_measured(tmp_path: Path) -> None:
-    million = load_profile("udp-64-1m")
-    with pytest.raises(MissingResource, match="holds 262144 entries, and profile udp-64-1m has 1000000 flows"):
-        check(case(million, topology=LINUX), APART, table(tmp_path, 262_144))
-    assert check(case(million), APART) == []  # five million in OVS
-
-
-def test_long_trials_fill_the_table_of_ovs() -> None:
-    udp = connections(udp_percent=100)
-    (bound,) = check(case(udp, campaign=campaign(seconds="60s")), APART)
-    assert bound.rate == pytest.approx(5_000_000 / 30)
-    assert check(case(udp, campaign=campaign(seconds="1s")), APART) == []
-
-
-def test_a_floor_above_the_line_rate_contradicts_the_testbed_file() -> None:
-    with pytest.raises(ConfigError) as error:
-        check(case(load_profile("udp-1518-10k"), ">= 900k", testbed=lab()), APART)
-    assert "links of 10 Gbit/s carry at most 812.7 k packets/s of profile udp-1518-10k" in one_sentence(error)
-
-
-def test_the_line_rate_bounds_the_search_where_the_speed_is_known() -> None:
-    packets = load_profile("udp-1518-10k")
-    (bound,) = check(case(packets, ">= 100k", testbed=lab()), APART)
-    assert bound.rate == pytest.approx(812_743.8, rel=1e-6)
-    assert check(case(packets, ">= 100k"), APART) == []  # memif has none
+@pytest.mark.parametrize(
+    ("of", "rate"),
+    [
+        (case(connections(client_ips=1, messages=40, server_wait_ms=50), ">= 10k"), 64_512 / 3),
+        # Ports that come again before they are forgotten forbid nothing.
+        (case(connections(client_ips=1), ">= 100k"), 64_512),
+        (case(connections(udp_percent=100), campaign=campaign(seconds="60s")), 5_000_000 / 30),
+        (case(LARGE, ">= 100k", testbed=lab()), 812_743.8),
+        (case(connections(), ">= 10k", testbed=lab(server="running", memory={"dp_flows": 40_000})), 40_000),
+    ],
+)
+def test_what_bounds_the_search_is_known_before_it(of: FeasibilityCase, rate: float) -> None:
+    (bound,) = check(of, APART)
+    assert bound.rate == pytest.approx(rate, rel=1e-6)
 
 
 @pytest.mark.parametrize(("frame", "rate"), [(64, 14_880_952), (1518, 812_744), ("imix", 3_273_680)])
@@ -195,31 +183,11 @@ def test_a_connection_costs_the_wire_its_packets_in_the_busier_direction() -> No
     assert wire_bytes(short) == pytest.approx(0.99 * (3 * 84 + 98) + 0.01 * 86)
 
 
-def test_a_running_trex_has_the_flows_that_the_file_says() -> None:
-    few = lab(server="running", memory={"dp_flows": 40_000})
-    with pytest.raises(ConfigError, match=r"generator\.memory\.dp_flows: 40000 holds 20000 open connections, enough"):
-        check(case(connections(), ">= 50k", testbed=few), APART)
-    (bound,) = check(case(connections(), ">= 10k", testbed=few), APART)
-    assert bound.rate == 40_000
-    assert check(case(connections(), ">= 10k", testbed=lab(server="running")), APART) == []
-
-
-def test_a_trex_that_the_run_starts_has_as_many_flows_as_its_cores_can_hold() -> None:
-    lasting, plain = connections(server_wait_ms=10_000), Topology(ruleset="forward")
-    with pytest.raises(MissingResource, match=r"TRex on 1 core\(s\) holds 5592405 open connections"):
-        check(case(lasting, ">= 600k", plain, testbed=lab(cores=1)), APART)
-    assert check(case(lasting, ">= 600k", plain, testbed=lab()), APART) == []
-
-
 def test_only_bounds_that_may_have_had_a_say_are_noted() -> None:
     bounds = [Bound(50_000, "Near"), Bound(500_000, "Far")]
     assert feasibility.notes(bounds, 40_000) == ["Near."]
     assert feasibility.notes(bounds, 300_000) == ["Near.", "Far."]
     assert feasibility.notes(bounds, None) == []
-
-
-def test_a_datapath_that_the_testbed_lacks_is_left_to_the_testbed() -> None:
-    assert check(case(connections(), topology=LINUX, testbed=lab()), APART) == []
 
 
 @pytest.mark.parametrize("name", names("testbeds"))

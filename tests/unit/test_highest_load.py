@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import ThreadSamples
-from ctbench.dut.ovs.control_plane import require_cpus
 from ctbench.dut.ovs.threads import is_lock
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import Placement
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures import lock_share
 from ctbench.measure.procedures.lock_share import LockShare, interval
@@ -242,11 +240,3 @@ def test_flows_that_say_nothing_say_why(dut: Upcalling, limited_by: str, reason:
     found = counted(dut, 1.0)
     assert (found.limited_by, found.figures) == (limited_by, {})
     assert reason in found.reason
-
-
-def test_more_handlers_than_cpus_for_them_are_skipped() -> None:
-    placement = Placement(pmd=(1,), housekeeping=(0,), generator=(0,), oversubscribed=False)
-    require_cpus(Topology(handlers=1), placement)
-    with pytest.raises(MissingResource, match="2 handlers need 2 CPUs"):
-        require_cpus(Topology(handlers=2), placement)
-    assert Topology.parse("ovs-dpdk/flow-each/1cpu-1rxq/handlers=2").handlers == 2

@@ -302,20 +302,18 @@ def made_up_packet_floor(
     )
 
 
-def found_packets(capacity: float, limited_by: Any = "dut", cpu: CpuUse | None = None, **trial: Any) -> SearchResult:
+def found_packets(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResult:
     """Like `found`, for packets."""
-    above = seen_packets(load=capacity * 1.05, loss=0.3)
-    proof = seen_packets(cpu=cpu, **{"load": capacity} | trial)
-    steps = tuple(Step(number, "search", each, 0.0) for number, each in enumerate([above, proof], 1))
-    upper = None if limited_by == "range" else capacity * 1.05
-    return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, steps, (capacity,))
+    return found(capacity, limited_by, seen_packets, **trial)
 
 
-def found(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResult:
+def found(
+    capacity: float, limited_by: Any = "dut", see: Callable[..., Observation] = seen, **trial: Any
+) -> SearchResult:
     """The result of a search that found `capacity`, with a failing load 5 % above it; 0: nothing held."""
     upper = None if limited_by == "range" else capacity * 1.05 or 1_000.0
-    above = seen(load=upper, loss=0.3) if upper else seen(load=capacity)
-    proof = seen(**{"load": capacity} | trial) if capacity else None
+    above = see(load=upper, loss=0.3) if upper else see(load=capacity)
+    proof = see(**{"load": capacity} | trial) if capacity else None
     made = [above, proof] if proof else [above]
     steps = tuple(Step(number, "search", each, 0.0) for number, each in enumerate(made, 1))
     return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, steps, (capacity,))

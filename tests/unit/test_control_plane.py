@@ -1,7 +1,9 @@
-"""What the control plane does beside a load: the figures, what each promise is decided by, and what says nothing."""
+"""What the control plane does beside a load, or while connections are held: the figures, what each promise is decided
+by, and what says nothing."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -17,6 +19,8 @@ from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import ControlPlaneSettings
 from ctbench.measure.probe import longest_busy
+from ctbench.measure.procedure import Outcome
+from ctbench.measure.procedures import held_dump
 from ctbench.measure.procedures.control_plane import (
     PORT_CHURN,
     REVALIDATION,
@@ -27,6 +31,7 @@ from ctbench.measure.procedures.control_plane import (
     Revalidate,
     bursts,
 )
+from ctbench.measure.procedures.held_dump import DUMPS, LONG_DUMPS, HeldDump
 from ctbench.measure.promises import PROMISES
 from ctbench.report.charts.bars import control_charts
 from ctbench.report.compose import compose
@@ -39,6 +44,7 @@ from ctbench.traffic.profiles import PacketProfile, Profile
 
 from .control_double import FLOWS, FakePlane, measured
 from .simulated import SHORT, campaign, made_up_floor, made_up_record, promises
+from .table_double import HoldingDouble, TableDouble, table_bench
 
 #: Each of its flows comes again within 4 s.
 MANY = PacketProfile(name="udp-64-100k-both", kind="packets", flows=100_000, directions="both", client_ips=256)
@@ -285,3 +291,97 @@ def test_more_revalidators_or_handlers_than_cpus_for_them_are_more_than_this_mac
         require_cpus(Topology(revalidators=2), two)
     with pytest.raises(MissingResource, match="2 handlers need 2 CPUs"):
         require_cpus(Topology(handlers=2), two)
+
+
+@dataclass
+class Dumping(TableDouble):
+    """A DUT whose table takes so long to be printed; `mute` connections do not answer once it was."""
+
+    takes: float = 0.1
+    #: Of its entries, those that are printed.
+    prints: float = 1.0
+    declines: str = ""
+    dumps: int = 0
+    dies: bool = False
+    deaf: int = 0
+    silent: list[int] = field(default_factory=list)
+
+    def dump_connections(self) -> Done:
+        sleep(0.001)
+        self.dumps += 1
+        self.mute = self.deaf
+        if self.declines:
+            raise TestbedError(self.declines)
+        return Done(self.takes, self.entries * self.prints)
+
+    def trouble(self) -> str:
+        return "ovs-vswitchd died." if self.dies and self.dumps else ""
+
+    def hold(self, profile: object, load: object) -> HoldingDouble:
+        return Patient(self, load)  # type: ignore[arg-type]
+
+
+class Patient(HoldingDouble):
+    """Connections that answer after a while."""
+
+    def ask(self) -> object:  # type: ignore[override]
+        sleep(0.001)
+        return super().ask()
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_dump, "MOST_S", 2.0)
+
+
+def dumped(dut: Dumping, **limits: float) -> Outcome:
+    return HeldDump().run(table_bench(dut, limits={"held_connections": 500} | limits))
+
+
+def test_as_many_as_are_promised_are_held_and_the_table_is_printed_nine_times() -> None:
+    found = dumped(Dumping())
+    assert found.result is not None and found.result.value == pytest.approx(0.1)
+    (record,) = found.evidence.control
+    assert record.number >= DUMPS and record.size == 500
+    assert (found.figures["held_connections"].value, found.figures["loss_meanwhile"].value) == (500, 0)
+    assert [each.found for each in found.evidence.table] == [0, 500, 500]
+    assert [step.phase for step in found.steps] == ["hold"]
+
+
+def test_dumps_that_take_long_are_three() -> None:
+    (record,) = dumped(Dumping(takes=10.0)).evidence.control
+    assert LONG_DUMPS <= record.number < DUMPS
+
+
+def test_what_does_not_answer_meanwhile_is_lost() -> None:
+    found = dumped(Dumping(deaf=50), loss_meanwhile=0.01)
+    assert 0 < found.figures["loss_meanwhile"].value <= 0.1
+    assert found.decisions["loss_meanwhile"].kept is False
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(0.2, True), (0.05, False)])
+def test_a_promise_is_decided_by_the_times(limit: float, kept: bool) -> None:
+    assert dumped(Dumping(), dump_time=limit).decisions["dump_time"].kept is kept
+
+
+@pytest.mark.parametrize(
+    ("dut", "reason"),
+    [
+        (Dumping(limit=400), "were not held: 100 of 500 were refused"),
+        (Dumping(miscount=1), "were not held: opened: the DUT counted 501 entries"),
+        (Dumping(mute=3), "3 connections did not answer before any dump"),
+        (Dumping(prints=0.5), "0 dumps of all entries say nothing"),
+        (Dumping(declines="printed no connection"), "0 dumps of all entries say nothing"),
+    ],
+)
+def test_what_says_nothing_says_why(dut: Dumping, reason: str) -> None:
+    found = dumped(dut)
+    assert (found.figures, found.kept_conditions) == ({}, False)
+    assert reason in found.reason
+
+
+def test_no_more_dumps_are_waited_for_where_the_dut_is_dead() -> None:
+    dut = Dumping(dies=True, declines="gone")
+    assert "0 dumps" in dumped(dut).reason
+    dut.error = TestbedError("ovs-vswitchd was killed.")
+    assert dumped(dut).limited_by == "fault"

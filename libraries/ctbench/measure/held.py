@@ -117,7 +117,6 @@ class TableProcedure(Procedure):
     def conclude(
         self,
         bench: Bench,
-        trials: Trials,
         seen: Observation,
         values: Mapping[str, float | None],
         reason: str,
@@ -137,7 +136,7 @@ class TableProcedure(Procedure):
         return Outcome(
             self.metric(bench.profile), {} if invalid else figures_by_name(values),
             "generator" if invalid else limited_by, reason, not invalid and (right if held is None else held),
-            trials.made, decisions, trials.evidence,
+            decisions=decisions,
         )  # fmt: skip
 
 

@@ -82,14 +82,21 @@ class Decision:
         return f"{self.reason}: {self.because}" if self.because else self.reason
 
     @classmethod
-    def by_interval(cls, metric: Metric, low: float, high: float, limit: float, what: str) -> "Decision":
-        """Kept or broken where all of an interval is on one side of the limit. `what` the interval is of."""
-        kept = {metric.keeps(end, limit) for end in (low, high)}
-        said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
+    def _by_values(
+        cls, metric: Metric, values: Sequence[float], limit: float, said: str, code: Code, of: str = ""
+    ) -> "Decision":
+        """Kept or broken where all of them are on one side of the limit. `of`: what they are of, where they are not."""
+        kept = {metric.keeps(value, limit) for value in values}
         if len(kept) == 1:
-            return cls(kept.pop(), said, code=Code.INTERVAL)
+            return cls(kept.pop(), said, code=code)
         promised = f"{metric.bound} {metric.format(limit)} promised"
-        return cls(None, f"too close to call: {metric.title}, {said}, {promised}", code=Code.TOO_CLOSE)
+        return cls(None, f"too close to call: {of}{said}, {promised}", code=Code.TOO_CLOSE)
+
+    @classmethod
+    def by_interval(cls, metric: Metric, low: float, high: float, limit: float, what: str) -> "Decision":
+        """By the ends of an interval. `what` it is of."""
+        said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
+        return cls._by_values(metric, (low, high), limit, said, Code.INTERVAL, f"{metric.title}, ")
 
     @classmethod
     def of_interval(
@@ -102,13 +109,9 @@ class Decision:
 
     @classmethod
     def by_range(cls, metric: Metric, values: Sequence[float], limit: float, what: str) -> "Decision":
-        """Kept or broken where all of some values are on one side of the limit. `what` they are of."""
-        kept = {metric.keeps(value, limit) for value in values}
+        """By the range of some values. `what` they are of."""
         said = f"{what} found {metric.format(min(values))} to {metric.format(max(values))}"
-        if len(kept) == 1:
-            return cls(kept.pop(), said, code=Code.RANGE)
-        promised = f"{metric.bound} {metric.format(limit)} promised"
-        return cls(None, f"too close to call: {said}, {promised}", code=Code.TOO_CLOSE)
+        return cls._by_values(metric, values, limit, said, Code.RANGE)
 
     @classmethod
     def by_figure(cls, kept: bool | None, reason: str = "") -> "Decision":
@@ -203,26 +206,16 @@ class Outcome:
 
     @classmethod
     def nothing(
-        cls,
-        metric: Metric,
-        limited_by: LimitedBy,
-        reason: str,
-        trials: Trials,
-        decisions: Mapping[str, Decision] | None = None,
+        cls, metric: Metric, limited_by: LimitedBy, reason: str, decisions: Mapping[str, Decision] | None = None
     ) -> "Outcome":
-        """Nothing was found by these trials; `fault`: because the DUT or the generator broke."""
-        return cls(metric, {}, limited_by, reason, False, trials.made, decisions or {}, trials.evidence)
+        """Nothing was found; `fault`: because the DUT or the generator broke."""
+        return cls(metric, {}, limited_by, reason, False, decisions=decisions or {})
 
     @classmethod
-    def fault(cls, metric: Metric, reason: str, trials: Trials) -> "Outcome":
-        """The DUT or the generator broke, after these trials."""
-        return cls.nothing(metric, "fault", reason, trials)
-
-    @classmethod
-    def not_held(cls, metric: Metric, alone: Observation, trials: Trials) -> "Outcome":
+    def not_held(cls, metric: Metric, alone: Observation) -> "Outcome":
         """Nothing was found, because the load was not held even alone."""
         why = f"the load alone is not held here: {alone.reason}"
-        return cls.nothing(metric, "generator" if alone.state == "invalid" else "dut", why, trials)
+        return cls.nothing(metric, "generator" if alone.state == "invalid" else "dut", why)
 
     @property
     def result(self) -> Figure | None:
@@ -305,13 +298,14 @@ class Procedure(ABC):
         then."""
         trials = bench.trials
         try:
-            return self.measure(bench, trials)
+            found = self.measure(bench, trials)
         except TrialFault as fault:
-            return Outcome.fault(self.metric(bench.profile), str(fault), trials)
+            found = Outcome.nothing(self.metric(bench.profile), "fault", str(fault))
+        return replace(found, steps=trials.made, evidence=merge(trials.evidence, found.evidence))
 
     @abstractmethod
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Measure, with trials that this recorder makes; its `TrialFault` may pass."""
+        """Measure, with trials that this recorder makes; its `TrialFault` may pass. What it has, `run` adds."""
 
 
 def require(procedure: Procedure, offered: frozenset[type[Load]], able: frozenset[Ability]) -> None:

@@ -15,10 +15,9 @@ from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig, plan_cpus
 from ctbench.testbed.connectors.connector import Connector, ConnectorContext
 from ctbench.testbed.connectors.registry import CONNECTORS
-from ctbench.testbed.cpu_placement import plan_cpus
 from ctbench.testbed.new_dut import DutMaker, Place
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, trouble_of, unlike
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator

@@ -240,7 +240,7 @@ class ControlPlaneTime(Procedure):
             note=lambda _seen: under_load_s,
         )  # fmt: skip
         if not alone.good:
-            return Outcome.not_held(metric, alone, trials)
+            return Outcome.not_held(metric, alone)
         action, watch = self.action(plane, bench), MainThreadWatch(plane.main_thread)
 
         def act(_number: int) -> Observation:
@@ -253,13 +253,13 @@ class ControlPlaneTime(Procedure):
         least = LEAST_SIZE * action.expected
         full = {name: [each for each in action.done[name] if each.size >= least] for name in self.times}
         if few := next((name for name, done in full.items() if len(done) < LEAST_DONE), ""):
-            return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])), trials)
+            return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])))
         records = [control_record(action, name, done) for name, done in full.items()]
         figures = {each.metric: figure_of(each) for each in records} | main_thread(watch) | _meanwhile(seen)
         trials.keep(control=records)
         return Outcome(
-            metric, figures, "dut", "; ".join(map(sentence, records)), True, trials.made,
-            _decide(bench, figures, records, seen), trials.evidence,
+            metric, figures, "dut", "; ".join(map(sentence, records)), True,
+            decisions=_decide(bench, figures, records, seen),
         )  # fmt: skip
 
 

@@ -108,7 +108,7 @@ def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: 
     """What the last trial says."""
     assert made.opened is not None
     if seen.state == "invalid":
-        return Outcome.nothing(METRIC, "generator", seen.reason, trials)
+        return Outcome.nothing(METRIC, "generator", seen.reason)
     full = [each for each in made.dumps.done[METRIC.name] if each.size >= LEAST_SIZE * load.connections]
     why = ""
     if wrong := refused(made.opened) or made.counts.wrong:
@@ -118,7 +118,7 @@ def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: 
     elif len(full) < LEAST_DONE:
         why = f"{len(full)} dumps of all entries say nothing: at least {LEAST_DONE} are needed"
     if why:
-        return Outcome.nothing(METRIC, "dut", why, trials)
+        return Outcome.nothing(METRIC, "dut", why)
     record = control_record(made.dumps, METRIC.name, full)
     loss = made.lost / made.asked if made.asked else 0.0
     figures = {
@@ -133,4 +133,4 @@ def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: 
         if name in figures and name != METRIC.name
     }
     trials.keep(control=[record])
-    return Outcome(METRIC, figures, "dut", said, True, trials.made, decisions, trials.evidence)
+    return Outcome(METRIC, figures, "dut", said, True, decisions=decisions)

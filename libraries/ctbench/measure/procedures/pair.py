@@ -22,7 +22,7 @@ from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.search import expected
 from ctbench.measure.trial import Expected, Step
 from ctbench.measure.trials import Trials
-from ctbench.results.evidence import Evidence, LookRecord, PairRecord, SideRecord
+from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF
 from ctbench.results.record_model import Figure
 from ctbench.testbed.pair import InTurn, SideBySide
@@ -72,6 +72,8 @@ class Pair(Procedure):
         metric, turns = self.metric(bench.profile), self._turns(bench)
         fault, nothing = turns.serve()
         pair = turns.record()
+        trials.steps += turns.steps
+        trials.keep(pairs=[pair])
         waited = _waited({side: known.held for side, known in _sides_of(pair).items()})
         figures = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
@@ -93,9 +95,7 @@ class Pair(Procedure):
             limited_by="fault" if fault else "generator" if waited and decision.kept is None else "dut",
             reason=decision.reason,
             kept_conditions=decision.kept is True,
-            steps=tuple(turns.steps),
             decisions={} if bench.promised_ratio is None else {metric.name: decision},
-            evidence=Evidence(trials=[], pairs=[pair]),
         )
 
     def _turns(self, bench: Bench) -> "_Turns":

@@ -54,10 +54,10 @@ class ClosedLoop(Procedure):
 
         seen = trials.make("saturation", one)
         if seen.state == "invalid":
-            return Outcome.nothing(metric, "generator", seen.reason, trials)
+            return Outcome.nothing(metric, "generator", seen.reason)
         figures = {metric.name: Figure(value=seen.served, unit=metric.unit.name)}
         said = f"a closed loop of {load.under_way} was served at {metric.format(seen.served)}"
-        return Outcome(metric, figures, "dut", said, True, trials.made)
+        return Outcome(metric, figures, "dut", said, True)
 
 
 class _OfRate(Procedure):

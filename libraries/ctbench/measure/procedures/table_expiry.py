@@ -143,7 +143,7 @@ class TableDrain(TableProcedure):
         }
         reason = seen.reason if seen.state == "invalid" else str(made)
         right = empty_s is not None and not seen.wrong
-        return self.conclude(bench, trials, seen, values, reason, right=right)
+        return self.conclude(bench, seen, values, reason, right=right)
 
 
 DEVIATION = METRICS["table_deviation"]
@@ -244,7 +244,7 @@ class TableSteady(TableProcedure):
         room = [f"not tried, because the table or the generator is too small for that: {left_out}"] if left_out else []
         reason = seen.reason if not seen.good else "; ".join([*map(str, levels), *room])
         values = {DEVIATION.name: worst.deviation, "table_level": levels[-1].mean, "table_slope": levels[-1].slope}
-        return self.conclude(bench, trials, seen, values, reason, right=seen.good)
+        return self.conclude(bench, seen, values, reason, right=seen.good)
 
 
 def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level, TableCount]:
@@ -324,11 +324,11 @@ class _Reaping:
         loop = trials.offer(runner, saturating(self.profile), _LOOP_S, "saturation")
         if not loop.served or loop.state == "invalid":
             why = f"a closed loop shows no rate: {loop.reason or 'nothing came back'}"
-            return Outcome.nothing(LOSS, "generator", why, trials)
+            return Outcome.nothing(LOSS, "generator", why)
         load = Rate(self._half(loop))
         alone = trials.offer(runner, load, _ALONE_S, "alone")
         if not alone.good:
-            return Outcome.not_held(LOSS, alone, trials)
+            return Outcome.not_held(LOSS, alone)
         # Once: what is left to expire is a million connections, which take minutes.
         counts = Counts(self.dut, 0)
         seen = trials.make("beside", lambda number: self._while_they_expire(load, counts, number), load.per_s, most=1)
@@ -395,7 +395,7 @@ class _Reaping:
         figures = figures_by_name({LOSS.name: lost, _WAITED.name: waited})
         return Outcome(
             LOSS, {} if invalid else figures, "generator" if invalid else "dut", reason, not seen.wrong,
-            self.trials.made, self._decide(lost, waited, seen, reason), self.trials.evidence,
+            decisions=self._decide(lost, waited, seen, reason),
         )  # fmt: skip
 
     def _decide(self, lost: float, waited: float | None, seen: Observation, reason: str) -> dict[str, Decision]:

@@ -142,7 +142,7 @@ class TableCapacity(TableProcedure):
         )
         values = {HELD.name: found, "table_entry_bytes": made.entry_bytes, "opening_rate": _rate(opened)}
         return self.conclude(
-            bench, trials, seen, values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
+            bench, seen, values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
         )
 
 
@@ -257,9 +257,7 @@ class TableFull(TableProcedure):
         load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asks=2, asked_after_s=REFUSING_S)
         seen, made = Filled.make(bench, trials, load)
         right = not seen.reason and made.recovered_s is not None
-        return self.conclude(
-            bench, trials, seen, {RECOVERY.name: made.recovered_s}, seen.reason or str(made), right=right
-        )
+        return self.conclude(bench, seen, {RECOVERY.name: made.recovered_s}, seen.reason or str(made), right=right)
 
 
 @dataclass
@@ -330,4 +328,4 @@ class TableEarlyDrop(TableProcedure):
         seen, made = AtLimit.make(bench, trials, load)
         values = {FORGOTTEN.name: made.forgotten, RECOVERY.name: made.recovered_s}
         right = not seen.reason and made.recovered_s is not None
-        return self.conclude(bench, trials, seen, values, seen.reason or str(made), right=right)
+        return self.conclude(bench, seen, values, seen.reason or str(made), right=right)

@@ -1,7 +1,6 @@
 """An acceptance run on a simulated testbed, for the unit tests."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.promises import PROMISES, Promise
-from ctbench.results.evidence import SideRecord
 from ctbench.results.record import Record
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
@@ -23,12 +21,13 @@ from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup, SideBySide
-from ctbench.traffic.generator import Side, Slice, Trial
+from ctbench.testbed.pair import Setup
+from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile, load_profile
 
 from .simulated import FORWARDING, campaign, made_up_packets, made_up_trial
+from .simulated_pair import SimulatedPair
 
 FORWARD = Topology(datapath="linux-router", ruleset="forward")
 SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
@@ -44,25 +43,6 @@ def floors(share: str | None = ">= 60%", **keys: Any) -> Floors:
     cable = {CABLE.key: {"short-lived": {"cps": ">= 1k"}}}
     head = {"name": "mine", "description": "", "source": "tests"} | cable
     return Floors.model_validate(head | {FORWARDING: plain, SNAT_KEY: promise} | keys)
-
-
-@dataclass
-class FakePair(SideBySide):
-    """Two sides that are as fast as they are."""
-
-    records: dict[Side, SideRecord]
-    rates: dict[Side, float]
-
-    def sides(self) -> dict[Side, SideRecord]:
-        return self.records
-
-    def flush(self) -> None: ...
-
-    def health(self) -> list[Problem]:
-        return []
-
-    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
-        return [Slice(side=side, seconds=slice_s, completed=round(self.rates[side] * slice_s)) for side in order]
 
 
 @dataclass
@@ -85,7 +65,7 @@ class SimulatedTestbed:
     noise: float = 0.0
     offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
     #: Not the testbed's: turns of two made-up sides.
-    pair: "FakePair | None" = None
+    pair: SimulatedPair | None = None
     turns: None = None
     dice: random.Random = field(default_factory=lambda: random.Random(1))
     #: Where its runs leave their records.
@@ -116,10 +96,9 @@ class SimulatedTestbed:
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile) -> None:
         self.pair = None
         self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
-        self.pair = FakePair(
-            {"tested": SideRecord(key=tested.topology.key), "other": SideRecord(key=other.topology.key)},
-            {"tested": self.capacities[tested.topology.key], "other": self.capacities[other.topology.key]},
-        )
+        keys: dict[Side, str] = {"tested": tested.topology.key, "other": other.topology.key}
+        own, others = (self.capacities[key] for key in keys.values())
+        self.pair = SimulatedPair(own / others, others, keys=keys)
 
     def _stands(self, named: str, key: str) -> None:
         self.applied.append(named)

@@ -3,7 +3,7 @@ the ratio is decided."""
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -18,11 +18,12 @@ from ctbench.measure.procedure import Bench, Code, Look, Outcome
 from ctbench.measure.procedures.pair import Pair
 from ctbench.report import console
 from ctbench.results.evidence import SideRecord
-from ctbench.testbed.pair import InTurn, SideBySide
+from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 from .simulated import LIMITS, SHORT, campaign
+from .simulated_pair import SETTLING_S, SimulatedPair
 from .test_procedure import SharpDut
 
 LOGS = st.lists(st.floats(-0.5, 0.5), min_size=12, max_size=24)
@@ -180,18 +181,19 @@ def test_the_interval_of_blocks_is_students() -> None:
     assert pairs.estimate_of_blocks([0.01, 0.02]) is None
 
 
-SIDES: Mapping[Side, SideRecord] = {
-    "tested": SideRecord(key="linux-router/iptables-stateful/1cpu-1rxq"),
-    "other": SideRecord(key="linux-router/forward/1cpu-1rxq"),
+KEYS: Mapping[Side, str] = {
+    "tested": "linux-router/iptables-stateful/1cpu-1rxq",
+    "other": "linux-router/forward/1cpu-1rxq",
 }
 
 
 @dataclass
-class SimulatedPair(SideBySide):
-    """Two DUTs side by side. The machine's speed changes every 40 slices, for both alike."""
+class OddPair(SimulatedPair):
+    """A pair whose machine's speed changes every 40 slices, for both alike, and what else may be odd."""
 
-    ratio: float
-    noise: float = 0.02
+    rate: float = 200_000.0
+    scatter: float = 0.02
+    keys: Mapping[Side, str] = field(default_factory=lambda: KEYS)
     #: Which slices are spoilt, by their number.
     spoilt: Callable[[int], bool] = lambda _: False
     lost: int = 0
@@ -200,44 +202,31 @@ class SimulatedPair(SideBySide):
     breaks_at: int | None = None
     #: Share of each side's time in which it waited for the generator.
     waited: Mapping[Side, float] = field(default_factory=dict)
-    served: list[Side] = field(default_factory=list)
-    flushed: int = 0
-
-    def __post_init__(self) -> None:
-        self.random = random.Random(3)
-
-    def sides(self) -> Mapping[Side, SideRecord]:
-        return SIDES
-
-    def flush(self) -> None:
-        self.flushed += 1
+    #: Of the next slice.
+    number: int = 0
 
     def health(self) -> list[Problem]:
         return self.problems
 
-    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
-        made = []
-        for side in order:
-            if self.breaks_at == len(self.served):
-                raise GeneratorError("ovs-vswitchd (process 16) was killed by SIGKILL.")
-            state = 0.6 if len(self.served) // 40 % 3 == 1 else 1.0
-            rate = 200_000 * state * (self.ratio if side == "tested" else 1) * self.random.gauss(1, self.noise)
-            pause = 1000 * slice_s if self.spoilt(len(self.served)) else 0.0
-            completed = round(rate * slice_s)
-            lost = self.lost if side == "tested" else 0
-            made.append(
-                Slice(
-                    side=side, seconds=slice_s, completed=completed, lost=lost, pause_ms=pause,
-                    waited=self.waited.get(side, 0.0),
-                )
-            )  # fmt: skip
-            self.served.append(side)
-        return made
+    def _slice(self, side: Side, slice_s: float) -> Slice:
+        number, self.number = self.number, self.number + 1
+        if self.breaks_at == number:
+            raise GeneratorError("ovs-vswitchd (process 16) was killed by SIGKILL.")
+        made = super()._slice(side, slice_s)
+        odd = {
+            "completed": round(made.completed * slow(number)),
+            "lost": self.lost if side == "tested" else 0,
+            "pause_ms": 1000 * slice_s if self.spoilt(number) else 0.0,
+            "waited": self.waited.get(side, 0.0),
+        }
+        return made.model_copy(update=odd)
 
 
-def measure(
-    pair: SimulatedPair, promised: float | None = None, looks: list[Look] | None = None, **how: object
-) -> Outcome:
+def slow(number: int) -> float:
+    return 0.6 if number // 40 % 3 == 1 else 1.0
+
+
+def measure(pair: OddPair, promised: float | None = None, looks: list[Look] | None = None, **how: object) -> Outcome:
     tell = looks.append if looks is not None else lambda _look: None
     nothing = SharpDut(1.0)
     bench = Bench(
@@ -248,7 +237,7 @@ def measure(
 
 def test_what_is_far_from_the_promise_is_decided_at_the_first_look() -> None:
     looks: list[Look] = []
-    kept, missed = measure(SimulatedPair(0.8), 0.6, looks), measure(SimulatedPair(0.8), 0.9, looks)
+    kept, missed = measure(OddPair(0.8), 0.6, looks), measure(OddPair(0.8), 0.9, looks)
     assert (kept.decisions["ratio"].kept, missed.decisions["ratio"].kept) == (True, False)
     assert [look.number for look in looks] == [1, 1]
     assert kept.kept_conditions and not missed.kept_conditions
@@ -261,56 +250,56 @@ def test_what_is_far_from_the_promise_is_decided_at_the_first_look() -> None:
 
 def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() -> None:
     looks: list[Look] = []
-    pair = SimulatedPair(1.0)
+    pair = OddPair(1.0)
     found = measure(pair, 1.0, looks)
     assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.TOO_CLOSE)
     assert [look.found and look.found.rounds for look in looks] == list(pairs.LOOKS)
     assert [look.left_s for look in looks] == sorted([look.left_s for look in looks], reverse=True)
     assert looks[-1].left_s == 0 and not any(look.decided for look in looks)
-    assert pair.flushed == len(looks)
+    assert pair.flushes == len(looks)
     widths = [look.found.high - look.found.low for look in looks if look.found]
     assert widths[-1] < 0.6 * widths[0]
 
 
 def test_without_a_promise_only_the_ratio_is_wanted() -> None:
-    found = measure(SimulatedPair(1.05))
+    found = measure(OddPair(1.05))
     assert found.decisions == {} and found.evidence.pairs[0].looks[-1].rounds == 48
-    assert len(measure(SimulatedPair(1.05), looks=None, **{"slice_s": 0.02}).evidence.pairs[0].ratios) == 48
+    assert len(measure(OddPair(1.05), looks=None, **{"slice_s": 0.02}).evidence.pairs[0].ratios) == 48
     assert found.result and found.result.value == pytest.approx(1.05, rel=0.02)
 
 
 @pytest.mark.parametrize(("directions", "packets"), [("one", 100_000), ("both", 200_000)])
 def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions: str, packets: int) -> None:
-    pair = SimulatedPair(ratio=1.0, noise=0.0)
+    pair = OddPair(ratio=1.0, scatter=0.0)
     flows = PacketProfile.model_validate(
         {"name": "flows", "kind": "packets", "flows": 100_000, "client_ips": 10, "directions": directions}
     )
     bench = Bench(SharpDut(0), SharpDut(0), flows, LIMITS, campaign(), sides=pair, promised_ratio=0.9)
     Pair(slice_s=0.1).run(bench)
-    slices = [200_000 * 0.1 * (0.6 if number // 40 % 3 == 1 else 1.0) for number in range(len(pair.served))]
+    slices = [200_000 * (0.1 - SETTLING_S) * slow(number) for number in range(pair.number)]
     warm_up = slices[: -2 * pairs.LOOKS[0]]
     assert sum(warm_up) / 2 >= packets > sum(warm_up[:-2]) / 2
 
 
 def test_the_record_has_what_the_ratio_stands_on() -> None:
-    record = measure(SimulatedPair(0.8, spoilt=lambda number: number in (11, 20, 21, 30)), 0.6).evidence.pairs[0]
+    record = measure(OddPair(0.8, spoilt=lambda number: number in (11, 20, 21, 30)), 0.6).evidence.pairs[0]
     assert (record.how, record.slice_s, record.dropped, len(record.ratios)) == ("side by side", 0.05, 3, 16)
-    assert record.tested.key == SIDES["tested"].key and record.other.rate == pytest.approx(200_000, rel=0.5)
+    assert record.tested.key == KEYS["tested"] and record.other.rate == pytest.approx(200_000, rel=0.5)
     assert record.result is not None and record.result.rounds == 16
 
 
 def test_where_every_round_is_spoilt_nothing_is_decided_and_it_ends() -> None:
-    found = measure(SimulatedPair(0.5, spoilt=lambda _: True), 0.9)
+    found = measure(OddPair(0.5, spoilt=lambda _: True), 0.9)
     assert found.decisions["ratio"].kept is None and found.figures == {}
     assert "had to be dropped: the traffic generator stood still" in found.reason
     assert found.evidence.pairs[0].looks == []
 
 
 def test_losses_above_the_limit_are_told() -> None:
-    told = measure(SimulatedPair(0.8, lost=100), 0.6)
+    told = measure(OddPair(0.8, lost=100), 0.6)
     assert "% of the connections of linux-router/iptables-stateful/1cpu-1rxq were lost in its turns" in told.reason
     assert told.evidence.pairs[0].tested.lost > 0 and told.evidence.pairs[0].other.lost == 0
-    assert "lost" not in measure(SimulatedPair(0.8), 0.6).reason
+    assert "lost" not in measure(OddPair(0.8), 0.6).reason
 
 
 @pytest.mark.parametrize(
@@ -327,7 +316,7 @@ def test_a_side_that_waited_for_the_generator_may_be_faster_than_was_seen(
     waited: dict[Side, float], promised: float, kept: bool | None
 ) -> None:
     looks: list[Look] = []
-    found = measure(SimulatedPair(0.8, waited=waited), promised, looks)
+    found = measure(OddPair(0.8, waited=waited), promised, looks)
     assert found.decisions["ratio"].kept is kept
     assert found.decisions["ratio"].code is (Code.GENERATOR if kept is None else Code.INTERVAL)
     assert [look.decided for look in looks] == [True]  # more rounds would tell no more
@@ -337,18 +326,18 @@ def test_a_side_that_waited_for_the_generator_may_be_faster_than_was_seen(
 
 
 def test_where_only_the_ratio_is_wanted_there_is_none_of_the_generator_to_itself() -> None:
-    found = measure(SimulatedPair(1.0, waited={"other": 0.9}))
+    found = measure(OddPair(1.0, waited={"other": 0.9}))
     assert (found.limited_by, found.figures) == ("generator", {})
     assert found.reason.startswith("the traffic generator was the limit of linux-router/")
 
 
 @pytest.mark.parametrize("promised", [0.6, None])
 def test_a_dut_that_dies_ends_it_with_what_was_measured_until_then(promised: float | None) -> None:
-    killed = measure(SimulatedPair(0.8, breaks_at=30), promised)
+    killed = measure(OddPair(0.8, breaks_at=30), promised)
     assert (killed.limited_by, killed.kept_conditions, killed.figures) == ("fault", False, {})
     assert killed.reason == "ovs-vswitchd (process 16) was killed by SIGKILL."
     assert all(decision.kept is None for decision in killed.decisions.values())
-    fatal = measure(SimulatedPair(0.8, problems=[Problem("fatal", "It restarted.")]), promised)
+    fatal = measure(OddPair(0.8, problems=[Problem("fatal", "It restarted.")]), promised)
     assert (fatal.limited_by, fatal.reason, len(fatal.evidence.pairs[0].ratios) >= 16) == (
         "fault",
         "It restarted.",
@@ -357,7 +346,7 @@ def test_a_dut_that_dies_ends_it_with_what_was_measured_until_then(promised: flo
 
 
 def test_what_is_no_fault_is_noted() -> None:
-    found = measure(SimulatedPair(0.8, problems=[Problem("warning", "It lost 3 packets.")]), 0.6)
+    found = measure(OddPair(0.8, problems=[Problem("warning", "It lost 3 packets.")]), 0.6)
     assert found.evidence.pairs[0].notes == ["It lost 3 packets."] and found.limited_by == "dut"
 
 
@@ -370,7 +359,7 @@ def test_nothing_to_compare_with_is_a_mistake() -> None:
 @pytest.mark.parametrize("ratio", [0.8, 1.0])
 def test_a_look_is_a_line_of_the_console(ratio: float) -> None:
     looks: list[Look] = []
-    measure(SimulatedPair(ratio), 1.0, looks)
+    measure(OddPair(ratio), 1.0, looks)
     lines = [console.look_line(look) for look in looks]
     assert lines[0].startswith("  look 1") and "16 rounds" in lines[0] and "at least 100 %" in lines[0]
     assert "±" in lines[0] and max(map(len, lines)) <= 100
@@ -389,7 +378,7 @@ class SimulatedLab(InTurn):
         self.turned: list[Side] = []
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        return SIDES
+        return {side: SideRecord(key=key) for side, key in KEYS.items()}
 
     def turn(self, side: Side) -> tuple[SharpDut, SharpDut]:
         self.turned.append(side)

@@ -35,15 +35,11 @@ class ControlPlaneSettings(YamlModel):
             return self.connections
         return max(self.packets, profile.flows * profile.ways / _EACH_WITHIN_S)
 
-    def first_pass_s(self, profile: Profile) -> float:
-        """Seconds before a trial counts: of a packet profile, every flow is sent once."""
-        if not isinstance(profile, PacketProfile):
-            return 0.0
-        return profile.flows * profile.ways / self.rate(profile)
-
     def traffic_s(self, profile: Profile, least_s: float = 0.0) -> float:
-        """Seconds of traffic of a test whose trial beside the control plane takes `least_s` or more."""
-        return self.alone_duration + max(self.trial_duration, least_s) + 2 * self.first_pass_s(profile)
+        """Seconds of traffic of a test whose trial beside the control plane takes `least_s` or more. Before either of
+        its trials counts, every flow of a packet profile is sent once."""
+        flows = profile.flows * profile.ways if isinstance(profile, PacketProfile) else 0
+        return self.alone_duration + max(self.trial_duration, least_s) + 2 * flows / self.rate(profile)
 
 
 class TableSettings(YamlModel):

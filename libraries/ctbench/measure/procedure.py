@@ -93,19 +93,16 @@ class Decision:
         return cls(None, f"too close to call: {of}{said}, {promised}", code=Code.TOO_CLOSE)
 
     @classmethod
-    def by_interval(cls, metric: Metric, low: float, high: float, limit: float, what: str) -> "Decision":
-        """By the ends of an interval. `what` it is of."""
-        said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
-        return cls._by_values(metric, (low, high), limit, said, Code.INTERVAL, f"{metric.title}, ")
-
-    @classmethod
     def of_interval(
         cls, figure: Figure, metric: Metric, limits: Mapping[str, float], what: str
     ) -> "dict[str, Decision]":
-        """By its interval, where something is promised of a metric."""
-        if metric.name not in limits or figure.low is None or figure.high is None:
+        """By its interval, where something is promised of a metric. `what` it is of."""
+        low, high = figure.low, figure.high
+        if metric.name not in limits or low is None or high is None:
             return {}
-        return {metric.name: cls.by_interval(metric, figure.low, figure.high, limits[metric.name], what)}
+        said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
+        of = f"{metric.title}, "
+        return {metric.name: cls._by_values(metric, (low, high), limits[metric.name], said, Code.INTERVAL, of)}
 
     @classmethod
     def by_range(cls, metric: Metric, values: Sequence[float], limit: float, what: str) -> "Decision":

@@ -2,12 +2,12 @@
 meanwhile. No rate fills a table so far: connections are opened, held, and asked something again and again."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from ctbench.base.units import format_count
-from ctbench.dut.abilities import ControlPlaneDut, Done, DumpingDut, ThreadLook
+from ctbench.dut.abilities import ControlPlaneDut, DumpingDut, ThreadLook
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import TableProcedure, TableTrial, refused
 from ctbench.measure.observation import Observation
@@ -62,7 +62,10 @@ class _Dumped(TableTrial):
         self.lost_before = held.ask().lost
         with _watch(self.bench) as watch, Sampling([self.dumps]):
             end = time.monotonic() + MOST_S
-            while not _enough(self.dumps.done[METRIC.name]) and not self.bench.dut.trouble() and time.monotonic() < end:
+            done = self.dumps.done[METRIC.name]
+            while not self.bench.dut.trouble() and time.monotonic() < end:
+                if len(done) >= (LONG_DUMPS if sum(each.seconds for each in done) >= LONG_S else DUMPS):
+                    break
                 answered = held.ask()
                 self.asked, self.lost = self.asked + answered.asked, self.lost + answered.lost
         self.stall = main_thread(watch) if watch else {}
@@ -97,11 +100,6 @@ def _watch(bench: Bench) -> "MainThreadWatch | nullcontext[None]":
         return nullcontext()
     look: Callable[[], ThreadLook | None] = bench.dut.control_plane.main_thread
     return MainThreadWatch(look)
-
-
-def _enough(done: Sequence[Done]) -> bool:
-    long = sum(each.seconds for each in done) >= LONG_S
-    return len(done) >= (LONG_DUMPS if long else DUMPS)
 
 
 def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: _Dumped) -> Outcome:

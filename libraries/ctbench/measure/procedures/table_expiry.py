@@ -260,7 +260,8 @@ def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level,
 
     def offer() -> Trial:
         nonlocal before_s
-        begun, lead = time.monotonic(), lead_s(dut, sweep_s)
+        # Until a DUT whose table was empty sweeps it so often.
+        begun, lead = time.monotonic(), dut.sweep_s + _NOTICED_S if sweep_s < dut.sweep_s else 0.0
         if lead:
             few = _LEAD_SHARE * (bench.most_held or per_s * lead) / (lead + remembered_s)
             bench.generator.run_trial(profile, Rate(min(few, per_s)), lead)
@@ -280,11 +281,6 @@ def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level,
     mean = statistics.fmean(means) if means else None
     slope = (means[1] - means[0]) / sweep_s if len(means) > 1 else 0.0
     return seen, Level(per_s, expected, least, mean, slope), count
-
-
-def lead_s(dut: TableDut, sweep_s: float) -> float:
-    """Seconds until a DUT whose table was empty sweeps it each `sweep_s`."""
-    return dut.sweep_s + _NOTICED_S if sweep_s < dut.sweep_s else 0.0
 
 
 def _known(values: Sequence[float | None]) -> list[float]:

@@ -108,23 +108,19 @@ def test_the_ceiling_is_measured_once_for_each_profile(simulated: SimulatedTestb
     assert all(record.evidence.ceiling == pytest.approx(CEILING, rel=0.05) for record in records)
 
 
-def test_a_ceiling_below_the_floor_is_measured_once_more_and_not_for_ever(simulated: SimulatedTestbed) -> None:
+@pytest.mark.parametrize(("tests", "ceiling"), [(1, CEILING), (2, 50_000)])
+def test_a_ceiling_below_the_floor_is_measured_once_more_and_not_for_ever(
+    simulated: SimulatedTestbed, tests: int, ceiling: float
+) -> None:
     simulated.generator_limit = 50_000.0
     started = simulated.begin()
-    assert started.measure(FORWARD).verdict == "not measured"
-    assert started.measure(FORWARD).evidence.ceiling == pytest.approx(50_000, rel=0.05)
-    simulated.generator_limit = CEILING
-    assert started.measure(FORWARD).evidence.ceiling == pytest.approx(50_000, rel=0.05)
-    assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
-
-
-def test_a_pause_of_the_machine_spoils_one_ceiling_and_not_the_run(simulated: SimulatedTestbed) -> None:
-    simulated.generator_limit = 50_000.0
-    started = simulated.begin()
-    started.measure(FORWARD)
+    for _ in range(tests):
+        assert started.measure(FORWARD).verdict == "not measured"
     simulated.generator_limit = CEILING
     record = started.measure(FORWARD)
-    assert (record.evidence.ceiling, record.verdict) == (pytest.approx(CEILING, rel=0.05), "met")
+    assert record.evidence.ceiling == pytest.approx(ceiling, rel=0.05)
+    assert tests == 2 or record.verdict == "met"
+    assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
 
 
 def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed) -> None:

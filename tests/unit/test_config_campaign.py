@@ -42,23 +42,15 @@ def test_a_stand_in_replaces_its_profile_and_no_other() -> None:
     assert (quick.profile_for("long-lived"), quick.profile_for("short-lived")) == ("long-lived-short", "short-lived")
 
 
-def test_a_profile_without_a_range_is_named_with_the_key_to_add() -> None:
-    with pytest.raises(
-        ConfigError, match=r"(?s)campaign mine: loads\.short-live: is missing.*Did you mean .short-lived"
-    ):
-        campaign().load_range(SHORT.model_copy(update={"name": "short-live"}))
-
-
-def test_a_profile_that_is_not_named_has_what_its_kind_has() -> None:
-    loads = {
-        "packets": {"min": "20k", "max": "3M", "trial_duration": "500ms"},
-        "jumbo": {"min": "5k", "max": "500k"},
-    }
+def test_a_profile_that_is_not_named_has_what_its_kind_has_or_is_named_with_the_key_to_add() -> None:
+    loads = {"packets": {"min": "20k", "max": "3M", "trial_duration": "500ms"}, "jumbo": {"min": "5k", "max": "500k"}}
     ours = campaign(loads=loads)
     assert (ours.load_range(SMALL).max, ours.load_range(JUMBO).max) == (3_000_000, 500_000)
     assert (ours.search_for(SMALL).trial_duration, ours.search_for(JUMBO).trial_duration) == (0.5, 1)
     with pytest.raises(ConfigError, match=r"loads\.short-lived: is missing.*\n.*here or under connections"):
         ours.load_range(SHORT)
+    with pytest.raises(ConfigError, match=r"(?s)campaign mine: loads\.short-live: is mis.*Did you mean .short-lived"):
+        campaign().load_range(SHORT.model_copy(update={"name": "short-live"}))
 
 
 def test_floors_are_tried_with_trials_as_long_as_the_final_ones_or_as_the_gate_says() -> None:

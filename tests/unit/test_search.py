@@ -1,6 +1,7 @@
 """The search on simulated DUTs: the result is within the width of the truth, whatever the DUT does."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -176,37 +177,29 @@ def test_a_good_hint_saves_trials_and_a_bad_one_costs_no_truth() -> None:
         assert truth / (1 + WIDTH) * (1 - 1e-9) <= result.capacity <= truth
 
 
-def test_a_capacity_below_which_the_longer_trial_fails_is_stepped_down() -> None:
-    def tires(load: float, duration: float) -> Observation:
-        return seen(load=load, duration=duration, loss=0.5 if load > (100_000 if duration < 2 else 91_000) else 0.0)
-
-    result = search(tires, LO, HI, how())
-    assert 91_000 / (1 + WIDTH) <= result.capacity <= 91_000
-    assert result.proof is not None
-    assert result.proof.trial.duration_s == 3
-
-
-def test_a_dut_that_slows_down_under_the_search_is_not_said_to_do_nothing() -> None:
+@pytest.mark.parametrize(
+    ("too_much", "hint", "least", "most"),
+    [
+        # The longer trial fails from a lower load on; or the DUT slows down under the search.
+        (lambda _made, load, seconds: load > (100_000 if seconds < 2 else 91_000), None, 91_000 / (1 + WIDTH), 91_000),
+        (lambda made, load, _seconds: load > (450_000 if made < 4 else 300_000), 440_000, 150_001, 300_000),
+        # No longer trial holds.
+        (lambda _made, load, seconds: load > 100_000 or seconds > 2, None, 0, 0),
+    ],
+)
+def test_what_no_longer_trial_confirms_is_stepped_down_and_the_dut_not_said_to_do_nothing(
+    too_much: Callable[[int, float, float], bool], hint: float | None, least: float, most: float
+) -> None:
     tried: list[float] = []
 
-    def slows(load: float, duration: float) -> Observation:
+    def trial(load: float, duration: float) -> Observation:
         tried.append(load)
-        return seen(load=load, duration=duration, loss=0.05 if load > (450_000 if len(tried) < 4 else 300_000) else 0.0)
+        return seen(load=load, duration=duration, loss=0.05 * too_much(len(tried), load, duration))
 
-    result = search(slows, LO, HI, how(), hint=440_000)
-    assert tried[0] == 440_000
-    assert 150_000 < result.capacity <= 300_000
-    assert result.proof is not None
-    assert result.proof.trial.duration_s == 3
-    assert result.upper is not None and result.upper > 300_000
-
-
-def test_a_load_that_no_longer_trial_confirms_is_no_capacity() -> None:
-    def never_for_long(load: float, duration: float) -> Observation:
-        return seen(load=load, duration=duration, loss=0.5 if load > 100_000 or duration > 2 else 0.0)
-
-    result = search(never_for_long, LO, HI, how())
-    assert (result.capacity, result.upper) == (0, LO)
+    result = search(trial, LO, HI, how(), hint=hint)
+    assert least <= result.capacity <= most and (hint is None or tried[0] == hint)
+    assert (result.proof.trial.duration_s if result.proof else None) == (3 if most else None)
+    assert result.upper is not None and (result.upper > most if most else result.upper == LO)
 
 
 def test_nothing_is_tried_again_because_it_failed() -> None:

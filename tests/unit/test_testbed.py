@@ -226,30 +226,37 @@ def test_a_generator_that_serves_one_dut_at_a_time_has_them_in_turn(tmp_path: Pa
     assert turns.sides()["other"].product == "Open vSwitch 3.1.0"
 
 
-def test_a_lab_has_them_in_turn(fakes: Fakes) -> None:
+def in_a_lab(fakes: Fakes) -> None:
     config = fakes.testbed.config
     duts = [dut.model_copy(update={"host": "lab"}) for dut in config.duts]  # type: ignore[attr-defined]
     fakes.testbed._maker._config = config.model_copy(update={"duts": duts})
     fakes.testbed.placement = lambda _: Placement((0,), (1,), (0,))  # type: ignore[method-assign]
-    assert turns_because(fakes) == "There is one DUT on lab: two stand side by side only in sandboxes."
 
 
-def test_shared_cpus_have_them_in_turn(fakes: Fakes) -> None:
+def shares_cpus(fakes: Fakes) -> None:
     fakes.testbed.config = fakes.testbed.config.model_copy(update={"oversubscribe": True})
-    assert turns_because(fakes).startswith("Threads share CPUs on this testbed")
+
+
+def has_less(name: str, tested: str, beside: str) -> Callable[[Fakes], None]:
+    def prepare(fakes: Fakes) -> None:
+        fakes.prepare = lambda dut: setattr(dut, name, beside if dut.place.beside else tested)
+
+    return prepare
 
 
 @pytest.mark.parametrize(
-    ("name", "tested", "beside", "why"),
+    ("happens", "why"),
     [
-        ("missing", "", "1024 MiB of memory are needed.", "1024 MiB of memory are needed."),
-        ("memory", "hugepages", "no-huge", "one has hugepages and the other no-huge as its memory"),
+        (in_a_lab, "There is one DUT on lab: two stand side by side only in sandboxes."),
+        (shares_cpus, "Threads share CPUs on this testbed"),
+        (has_less("missing", "", "1024 MiB of memory are needed."), "1024 MiB of memory are needed."),
+        (has_less("memory", "hugepages", "no-huge"), "one has hugepages and the other no-huge as its memory"),
     ],
 )
-def test_a_second_dut_that_has_less_leaves_the_tested_one_which_is_set_up_alone(
-    fakes: Fakes, name: str, tested: str, beside: str, why: str
+def test_where_two_cannot_stand_side_by_side_the_tested_one_is_set_up_alone(
+    fakes: Fakes, happens: Callable[[Fakes], None], why: str
 ) -> None:
-    fakes.prepare = lambda dut: setattr(dut, name, beside if dut.place.beside else tested)
+    happens(fakes)
     assert why in turns_because(fakes)
     assert fakes.running() == ["ovs-dpdk"]
 

@@ -61,21 +61,12 @@ class RecordingTestbed:
         return TrialRunner(self, self, PROFILE, LIMITS, **more)
 
 
-def test_the_state_is_flushed_before_the_trial_and_the_health_asked_after_it() -> None:
-    testbed = RecordingTestbed()
-    assert testbed.runner()(1000, 10).good
-    assert testbed.calls == ["flush", "begin", "short at 1000 for 10 s", "health", "cpu"]
-
-
-def test_the_trial_begins_only_when_the_pause_after_the_flush_is_over() -> None:
-    testbed = RecordingTestbed()
-    testbed.runner(settle_s=2.5, sleep=lambda seconds: testbed.calls.append(f"sleep {seconds}"))(1000, 10)
-    assert testbed.calls[:3] == ["flush", "sleep 2.5", "begin"]
-
-
-def test_the_wall_clock_of_a_trial_includes_the_flush() -> None:
-    ticks = iter([100.0, 117.0])
-    assert RecordingTestbed().runner(clock=lambda: next(ticks))(1000, 10).trial.wall_s == 17
+def test_the_state_is_flushed_before_the_trial_and_a_pause_and_the_health_asked_after_it() -> None:
+    testbed, ticks = RecordingTestbed(), iter([100.0, 117.0])
+    pause = {"settle_s": 2.5, "sleep": lambda seconds: testbed.calls.append(f"sleep {seconds}")}
+    seen = testbed.runner(clock=lambda: next(ticks), **pause)(1000, 10)
+    assert seen.good and seen.trial.wall_s == 17  # the flush included
+    assert testbed.calls == ["flush", "sleep 2.5", "begin", "short at 1000 for 10 s", "health", "cpu"]
 
 
 @pytest.mark.parametrize("noticed_by", [GeneratorError("the memif link broke"), TestbedError("`ovs-appctl` failed")])

@@ -323,8 +323,7 @@ def figures_of(seen: Observation | None, metric: Metric, result: Figure | None =
     """Figures of one trial by metric, in the order of the registry; `result` replaces the trial's own of `metric`."""
     if seen is None:
         return {}
-    values = seen.values
-    found = {name: Figure(value=values[name], unit=METRICS[name].unit.name) for name in METRICS if name in values}
+    found = figures_by_name({name: seen.values.get(name) for name in METRICS})
     return found | ({metric.name: result} if result else {})
 
 

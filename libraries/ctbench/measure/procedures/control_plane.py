@@ -17,7 +17,7 @@ from ctbench.dut.registry import ruleset_of
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import MainThreadWatch, Probe
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure
+from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure, figures_by_name
 from ctbench.measure.trial import Expected
 from ctbench.measure.trials import Trials
 from ctbench.results.evidence import ControlRecord
@@ -273,8 +273,7 @@ def _limits(bench: Bench) -> Mapping[str, float]:
 
 def main_thread(watch: MainThreadWatch) -> dict[str, Figure]:
     """Its longest stall; nothing where it is on another machine."""
-    longest, unit = watch.longest_s, METRICS[MAIN_THREAD].unit.name
-    return {} if longest is None else {MAIN_THREAD: Figure(value=longest, unit=unit)}
+    return figures_by_name({MAIN_THREAD: watch.longest_s})
 
 
 def _too_few(action: Action, metric: str, number: int) -> str:
@@ -340,11 +339,7 @@ def _meanwhile(seen: Observation) -> dict[str, Figure]:
     if seen.generator_fault and not within(trial.intended - trial.completed, trial.intended, limit):
         return {}
     values = seen.values
-    return {
-        name: Figure(value=max(0.0, values[source]), unit=METRICS[name].unit.name)
-        for name, source in MEANWHILE.items()
-        if source in values
-    }
+    return figures_by_name({name: max(0.0, values[source]) for name, source in MEANWHILE.items() if source in values})
 
 
 def sentence(record: ControlRecord) -> str:

@@ -12,7 +12,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import TableProcedure, TableTrial, refused
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import MainThreadWatch, Sampling
-from ctbench.measure.procedure import Bench, Decision, Outcome
+from ctbench.measure.procedure import Bench, Decision, Outcome, figures_by_name
 from ctbench.measure.procedures.control_plane import (
     LEAST_DONE,
     LEAST_SIZE,
@@ -119,11 +119,8 @@ def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: 
         return Outcome.nothing(METRIC, "dut", why)
     record = control_record(made.dumps, METRIC.name, full)
     loss = made.lost / made.asked if made.asked else 0.0
-    figures = {
-        METRIC.name: figure_of(record),
-        HELD.name: Figure(value=made.opened.established, unit=HELD.unit.name),
-        LOST.name: Figure(value=loss, unit=LOST.unit.name),
-    } | made.stall
+    held = figures_by_name({HELD.name: made.opened.established, LOST.name: loss})
+    figures = {METRIC.name: figure_of(record)} | held | made.stall
     said = f"{sentence(record)}; {made.lost} of {format_count(made.asked)} messages were not answered meanwhile"
     decisions = by_median(record, bench.limits) | {
         name: Decision.by_figure(METRICS[name].keeps(figures[name].value, limit), said)

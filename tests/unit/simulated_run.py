@@ -9,7 +9,7 @@ import pytest
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.yaml_files import load
-from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.base import CpuUse
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
@@ -26,6 +26,7 @@ from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile, load_profile
 
+from .healthy import HealthyDut
 from .simulated import FORWARDING, campaign, made_up_packets, made_up_trial
 from .simulated_pair import SimulatedPair
 
@@ -46,7 +47,7 @@ def floors(share: str | None = ">= 60%", **keys: Any) -> Floors:
 
 
 @dataclass
-class SimulatedTestbed:
+class SimulatedTestbed(HealthyDut):
     """Every topology has a sharp capacity, and so has the generator; it remembers what was applied and offered."""
 
     capacities: dict[str, float]
@@ -127,9 +128,6 @@ class SimulatedTestbed:
     def cpu_use(self) -> CpuUse | None:
         return CpuUse(0.9, 1_000.0, "PMD cycles")
 
-    def health(self) -> list[Problem]:
-        return []
-
     def trouble(self) -> str:
         return self.broken
 
@@ -143,10 +141,6 @@ class SimulatedTestbed:
 
     def capture(self) -> dict[str, str]:
         return {"log": f"{self.applied[-1]}\n"}
-
-    def flush_state(self) -> None: ...
-
-    def begin_trial(self) -> None: ...
 
     def snapshot(self) -> dict[str, Any]:
         return {"version": "6.1"}

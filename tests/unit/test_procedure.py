@@ -94,10 +94,6 @@ def test_at_the_floor_the_load_that_held_is_the_figure_and_a_lower_bound() -> No
     assert missed.result is not None
     assert (missed.kept_conditions, missed.result.value) == (False, pytest.approx(40_000))
     assert AtFloor(how).headroom == 0.01
-
-
-def test_where_no_rate_is_promised_there_is_nothing_to_try() -> None:
-    how = GateSettings.model_validate({"trial_duration": "5s", "headroom": "1%"})
     with pytest.raises(ConfigError, match="no rate is promised"):
         AtFloor(how).run(bench(SharpDut(300_000)))
 

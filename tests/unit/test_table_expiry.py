@@ -161,21 +161,18 @@ def test_a_dut_that_remembers_longer_is_missed_with_its_level() -> None:
     assert settled(Settling(seconds=5.0)).decisions["table_deviation"].kept is False
 
 
-def test_rates_for_which_there_is_no_room_are_left_out() -> None:
-    room = table_bench(Settling(), limits={"table_deviation": 0.05}, **OFFERED, most_held=40_000.0)
-    found = TableSteady().run(room)
-    assert [step.observation.load for step in found.steps] == [1000]
-    assert found.reason.endswith("; not tried, because the table or the generator is too small for that: 2.0 k/s")
-    with pytest.raises(MissingResource, match="choose a lower rate"):
-        TableSteady().run(replace(room, most_held=1000.0))
-
-
-def test_rates_beyond_the_generator_are_left_out() -> None:
+def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
     usual = table_bench(Settling(), limits={"table_deviation": 0.05}, **OFFERED)
-    slow = replace(usual, campaign=usual.campaign.limited_to({"connections": 1500}))
-    assert [step.observation.load for step in TableSteady().run(slow).steps] == [1000]
+    small = replace(usual, most_held=40_000.0)
+    slow, slower = (replace(usual, campaign=usual.campaign.limited_to({"connections": most})) for most in (1500, 500))
+    for bench in (small, slow):
+        found = TableSteady().run(bench)
+        assert [step.observation.load for step in found.steps] == [1000]
+        assert found.reason.endswith("; not tried, because the table or the generator is too small for that: 2.0 k/s")
+    with pytest.raises(MissingResource, match="choose a lower rate"):
+        TableSteady().run(replace(usual, most_held=1000.0))
     with pytest.raises(MissingResource, match=r"offers 500/s at most \(max_cps of the testbed file\)"):
-        TableSteady().run(replace(usual, campaign=usual.campaign.limited_to({"connections": 500})))
+        TableSteady().run(slower)
 
 
 def test_a_table_that_goes_on_growing_has_a_slope() -> None:

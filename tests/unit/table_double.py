@@ -122,14 +122,8 @@ class HoldingDouble:
 def table_bench(dut: TableDouble, told: list[Step] | None = None, **more: Any) -> Bench:
     """A bench with this table."""
     tell = told.append if told is not None else lambda _step: None
-    profile = more.pop("profile", HELD)
+    table = {"table": more.pop("how", TableSettings())}
     return Bench(
-        dut,
-        dut,
-        profile,
-        LIMITS,
-        campaign().model_copy(update={"table": more.pop("how", TableSettings())}),
-        on_trial=tell,
-        repetitions=WITHOUT_PAUSES(),
-        **more,  # type: ignore[arg-type]
-    )
+        dut, dut, more.pop("profile", HELD), LIMITS, campaign().model_copy(update=table), on_trial=tell,
+        repetitions=WITHOUT_PAUSES(), **more,  # type: ignore[arg-type]
+    )  # fmt: skip

@@ -3,7 +3,6 @@
 import signal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -27,24 +26,10 @@ class Unheard(Exception):
     """Of a kind that nobody has thought of."""
 
 
-def trials_of_a_ceiling(simulated: SimulatedTestbed, started: Started) -> int:
-    """Trials that a run makes before those of its first test."""
-    started.run._session.ceiling(
-        SimpleNamespace(  # type: ignore[arg-type]
-            profile=started.run.profile("udp-64-10k"),
-            floor=SimpleNamespace(load=lambda _: 0.0),
-            notes=[],
-            campaign=started.run.settings.campaign,
-        ),
-    )
-    return len(simulated.loads)
-
-
-def broken_in_third_trial(simulated: SimulatedTestbed, error: Exception, **settings: Any) -> Started:
-    """A run with its ceiling measured, in which the third trial of the first test breaks."""
-    started = simulated.begin(**settings)
-    simulated.faults[trials_of_a_ceiling(simulated, started) + 3] = error
-    return started
+def broken_in_third_trial(simulated: SimulatedTestbed, error: Exception) -> Started:
+    """A run in which the third trial of the first test breaks; the trial of its ceiling comes before."""
+    simulated.faults[1 + 3] = error
+    return simulated.begin()
 
 
 @pytest.mark.parametrize(
@@ -86,9 +71,8 @@ def test_a_dut_that_died_is_named_with_the_trial_and_its_load(simulated: Simulat
 
 
 def test_a_gate_keeps_its_trials_as_well(simulated: SimulatedTestbed) -> None:
-    started = broken_in_third_trial(simulated, Unheard(), campaign=GATING)
-    simulated.faults = {len(simulated.loads) + 2: Unheard()}
-    record = started.measure(FORWARD)
+    simulated.faults[1 + 2] = Unheard()
+    record = simulated.begin(campaign=GATING).measure(FORWARD)
     assert (record.verdict, len(record.evidence.trials)) == ("not measured", 1)
 
 

@@ -20,7 +20,7 @@ from ctbench.report import console
 from ctbench.results.evidence import SideRecord
 from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side, Slice
-from ctbench.traffic.profiles import PacketProfile, Profile
+from ctbench.traffic.profiles import PacketProfile
 
 from .simulated import LIMITS, SHORT, campaign
 from .simulated_pair import SETTLING_S, SimulatedPair
@@ -424,8 +424,3 @@ def test_a_set_up_that_fails_is_a_fault_and_one_that_is_missing_is_not() -> None
     missing = in_turn(SimulatedLab(1.0, error=MissingResource("No such module.")), 0.5)
     assert (missing.limited_by, missing.reason, missing.figures) == ("dut", "No such module.", {})
     assert missing.decisions["ratio"].kept is None
-
-
-def test_a_profile_is_known_by_its_kind() -> None:
-    profile: Profile = SHORT
-    assert Pair().metric(profile).name == "ratio" and Pair().expected(profile, campaign()).trials == 0

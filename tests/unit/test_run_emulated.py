@@ -78,19 +78,21 @@ def test_it_can_be_declined(machine: Path) -> None:
 @pytest.mark.parametrize(
     ("stubs", "said"),
     [
-        ({"apt-cache": "exit 100"}, ""),
-        ({"apt-get": "exit 100"}, ""),
-        ({"dpkg-deb": "exit 2"}, ""),
+        ({"apt-cache": "exit 100"}, ()),
+        ({"apt-get": "exit 100"}, ()),
+        ({"dpkg-deb": "exit 2"}, ()),
         ({"dpkg-query": "exit 1", "sudo": '[ "$*" = "-n true" ]'},
-         "installing qemu-system-x86 busybox-static dash tcc"),
+         ("installing qemu-system-x86 busybox-static dash tcc", "could not be installed: the tests with an emulated")),
     ],
 )  # fmt: skip
-def test_without_the_kernel_or_the_packages_the_rest_goes_on(machine: Path, stubs: dict[str, str], said: str) -> None:
+def test_without_the_kernel_or_the_packages_the_rest_goes_on(
+    machine: Path, stubs: dict[str, str], said: tuple[str, ...]
+) -> None:
     for name, body in stubs.items():
         stub(machine / "bin", name, body)
     done = emulated(machine)
     assert done.returncode == 0
-    assert said in done.stdout and "the tests with an emulated machine will be skipped" in done.stdout
+    assert all(text in done.stdout for text in (*said, "the tests with an emulated machine will be skipped"))
     assert list((machine / "venv").iterdir()) == []
 
 

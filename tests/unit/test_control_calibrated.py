@@ -19,10 +19,7 @@ from ctbench.sla.floors import Floors
 
 from .calibrated import NONE, around
 from .compared import environment, side
-from .control_double import SHORT
-from .simulated import made_up_record, promises, seen
-
-pytestmark = pytest.mark.unit
+from .simulated import SHORT, made_up_record, promises, seen
 
 #: A usual value, what an SLA promises, and which way a floor of this machine lies from it.
 METRIC = {
@@ -36,28 +33,15 @@ KEY = "ovs-dpdk/conntrack/1cpu-1rxq"
 def runs(name: str, values: list[float], first: int = 0) -> list[Record]:
     """A run for each value."""
     metric, limit = METRICS[name], METRIC[name][1]
+    floor = Floor(KEY, SHORT, "tests", metric, promises(**{name: limit}))
+    around_it = {"environment": environment(), "campaign": CampaignFacts(name="quick", search="saturation")}
     found = []
     for number, value in enumerate(values):
         figure = Figure(value=value, unit=metric.unit.name, low=value * 0.9, high=value * 1.1)
         loop = Figure(value=1000.0 + number * 100, unit="connections/s")  # of the trial before: not what is compared
-        outcome = Outcome(
-            metric,
-            {name: figure, "saturation_cps": loop},
-            "dut",
-            "",
-            kept_conditions=True,
-            steps=(Step(1, "samples", seen(), 0.0),),
-        )
-        floor = Floor(KEY, SHORT, "tests", metric, promises(**{name: limit}))
-        record = made_up_record(
-            outcome,
-            floor,
-            None,
-            run_id=f"run-{first + number}",
-            environment=environment(),
-            campaign=CampaignFacts(name="quick", search="saturation"),
-        )
-        found.append(record)
+        step = Step(1, "samples", seen(), 0.0)
+        outcome = Outcome(metric, {name: figure, "saturation_cps": loop}, "dut", "", True, (step,))
+        found.append(made_up_record(outcome, floor, None, run_id=f"run-{first + number}", **around_it))
     return found
 
 

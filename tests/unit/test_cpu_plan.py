@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import MissingResource
 from ctbench.hosts.machine import Machine, Placement
-from ctbench.testbed.config import CpuPlan
-from ctbench.testbed.cpu_placement import plan_cpus
+from ctbench.testbed.config import CpuPlan, plan_cpus
 from ctbench.traffic.software.kind import SoftwareGeneratorConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 

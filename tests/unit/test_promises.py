@@ -16,8 +16,6 @@ from ctbench.measure.promises import PROMISES, Promise, procedures
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floors import Floors
 
-pytestmark = pytest.mark.unit
-
 CONNTRACK = "suites/02__ovs_dpdk/02__conntrack.robot"
 
 

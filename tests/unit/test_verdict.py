@@ -7,7 +7,7 @@ import pytest
 
 from ctbench.dut.base import Problem
 from ctbench.measure.procedure import Code, Decision, Outcome
-from ctbench.measure.sequential import Known, SequentialResult, SequentialTest
+from ctbench.measure.sequential import Known, SequentialTest
 from ctbench.measure.trial import TrialFn
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS, Metric
@@ -68,31 +68,31 @@ LOOP = replace(
 SLOW = compared(0.9, 0.89, 0.91)
 
 
-def gate(trial_fn: TrialFn, load: float = 48_700) -> SequentialResult:
+def gate(trial_fn: TrialFn, load: float = 48_700, metric: str = "cps") -> Outcome:
     """The trials at a floor, of a DUT of which nothing is known yet."""
-    return SequentialTest(trial_fn, load, 5.0, Known()).run()
+    return SequentialTest(trial_fn, load, 5.0, Known(), metric=METRICS[metric]).run()
 
 
-def gated(capacity: float, **dut: float) -> SequentialResult:
+def gated(capacity: float, **dut: float) -> Outcome:
     return gate(SimulatedDut(capacity, **dut))  # type: ignore[arg-type]
 
 
-def broken() -> SequentialResult:
+def broken() -> Outcome:
     restarted = (Problem("fatal", "ovs-vswitchd was restarted"),)
     return gate(lambda load, duration: seen(restarted, load=load, duration=duration))
 
 
-def leaking() -> SequentialResult:
+def leaking() -> Outcome:
     return gate(lambda load, duration: seen(load=load, duration=duration, loss=0.001))
 
 
-def late() -> SequentialResult:
+def late() -> Outcome:
     limits = {"loss_ratio": 0.0002, "connect_time_p99": 0.005}
     return gate(lambda load, duration: seen(load=load, duration=duration, p99_us=10_000, conditions=limits))
 
 
-def leaking_packets() -> SequentialResult:
-    return gate(lambda load, duration: seen_packets(load=load, duration=duration, loss=0.001), 303_000)
+def leaking_packets() -> Outcome:
+    return gate(lambda load, duration: seen_packets(load=load, duration=duration, loss=0.001), 303_000, "pps")
 
 
 def nothing_offered() -> Outcome:

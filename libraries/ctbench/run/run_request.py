@@ -195,8 +195,5 @@ def hashes_of_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) 
     if any(map(least_cpus, testbeds)):
         with suppress(TestbedError):  # the CPUs that this process may use are among its facts
             found["The machine"] = asdict(read_machine(LocalHost()))
-    return {what: _hash(value) for what, value in found.items()}
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(sorted(leaves(value))).encode()).hexdigest()
+    as_text = {what: json.dumps(sorted(leaves(value))) for what, value in found.items()}
+    return {what: hashlib.sha256(text.encode()).hexdigest() for what, text in as_text.items()}

@@ -1,4 +1,5 @@
-"""Which share of a thread's time locks have: the samples, what decides a promise, and what says nothing."""
+"""What is measured at the highest load: which share of the time of a thread locks have, and how many new datapath flows
+there are per second; what counts, what decides a promise, and what says nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures import lock_share
 from ctbench.measure.procedures.lock_share import LockShare, interval
+from ctbench.measure.procedures.new_flows import TRIALS, NewFlows
 from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.promises import PROMISES
 from ctbench.report.compose import compose
@@ -24,11 +26,8 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile
 
-from .control_double import SHORT, campaign
 from .healthy import HealthyDut
-from .simulated import LIMITS, made_up_record, made_up_trial
-
-pytestmark = pytest.mark.unit
+from .simulated import LIMITS, SHORT, campaign, made_up_record, made_up_trial
 
 FUNCTIONS = {"conn_key_lookup [ovs-vswitchd]": 2500, "pthread_mutex_lock [libc.so.6]": 300,
              "+0x8720 [librte_net_memif.so]": 200}  # fmt: skip
@@ -111,7 +110,7 @@ def test_without_a_closed_loop_the_highest_rate_is_searched_first() -> None:
         (Sampled(limited="late"), "generator", "the highest load is not known: late"),
     ],
 )
-def test_what_says_nothing_says_why(dut: Sampled, limited_by: str, reason: str) -> None:
+def test_samples_that_say_nothing_say_why(dut: Sampled, limited_by: str, reason: str) -> None:
     found = measured(dut, limit=0.2)
     assert (found.limited_by, found.figures) == (limited_by, {})
     assert reason in found.reason
@@ -171,3 +170,73 @@ def test_it_is_a_test_of_the_control_plane() -> None:
     found = plan(PROMISES["lock share"], campaign(), Topology(), SHORT)
     assert isinstance(found.main, LockShare) and isinstance(found.first, ClosedLoop)
     assert found.first.how.trial_duration == campaign().control_plane.trial_duration  # so that both can be compared
+
+
+@dataclass
+class Upcalling(HealthyDut):
+    """A DUT that makes a flow for a share of the packets, and its generator, which serves so many connections."""
+
+    rates: list[float] = field(default_factory=lambda: [20_000.0 + 100 * number for number in range(99)])
+    new: float = 1.0
+    failed: float = 0.0
+    limited: str = ""
+    dies_in: int = 99
+    forgot: int = 0
+    sent: int = 0
+    made: int = 0
+
+    def forget_flows(self) -> None:
+        self.forgot += 1
+
+    def upcalls(self) -> tuple[int, int]:
+        return round(self.sent * (self.new - self.failed)), round(self.sent * self.failed)
+
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        assert isinstance(load, Saturation)
+        self.made += 1
+        if self.made == self.dies_in:
+            raise TestbedError("ovs-vswitchd died.")
+        rate = self.rates[self.made - 1]
+        made = made_up_trial(rate, duration_s, generator_limited=self.limited)
+        self.sent = made.packets_sent
+        return made.model_copy(update={"under_way": 512})
+
+
+def counted(dut: Upcalling, limit: float | None = None) -> Outcome:
+    limits = {} if limit is None else {"new_flow_rate": limit}
+    return NewFlows().run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits))
+
+
+def test_the_figure_is_the_median_of_trials_that_each_begin_without_flows() -> None:
+    dut = Upcalling()
+    found = counted(dut)
+    assert found.result is not None and found.result.value == pytest.approx(7 * 20_400)
+    assert found.result.low is not None and found.result.high is not None
+    assert found.result.low < found.result.value < found.result.high
+    assert dut.forgot == dut.made == len(found.steps) == TRIALS
+    assert "packets got a datapath flow of their own, in 9 closed loops" in found.reason
+
+
+def test_packets_for_which_no_flow_was_made_do_not_count() -> None:
+    found = counted(Upcalling(rates=[20_000.0] * 9, failed=0.25))
+    assert found.result is not None and found.result.value == pytest.approx(7 * 20_000 * 0.75, rel=1e-3)
+    assert "got none" in found.reason
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(100_000, True), (200_000, False), (142_800, None)])
+def test_a_promise_is_decided_by_the_interval_of_the_median(limit: float, kept: bool | None) -> None:
+    assert counted(Upcalling(), limit).decisions["new_flow_rate"].kept is kept
+
+
+@pytest.mark.parametrize(
+    ("dut", "limited_by", "reason"),
+    [
+        (Upcalling(new=0.5), "dut", "only 50 % of the packets were the first of their flow"),
+        (Upcalling(limited="late"), "generator", "0 of 12 trials count, of 9 that are needed: late"),
+        (Upcalling(dies_in=3), "fault", "ovs-vswitchd died, in trial 3"),
+    ],
+)
+def test_flows_that_say_nothing_say_why(dut: Upcalling, limited_by: str, reason: str) -> None:
+    found = counted(dut, 1.0)
+    assert (found.limited_by, found.figures) == (limited_by, {})
+    assert reason in found.reason

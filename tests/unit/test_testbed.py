@@ -1,5 +1,5 @@
-"""A pair on a testbed: which DUT is paused when, what is kept for the next test, and what is let go of where one dies.
-The DUTs, the connector and the generator here are made up: nothing is started."""
+"""A testbed of made-up parts, so that nothing is started: which DUT of a pair is paused when, what is kept for the next
+test, and what is let go of, or said, where one is broken."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,8 +20,6 @@ from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile
-
-pytestmark = pytest.mark.unit
 
 PROFILE = PacketProfile(name="udp", kind="packets")
 CONNTRACK, FORWARD = Topology(), Topology(ruleset="forward")
@@ -228,30 +226,37 @@ def test_a_generator_that_serves_one_dut_at_a_time_has_them_in_turn(tmp_path: Pa
     assert turns.sides()["other"].product == "Open vSwitch 3.1.0"
 
 
-def test_a_lab_has_them_in_turn(fakes: Fakes) -> None:
+def in_a_lab(fakes: Fakes) -> None:
     config = fakes.testbed.config
     duts = [dut.model_copy(update={"host": "lab"}) for dut in config.duts]  # type: ignore[attr-defined]
     fakes.testbed._maker._config = config.model_copy(update={"duts": duts})
     fakes.testbed.placement = lambda _: Placement((0,), (1,), (0,))  # type: ignore[method-assign]
-    assert turns_because(fakes) == "There is one DUT on lab: two stand side by side only in sandboxes."
 
 
-def test_shared_cpus_have_them_in_turn(fakes: Fakes) -> None:
+def shares_cpus(fakes: Fakes) -> None:
     fakes.testbed.config = fakes.testbed.config.model_copy(update={"oversubscribe": True})
-    assert turns_because(fakes).startswith("Threads share CPUs on this testbed")
+
+
+def has_less(name: str, tested: str, beside: str) -> Callable[[Fakes], None]:
+    def prepare(fakes: Fakes) -> None:
+        fakes.prepare = lambda dut: setattr(dut, name, beside if dut.place.beside else tested)
+
+    return prepare
 
 
 @pytest.mark.parametrize(
-    ("name", "tested", "beside", "why"),
+    ("happens", "why"),
     [
-        ("missing", "", "1024 MiB of memory are needed.", "1024 MiB of memory are needed."),
-        ("memory", "hugepages", "no-huge", "one has hugepages and the other no-huge as its memory"),
+        (in_a_lab, "There is one DUT on lab: two stand side by side only in sandboxes."),
+        (shares_cpus, "Threads share CPUs on this testbed"),
+        (has_less("missing", "", "1024 MiB of memory are needed."), "1024 MiB of memory are needed."),
+        (has_less("memory", "hugepages", "no-huge"), "one has hugepages and the other no-huge as its memory"),
     ],
 )
-def test_a_second_dut_that_has_less_leaves_the_tested_one_which_is_set_up_alone(
-    fakes: Fakes, name: str, tested: str, beside: str, why: str
+def test_where_two_cannot_stand_side_by_side_the_tested_one_is_set_up_alone(
+    fakes: Fakes, happens: Callable[[Fakes], None], why: str
 ) -> None:
-    fakes.prepare = lambda dut: setattr(dut, name, beside if dut.place.beside else tested)
+    happens(fakes)
     assert why in turns_because(fakes)
     assert fakes.running() == ["ovs-dpdk"]
 
@@ -289,3 +294,77 @@ def test_nothing_of_a_pair_is_left(fakes: Fakes) -> None:
     fakes.testbed.close()
     assert fakes.running() == [] and fakes.testbed._duts == {}
     assert [host.closed for host in hosts] == [1, 1]  # type: ignore[attr-defined]
+
+
+ROUTER = Topology(datapath="linux-router", ruleset="forward")
+
+
+class BrokenDut:
+    """Restores its host, unless something is wrong."""
+
+    def __init__(self, wrong: Exception | None = None, trouble: str = "") -> None:
+        self.wrong, self.broken, self.restored = wrong, trouble, 0
+
+    def restore(self) -> None:
+        self.restored += 1
+        if self.wrong:
+            raise self.wrong
+
+    def trouble(self) -> str:
+        return self.broken
+
+    def snapshot(self) -> dict[str, Any]:
+        raise KeyError("pid")
+
+
+def standing(output: Path, **duts: tuple[BrokenDut, object]) -> Testbed:
+    """A testbed with these DUTs, of which the first stands."""
+    made = Testbed(load("testbeds", "local", TestbedConfig), output)
+    made._duts = {Place(name.replace("_", "-")): pair for name, pair in duts.items()}  # type: ignore[misc]
+    first = next(iter(made._duts))
+    made._connected, made._standing = made._duts[first][0], {first: None}
+    return made
+
+
+def test_a_dut_in_a_dead_sandbox_is_let_go_of_with_it_and_that_is_no_complaint(tmp_path: Path) -> None:
+    dut, sandbox = BrokenDut(TestbedError("The sandbox has ended.")), FakeSandbox()
+    broken = standing(tmp_path, ovs_dpdk=(dut, sandbox))
+    assert broken.discard() == []
+    assert (dut.restored, sandbox.closed, broken._duts) == (1, 1, {})
+    broken.close()
+    assert (dut.restored, sandbox.closed) == (1, 1)
+
+
+def test_a_host_that_could_not_be_put_back_is_said_and_tried_once_more_at_the_end(tmp_path: Path) -> None:
+    dut, other = BrokenDut(TestbedError("lab does not answer.")), BrokenDut()
+    lab = standing(tmp_path, ovs_dpdk=(dut, object()), linux_router=(other, object()))
+    assert lab.discard() == ["lab does not answer."]
+    with pytest.raises(TestbedError, match=r"^lab does not answer\.$"):
+        lab.close()
+    assert (dut.restored, other.restored) == (2, 1)
+    lab.close()
+
+
+def test_an_error_of_any_kind_leaves_nothing_else_standing(tmp_path: Path) -> None:
+    dut, other, sandbox = BrokenDut(ZeroDivisionError()), BrokenDut(), FakeSandbox()
+    lab = standing(tmp_path, ovs_dpdk=(dut, object()), linux_router=(other, sandbox))
+    with pytest.raises(TestbedError, match=r"ZeroDivisionError \(traceback in .*unexpected-errors\.log\)"):
+        lab.close()
+    assert (other.restored, sandbox.closed) == (1, 1)
+
+
+def test_a_dut_that_is_well_is_kept_and_one_that_is_not_is_replaced(tmp_path: Path) -> None:
+    dut = BrokenDut(trouble="The interface r0 is gone.")
+    made = standing(tmp_path, linux_router=(dut, FakeSandbox()))
+    assert made.replace_broken(ROUTER.model_copy(update={"datapath": "linux-bridge"})) == ""
+    assert made.replace_broken(ROUTER) == "The interface r0 is gone."
+    assert made._duts == {}
+    well = standing(tmp_path, linux_router=(BrokenDut(), FakeSandbox()))
+    assert well.replace_broken(ROUTER) == ""
+    assert Place("linux-router") in well._duts
+
+
+def test_the_facts_of_a_record_say_why_something_could_not_be_asked(tmp_path: Path) -> None:
+    facts = standing(tmp_path, ovs_dpdk=(BrokenDut(), FakeSandbox())).facts()
+    assert facts["dut"] == {"trouble": "it could not be asked: 'pid'"}
+    assert facts["machine"] and facts["generator"]["type"] == "software"

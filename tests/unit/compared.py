@@ -71,9 +71,16 @@ def side(name: str, records: Sequence[Record], broken: int = 0) -> Runs:
     return Runs(name, (Path(name),), stored, tuple(Broken(Path("x"), "x: is not JSON.") for _ in range(broken)))
 
 
-def runs(name: str, values: Sequence[float], **changes: Any) -> Runs:
-    """A side of one test and a run for each value."""
-    return side(name, [record([value], f"{name}-{number}", **changes) for number, value in enumerate(values)])
+def runs(name: str, *tests: Sequence[float], **changes: Any) -> Runs:
+    """A side of so many tests, each with a run for each value."""
+    return side(
+        name,
+        [
+            record([value], f"{name}-{run}", **{"rulesets": number} | changes)
+            for number, values in enumerate(tests)
+            for run, value in enumerate(values)
+        ],
+    )
 
 
 def around(middle: float, samples: int, seed: int = 0, noise: float = 0.01) -> list[float]:

@@ -101,26 +101,17 @@ def test_published_figures_are_no_candidate(tmp_path: Path, run_compare: Run) ->
         assert "as BASE" in said
 
 
-def test_where_no_run_is_like_the_candidate_nothing_is_compared(tmp_path: Path, run_compare: Run) -> None:
-    old = write_runs(tmp_path / "old", around(TRUTH, 2), environment=environment(machine={"kernel": "6.2"}))
-    new = write_runs(tmp_path / "new", around(TRUTH, 5, 1))
-    status, _, said = run_compare(old, new, "--only-alike", "--outputdir", str(tmp_path / "out"))
-    assert status == 4
-    assert "kernel" in said
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["", "one"], 4, "a folder has no name"),
+        (["", "one"], 4, "a folder without a name: has no records"),
         (["one", "two"], 4, "one: has no records, it is not a folder"),
         (["--installations", "base=distribution", "candidate=/nowhere"], 4, "candidate=/nowhere: there is no such"),
         (["--installations", "base=/nowhere", "candidate=distribution"], 4, "base=/nowhere: there is no such"),
         (["--installations", "base=/etc", "candidate=distribution"], 6, "base=/etc: OVS-DPDK is not on"),
         (["--installations", "base=/etc", "candidate=/etc", "--include", "nope"], 4, "no tests matching tag 'nope'"),
-        (["one", "two"], 4, "one: has no records"),
         (["one", "two", "--least-difference", "3"], 4, "--least-difference"),
-        (["--installations", "base=distribution", "candidate=here"], 4, "is not an installation"),
+        (["--installations", "base=distribution", "candidate=here"], 4, "is not a side with an installation"),
         (["--installations", "base=distribution", "base=/opt/ovs"], 4, "names one side twice"),
         (["--installations", "base=distribution", "candidate=/opt/ovs", "-v", "SLA:mine"], 4, "no floor is judged"),
         (["--installations", "base=distribution", "candidate=/opt/ovs", "-v", "TESTBED:x"], 4, "Expected --testbed x"),

@@ -107,14 +107,6 @@ def test_instructions_can_be_declined(made: By, tmp_path: Path, run_compare: Run
     assert json.loads((out / "compare.json").read_text())["counts"] is None
 
 
-@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.05, 0), (0.985, 0), (0.95, 7)])
-def test_the_exit_status_says_what_came_of_it(
-    factor: float, status: int, made: By, tmp_path: Path, run_compare: Run
-) -> None:
-    made(MadeUpSla(factor))
-    assert run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))[0] == status
-
-
 def test_many_tests_get_as_many_starts_as_they_need(made: By, tmp_path: Path, run_compare: Run) -> None:
     sla = made(MadeUpSla(tests=3))
     status, shown, _ = run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))
@@ -176,16 +168,6 @@ def test_starts_of_other_installations_are_not_mixed(made: By, tmp_path: Path, r
     status, _, said = run_compare(*other)
     assert status == 4
     assert "is of a comparison of something else" in said
-
-
-def test_the_folder_of_an_earlier_version_is_refused_with_what_can_be_done(
-    made: By, tmp_path: Path, run_compare: Run
-) -> None:
-    (tmp_path / "base" / "01").mkdir(parents=True)
-    sla = made(MadeUpSla())
-    status, _, said = run_compare(*COMMAND, "--outputdir", str(tmp_path))
-    assert (status, sla.calls) == (4, [])
-    assert "runs of an earlier version" in said and "./run compare BASE CANDIDATE" in said
 
 
 def test_starts_on_another_machine_are_named_and_not_mixed(made: By, tmp_path: Path, run_compare: Run) -> None:

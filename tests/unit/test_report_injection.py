@@ -59,7 +59,14 @@ FEW = settings(max_examples=40, derandomize=True, deadline=None)
 
 def _record(text: str) -> Record:
     made = made_up_record(
-        suite=f"S{text}", test=text, verdict="missed", verdict_reason=text, notes=[text], tags=[text], run_id=text
+        suite=f"S{text}",
+        test=text,
+        verdict="missed",
+        verdict_reason=text,
+        notes=[text],
+        tags=[text],
+        run_id=text,
+        margin_pct=-3.2,
     )
     facts = made.environment.model_copy(
         update={
@@ -113,8 +120,23 @@ def _read(html: str) -> _Tags:
 @FEW
 @given(TEXTS)
 @example("<script>alert(1)</script>")
-def test_the_page_has_the_elements_of_a_harmless_one_and_the_text(text: str) -> None:
-    page, harmless = _read(_report(text)["report.html"]), _read(_report("harmless")["report.html"])
+def test_every_file_of_a_report_is_that_of_a_harmless_one_with_the_text(text: str) -> None:
+    files, harmless = _report(text), _report("harmless")
+    _check_page(files["report.html"], harmless["report.html"], text)
+    _check_csv(files["results.csv"], text)
+    _check_merge_request(files["report.md"], harmless["report.md"])
+
+    root = ET.fromstring(files["junit.xml"].encode())
+    assert printable(text) in {case.get("name") for case in root.iter("testcase")}
+    assert any(each.get("message") == f"Missed: {printable(text)}" for each in root.iter("failure"))
+
+    summary = json.loads(files["summary.json"].encode())
+    assert summary["tests"][0]["test"] == text
+    assert summary["without_record"][0]["reason"] == text
+
+
+def _check_page(html: str, other: str, text: str) -> None:
+    page, harmless = _read(html), _read(other)
     names = {tag for tag, _ in harmless.tags}
     assert {tag for tag, _ in page.tags} <= names
     assert {each for _, some in page.tags for each in some} <= {each for _, some in harmless.tags for each in some}
@@ -125,47 +147,20 @@ def test_the_page_has_the_elements_of_a_harmless_one_and_the_text(text: str) -> 
     "".join(page.texts).encode()
 
 
-@FEW
-@given(TEXTS)
-def test_junit_is_well_formed_and_has_the_text(text: str) -> None:
-    root = ET.fromstring(_report(text)["junit.xml"].encode())
-    cases = {case.get("name") for case in root.iter("testcase")}
-    assert printable(text) in cases
-    assert any(each.get("message") == f"Missed: {printable(text)}" for each in root.iter("failure"))
-
-
-@FEW
-@given(TEXTS)
-def test_no_cell_of_the_csv_is_a_formula_and_numbers_stay_numbers(text: str) -> None:
-    (line,) = csv.DictReader(io.StringIO(_report(text)["results.csv"], newline=""))
+def _check_csv(content: str, text: str) -> None:
+    """No cell is a formula, and numbers stay numbers."""
+    (line,) = csv.DictReader(io.StringIO(content, newline=""))
     assert line["test"] in (text, f"'{text}")
     for name, cell in line.items():
         number = name in ("margin_pct", "measured", "floor")
         assert number or not cell.startswith(("=", "+", "-", "@", "\t", "\r")), (name, cell)
-    assert float(line["margin_pct"])
-
-
-def test_a_negative_number_in_the_csv_is_one() -> None:
-    record = made_up_record(margin_pct=-3.2)
-    runs = RunSet((OUTPUT,), (Stored(OUTPUT / "records" / "a.json", record),), (), ())
-    (line,) = csv.DictReader(io.StringIO(documents(runs, compose(runs, OUTPUT), OUTPUT)["results.csv"]))
     assert line["margin_pct"] == "-3.2"
 
 
-@FEW
-@given(TEXTS)
-def test_the_summary_is_json_and_has_the_text(text: str) -> None:
-    summary = json.loads(_report(text)["summary.json"].encode())
-    assert summary["tests"][0]["test"] == text
-    assert summary["without_record"][0]["reason"] == text
-
-
-@FEW
-@given(TEXTS)
-def test_the_page_for_a_merge_request_has_the_lines_of_a_harmless_one(text: str) -> None:
-    lines, harmless = (_report(each)["report.md"].splitlines() for each in (text, "harmless"))
+def _check_merge_request(page: str, harmless: str) -> None:
+    lines = page.splitlines()
     assert [line[:3] for line in lines if line.startswith(("#", "|", ">"))] == [
-        line[:3] for line in harmless if line.startswith(("#", "|", ">"))
+        line[:3] for line in harmless.splitlines() if line.startswith(("#", "|", ">"))
     ]
     without_code = [re.sub(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)", "", line.replace("<!-- -->", "")) for line in lines]
     bare = [re.sub(r"\\.", "", line) for line in without_code]

@@ -1,16 +1,13 @@
 """Figures from elsewhere: what was published, labelled as other hardware, and other runs."""
 
-import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import ConfigError
 from ctbench.base.yaml_files import load
 from ctbench.report.compose import compose
-from ctbench.report.reference import NONE, against, published_table, read_references
+from ctbench.report.reference import NONE, against, published_parts, read_references
 from ctbench.report.runs import read_runs
 from ctbench.results.environment import MachineFacts
 from ctbench.results.published import read_published
@@ -80,7 +77,8 @@ def test_another_run_of_the_same_machine_is_not_called_other_hardware(tmp_path: 
 
 def test_the_published_tables_have_a_line_of_this_run_and_the_articles_difference(tmp_path: Path) -> None:
     references = read_references([OVS_3, REFERENCE / "ovs-2.17.2"])
-    table = published_table([Stored(tmp_path / "records/a.json", made_up_record())], references, tmp_path)
+    (part,) = published_parts([Stored(tmp_path / "records/a.json", made_up_record())], references, tmp_path)
+    table = part.table
     assert table is not None and len(table.groups) == 16
     fourth = table.groups[2]
     assert fourth.name == "2022, table 4: connection tracking, 1 CPU, 1 queue, short-lived"
@@ -99,16 +97,3 @@ def test_the_page_says_that_published_figures_are_from_other_hardware(tmp_path: 
     page = compose(read_runs([tmp_path]), tmp_path, read_references([OVS_3]))
     assert page.rows[0].against.notes[0].text.endswith("other hardware")
     assert "other hardware" in page.section("published").intro
-
-
-def test_a_published_figure_that_is_broken_is_one_sentence(tmp_path: Path) -> None:
-    shutil.copytree(OVS_3, tmp_path / "copy")
-    file = tmp_path / "copy" / "figure-04.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"profil": "short-lived"}))
-    with pytest.raises(ConfigError, match=r"figure-04\.json: profil: Extra inputs.*\n  Expected a published figure"):
-        read_references([tmp_path / "copy"])
-
-
-def test_a_reference_that_holds_nothing_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="holds no run"):
-        read_references([tmp_path])

@@ -174,6 +174,7 @@ def test_every_file_of_a_report_has_the_ratio_its_interval_and_the_other_side(tm
 
 
 def test_saturation_rates_stand_apart_and_are_no_floors_figure(tmp_path: Path) -> None:
+    assert 'id="saturation"' not in (written(tmp_path / "none", made_up_record()) / "report.html").read_text()
     page = (written(tmp_path, compared()) / "report.html").read_text()
     before, apart = page.split('<section id="saturation">')
     apart, after = apart.split("</section>", 1)
@@ -181,10 +182,6 @@ def test_saturation_rates_stand_apart_and_are_no_floors_figure(tmp_path: Path) -
     results = before[before.index('id="results"') :]
     assert "264.4 k" not in results
     assert "264.4 k" not in after.partition('id="searches"')[0]
-
-
-def test_a_run_without_closed_loops_has_no_such_section(tmp_path: Path) -> None:
-    assert 'id="saturation"' not in (written(tmp_path, made_up_record()) / "report.html").read_text()
 
 
 def test_the_strip_of_a_pair_has_a_point_for_each_round_the_interval_and_the_promise() -> None:
@@ -198,15 +195,12 @@ def test_the_strip_of_a_pair_has_a_point_for_each_round_the_interval_and_the_pro
     assert draw(strip).count("<circle") >= 12
 
 
-def test_a_pair_without_a_round_that_counts_has_no_strip() -> None:
-    evidence = Evidence(trials=[], pairs=[pair(ratios=[], dropped=12, looks=[])])
-    assert pair_charts(compared(evidence=evidence)) == []
-
-
 def test_the_promise_of_a_pair_of_builds_is_that_of_the_build() -> None:
     other = SideRecord(key=SNAT, build="distribution")
     evidence = Evidence(trials=[], pairs=[pair(other=other, dropped=2)])
     (strip,) = pair_charts(compared(evidence=evidence))
+    nothing = pair(ratios=[], dropped=12, looks=[])
+    assert pair_charts(compared(evidence=Evidence(trials=[], pairs=[nothing]))) == [], "no round that counts"
     assert [guide.text for guide in strip.guides] == ["", ""]  # no such promise here, and that of the ratio is another
     assert strip.caption.startswith("12 rounds, 2 dropped, side by side")
     assert f"{SNAT} of {SNAT}, distribution" in strip.caption

@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from whole_records import read_all
 
 from ctbench.base.errors import CtbenchError
-from ctbench.results.store import read_all, read_stored, slug, write
+from ctbench.results.store import read_stored, slug, write
 
 from .records import record
 

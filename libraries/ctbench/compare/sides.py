@@ -2,7 +2,6 @@
 between the sides apart from what is compared."""
 
 import json
-import os
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -92,33 +91,29 @@ def read_runs(name: str) -> Runs:
 
     Raises `ConfigError` where there is no record.
     """
-    folders = [folder for part in name.split(",") for folder in _run_folders(named_folder(part))]
+    folders = [folder for part in name.split(",") for folder in _run_folders(part)]
     stored, broken = read_stored(*folders)
     if not stored:
-        raise _no_runs(f"{brief(name, 300)}: has no records")
+        raise _no_runs(name)
     return Runs(name, tuple(folders), tuple(stored), tuple(broken))
 
 
-def require_runs(name: str) -> None:
-    """Raise `ConfigError` where one of the folders that `name` stands for holds no run. Nothing is read yet."""
-    for part in name.split(","):
-        known = bool(part) and os.path.isdir(part)  # noqa: PTH112 # pathlib's raises where a name is too long
-        if not known or not _run_folders(Path(part)):
-            what = f"{part}: has no records" if part else f'"{name}": a folder has no name'
-            raise _no_runs(f"{what}{'' if known or not part else ', it is not a folder'}")
-
-
-def _no_runs(what: str) -> ConfigError:
-    return ConfigError(
-        f"{what}.\n  Expected the folder of a run, such as results/latest, a folder with runs in it, or several with "
-        "commas between them."
-    )
-
-
-def _run_folders(folder: Path) -> list[Path]:
+def _run_folders(name: str) -> list[Path]:
+    folder = named_folder(name)
+    if not name or not folder.is_dir():
+        raise _no_runs(name, ", it is not a folder")
     if (folder / "records").is_dir():
         return [folder]
-    return sorted(path.parent for path in folder.glob("*/records") if path.is_dir())
+    if not (runs := sorted(path.parent for path in folder.glob("*/records") if path.is_dir())):
+        raise _no_runs(name)
+    return runs
+
+
+def _no_runs(name: str, why: str = "") -> ConfigError:
+    return ConfigError(
+        f"{brief(name, 300) or 'a folder without a name'}: has no records{why}.\n  Expected the folder of a run, such "
+        "as results/latest, a folder with runs in it, or several with commas between them."
+    )
 
 
 def samples(stored: Sequence[Stored]) -> Samples | None:

@@ -1,8 +1,8 @@
 """What a report is made from: the records of one or more runs, and what could not be read."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -36,11 +36,6 @@ class RunSet:
     def newest(self) -> tuple[Stored, ...]:
         """The record that counts for each test: the newest one. In the order of `by_test`."""
         return tuple(each[-1] for each in self.by_test().values())
-
-    def without(self, odd: Mapping[Path, str]) -> "RunSet":
-        """The same without these files, which are broken for the reason given."""
-        kept = tuple(each for each in self.stored if each.path not in odd)
-        return replace(self, stored=kept, broken=(*self.broken, *(Broken(path, why) for path, why in odd.items())))
 
     def by_test(self) -> dict[Identity, list[Stored]]:
         """All records of each test, oldest first. Tests in the order in which they ran; those of a pool in the order in

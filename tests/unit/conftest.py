@@ -24,13 +24,14 @@ def compiled_generator() -> None:
 
 @pytest.fixture
 def run_compare(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., tuple[int, str, str]]:
-    """`./run compare` with these arguments: its exit status, and what it said on either stream."""
+    """`./run compare` with these arguments, into `tmp_path / "out"`: its exit status, and what it said on either
+    stream."""
     from ctbench.cli import compare
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["compare.py", *arguments])
+        monkeypatch.setattr("sys.argv", ["compare.py", *arguments, "--outputdir", str(tmp_path / "out")])
         status = compare.main()
         said = capsys.readouterr()
         return status, said.out, said.err

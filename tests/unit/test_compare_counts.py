@@ -5,6 +5,7 @@ import subprocess
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -135,13 +136,26 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(deb(tmp_path_factory.mktemp("linux") / "linux-6.12.deb", "boot/vmlinuz-6.12"))
 
 
+By = Callable[[MadeUpSla], MadeUpSla]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> By:
+    """Puts this stand-in in the place of ./run sla."""
+
+    def by(sla: MadeUpSla) -> MadeUpSla:
+        monkeypatch.setattr(child_runs, "run_child", sla)
+        return sla
+
+    return by
+
+
 @pytest.mark.parametrize(("cost", "status", "word"), [(4000, 0, "no evidence"), (4100, 7, "REGRESSED")])
 def test_two_kernels_are_compared_by_instructions_alone(
-    cost: float, status: int, word: str, package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+    made: By, cost: float, status: int, word: str, package: str, tmp_path: Path, run_compare: Run
 ) -> None:
-    sla, out = MadeUpSla({"distribution": 4000, package: cost}), tmp_path / "out"
-    monkeypatch.setattr(child_runs, "run_child", sla)
-    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(out)]
+    sla, out = made(MadeUpSla({"distribution": 4000, package: cost})), tmp_path / "out"
+    given = ["--kernels", "base=distribution", f"candidate={package}"]
     found, shown, _ = run_compare(*given)
     assert (found, len(sla.calls)) == (status, 2)
     assert sla.calls[0][-2:] == ["--include", "emulated"]
@@ -156,11 +170,9 @@ def test_two_kernels_are_compared_by_instructions_alone(
     assert len(sla.calls) == 2  # what is complete is not counted again
 
 
-def test_a_machine_without_qemu_says_so_and_nothing_is_compared(
-    package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, skipped="An emulated machine needs QEMU."))
-    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(tmp_path / "out")]
+def test_a_machine_without_qemu_says_so_and_nothing_is_compared(made: By, package: str, run_compare: Run) -> None:
+    made(MadeUpSla({}, skipped="An emulated machine needs QEMU."))
+    given = ["--kernels", "base=distribution", f"candidate={package}"]
     status, shown, _ = run_compare(*given)
     assert status == 6
     assert "compare: No instructions were counted: An emulated machine needs QEMU.\n" in shown
@@ -174,8 +186,8 @@ def test_a_machine_without_qemu_says_so_and_nothing_is_compared(
         ["base=distribution", "base=distribution"],
     ],
 )
-def test_what_does_not_name_two_kernels_is_refused(kernels: list[str], tmp_path: Path, run_compare: Run) -> None:
-    status, _, error = run_compare("--kernels", *kernels, "--outputdir", str(tmp_path / "out"))
+def test_what_does_not_name_two_kernels_is_refused(kernels: list[str], run_compare: Run) -> None:
+    status, _, error = run_compare("--kernels", *kernels)
     assert status == 4
     assert error.startswith("compare: --kernels: ") and "\n  Expected base=FILE candidate=FILE" in error
 
@@ -205,17 +217,15 @@ def write(path: Path, data: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("side", ["base", "candidate"])
-@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize(("damage", "side"), list(zip(DAMAGED, cycle(("base", "candidate")))))
 def test_a_kernel_that_is_damaged_is_said_before_the_other_side_is_counted(
-    damage: str, side: str, package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+    made: By, damage: str, side: str, package: str, tmp_path: Path, run_compare: Run
 ) -> None:
     place = tmp_path / "kernel"
     place.mkdir()
-    file, sla = DAMAGED[damage](place, Path(package).read_bytes()), MadeUpSla({})
-    monkeypatch.setattr(child_runs, "run_child", sla)
+    file, sla = DAMAGED[damage](place, Path(package).read_bytes()), made(MadeUpSla({}))
     other = "candidate" if side == "base" else "base"
-    given = ["--kernels", f"{other}=distribution", f"{side}={file}", "--outputdir", str(tmp_path / "out")]
+    given = ["--kernels", f"{other}=distribution", f"{side}={file}"]
     status, shown, error = run_compare(*given)
     assert (status, sla.calls, shown) == (4, [], "")
     assert error.startswith(f"compare: --kernels: {file}") and " is not a kernel: " in error
@@ -230,9 +240,8 @@ def counts_of_builds(tmp_path: Path) -> Counts:
     return compare.count_builds(tmp_path, prefixes, testbed, options)  # type: ignore[arg-type]
 
 
-def test_two_builds_are_counted_in_the_tests_with_open_vswitch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sla = MadeUpSla({"distribution": 4000, "/opt/ovs-3.3": 4100}, by_build=True)
-    monkeypatch.setattr(child_runs, "run_child", sla)
+def test_two_builds_are_counted_in_the_tests_with_open_vswitch(made: By, tmp_path: Path) -> None:
+    sla = made(MadeUpSla({"distribution": 4000, "/opt/ovs-3.3": 4100}, by_build=True))
     counts = counts_of_builds(tmp_path)
     assert [test.judgement for test in counts.tests] == ["regressed"]
     assert sla.calls[0][-4:-1] == ["--include", "emulatedANDovs", "--exclude"]
@@ -243,15 +252,15 @@ def test_two_builds_are_counted_in_the_tests_with_open_vswitch(tmp_path: Path, m
     assert written["skips"] == []
 
 
-def test_rates_go_on_where_nothing_can_be_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, skipped="An emulated machine needs QEMU."))
+def test_rates_go_on_where_nothing_can_be_counted(made: By, tmp_path: Path) -> None:
+    made(MadeUpSla({}, skipped="An emulated machine needs QEMU."))
     assert counts_of_builds(tmp_path).sentence == "No instructions were counted: An emulated machine needs QEMU."
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, status=5))
+    made(MadeUpSla({}, status=5))
     assert counts_of_builds(tmp_path).tests == []
 
 
-def test_ctrl_c_is_not_a_machine_without_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, status=130))
+def test_ctrl_c_is_not_a_machine_without_qemu(made: By, tmp_path: Path) -> None:
+    made(MadeUpSla({}, status=130))
     with pytest.raises(KeyboardInterrupt):
         counts_of_builds(tmp_path)
 
@@ -273,7 +282,7 @@ def test_packages_and_folders_are_taken_as_they_are(tmp_path: Path) -> None:
 
 
 def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
-    package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+    made: By, package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Machine:
         def __init__(self, testbed: TestbedConfig) -> None:
@@ -287,10 +296,10 @@ def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
             return {each.key: ByFunction({"nf_hook_slow": self.cost - 1000, "ip_rcv": 1000.0}, self.cost)
                     for each in topologies}  # fmt: skip
 
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({"distribution": 4000, package: 4100}))
+    made(MadeUpSla({"distribution": 4000, package: 4100}))
     monkeypatch.setattr(compare, "emulated_dut", lambda testbed: nullcontext(Machine(testbed)))
     out = tmp_path / "out"
-    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(out), "--functions"]
+    given = ["--kernels", "base=distribution", f"candidate={package}", "--functions"]
     status, shown, _ = run_compare(*given)
     assert status == 7
     assert "Forward: functions that grew most, of 4,000.0 and 4,100.0 instructions per packet" in shown
@@ -302,14 +311,14 @@ def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
 
 
 def test_a_machine_whose_functions_cannot_be_counted_says_so(
-    package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+    made: By, package: str, run_compare: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: TestbedConfig) -> None:
         raise MissingResource("An emulated machine needs tcc.")
 
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({"distribution": 4000, package: 4100}))
+    made(MadeUpSla({"distribution": 4000, package: 4100}))
     monkeypatch.setattr(compare, "emulated_dut", broken)
-    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(tmp_path / "out")]
+    given = ["--kernels", "base=distribution", f"candidate={package}"]
     status, shown, _ = run_compare(*given, "--functions")
     assert status == 7
     assert "No functions were counted: An emulated machine needs tcc." in shown

@@ -12,14 +12,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.network import Address, Mac, PathHere
-from ctbench.base.text import brief
-from ctbench.base.units import parse_duration, parse_number, parse_ratio, parse_share, parse_whole, quoted
+from ctbench.base.units import parse_duration, parse_number, parse_ratio, parse_share, parse_whole
 from ctbench.compare.setups import installations
 from ctbench.compare.sides import read_runs
 from ctbench.report.reference import read_references
-from ctbench.results.metrics import Metric, promised_metrics
 from ctbench.results.published import is_published
-from ctbench.sla.floor import parse
 from ctbench.sla.reference import read_reference
 from ctbench.testbed.pool import split_names
 
@@ -63,18 +60,6 @@ def test_what_is_too_small_for_a_number_is_not_taken_for_none(text: str) -> None
             parser(text + unit)
 
 
-@pytest.mark.parametrize("metric", promised_metrics(), ids=lambda metric: metric.name)
-@given(comparison=st.sampled_from([">=", "<=", ">= ", "=", ""]), value=VALUES)
-@settings(derandomize=True, deadline=None, max_examples=60)
-def test_a_text_is_a_threshold_or_a_sentence(metric: Metric, comparison: str, value: object) -> None:
-    try:
-        found = parse(f"{comparison}{value}" if isinstance(value, str) else value, metric)
-    except ValueError as error:
-        said_well(error)
-    else:
-        assert 0 <= found.limit < math.inf
-
-
 @pytest.mark.parametrize("kind", [Address, Mac, PathHere])
 @given(text=st.one_of(st.text(max_size=400), st.text("0123456789abcdef:.%-_~/ ", max_size=40)))
 @settings(derandomize=True, deadline=None)
@@ -85,15 +70,6 @@ def test_a_text_names_a_thing_of_the_network_or_is_a_sentence(kind: Any, text: s
         said_well(error.errors()[0]["ctx"]["error"])
     else:
         assert text.isprintable() and not (text.startswith("-") and kind is Address)
-
-
-@given(VALUES, st.text(), st.integers(4, 50))
-@settings(derandomize=True, deadline=None)
-def test_anything_can_be_shown_in_a_message(value: object, text: str, most: int) -> None:
-    assert len(quoted(value)) <= 62 and quoted(value).isprintable()
-    shown = brief(text, most)
-    assert len(shown) <= most and shown.isprintable()
-    assert shown == text or len(text) > most or not text.isprintable()
 
 
 def test_a_host_has_a_name_or_an_address() -> None:

@@ -119,11 +119,3 @@ def test_a_file_name_that_is_no_text_is_shown_with_its_bytes(tmp_path: Path) -> 
     assert "records/od\\xe4.json: schema_version: missing is not known." in page
     assert 'href="records/100%25%FF%23.json"' in page
     assert json.loads((run / "summary.json").read_text())["unreadable"] == ["records/od\\xe4.json"]
-
-
-def test_a_record_of_the_first_year_and_one_of_the_last_are_shown(tmp_path: Path) -> None:
-    for number, moment in enumerate(("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z")):
-        document = json.loads(made_up_record().to_json()) | {"started": moment, "ended": moment}
-        (tmp_path / "records").mkdir(exist_ok=True)
-        (tmp_path / "records" / f"{number}.json").write_text(json.dumps(document))
-    assert "9999-12-31" in _page_of(tmp_path)

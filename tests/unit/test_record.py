@@ -39,16 +39,7 @@ def test_the_schema_is_a_valid_schema_that_names_what_the_issue_asks_for() -> No
 def test_a_record_is_read_back_the_same() -> None:
     whole = record()
     assert from_json(whole.to_json(), "x.json") == whole
-
-
-def test_the_json_can_be_traced_to_its_trials() -> None:
-    written = json.loads(record().to_json())
-    assert next(iter(written)) == "schema_version"
-    assert written["figures"]["cps"]["value"] == 381_000
-    assert written["figures"]["cps"]["samples"] == [381_000, 385_000.5]
-    assert [trial["state"] for trial in written["evidence"]["trials"]] == ["bad", "good"]
-    assert written["evidence"]["trials"][1]["trial"]["load"] == 381_000
-    assert written["environment"]["dut"]["pmd"] == {"1": {"busy": 0.9}}
+    assert next(iter(json.loads(whole.to_json()))) == "schema_version"
 
 
 def test_a_figure_knows_its_repetitions_and_their_spread() -> None:

@@ -4,13 +4,13 @@ import csv
 import io
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pages import Element, read_page
 
 from ctbench.base.text import code, escaped, one_line, printable
 from ctbench.compare import text as compare_text
@@ -93,28 +93,13 @@ def _report(text: str) -> dict[str, str]:
     return documents(runs, compose(runs, OUTPUT), OUTPUT)
 
 
-class _Tags(HTMLParser):
-    """Names of elements, of attributes and their values, in their order; and the text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, tuple[str, ...]]] = []
-        self.links: list[str] = []
-        self.texts: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, tuple(name for name, _ in attrs)))
-        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-
-def _read(html: str) -> _Tags:
-    reader = _Tags()
-    reader.feed(html)
-    reader.close()
-    return reader
+def _no_other_elements(page: Element, harmless: Element) -> None:
+    """Nothing in a text became an element, an attribute or a link to elsewhere."""
+    for what in (lambda each: {each.name}, lambda each: set(each.attributes)):
+        known = set[str]().union(*map(what, harmless.all()))
+        assert set[str]().union(*map(what, page.all())) <= known
+    links = [each.attributes[name] for each in page.all() for name in ("href", "src") if name in each.attributes]
+    assert all(re.match(r"(#|[A-Za-z0-9_.~%/-]*$)", link) for link in links), links
 
 
 @FEW
@@ -136,15 +121,10 @@ def test_every_file_of_a_report_is_that_of_a_harmless_one_with_the_text(text: st
 
 
 def _check_page(html: str, other: str, text: str) -> None:
-    page, harmless = _read(html), _read(other)
-    names = {tag for tag, _ in harmless.tags}
-    assert {tag for tag, _ in page.tags} <= names
-    assert {each for _, some in page.tags for each in some} <= {each for _, some in harmless.tags for each in some}
-    assert all(re.match(r"(#|[A-Za-z0-9_.~%/-]*$)", link) for link in page.links), page.links
-    if text.strip():
-        shown = printable(labels.name(text))
-        assert any(" ".join(shown.split()) in " ".join(each.split()) for each in page.texts)
-    "".join(page.texts).encode()
+    page = read_page(html)
+    _no_other_elements(page, read_page(other))
+    assert " ".join(printable(labels.name(text)).split()) in page.text
+    page.text.encode()
 
 
 def _check_csv(content: str, text: str) -> None:
@@ -229,8 +209,7 @@ def test_a_comparison_is_as_safe(text: str) -> None:
             Runs("a", (OUTPUT,), (Stored(OUTPUT / "records" / "a.json", _record("harmless")),), (Broken(OUTPUT, "b"),)),
         )
     )
-    page, other = _read(comparison_html(found, OUTPUT)), _read(comparison_html(harmless, OUTPUT))
-    assert {tag for tag, _ in page.tags} <= {tag for tag, _ in other.tags}
+    _no_other_elements(*(read_page(comparison_html(each, OUTPUT)) for each in (found, harmless)))
     said = compare_text.markdown(found)
     bare = [re.sub(r"\\.", "", line.replace("<!-- -->", "")) for line in said.splitlines() if line[:2] != "> "]
     assert not any("<" in line.replace("p < 0.01", "") or "](" in line for line in bare)

@@ -4,7 +4,7 @@ between the sides apart from what is compared."""
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from ctbench.base.units import quoted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
+from ctbench.report.labels import once
 from ctbench.results.comparison import ComparedSide, Samples
 from ctbench.results.metrics import METRICS, RATES, SATURATION_OF, Metric
 from ctbench.results.record import Record
@@ -77,11 +78,11 @@ class Runs:
             name=self.name,
             folders=[str(folder) for folder in self.folders],
             records=len(self.stored),
-            versions=_each(environment.dut.product_details for environment in environments),
-            testbeds=_each(environment.testbed.name for environment in environments),
-            machines=_each(environment.machine.cpu_model for environment in environments),
-            kernels=_each(environment.machine.kernel for environment in environments),
-            campaigns=_each(record.campaign.name for record in self.records),
+            versions=once(environment.dut.product_details for environment in environments),
+            testbeds=once(environment.testbed.name for environment in environments),
+            machines=once(environment.machine.cpu_model for environment in environments),
+            kernels=once(environment.machine.kernel for environment in environments),
+            campaigns=once(record.campaign.name for record in self.records),
             broken=[each.reason for each in self.broken],
         )
 
@@ -190,11 +191,6 @@ def names_of(record: Record, metric: Metric) -> dict[str, str]:
         "metric": metric.name,
         "unit": metric.unit.name,
     }
-
-
-def _each(values: Iterable[str]) -> list[str]:
-    """Each value once, in order of appearance; what is not known is left out."""
-    return list(dict.fromkeys(value for value in values if value))
 
 
 #: Facts that change from minute to minute and say nothing about the machine.

@@ -43,7 +43,12 @@ class RunSet:
         tests: dict[Identity, list[Stored]] = {}
         for each in self.stored:
             tests.setdefault(identity(each.record), []).append(each)
-        return dict(sorted(tests.items(), key=lambda test: _turn(test[1][-1].record)))
+
+        def turn(test: tuple[Identity, list[Stored]]) -> tuple[int, datetime]:
+            newest = test[1][-1].record
+            return newest.pool.suite if newest.pool else 0, newest.started
+
+        return dict(sorted(tests.items(), key=turn))
 
 
 def identity(record: Record) -> Identity:
@@ -57,11 +62,6 @@ def identity(record: Record) -> Identity:
         record.campaign.name,
         record.environment.testbed.name,
     )
-
-
-def _turn(record: Record) -> tuple[int, datetime]:
-    """What tests are ordered by."""
-    return (record.pool.suite if record.pool else 0, record.started)
 
 
 def read_runs(folders: Sequence[Path]) -> RunSet:
@@ -86,23 +86,15 @@ def read_runs(folders: Sequence[Path]) -> RunSet:
 
 def _places(folder: Path) -> list[Path]:
     """The folders with records in and below a run's folder."""
-    below = sorted((folder / PABOT_RESULTS).glob("*"), key=_by_number)
-    found = [place for place in [folder, *below] if _holds_a_run(place)]
+    below = sorted((folder / PABOT_RESULTS).glob("*"))
+    known = ("records", store.WITHOUT_RECORD_FILE)
+    found = [place for place in [folder, *below] if any((place / name).exists() for name in known)]
     if not found:
         raise ConfigError(
             f"{folder}: holds no run.\n  Expected a folder that ./run sla wrote, with records/ in it, "
             "for example results/latest."
         )
     return found
-
-
-def _holds_a_run(place: Path) -> bool:
-    return (place / "records").is_dir() or (place / store.WITHOUT_RECORD_FILE).is_file()
-
-
-def _by_number(path: Path) -> tuple[int, str]:
-    """pabot numbers its processes: 10 comes after 9."""
-    return (int(path.name) if path.name.isdigit() else -1, path.name)
 
 
 def href(path: Path, output: Path) -> str:

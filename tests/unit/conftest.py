@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +38,15 @@ def run_compare(
         return status, said.out, said.err
 
     return run
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
+    """Puts a stand-in in the place of ./run sla, where `./run compare` starts it."""
+    from ctbench.cli import child_runs
+
+    def by(sla: Any) -> Any:
+        monkeypatch.setattr(child_runs, "run_child", sla)
+        return sla
+
+    return by

@@ -28,8 +28,6 @@ from ctbench.results.record_model import Figure
 from .compared import TRUTH, around, environment, record, runs, side
 from .simulated import SimulatedDut
 
-pytestmark = pytest.mark.unit
-
 WAIT = Metric("wait", "time to wait", SECONDS, "lower", "promise")
 
 

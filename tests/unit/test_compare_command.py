@@ -11,8 +11,6 @@ from ctbench.results.comparison import Comparison
 
 from .compared import TRUTH, Run, around, environment, record
 
-pytestmark = pytest.mark.unit
-
 
 def write_runs(folder: Path, rates: Sequence[float], **changes: object) -> str:
     for number, rate in enumerate(rates):

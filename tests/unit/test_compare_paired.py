@@ -16,8 +16,6 @@ from ctbench.results.comparison import ComparedTest, Comparison
 
 from .paired import around, measured
 
-pytestmark = pytest.mark.unit
-
 NAMES = {"base": "distribution", "candidate": "/opt/ovs-3.3"}
 #: What the base against itself showed.
 QUIET = around(1, 5, 0.01, 9)

@@ -21,8 +21,6 @@ from ctbench.sla.reference import read_reference
 from .odd_records import CONTENTS
 from .simulated import made_up_record
 
-pytestmark = pytest.mark.unit
-
 
 def _run(folder: Path) -> Path:
     """A run of two good records."""

@@ -18,8 +18,6 @@ from ctbench.results.threshold_record import ThresholdRecord
 from .odd_records import CONTENTS
 from .records import record
 
-pytestmark = pytest.mark.unit
-
 
 def test_the_published_schema_is_up_to_date() -> None:
     assert SCHEMA_FILE.read_text() == schema_text(), "run: PYTHONPATH=libraries python -m ctbench.results.record"

@@ -29,8 +29,6 @@ from .simulated import (
     made_up_record,
 )
 
-pytestmark = pytest.mark.unit
-
 
 def conntrack(cpus: int, queues: int, rate: float, limited_by: str = "dut") -> Record:
     return made_up_record(found(rate, limited_by), topology=Topology(cpus=cpus, rx_queues=queues))

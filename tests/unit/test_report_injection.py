@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pages import Element, read_page
@@ -26,8 +25,6 @@ from ctbench.results.record import Record
 from ctbench.results.store import Broken, Stored, WithoutRecord
 
 from .simulated import made_up_record
-
-pytestmark = pytest.mark.unit
 
 OUTPUT = Path("/nowhere/run")
 HOSTILE = [

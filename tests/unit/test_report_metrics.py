@@ -30,8 +30,6 @@ from ctbench.results.threshold_record import ThresholdRecord
 
 from .simulated import found, made_up_record
 
-pytestmark = pytest.mark.unit
-
 #: A metric that no procedure measures. It has the name of another one: the schema of records has a list of the names.
 DRAIN = Metric("latency_max", "time to drain the table", SECONDS, "lower", "promise")
 LIMIT = 5.0

@@ -6,13 +6,10 @@ import re
 from functools import cache
 from typing import Any
 
-import pytest
 from golden import GOLDEN, render
 from pages import Element, read_page, rows_of
 
 from ctbench.report.write import STYLE_SHEET
-
-pytestmark = pytest.mark.unit
 
 #: Stands where there is no figure: an en dash.
 DASH = "\u2013"

@@ -17,8 +17,6 @@ from ctbench.traffic.profiles import ConnectionProfile
 
 from .simulated import found, made_up_floor, made_up_record
 
-pytestmark = pytest.mark.unit
-
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 #: Stands where there is no figure: an en dash.
 DASH = "\u2013"

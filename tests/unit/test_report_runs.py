@@ -22,8 +22,6 @@ from ctbench.results.store import WITHOUT_RECORD_FILE, WithoutRecord, write
 
 from .simulated import found, made_up_record
 
-pytestmark = pytest.mark.unit
-
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference" / "ovs-3.0.0"
 
 

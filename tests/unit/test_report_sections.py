@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from ctbench.dut.topology import Topology
 from ctbench.report import labels
 from ctbench.report.charts import draw
@@ -21,8 +19,6 @@ from ctbench.results.threshold_record import Reference
 from ctbench.traffic.profiles import PacketProfile, load_profile
 
 from .simulated import found_packets, made_up_packet_record, made_up_record
-
-pytestmark = pytest.mark.unit
 
 FIGURES = {
     "cps": Figure(17_700.0, "connections/s"),

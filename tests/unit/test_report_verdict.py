@@ -37,8 +37,6 @@ from .simulated import (
     seen,
 )
 
-pytestmark = pytest.mark.unit
-
 
 def tally(met: int = 0, missed: int = 0, not_measured: int = 0, *others: int) -> Tally:
     words = ("met", "missed", "not measured", "skipped", "failed", "unreadable")

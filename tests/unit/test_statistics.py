@@ -27,8 +27,6 @@ from ctbench.results.statistics import (
     tolerance_factor,
 )
 
-pytestmark = pytest.mark.unit
-
 VALUES = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=6)
 
 

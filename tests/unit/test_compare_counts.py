@@ -253,11 +253,8 @@ def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> Non
         made = Path(kernel_setting(str(image), tmp_path / "made"))
     assert (made / "boot" / "vmlinuz-6.9.0-mine").resolve() == image
     assert (made / "lib" / "modules" / "6.9.0-mine").resolve() == modules
-
-
-def test_packages_and_folders_are_taken_as_they_are(tmp_path: Path) -> None:
     for each in ("distribution", "/linux.deb", str(tmp_path)):
-        assert kernel_setting(each, tmp_path / "made") == each
+        assert kernel_setting(each, tmp_path / "made") == each, "packages and folders are taken as they are"
 
 
 def test_the_functions_that_grew_are_shown_where_it_is_asked_for(

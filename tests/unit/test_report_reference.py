@@ -34,13 +34,6 @@ def test_the_published_figures_are_those_that_the_sla_shows_beside_its_floors() 
     assert compared == 16
 
 
-def test_a_row_is_set_beside_the_published_figure_as_other_hardware() -> None:
-    record = made_up_record()
-    compared = against(record, read_references([OVS_3]).find(record))
-    assert compared is not None and compared.other_hardware
-    assert (compared.theirs, round(compared.difference_pct)) == (48_200, 690)
-
-
 def test_without_a_reference_the_figure_beside_the_floor_serves() -> None:
     reference = Reference(figures={"cps": 100_000}, source="the article")
     record = made_up_record(floor=replace(made_up_floor(), reference=reference))

@@ -17,6 +17,7 @@ import pytest
 from documents import Command
 from integration.small_testbed import write_small
 from unit.paired import start_record
+from whole_records import read_all
 
 import ctbench.traffic.software  # noqa: F401 - says where numba keeps what it compiles
 from ctbench.base.errors import ExitStatus
@@ -75,7 +76,7 @@ class Clone:
         assert typed is not None
         done = self.type(typed)
         if done.returncode in (3, 6) and "Records: " in done.stdout:
-            records, _ = store.read_all(self.folder / "results" / "latest")
+            records, _ = read_all(self.folder / "results" / "latest")
             for record in records:
                 if record.limited_by == "generator":
                     pytest.skip(f"This machine was too busy to measure anything: {record.verdict_reason}")

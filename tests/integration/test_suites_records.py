@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from integration.small_testbed import small
+from whole_records import read_all
 
 from ctbench.dut.ovs import OvsDpdkDut, threads
 from ctbench.dut.topology import Topology
 from ctbench.measure.promises import PROMISES
-from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
@@ -74,7 +74,7 @@ def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFa
 
 
 def test_a_floor_that_is_held_is_met_and_the_record_says_all_about_it(run: AcceptanceRun) -> None:
-    records, broken = store.read_all(run.output)  # held against the schema
+    records, broken = read_all(run.output)  # held against the schema
 
     assert broken == []
     first = records[0]
@@ -219,7 +219,7 @@ def test_a_probe_sees_the_real_table_fill_up_while_a_load_is_offered(
 
 
 def test_every_record_of_a_run_is_kept_and_its_table_names_them(run: AcceptanceRun) -> None:
-    records, broken = store.read_all(run.output)
+    records, broken = read_all(run.output)
 
     assert broken == []
     assert [record.to_json() for record in records] == [record.to_json() for record in run.records]
@@ -238,5 +238,5 @@ def test_an_oversubscribed_testbed_shows_that_a_topology_works_and_measures_noth
     assert record.limited_by != "fault", record.evidence.trials
     assert len(record.environment.dut.extra["rxq_map"]) == 8
     assert any("Threads share CPUs" in note for note in record.notes)
-    (written,), broken = store.read_all(tmp_path)
+    (written,), broken = read_all(tmp_path)
     assert (written.to_json(), broken) == (record.to_json(), [])

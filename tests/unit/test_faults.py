@@ -5,12 +5,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from whole_records import read_all
 
 from ConntrackSLA import ConntrackSLA, library
 from ctbench.base import errors
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.hosts.local import fate
-from ctbench.results import store
 from ctbench.results.record import Record
 
 from .simulated import FORWARDING, made_up_record
@@ -53,7 +53,7 @@ def test_whatever_breaks_in_a_trial_the_record_has_the_trials_before_it_and_the_
     assert "Traceback" not in "".join(started.said)
     assert simulated.discarded == [FORWARDING]  # after the record was written, and before the next test
     assert next_one.verdict == "met"
-    assert [record.verdict for record in store.read_all(tmp_path)[0]] == ["not measured", "met"]
+    assert [record.verdict for record in read_all(tmp_path)[0]] == ["not measured", "met"]
     log = tmp_path / errors.UNEXPECTED_LOG
     assert log.exists() == (not isinstance(error, TestbedError))
     if log.exists():
@@ -140,7 +140,7 @@ def test_a_record_is_written_where_the_testbed_says_nothing_any_more(
 ) -> None:
     monkeypatch.setattr(simulated, "snapshot", lambda: 1 / 0)
     record = simulated.begin().measure(FORWARD)
-    assert (record.verdict, len(store.read_all(tmp_path)[0])) == ("not measured", 1)
+    assert (record.verdict, len(read_all(tmp_path)[0])) == ("not measured", 1)
     assert "ZeroDivisionError" in record.verdict_reason
 
 

@@ -13,8 +13,6 @@ from ctbench.measure.campaign import Campaign
 from ctbench.run import references
 from ctbench.sla.floors import Floors
 
-pytestmark = pytest.mark.unit
-
 STOCK_SLA = (ROOT / "variables/sla/local.yaml").read_text()
 STOCK_CAMPAIGN = (ROOT / "variables/campaigns/quick.yaml").read_text()
 

@@ -200,12 +200,12 @@ def records_of(folders: Sequence[Path]) -> list[Record]:
     """All records of the runs; `ConfigError` for a folder without any."""
     records: list[Record] = []
     for folder in folders:
-        found, broken = store.read_all(folder)
+        found, broken = store.read_stored(folder)
         for file in broken:
             print(f"Not a record: {file.reason}", file=sys.stderr)
         if not found:
             raise ConfigError(f"{folder}: has no records. Expected the folder of a run, such as results/latest.")
-        records += found
+        records += [each.record for each in found]
     return records
 
 

@@ -39,11 +39,10 @@ from ctbench.compare.setups import (
     installations,
     kernel_setting,
     kernels,
-    refuse_earlier,
     write_emulated,
     write_testbed,
 )
-from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs, require_runs
+from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs
 from ctbench.compare.starts import (
     Start,
     judge_starts,
@@ -105,8 +104,6 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
 
 def of_runs(sides: Sequence[str], least: float, options: argparse.Namespace) -> Comparison:
     """The comparison of two sides of finished runs."""
-    for side in sides:
-        require_runs(side)
     base, candidate = (read_runs(side) for side in sides)
     if options.only_alike:
         base = only_alike(base, candidate)
@@ -183,7 +180,6 @@ class Installations:
             self.starts = None if options.starts is None else parse_whole(options.starts, LEAST_STARTS, MOST_STARTS)
         except ValueError as error:
             raise ConfigError(f"--starts: {error}") from None
-        refuse_earlier(output)
         self.chosen = ["-v", f"CAMPAIGN:{options.campaign}", *for_robot(rest, "OR".join(comparable()))]
         self.files: dict[Role, Path] = {role: output / f"{role}.yaml" for role in self.prefixes}
 

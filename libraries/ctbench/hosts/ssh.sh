@@ -64,8 +64,8 @@ open_session() {
     for job in "$home/$1"/job.*; do
         [ -p "$job/started" ] || drop_job "$job" >/dev/null
     done
-    for other in "$home"/*/; do
-        alive "$other/connection" || end_session "${other%/}" >/dev/null
+    for other in "$home"/*; do
+        [ "$other" = "$home/$1" ] || alive "$other/connection" || end_session "$other" >/dev/null
     done
     echo "$nonce session $home/$1"
 }

@@ -66,19 +66,23 @@ def when_there(marker: Path, sshd: Sshd, number: signal.Signals) -> threading.Th
     return thread
 
 
+@pytest.mark.parametrize(
+    ("number", "said"), [(signal.SIGKILL, r"\w.*\."), (signal.SIGSTOP, r"the host does not answer any more\.")]
+)
 def test_a_connection_that_breaks_in_the_middle_of_a_command_is_said_and_made_again(
-    sshd: Sshd, ssh_host: SshHost, tmp_path: Path
+    number: signal.Signals, said: str, sshd: Sshd, tmp_path: Path
 ) -> None:
     marker = tmp_path / "marker"
-    watching = when_there(marker, sshd, signal.SIGKILL)
+    watching = when_there(marker, sshd, number)
+    with closing(SshHost("dut", sshd.config(connect_timeout_s=1))) as host:
+        with pytest.raises(TestbedError, match=rf"^dut: the SSH connection was lost: {said}$"):
+            host.run(["sh", "-c", f"echo > {marker}; exec sleep 47201"], timeout=2)
+        watching.join()
+        sshd.signal_sessions(signal.SIGKILL)
 
-    with pytest.raises(TestbedError, match=r"^dut: the SSH connection was lost: \w.*\.$"):
-        ssh_host.run(["sh", "-c", f"echo > {marker}; exec sleep 47201"])
-    watching.join()
-
-    assert running("sleep 47201")  # nobody could tell it
-    assert ssh_host.run(["echo", "again"]).stdout == "again\n"
-    assert not running("sleep 47201")
+        assert running("sleep 47201")  # it was not told
+        assert host.run(["echo", "again"]).stdout == "again\n"
+        assert not running("sleep 47201")
 
 
 def test_a_started_command_outlives_the_connection(sshd: Sshd, ssh_host: SshHost, tmp_path: Path) -> None:
@@ -119,20 +123,6 @@ def test_a_host_that_does_not_answer_any_more_is_given_up(sshd: Sshd, does: Call
     assert not running("sleep 47203")
 
 
-def test_a_host_that_falls_silent_in_the_middle_of_a_command_is_given_up(sshd: Sshd, tmp_path: Path) -> None:
-    host = SshHost("dut", sshd.config(connect_timeout_s=1))
-    marker = tmp_path / "marker"
-    watching = when_there(marker, sshd, signal.SIGSTOP)
-    try:
-        with pytest.raises(TestbedError, match="the host does not answer any more"):
-            host.run(["sh", "-c", f"echo > {marker}; exec sleep 47204"], timeout=2)
-    finally:
-        watching.join()
-        sshd.signal_sessions(signal.SIGKILL)
-        host.close()
-    assert not running("sleep 47204")
-
-
 def test_a_host_that_is_gone_for_good_can_be_closed(tmp_path: Path, sshd: Sshd) -> None:
     with Sshd(tmp_path) as gone:
         host = SshHost("dut", gone.config())
@@ -143,40 +133,25 @@ def test_a_host_that_is_gone_for_good_can_be_closed(tmp_path: Path, sshd: Sshd) 
     host.close()
 
 
-def test_a_broken_connection_prints_nothing_by_itself(sshd: Sshd, ssh_host: SshHost, tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", [True, False])
+def test_what_a_run_left_ends_when_the_next_one_comes(
+    broken: bool, sshd: Sshd, ssh_host: SshHost, tmp_path: Path
+) -> None:
     process = client(sshd, "47205", "47206", tmp_path / "marker")
+    ssh_host.run(["true"])
+    ssh_host.close()
+    assert running("sleep 47205") and running("sleep 47206")  # another run leaves them alone
 
-    sshd.signal_sessions(signal.SIGKILL)
+    if broken:
+        sshd.signal_sessions(signal.SIGKILL)
+    else:
+        process.kill()
     out, err = process.communicate()
-
-    assert out.startswith("dut: the SSH connection was lost: ")
-    assert (out.count("\n"), err) == (1, "")
+    assert (out.count("\n"), err) == (int(broken), "")
+    assert out.startswith("dut: the SSH connection was lost: " if broken else "")
+    assert running("sleep 47205") and running("sleep 47206")
     ssh_host.run(["true"])
     assert not running("sleep 47205") and not running("sleep 47206")
-
-
-def test_what_a_killed_run_left_ends_when_the_next_one_comes(sshd: Sshd, ssh_host: SshHost, tmp_path: Path) -> None:
-    process = client(sshd, "47207", "47208", tmp_path / "marker")
-
-    process.kill()
-    process.communicate()
-    assert running("sleep 47207") and running("sleep 47208")
-    ssh_host.run(["true"])
-
-    assert not running("sleep 47207") and not running("sleep 47208")
-
-
-def test_what_another_run_is_doing_is_left_alone(sshd: Sshd, ssh_host: SshHost, tmp_path: Path) -> None:
-    process = client(sshd, "47209", "47210", tmp_path / "marker")
-    try:
-        ssh_host.run(["true"])
-        ssh_host.close()
-
-        assert running("sleep 47209") and running("sleep 47210")
-    finally:
-        process.kill()
-        process.communicate()
-        ssh_host.run(["true"])
 
 
 def test_a_process_that_has_the_number_of_a_left_over_is_not_ended(ssh_host: SshHost) -> None:

@@ -51,7 +51,7 @@ await_end() {
 
 # --- sessions -------------------------------------------------------------------------------------------------------
 
-# open_session NAME: makes it, or finds it again after the connection was lost, and says where it is. Ends what nobody
+# open_session NAME: makes it, or finds it again after the connection was lost, and says where it is. Ends what no run
 # waits for any more: the sessions whose connection is gone, and of this one what was not to outlive it.
 open_session() {
     if [ "$(id -u)" = 0 ]; then home=/run/ctbench/ssh; else home=/tmp/ctbench-$(id -u); fi

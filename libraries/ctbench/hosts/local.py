@@ -78,14 +78,14 @@ class LocalHost(Host):
         return process
 
     def put(self, local: Path, remote: str) -> None:
-        self._copy(local, self.local_path(remote))
+        self._copy(local, self._path(remote))
 
     def get(self, remote: str, local: Path) -> None:
-        self._copy(self.local_path(remote), local)
+        self._copy(self._path(remote), local)
 
     def read(self, remote: str) -> str:
         try:
-            return self.local_path(remote).read_text(errors="replace")
+            return self._path(remote).read_text(errors="replace")
         except OSError as error:
             raise TestbedError(f"{self.name}: cannot read {remote}: {error.strerror}.") from error
 
@@ -107,7 +107,7 @@ class LocalHost(Host):
             raise TestbedError(f"{self.name}: process {pid} cannot be opened: {error.strerror}.") from error
 
     def local_path(self, remote: str) -> Path:
-        return Path(remote)
+        return self._path(remote)
 
     def kill(self, popen: "subprocess.Popen[bytes]") -> None:
         """SIGKILL a command and its children: the process group that it leads."""
@@ -117,6 +117,10 @@ class LocalHost(Host):
     def close(self) -> None:
         while self._started:
             self._started.pop().stop()
+
+    def _path(self, remote: str) -> Path:
+        """Where this machine finds a file of the host."""
+        return Path(remote)
 
     def _enter(self, argv: Sequence[str]) -> Sequence[str]:
         """What carries `argv` into the host."""

@@ -135,7 +135,7 @@ class Sandbox(LocalHost):
                     return super().open_process(int(folder.name))
         raise TestbedError(f"{self.name}: there is no process {pid}.")
 
-    def local_path(self, remote: str) -> Path:
+    def _path(self, remote: str) -> Path:
         # proc(5), /proc/PID/root; what says the same to everybody is read here.
         if remote in OF_THE_MACHINE:
             return Path(remote)

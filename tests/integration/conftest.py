@@ -1,11 +1,12 @@
 """What integration tests share: a sandbox, the real OVS-DPDK in it, an sshd."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.sshd import Sshd
+from integration.sshd import PASSWORD, PASSWORD_VARIABLE, TESTER, WITH_PASSWORD, Sshd, serving
 from integration.whole_run import Start, starts
 
 from ctbench.base.errors import MissingResource
@@ -15,6 +16,7 @@ from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.hosts.ssh import SshHost
 from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
 
@@ -40,12 +42,32 @@ def sandbox() -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     """A real sshd on loopback; skips where it is not installed, or cannot have namespaces of its own."""
-    try:
-        server = Sshd(tmp_path_factory.mktemp("sshd"))
-    except MissingResource as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
+    yield from serving(tmp_path_factory.mktemp("sshd"))
+
+
+@pytest.fixture
+def ssh_host(sshd: Sshd) -> Iterator[SshHost]:
+    """A host that is reached over SSH."""
+    instance = SshHost("dut", sshd.config())
+    yield instance
+    instance.close()
+
+
+@pytest.fixture(scope="session")
+def sudo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """One with a user who may become root with a password."""
+    if os.geteuid() != 0 or shutil.which("sudo") is None:
+        pytest.skip("sudo has to be installed on a machine of which one is root.")
+    yield from serving(tmp_path_factory.mktemp("sudo"), password=PASSWORD, sudoers=f"{TESTER} ALL=(ALL) ALL\n")
+
+
+@pytest.fixture
+def sudoer(sudo_server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHost]:
+    """A host that an ordinary user logs in to, who becomes root there."""
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    instance = SshHost("dut", sudo_server.config(**WITH_PASSWORD, user=TESTER, sudo=True))
+    yield instance
+    instance.close()
 
 
 @pytest.fixture(scope="module")

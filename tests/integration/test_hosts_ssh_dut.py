@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from dut_counters import counted
-from integration.sshd import Sshd
+from integration.sshd import Sshd, serving
 from integration.test_ovs_rulesets import CLIENT, SERVER, Switch, tcp
 from packets import SYN
 
@@ -22,12 +22,7 @@ pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     """A machine to log in to, of which we are root in all but name: its network, processes and /run are its own."""
-    try:
-        server = Sshd(tmp_path_factory.mktemp("remote"), own_network=True)
-    except MissingResource as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
+    yield from serving(tmp_path_factory.mktemp("remote"), own_network=True)
 
 
 @pytest.fixture

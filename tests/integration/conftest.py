@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.software import lateness, plan, schedule, stream_engine
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -94,8 +97,6 @@ def bridge(sandbox: Sandbox) -> Iterator[LinuxBridgeDut]:
 def unhurried() -> Iterator[None]:
     """A reply may take its time, the generator be late, and nothing settles before a trial counts: what is tested is
     whether things happen, not when."""
-    from ctbench.traffic.software import lateness, plan, schedule, stream_engine
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 5.0)
         patch.setattr(plan, "LATE_LIMIT_S", 5.0)
@@ -106,6 +107,13 @@ def unhurried() -> Iterator[None]:
         patch.setattr(lateness, "LATE_RATIO_LIMIT", 1.0)
         patch.setattr(lateness, "ATTEMPTED_LIMIT", 0.0)
         yield
+
+
+@pytest.fixture(scope="module")
+def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
+    """The software traffic generator, not connected."""
+    with closing(SoftwareTrafficGenerator()) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="session")

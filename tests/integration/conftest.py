@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost
 from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.software import lateness, plan, schedule, stream_engine
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -116,8 +119,6 @@ def bridge(sandbox: Sandbox) -> Iterator[LinuxBridgeDut]:
 def unhurried() -> Iterator[None]:
     """A reply may take its time, the generator be late, and nothing settles before a trial counts: what is tested is
     whether things happen, not when."""
-    from ctbench.traffic.software import lateness, plan, schedule, stream_engine
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 5.0)
         patch.setattr(plan, "LATE_LIMIT_S", 5.0)
@@ -128,6 +129,13 @@ def unhurried() -> Iterator[None]:
         patch.setattr(lateness, "LATE_RATIO_LIMIT", 1.0)
         patch.setattr(lateness, "ATTEMPTED_LIMIT", 0.0)
         yield
+
+
+@pytest.fixture(scope="module")
+def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
+    """The software traffic generator, not connected."""
+    with closing(SoftwareTrafficGenerator()) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="session")

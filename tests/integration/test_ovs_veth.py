@@ -7,6 +7,7 @@ import pytest
 from dut_counters import counted
 from packets import udp
 from veth import Wire
+from wire import join
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
@@ -48,13 +49,6 @@ def ovs(sandbox: Sandbox) -> Iterator[OvsDpdkDut]:
     instance.restore()
 
 
-@pytest.fixture(scope="module")
-def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
-    instance = SoftwareTrafficGenerator()
-    yield instance
-    instance.close()
-
-
 @pytest.mark.parametrize(("cpus", "rx_queues"), [(1, 1), (1, 2), (1, 4), (2, 2), (4, 2)])
 def test_a_topology_is_what_ovs_then_says(ovs: OvsDpdkDut, cpus: int, rx_queues: int) -> None:
     ports = ovs.apply(Topology(cpus=cpus, rx_queues=rx_queues))
@@ -69,12 +63,7 @@ def test_a_topology_is_what_ovs_then_says(ovs: OvsDpdkDut, cpus: int, rx_queues:
 def test_every_packet_passes_over_every_queue(
     ovs: OvsDpdkDut, generator: SoftwareTrafficGenerator, rx_queues: int, profile: ConnectionProfile | PacketProfile
 ) -> None:
-    ports = ovs.apply(Topology(rx_queues=rx_queues))
-    assert ports.open_socket
-    generator.connect_interfaces(
-        ports.client, ports.server, open_socket=ports.open_socket, rx_queues=ports.rx_queues,
-        rx_rings=ports.tx_queues, ring_size=ports.ring_size,
-    )  # fmt: skip
+    join(generator, ovs.apply(Topology(rx_queues=rx_queues)))
     before = counted(ovs)
 
     trial = generator.run_trial(profile, Rate(LOAD), SECONDS)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dut_counters import counted
+from real_duts import counted
 
 from ctbench.dut.base import Ports
 from ctbench.dut.linux import LinuxRouterDut

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from dut_counters import counted
+from real_duts import counted
 
 from ctbench.base.errors import GeneratorError
 from ctbench.dut.base import Dut, Ports

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dut_counters import counted
+from real_duts import counted
 
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import BRIDGE

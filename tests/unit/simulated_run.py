@@ -29,6 +29,7 @@ from ctbench.traffic.generator import Side, Slice, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile, load_profile
 
+from .healthy import HealthyDut
 from .simulated import FORWARDING, made_up_packets, made_up_trial
 
 FORWARD = Topology(datapath="linux-router", ruleset="forward")
@@ -82,7 +83,7 @@ class FakePair(SideBySide):
 
 
 @dataclass
-class SimulatedTestbed:
+class SimulatedTestbed(HealthyDut):
     """Every topology has a sharp capacity, and so has the generator; it remembers what was applied and offered."""
 
     capacities: dict[str, float]
@@ -158,9 +159,6 @@ class SimulatedTestbed:
     def cpu_use(self) -> CpuUse | None:
         return CpuUse(0.9, 1_000.0, "PMD cycles")
 
-    def health(self) -> list[Problem]:
-        return []
-
     def trouble(self) -> str:
         return self.broken
 
@@ -174,10 +172,6 @@ class SimulatedTestbed:
 
     def capture(self) -> dict[str, str]:
         return {"log": f"{self.applied[-1]}\n"}
-
-    def flush_state(self) -> None: ...
-
-    def begin_trial(self) -> None: ...
 
     def snapshot(self) -> dict[str, Any]:
         return {"version": "6.1"}

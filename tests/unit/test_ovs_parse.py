@@ -1,20 +1,22 @@
 """What OVS prints is read, and what the cycles of PMD threads say of a trial; the texts are of OVS 3.1.0."""
 
+from collections.abc import Callable
+
 import pytest
 
 from ctbench.dut.ovs.control import (
     PmdStatistics,
+    cpu_use,
+    look_ups,
     parse_bond_members,
     parse_cycle_rate,
     parse_datapath_flows,
-    parse_log_line,
     parse_pmd_statistics,
     parse_port_options,
     parse_ports,
     parse_rxq_map,
     parse_zone_timeouts,
 )
-from ctbench.dut.ovs.queries import cpu_use, look_ups
 from ctbench.dut.ovs.threads import Thread, misplaced, parse_threads
 from ctbench.hosts.machine import Placement
 
@@ -114,8 +116,19 @@ member port3: disabled
 """
 
 
-def test_the_queues_of_each_pmd_thread_are_read() -> None:
-    assert parse_rxq_map(RXQ_SHOW) == {1: [("port0", 0), ("port1", 1)], 13: []}
+@pytest.mark.parametrize(
+    ("parse", "text", "found"),
+    [
+        (parse_rxq_map, RXQ_SHOW, {1: [("port0", 0), ("port1", 1)], 13: []}),
+        (parse_bond_members, BOND_SHOW, {"port1": True, "port3": False}),
+        (
+            parse_zone_timeouts, ZONES,
+            {0: {"tcp_close": 1, "tcp_established": 30, "udp_first": 1}, 5: {"udp_multiple": 30}},
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_printed_is_read(parse: Callable[[str], object], text: str, found: object) -> None:
+    assert parse(text) == found
 
 
 def test_the_statistics_of_pmd_threads_are_read_and_the_main_threads_left_out() -> None:
@@ -125,10 +138,6 @@ def test_the_statistics_of_pmd_threads_are_read_and_the_main_threads_left_out() 
     assert statistics.packets_per_output_batch == 1.45
     assert round(statistics.cycles_per_packet, 2) == 82733.03
     assert round(statistics.processing_percent, 2) == 45.61
-
-
-def test_the_members_of_a_bond_are_read_with_whether_they_are_in_use() -> None:
-    assert parse_bond_members(BOND_SHOW) == {"port1": True, "port3": False}
 
 
 def test_what_a_port_is_configured_to_is_read() -> None:
@@ -147,23 +156,6 @@ def test_the_counters_of_ports_are_read_with_their_drops_by_name() -> None:
     lost = {name: count for name, count in ports[1].drops.items() if count}
     assert lost == {"ovs_tx_failure_drops": 7, "rx_missed_errors": 2}  # each packet under one name
     assert ports[2].drops == {"rx_dropped": 3, "tx_dropped": 0}
-
-
-def test_the_timeouts_of_zones_are_read() -> None:
-    assert parse_zone_timeouts(ZONES) == {
-        0: {"tcp_close": 1, "tcp_established": 30, "udp_first": 1},
-        5: {"udp_multiple": 30},
-    }
-
-
-def test_a_log_line_is_read_and_what_is_none_is_not() -> None:
-    line = parse_log_line("2026-11-20T10:18:08.173Z|00107|netdev_dpdk(pmd-c01/id:8)|WARN|Interface port1 | no MTU")
-
-    assert line
-    assert (line.module, line.severity, line.message) == (
-        "netdev_dpdk(pmd-c01/id:8)", "WARN", "Interface port1 | no MTU",
-    )  # fmt: skip
-    assert parse_log_line("a continuation") is None
 
 
 def test_a_thread_beside_a_pmd_thread_is_misplaced() -> None:

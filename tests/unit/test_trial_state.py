@@ -33,6 +33,7 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
+from .healthy import HealthyDut
 from .simulated import LIMITS, found, judged, made_up_floor, made_up_packets, made_up_record, made_up_trial, outcome_of
 
 pytestmark = pytest.mark.unit
@@ -292,7 +293,7 @@ def test_a_trial_that_was_ended_counts_what_was_due_until_then() -> None:
     )
 
 
-class Asked:
+class Asked(HealthyDut):
     """A DUT and a generator that remember what load they were asked for."""
 
     def __init__(self) -> None:
@@ -301,16 +302,6 @@ class Asked:
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         self.loads.append(load)
         return made_up_trial(10_000, duration_s)
-
-    def flush_state(self) -> None: ...
-    def begin_trial(self) -> None: ...
-    def health(self) -> list[Problem]:
-        return []
-
-    def trouble(self) -> str:
-        return ""
-
-    def cpu_use(self) -> None: ...
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TextIO, get_args
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.text import one_line
@@ -31,48 +32,48 @@ class Monitor:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._socket: socket.socket | None = None
-        self._unread = b""
+        self._lines: TextIO | None = None
 
     def ask(self, command: str, **arguments: Any) -> dict[str, Any] | None:
         """The answer; None where QEMU does not listen yet, or has ended. `TestbedError` where it refuses."""
         try:
-            if self._socket is None:
-                self._socket, self._unread = socket.socket(socket.AF_UNIX), b""
-                self._socket.settimeout(_PATIENCE_S)
-                self._socket.connect(str(self._path))
-                self._line()  # its greeting
-                self._ask("qmp_capabilities", {})
-            return self._ask(command, arguments)
+            if self._lines is None:
+                with socket.socket(socket.AF_UNIX) as talks:
+                    talks.settimeout(_PATIENCE_S)
+                    talks.connect(str(self._path))
+                    self._lines = talks.makefile("rw")
+                _read(self._lines)  # its greeting
+                _answer(self._lines, "qmp_capabilities", {})
+            return _answer(self._lines, command, arguments)
         except OSError:
             self.close()
             return None
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        if self._lines is not None:
+            with suppress(OSError):  # what it did not take any more
+                self._lines.close()
+            self._lines = None
 
-    def _ask(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        assert self._socket is not None
-        self._socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
-        while True:
-            said = self._line()  # events are between
-            if "error" in said:
-                raise TestbedError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
-            if "return" in said:
-                found: dict[str, Any] = said["return"]
-                return found
 
-    def _line(self) -> dict[str, Any]:
-        assert self._socket is not None
-        while b"\n" not in self._unread:
-            if not (more := self._socket.recv(4096)):
-                raise ConnectionResetError
-            self._unread += more
-        line, _, self._unread = self._unread.partition(b"\n")
-        found: dict[str, Any] = json.loads(line)
-        return found
+def _answer(lines: TextIO, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+    lines.flush()
+    while True:
+        said = _read(lines)  # events are between
+        if "error" in said:
+            raise TestbedError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
+        if "return" in said:
+            found: dict[str, Any] = said["return"]
+            return found
+
+
+def _read(lines: TextIO) -> dict[str, Any]:
+    line = lines.readline()
+    if not line.endswith("\n"):
+        raise ConnectionResetError
+    found: dict[str, Any] = json.loads(line)
+    return found
 
 
 QEMU = "qemu-system-x86_64"

@@ -1,6 +1,7 @@
 """The kernel's connection table: how it is set up, its entries and statistics; and kernel settings at large."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import Field
@@ -94,12 +95,11 @@ class ConntrackTable:
 
 def parse_statistics(text: str) -> dict[str, int]:
     """`conntrack -S`: a line of `name=value` per CPU."""
-    totals: dict[str, int] = {}
-    for line in text.splitlines():
-        for name, value in re.findall(r"(\w+)=(\d+)", line):
-            if name != "cpu":
-                totals[name] = totals.get(name, 0) + int(value)
-    return totals
+    totals = Counter[str]()
+    for name, value in re.findall(r"(\w+)=(\d+)", text):
+        totals[name] += int(value)
+    del totals["cpu"]
+    return dict(totals)
 
 
 def increase(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import Any
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.dut.abilities import Done, FullSaid
-from ctbench.dut.base import CpuUse, Dut, Ports, Problem, differing, queue_size
+from ctbench.dut.base import CpuUse, Dut, Ports, Problem, differing
 from ctbench.dut.capture import ask
 from ctbench.dut.linux.conntrack import LIMIT, ConntrackTable, LinuxConntrackSettings, Sysctls, findings, increase
 from ctbench.dut.linux.health import (
@@ -271,12 +271,7 @@ class LinuxDut(Dut):
         self._asked_sysctls |= {name: value for name, value in values.items() if name in found or not where_known}
 
     def _ports(self, topology: Topology, placement: Placement) -> Ports:
-        client, server = self._links.peers
-        return Ports(
-            "interface", client, server, topology.rx_queues, len(placement.pmd),
-            queue_size(self._frames, topology.rx_queues),
-            cpus=placement.pmd, open_socket=self._links.open_socket,
-        )  # fmt: skip
+        return self._links.ports(topology, placement.pmd, len(placement.pmd), self._frames)
 
     def _real_cpus(self, placement: Placement) -> Placement:
         """An oversubscribed topology has CPUs that OVS is made to believe in; the kernel has only real ones."""

@@ -190,17 +190,15 @@ def is_lock(function: str) -> bool:
     return bool(_LOCK.search(function))
 
 
-def sample_pmd(
-    host: Host, pid: int, seconds: float, cycles: Callable[[int], tuple[int, int]], *, stops: bool = False
-) -> ThreadSamples:
+def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tuple[int, int]]) -> ThreadSamples:
     """Sample the PMD thread of the lowest CPU. `cycles`: those that the thread of a CPU has counted so far, for packets
-    and idle. `stops`: not by the kernel's clock, even where that can be had."""
+    and idle."""
     pmds = [thread for thread in read_threads(host, pid) if thread.pmd_cpu is not None]
     if not pmds:
         raise TestbedError(f"{host.name}: ovs-vswitchd (process {pid}) has no PMD thread.")
     thread = min(pmds, key=lambda each: each.pmd_cpu or 0)
     source = Path(thread_samples.__file__).read_text()
-    argv = ["python3", "-I", "-S", "-c", source, pid, thread.tid, seconds, HZ, STOPS_HZ, *(["stops"] if stops else [])]
+    argv = ["python3", "-I", "-S", "-c", source, pid, thread.tid, seconds, HZ, STOPS_HZ]
     cpu = thread.pmd_cpu or 0
     before = cycles(cpu)
     said = host.run([str(each) for each in argv], seconds + 30.0).stdout

@@ -56,7 +56,7 @@ def counted(dut: OvsDpdkDut | LinuxDut) -> Counted:
             found.tx_packets[side] = now.interfaces[name].tx_packets - dut._start.interfaces[name].tx_packets
         return found
     assert dut._trial is not None
-    before, ports = dut._trial.ports, dut._read_ports()
+    before, ports = dut._trial.ports, dut.control.ports()
     found = Counted(new_drops(before, ports))
     for port, counters in ports.items():
         if port in SIDES:

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from packets import Endpoint, udp
+from packets import udp
 from real_duts import counted, on_shared_cpus
 from veth import Wire
 
@@ -56,43 +56,38 @@ def affinity() -> Iterator[None]:
     os.sched_setaffinity(0, before)
 
 
-def send_many(wire: Wire, source: Endpoint = CLIENT) -> None:
+def send_many(dut: LinuxRouterDut, cpus: tuple[int, ...]) -> None:
+    """A trial whose packets are sent from these CPUs."""
+    wire = Wire(dut.apply(FORWARD), CLIENT, SERVER)
+    os.sched_setaffinity(0, cpus)
+    dut.begin_trial()
     for _ in range(MANY):
-        wire.client.send(udp(source, SERVER, b"many"))
+        wire.client.send(udp(CLIENT, SERVER, b"many"))
+    wire.close()
 
 
 def test_one_sending_thread_bounds_the_router_to_its_cpu(
     placed: tuple[LinuxRouterDut, Placement], affinity: None
 ) -> None:
     dut, placement = placed
-    wire = Wire(dut.apply(FORWARD), CLIENT, SERVER)
-    os.sched_setaffinity(0, placement.pmd)
-    dut.begin_trial()
-
-    send_many(wire)
+    send_many(dut, placement.pmd)
 
     received = dut.snapshot()["received_on"]
     assert received[str(placement.pmd[0])] >= 2 * MANY  # at the router, and again at the generator's end
     assert dut.health() == []
     assert counted(dut).rx_packets == {"client": MANY, "server": 0}
     assert counted(dut).tx_packets == {"client": 0, "server": MANY}
-    wire.close()
 
 
 def test_a_router_that_worked_on_the_generators_cpu_is_not_measured(
     placed: tuple[LinuxRouterDut, Placement], affinity: None
 ) -> None:
     dut, placement = placed
-    wire = Wire(dut.apply(FORWARD), CLIENT, SERVER)
-    os.sched_setaffinity(0, placement.generator)
-    dut.begin_trial()
-
-    send_many(wire)
+    send_many(dut, placement.generator)
 
     (problem,) = dut.health()
     assert (problem.severity, problem.code) == ("invalid", "other-cpus")
     assert f"on CPU {placement.generator[0]}" in problem.text
-    wire.close()
 
 
 def test_connections_in_spite_of_the_ruleset_are_found(router: LinuxRouterDut, sandbox: Sandbox) -> None:

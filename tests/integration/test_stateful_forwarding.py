@@ -74,20 +74,12 @@ stateful = each(TRACKING, TRANSLATING)
 
 
 @stateful
-def test_a_connection_from_the_server_side_is_refused(both: tuple[Dut, Wire]) -> None:
+@pytest.mark.parametrize("frames", [OPENING, UNASKED], ids=["new connections", "replies without a connection"])
+def test_what_no_client_asked_for_does_not_pass(both: tuple[Dut, Wire], frames: list[bytes]) -> None:
     dut, wire = both
     wire.open_connection()
 
-    assert wire.let_server_send(*OPENING) == []
-    assert dut.connections() == 1
-
-
-@stateful
-def test_a_reply_without_a_connection_is_dropped(both: tuple[Dut, Wire]) -> None:
-    dut, wire = both
-    wire.open_connection()
-
-    assert wire.let_server_send(*UNASKED) == []
+    assert wire.let_server_send(*frames) == []
     assert dut.connections() == 1
 
 

@@ -11,7 +11,7 @@ from ctbench.dut.linux.health import Reading, SoftnetCounters, link_problems, pl
 from ctbench.dut.linux.links import InterfaceCounters
 from ctbench.dut.ovs.bridge import differing_devices, differing_queues, options_of
 from ctbench.dut.ovs.control import PortCounters
-from ctbench.dut.ovs.dpdk import Memory, choose_memory, require_room
+from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops, process_problem
 from ctbench.dut.ovs.processes import ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
@@ -171,8 +171,9 @@ def test_free_hugepages_are_used_and_without_enough_the_record_says_what_to_type
 ) -> None:
     memory = choose_memory([Hugepages(2048, total=600, free=free), Hugepages(1048576, 0, 0)], 1024)
     assert (memory.hugepages, memory.as_record().get("advice")) == (huge, advice)
-    assert ("--in-memory" in memory.eal_options) == huge  # DPDK refuses it together with --no-huge
-    assert memory.other_config == ({"dpdk-socket-mem": "1024"} if huge else {})
+    options = dpdk_options(memory, cards=False)
+    assert ("--in-memory" in options["dpdk-extra"]) == huge  # DPDK refuses it together with --no-huge
+    assert options.get("dpdk-socket-mem") == ("1024" if huge else None)
 
 
 def test_ordinary_pages_that_are_not_there_are_missed_before_dpdk_touches_them() -> None:

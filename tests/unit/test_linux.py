@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctbench.dut.base import queue_size
-from ctbench.dut.linux.conntrack import LinuxConntrackSettings, findings, increase, parse_statistics
 from ctbench.dut.linux.health import (
     Reading,
     SoftnetCounters,
@@ -18,7 +17,15 @@ from ctbench.dut.linux.health import (
     received_since,
 )
 from ctbench.dut.linux.links import InterfaceCounters, busy_cpus, parse_counters
-from ctbench.dut.linux.netfilter import name_interfaces, plain_lines, read_rules
+from ctbench.dut.linux.netfilter import (
+    LinuxConntrackSettings,
+    findings,
+    increase,
+    name_interfaces,
+    parse_statistics,
+    plain_lines,
+    read_rules,
+)
 from ctbench.dut.rulesets import Ruleset, catalogue
 
 pytestmark = pytest.mark.unit

@@ -90,7 +90,7 @@ class KeptImage(Image):
     def openvswitch(self) -> bytes:
         """That of the file, unless another installation is named."""
         if self.ovs != "distribution":
-            return self.packed_openvswitch()
+            return super().openvswitch
         if _OPENVSWITCH not in self.parts:
             raise MissingResource("This topology needs Open vSwitch, and the image that was kept has none.")
         return self.parts[_OPENVSWITCH]

@@ -13,7 +13,6 @@ from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.dut.abilities import Done, FullSaid
 from ctbench.dut.base import CpuUse, Dut, Ports, Problem, differing
 from ctbench.dut.capture import ask
-from ctbench.dut.linux.conntrack import LIMIT, ConntrackTable, LinuxConntrackSettings, Sysctls, findings, increase
 from ctbench.dut.linux.health import (
     QUESTIONS,
     SOFTNET,
@@ -25,7 +24,14 @@ from ctbench.dut.linux.health import (
     received_since,
 )
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
-from ctbench.dut.linux.netfilter import Netfilter
+from ctbench.dut.linux.netfilter import (
+    ConntrackTable,
+    LinuxConntrackSettings,
+    Netfilter,
+    Sysctls,
+    findings,
+    increase,
+)
 from ctbench.dut.rulesets import Ruleset, find_ruleset
 from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
@@ -142,8 +148,7 @@ class LinuxDut(Dut):
         return min(self.sweep_s, max(2.0, 1.2 * timeout_s))
 
     def limit_now(self) -> int | None:
-        text = self._host.run(["cat", LIMIT], check=False).stdout
-        return int(text) if text else None
+        return self._table.limit()
 
     def full_said(self) -> FullSaid:
         """What it writes to the kernel's log is for its host's administrator."""

@@ -60,6 +60,12 @@ class OvsControl:
     def ofctl(self, *arguments: str) -> str:
         return self._run("ovs-ofctl", *arguments)
 
+    def pmds(self) -> "dict[int, PmdStatistics]":
+        return parse_pmd_statistics(self.appctl("dpif-netdev/pmd-stats-show"))
+
+    def ports(self) -> "dict[int, PortCounters]":
+        return parse_ports(self.ofctl("-O", "OpenFlow14", "dump-ports", self.bridge))
+
     def flow_differences(self, flows: str) -> list[str]:
         """Lines of `ovs-ofctl diff-flows`: `-` is in the host's file `flows` only, `+` in the switch only."""
         argv = [self.installation.tool("ovs-ofctl"), "diff-flows", flows, self.bridge]
@@ -276,9 +282,8 @@ def look_ups(statistics: Collection[PmdStatistics], datapath_flows: int) -> Look
 def running_facts(control: OvsControl) -> dict[str, Any]:
     """Its settings, which PMD thread polls which queue, and what each of them has done."""
     queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
-    statistics = parse_pmd_statistics(control.appctl("dpif-netdev/pmd-stats-show"))
     return {
         "other_config": control.other_config(),
         "rxq_map": {str(cpu): [f"{port}/{queue}" for port, queue in polled] for cpu, polled in queues.items()},
-        "pmd": {str(cpu): pmd.as_record() for cpu, pmd in statistics.items()},
+        "pmd": {str(cpu): pmd.as_record() for cpu, pmd in control.pmds().items()},
     }

@@ -227,18 +227,6 @@ class Memory:
     #: What an administrator types; empty with hugepages.
     advice: str = ""
 
-    @property
-    def other_config(self) -> dict[str, str]:
-        """Settings of the Open_vSwitch table, without what `eal_options` says."""
-        return {"dpdk-socket-mem": str(self.megabytes)} if self.hugepages else {}
-
-    @property
-    def eal_options(self) -> str:
-        """Part of `other_config:dpdk-extra`. `--in-memory` keeps hugepages anonymous, so that they are free again
-        however the process ends; it does not go together with `--no-huge`, which needs `--legacy-mem` to have one
-        contiguous area."""
-        return "--in-memory" if self.hugepages else f"--no-huge --legacy-mem -m {self.megabytes}"
-
     def as_record(self) -> dict[str, Any]:
         kind = "hugepages" if self.hugepages else "no-huge"
         return {"kind": kind, "megabytes": self.megabytes, **({"advice": self.advice} if self.advice else {})}
@@ -266,8 +254,11 @@ def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bo
 
 
 def dpdk_options(memory: Memory, *, cards: bool) -> dict[str, str]:
-    """Options of the Open_vSwitch table with which DPDK comes up; `MissingResource` where network cards need more."""
+    """Options of the Open_vSwitch table with which DPDK comes up; `MissingResource` where network cards need more.
+    `--in-memory` keeps hugepages anonymous, so that they are free again however the process ends; it does not go
+    together with `--no-huge`, which needs `--legacy-mem` to have one contiguous area."""
     if cards and not memory.hugepages:
         raise MissingResource(f"A network card needs hugepages for DPDK: {memory.advice}")
-    extra = memory.eal_options if cards else f"--no-pci {memory.eal_options}"
-    return {"dpdk-init": "true", "dpdk-extra": extra, **memory.other_config}
+    pages = "--in-memory" if memory.hugepages else f"--no-huge --legacy-mem -m {memory.megabytes}"
+    options = {"dpdk-init": "true", "dpdk-extra": pages if cards else f"--no-pci {pages}"}
+    return options | ({"dpdk-socket-mem": str(memory.megabytes)} if memory.hugepages else {})

@@ -15,14 +15,10 @@ from ctbench.dut.capture import ask
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
 from ctbench.dut.ovs.control import (
     OvsControl,
-    PmdStatistics,
-    PortCounters,
     cpu_use,
     look_ups,
     parse_cycle_rate,
     parse_datapath_flows,
-    parse_pmd_statistics,
-    parse_ports,
     running_facts,
 )
 from ctbench.dut.ovs.control_plane import (
@@ -181,7 +177,7 @@ class OvsDpdkDut(Dut):
                 self._save_log()
             return fatal
         placement = self._applied[2] if self._applied else None
-        return self._trial.problems(placement, self._read_ports(), self._devices.kind)
+        return self._trial.problems(placement, self.control.ports(), self._devices.kind)
 
     def trouble(self) -> str:
         return self._instance.trouble(self._devices.sockets(self._applied[1]) if self._applied else ())
@@ -271,20 +267,20 @@ class OvsDpdkDut(Dut):
         """None of a dead OVS. The time after a trial counts as idle: to be asked at its end."""
         if self._instance.vswitchd() is None:
             return None
-        return cpu_use(self._pmds().values(), parse_cycle_rate(self.control.appctl("dpif-netdev/pmd-perf-show")))
+        return cpu_use(self.control.pmds().values(), parse_cycle_rate(self.control.appctl("dpif-netdev/pmd-perf-show")))
 
     @awake
     def look_ups(self) -> LookUps | None:
         """None of a dead OVS."""
         if self._instance.vswitchd() is None:
             return None
-        return look_ups(self._pmds().values(), parse_datapath_flows(self.control.appctl("upcall/show")))
+        return look_ups(self.control.pmds().values(), parse_datapath_flows(self.control.appctl("upcall/show")))
 
     def sample_thread(self, seconds: float) -> ThreadSamples:
         """Of the PMD thread of the lowest CPU."""
 
         def cycles(cpu: int) -> tuple[int, int]:
-            pmd = self._pmds()[cpu]
+            pmd = self.control.pmds()[cpu]
             return pmd.processing_cycles, pmd.idle_cycles
 
         return sample_pmd(self._host, self._running().pid, seconds, cycles)
@@ -296,7 +292,7 @@ class OvsDpdkDut(Dut):
 
     @awake
     def upcalls(self) -> tuple[int, int]:
-        pmds = self._pmds().values()
+        pmds = self.control.pmds().values()
         return sum(pmd.upcalls for pmd in pmds), sum(pmd.failed_upcalls for pmd in pmds)
 
     @property
@@ -309,9 +305,6 @@ class OvsDpdkDut(Dut):
 
     def resume(self) -> None:
         self._instance.paused.end()
-
-    def _pmds(self) -> dict[int, PmdStatistics]:
-        return parse_pmd_statistics(self.control.appctl("dpif-netdev/pmd-stats-show"))
 
     def _resident(self) -> int:
         """Resident memory of ovs-vswitchd, bytes; 0 where the kernel does not say."""
@@ -368,11 +361,8 @@ class OvsDpdkDut(Dut):
         return found + self._bridge.differences(topology, placement, rules)
 
     def _begin_trial(self) -> None:
-        self._trial = TrialStart.now(self._instance, self._running(), self._read_ports())
+        self._trial = TrialStart.now(self._instance, self._running(), self.control.ports())
         self.control.appctl("dpif-netdev/pmd-stats-clear")
-
-    def _read_ports(self) -> dict[int, PortCounters]:
-        return parse_ports(self.control.ofctl("-O", "OpenFlow14", "dump-ports", self.control.bridge))
 
     def _save_log(self) -> None:
         if self._log_folder:

@@ -84,24 +84,8 @@ TICK_NS = 10_000_000
 #: Seconds without a break in which a PMD thread neither runs nor waits for its CPU, above which OVS stood still.
 LEAST_STILL_S = 0.2
 
-#: Prints for each thread its kind, its ID, and how long it ran, and was ready to run and did not, in nanoseconds:
-#: schedstat's first two fields (Linux, Documentation/scheduler/sched-stats.rst). A kernel without it prints nothing.
-#: Of a PMD thread also its name, which has its CPU, and how often it gave its CPU up by itself (proc(5)). At last the
-#: clock ticks of each CPU, proc(5), stat.
-_READ = """
-for task in /proc/"$1"/task/*; do
-    read -r name <"$task/comm" && read -r ran waited slices <"$task/schedstat" || continue
-    case $name in
-    pmd*)
-        while read -r key value; do
-            case $key in voluntary_ctxt_switches:) slept=$value ;; esac
-        done <"$task/status"
-        echo "pmd ${task##*/} $ran $waited $slept $name" ;;
-    *) echo "other ${task##*/} $ran $waited" ;;
-    esac
-done
-grep "^cpu[0-9]" /proc/stat
-"""
+#: Prints what is known of the threads of a process.
+_READ = Path(__file__).with_name("thread_times.sh").read_text()
 #: Columns of a CPU in /proc/stat, proc(5): work for devices, and what a hypervisor gave to others. The kernel counts
 #: neither to the thread that was there meanwhile.
 _TAKEN = (6, 7, 8)

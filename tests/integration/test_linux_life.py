@@ -128,19 +128,6 @@ def test_a_link_that_is_gone_is_fatal(router: LinuxRouterDut, sandbox: Sandbox, 
     assert {(problem.severity, problem.code) for problem in router.health()} == {("fatal", "interface-gone")}
 
 
-def test_a_dead_sandbox_is_fatal() -> None:
-    with Sandbox() as sandbox:
-        dut = on_shared_cpus(LinuxRouterDut, sandbox)
-        dut.apply(FORWARD)
-        os.kill(sandbox.init_pid, signal.SIGKILL)
-        while sandbox._outermost.poll() is None:
-            pass
-
-        (problem,) = dut.health()
-
-    assert (problem.severity, problem.code) == ("fatal", "unreachable")
-
-
 def test_what_was_set_is_put_back(sandbox: Sandbox) -> None:
     settings = ["net.ipv4.ip_forward", "net.ipv4.conf.all.rp_filter", "net.netfilter.nf_conntrack_tcp_timeout_close",
                 "net.netfilter.nf_conntrack_max", "net.ipv6.conf.default.disable_ipv6"]  # fmt: skip

@@ -51,18 +51,15 @@ class Kernel:
         while waiting:
             name = waiting.pop()
             if name not in found:
-                found[name] = self._needed_by(name)
+                said = _DEPENDS.search(b"\0" + self.read(name))  # in a module's own words (modinfo(8))
+                needed = said[1].decode().split(",") if said else []
+                found[name] = [each.replace("-", "_") for each in needed if each]
                 waiting += found[name]
         return found
 
     def read(self, name: str) -> bytes:
         data = self._files[name].read_bytes()
         return lzma.decompress(data) if self._files[name].suffix == ".xz" else data
-
-    def _needed_by(self, name: str) -> list[str]:
-        """What a module says that it needs, in its own words (modinfo(8))."""
-        said = _DEPENDS.search(b"\0" + self.read(name))
-        return [each.replace("-", "_") for each in said[1].decode().split(",") if each] if said else []
 
 
 def unpack_package(package: Path, folder: Path) -> Path:

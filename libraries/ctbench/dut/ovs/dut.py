@@ -142,7 +142,9 @@ class OvsDpdkDut(Dut):
             self._bridge.configure(topology, placement, rules)
             keep_off_pmd_cpus(self._host, self._running().pid, placement)
             self._applied = (topology, rules, placement)
-            self._wait_until_settled()
+            # OVS answers ovs-vsctl before its datapath has followed; what differs in the end is an error.
+            if not wait_until(lambda: not self._differences(), SETTLE_TIMEOUT_S):
+                self.verify()
             self._empty_memory = self._empty_memory or self._resident()
             self._begin_trial()
         except TestbedError:
@@ -347,11 +349,6 @@ class OvsDpdkDut(Dut):
         self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
         require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
         return dpdk_options(self._memory, cards=self._cards)
-
-    def _wait_until_settled(self) -> None:
-        """OVS answers ovs-vsctl before its datapath has followed; what differs in the end is an error."""
-        if not wait_until(lambda: not self._differences(), SETTLE_TIMEOUT_S):
-            self.verify()
 
     def _differences(self) -> list[str]:
         if self._bridge is None or self._applied is None:

@@ -187,16 +187,13 @@ def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tup
     before = cycles(cpu)
     said = host.run([str(each) for each in argv], seconds + 30.0).stdout
     worked, idle = (now - then for now, then in zip(cycles(cpu), before, strict=True))
-    try:
-        found = json.loads(said)
-        functions = _by_function(host, found)
-        return ThreadSamples(
-            cpu=cpu, how=found["how"], hz=found["hz"], seconds=found["seconds"], ran_s=found["ran_s"],
-            waited_s=found["waited_s"], functions=functions, locks=frozenset(filter(is_lock, functions)),
-            busy=worked / max(1, worked + idle), lost=found["lost"],
-        )  # fmt: skip
-    except (ValueError, KeyError, TypeError) as error:
-        raise TestbedError(f"{host.name}: what the samples of a PMD thread are cannot be read: {error}.") from error
+    found = json.loads(said)
+    functions = _by_function(host, found)
+    return ThreadSamples(
+        cpu=cpu, how=found["how"], hz=found["hz"], seconds=found["seconds"], ran_s=found["ran_s"],
+        waited_s=found["waited_s"], functions=functions, locks=frozenset(filter(is_lock, functions)),
+        busy=worked / max(1, worked + idle), lost=found["lost"],
+    )  # fmt: skip
 
 
 def _by_function(host: Host, said: dict[str, Any]) -> Counter[str]:

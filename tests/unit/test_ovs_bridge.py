@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices, locked_memory
-from ctbench.dut.ovs.ruleset import LINKS, PLAIN_PORTS, BridgeRules, number_ports, read_rules
+from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, PLAIN_PORTS, BridgeRules, number_ports, read_rules
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.base import Completed
@@ -150,7 +150,7 @@ def test_every_set_up_of_ports_ships(setup: PortSetup) -> None:
 def test_plain_ports_are_two_links_that_get_their_numbers() -> None:
     rules = read_rules(CONNTRACK, "plain")
     assert CONNTRACK.file and (rules.flows, rules.ports) == (CONNTRACK.file.read_text(), PLAIN_PORTS)
-    assert (rules.links, rules.interfaces, rules.bonds) == ((("port0", "port1"),), ("port0", "port1"), ())
+    assert (rules.interfaces, rules.bonds) == (("port0", "port1"), ())
     assert number_ports("ip in_port=port0 actions=output:port1") == "ip in_port=1 actions=output:2"
     assert number_ports("in_port=port01") == "in_port=port01"
 
@@ -173,7 +173,7 @@ def test_bonds_have_two_links() -> None:
     ruleset = read_rules(NORMAL, "bond-vlan")
 
     assert ruleset.bonds == ("bond0", "bond1")
-    assert ruleset.links == LINKS and ruleset.interfaces == ("port0", "port1", "port2", "port3")
+    assert ruleset.interfaces == ("port0", "port1", "port2", "port3") == tuple(NUMBERS)
     assert ruleset.ports[0].columns["other_config:bond-rebalance-interval"] == "0"
 
 
@@ -198,7 +198,7 @@ def test_any_text_for_ports_gives_two_sides_or_one_sentence(
         ruleset = read(folder, text)
     except ConfigError:
         return
-    assert ruleset.links in (LINKS[:1], LINKS)
+    assert ruleset.interfaces in (LINKS[0], sum(LINKS, ()))
 
 
 @pytest.mark.parametrize(

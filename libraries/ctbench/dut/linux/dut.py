@@ -51,8 +51,8 @@ COMMON_SYSCTLS = {
 
 
 class LinuxDut(Dut):
-    """What is the same for a router and a bridge. What it makes is made again for
-    each topology; the DUT is the host's own network namespace."""
+    """What is the same for a router and a bridge. What it makes is made again for each topology; the DUT is the host's
+    own network namespace."""
 
     #: For the record, and in messages.
     kind = ""

@@ -105,10 +105,14 @@ def check_kernel(named: Path) -> str:
     if named.suffix == ".deb":
         require_file(named)
         with tempfile.TemporaryDirectory(prefix="ctbench-kernel-") as folder:
+            image = next((unpack_package(named, Path(folder)) / "boot").glob("vmlinuz-*"), None)
+            if image is None:
+                raise MissingResource(f"{named} has no file boot/vmlinuz-*")
             try:
-                return check_kernel(unpack_package(named, Path(folder)))
+                require_bootable(image)
             except MissingResource as error:
                 raise MissingResource(str(error).replace(folder, str(named))) from None
+            return image.name.removeprefix("vmlinuz-")
     if not named.is_dir():
         raise MissingResource(f"{named} does not exist" if not named.exists() else f"{named} is not a folder")
     kernel = find_kernel(named)

@@ -41,7 +41,7 @@ class Monitor:
                 with socket.socket(socket.AF_UNIX) as talks:
                     talks.settimeout(_PATIENCE_S)
                     talks.connect(str(self._path))
-                    self._lines = talks.makefile("rw")
+                    self._lines = talks.makefile("rw", encoding="utf-8")
                 _read(self._lines)  # its greeting
                 _answer(self._lines, "qmp_capabilities", {})
             return _answer(self._lines, command, arguments)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from integration.sshd import PASSWORD, PASSWORD_VARIABLE, TESTER, WITH_PASSWORD, Sshd, serving
 from integration.whole_run import Start, starts
+from real_duts import on_shared_cpus, set_up
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost
 from ctbench.testbed import new_dut
@@ -75,44 +75,21 @@ def sudoer(sudo_server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHo
 
 @pytest.fixture(scope="module")
 def dut(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OvsDpdkDut]:
-    """The real OVS-DPDK, oversubscribed so that every topology can be applied on any machine."""
+    """The real OVS-DPDK."""
     logs = tmp_path_factory.mktemp("ovs")
-    machine = read_machine(sandbox)
-    instance = OvsDpdkDut(
-        sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True), log_folder=logs
-    )
-    try:
-        instance.apply(Topology())
-    except MissingResource as error:
-        pytest.skip(str(error))
-    yield instance
-    instance.restore()  # its PMD threads would go on polling
+    yield from set_up(on_shared_cpus(OvsDpdkDut, sandbox, log_folder=logs), Topology())
 
 
 @pytest.fixture(scope="module")
 def router(sandbox: Sandbox) -> Iterator[LinuxRouterDut]:
-    """The Linux kernel of this machine as a router, oversubscribed so that every topology can be applied."""
-    machine = read_machine(sandbox)
-    instance = LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
-    try:
-        instance.apply(Topology(datapath="linux-router", ruleset="forward"))
-    except MissingResource as error:
-        pytest.skip(str(error))
-    yield instance
-    instance.restore()
+    """The Linux kernel of this machine as a router."""
+    yield from set_up(on_shared_cpus(LinuxRouterDut, sandbox), Topology(datapath="linux-router", ruleset="forward"))
 
 
 @pytest.fixture(scope="module")
 def bridge(sandbox: Sandbox) -> Iterator[LinuxBridgeDut]:
-    """The Linux kernel of this machine as a bridge, oversubscribed as well."""
-    machine = read_machine(sandbox)
-    instance = LinuxBridgeDut(sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
-    try:
-        instance.apply(Topology(datapath="linux-bridge", ruleset="forward"))
-    except MissingResource as error:
-        pytest.skip(str(error))
-    yield instance
-    instance.restore()
+    """The Linux kernel of this machine as a bridge."""
+    yield from set_up(on_shared_cpus(LinuxBridgeDut, sandbox), Topology(datapath="linux-bridge", ruleset="forward"))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """IPv6 through the real kernel and the real Open vSwitch: every packet accounted for, every connection in the table."""
 
 import pytest
-from dut_counters import counted
+from real_duts import counted
 from wire import join
 
 from ctbench.dut.linux import LinuxRouterDut

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from dut_counters import counted
+from real_duts import counted
 from wire import join
 
 from ctbench.base.errors import GeneratorError

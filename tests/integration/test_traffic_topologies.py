@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from dut_counters import counted
+from real_duts import counted
 from wire import join
 
 from ctbench.dut.ovs import OvsDpdkDut

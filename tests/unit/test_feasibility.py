@@ -8,7 +8,7 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load, names
-from ctbench.dut.linux.conntrack import LinuxConntrackSettings
+from ctbench.dut.linux.netfilter import LinuxConntrackSettings
 from ctbench.dut.ovs.settings import OvsConntrackSettings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement

@@ -9,7 +9,7 @@ import pytest
 
 from ctbench.base.errors import GeneratorError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
-from ctbench.dut.base import Ports, Problem
+from ctbench.dut.base import Dut, Ports, Problem
 from ctbench.dut.cable import CABLE, Cable
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
@@ -37,7 +37,7 @@ class FakeSandbox(Sandbox):
         self.closed += 1
 
 
-class FakeDut:
+class FakeDut(Dut):
     """Remembers what happened to it; `runs` is whether it has the CPU."""
 
     def __init__(self, place: Place, told: list[str]) -> None:

@@ -17,13 +17,14 @@ from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
+from .healthy import HealthyDut
 from .simulated import LIMITS, made_up_trial, seen, seen_packets
 
 PROFILE = ConnectionProfile(name="short")
 RESTARTED = Problem("fatal", "ovs-vswitchd was restarted")
 
 
-class RecordingTestbed:
+class RecordingTestbed(HealthyDut):
     """A DUT and a generator in one that write down what they are asked."""
 
     def __init__(self, problems: list[Problem] | None = None, error: Exception | None = None) -> None:

@@ -63,7 +63,7 @@ class Topology(BaseModel):
         """The name in SLA files, reports and comparisons: `ovs-dpdk/conntrack/1cpu-1rxq`, and what is not the default
         behind it: `ovs-dpdk/normal/1cpu-1rxq/mtu=9000`."""
         own = (
-            f"/{name}={_written(value)}"
+            f"/{name}={str(value).lower()}"
             for name in OPTIONS
             if (value := getattr(self, name)) != type(self).model_fields[name].default
         )
@@ -96,7 +96,3 @@ class Topology(BaseModel):
 
 #: What a key names only where it is not the default, in this order.
 OPTIONS = tuple(name for name in Topology.model_fields if name not in ("datapath", "cpus", "rx_queues", "ruleset"))
-
-
-def _written(value: object) -> str:
-    return str(value).lower()

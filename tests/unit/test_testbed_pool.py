@@ -1,10 +1,5 @@
-"""Which testbeds may measure side by side, which CPUs of this machine each of them gets, and that each is taken by one
-process, and is free when that has ended, whatever ended it."""
+"""Which testbeds may measure side by side, and which CPUs of this machine each of them gets."""
 
-import errno
-import fcntl
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +8,7 @@ import yaml
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pool import Member, Share, Shares, least_cpus, make_pool, split_names
+from ctbench.testbed.pool import Member, least_cpus, make_pool, split_names
 
 pytestmark = pytest.mark.unit
 
@@ -133,84 +128,3 @@ def test_what_a_testbed_needs_of_this_machine() -> None:
     assert least_cpus(a_testbed()) == 2
     assert least_cpus(a_testbed(file="local-trex")) >= 2
     assert least_cpus(lab("lab-a")) == 0
-
-
-LIBRARIES = Path(__file__).parents[2] / "libraries"
-#: Takes a testbed, says which, and keeps it until its standard input ends.
-TAKER = """
-import sys; sys.path.insert(0, sys.argv[1])
-from pathlib import Path
-from ctbench.testbed.pool import Shares
-share = Shares(Path(sys.argv[2])).take()
-print(share and share.name, flush=True)
-sys.stdin.read()
-"""
-PAIR = [Share(f"local#{number}", "local", (number, number + 4), "run-1", "/results") for number in (1, 2)]
-
-
-@pytest.fixture
-def offered(tmp_path: Path) -> Shares:
-    made = Shares(tmp_path / "shares")
-    made.offer(PAIR)
-    return made
-
-
-def taker(folder: Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", TAKER, str(LIBRARIES), str(folder)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def said(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout
-    return process.stdout.readline().strip()
-
-
-def test_no_two_processes_have_one_testbed_and_a_killed_one_gives_its_own_back(offered: Shares, tmp_path: Path) -> None:
-    processes = [taker(tmp_path / "shares") for _ in PAIR]
-    try:
-        assert sorted(said(process) for process in processes) == ["local#1", "local#2"]
-        assert set(offered.holders()) == {process.pid for process in processes}
-
-        processes.append(taker(tmp_path / "shares"))  # it waits
-        freed = next(process for process in processes if process.pid == offered.holders()[1])
-        freed.kill()
-
-        assert said(processes[2]) == "local#2"
-        assert set(offered.holders()) == {process.pid for process in processes if process is not freed}
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
-    assert offered.holders() == []
-
-
-def test_a_share_is_what_was_offered(offered: Shares) -> None:
-    assert offered.take() == PAIR[0]
-    assert Share.from_json(PAIR[1].to_json()) == PAIR[1]
-
-
-def test_nobody_gets_a_testbed_once_the_run_was_stopped_nor_waits_for_one(offered: Shares, tmp_path: Path) -> None:
-    for name in ("local#1", "local#2"):
-        share = offered.take()
-        assert share and share.name == name
-    waiting = taker(tmp_path / "shares")
-    offered.stop()
-
-    assert said(waiting) == "None"
-    assert offered.take() is None
-    waiting.communicate()
-
-
-def test_a_run_whose_folder_is_gone_has_no_testbeds(tmp_path: Path) -> None:
-    gone = Shares(tmp_path / "gone")
-    assert gone.take() is None
-    assert gone.holders() == []
-
-
-def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_locks(_file: object, _kind: int) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", no_locks)
-    with pytest.raises(ConfigError, match=r"cannot be locked \(No locks available\)\.\n  Expected .* --outputdir\."):
-        Shares(tmp_path / "shares").offer(PAIR)

@@ -19,10 +19,8 @@ def find() -> Callable[[], int]:
     """What is left to do once the arguments are known to be right: say what the command needs. Help and wrong usage end
     the process here."""
     from ctbench.cli.parser.tree import command_of  # noqa: PLC0415 - inside the boundary
-    from ctbench.cli.results_folder import check_places  # noqa: PLC0415
 
     command = command_of(sys.argv[1:])
-    check_places(command.name, sys.argv[2:])
     return lambda: os.write(3, command.needs.encode()) * 0
 
 

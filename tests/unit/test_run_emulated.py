@@ -42,6 +42,9 @@ def emulated(machine: Path, *words: str, **more: str) -> subprocess.CompletedPro
 
 
 def test_the_kernel_is_unpacked_once_and_a_newer_one_where_it_is_asked_for(machine: Path) -> None:
+    left = machine / "venv" / "emulated-kernel.new"  # by an unpacking that was killed
+    left.mkdir()
+    (left / "half").touch()
     assert "unpacking linux-image-k 1.2" in emulated(machine).stdout
     folder = machine / "venv" / "emulated-kernel"
     assert (folder / "boot/vmlinuz-k").read_text() == "unpacked\n"
@@ -53,26 +56,14 @@ def test_the_kernel_is_unpacked_once_and_a_newer_one_where_it_is_asked_for(machi
     assert [each.name for each in (machine / "venv").iterdir()] == ["emulated-kernel"]
 
 
-def test_what_is_there_is_found_without_apt(machine: Path) -> None:
+def test_a_kernel_that_is_there_is_found_without_apt_and_kept_where_apt_has_none(machine: Path) -> None:
     emulated(machine)
-    for name in ("apt-cache", "apt-get", "dpkg-deb"):
+    for name in ("apt-get", "dpkg-deb", "apt-cache"):
         stub(machine / "bin", name, f"echo {name}; exit 1")
     assert emulated(machine).stdout == ""
-
-
-def test_a_kernel_that_is_there_is_kept_where_apt_has_none(machine: Path) -> None:
-    emulated(machine)
     stub(machine / "bin", "apt-cache", "exit 100")
     assert emulated(machine, "newest").stdout == ""
     assert (machine / "venv" / "emulated-kernel" / "version").exists()
-
-
-def test_what_an_unpacking_left_that_was_killed_goes(machine: Path) -> None:
-    left = machine / "venv" / "emulated-kernel.new"
-    left.mkdir()
-    (left / "half").touch()
-    emulated(machine)
-    assert [each.name for each in (machine / "venv").iterdir()] == ["emulated-kernel"]
 
 
 def test_it_can_be_declined(machine: Path) -> None:

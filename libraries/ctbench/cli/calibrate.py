@@ -35,7 +35,6 @@ _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 
 
 def main() -> int:
-    """The command line; returns the exit status."""
     options = parse("calibrate")
     try:
         return Calibration(options).run()
@@ -190,7 +189,6 @@ def _named(test: Calibrated) -> str:
 
 
 def _arguments(options: argparse.Namespace) -> list[str]:
-    """What a run of the suites is told."""
     variables = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
     argv = [part for variable in variables for part in ("-v", variable)]
     return argv + [part for tag in options.include for part in ("--include", tag)]

@@ -104,7 +104,6 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
 
 
 def of_runs(sides: Sequence[str], least: float, options: argparse.Namespace) -> Comparison:
-    """The comparison of two sides of finished runs."""
     for side in sides:
         require_runs(side)
     base, candidate = (read_runs(side) for side in sides)
@@ -154,7 +153,6 @@ def _not_written(output: Path, error: OSError) -> ConfigError:
 
 
 def status(found: Comparison) -> ExitStatus:
-    """What a script learns."""
     if not found.tests and not (found.counts and found.counts.tests):
         return ExitStatus.NOTHING_MEASURED
     by_word = {"regressed": ExitStatus.REGRESSED, "not measurable": ExitStatus.NOT_MEASURABLE}
@@ -316,7 +314,6 @@ class Counting:
         return self._with_functions(counts) if options.functions else counts
 
     def side(self, role: Role) -> Runs:
-        """What was counted of a side."""
         stored, broken = read_stored(self._folder(role))
         return Runs(self.names[role], (self._folder(role),), tuple(stored), tuple(broken))
 
@@ -393,7 +390,6 @@ def of_kernels(
 
 
 def main() -> int:
-    """The command line; returns the exit status."""
     options = parse_options("compare")
     try:
         return run(options, options.rest)

@@ -14,7 +14,6 @@ from ctbench.report.write import PAGE, write_reports
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the report; every mistake is one sentence on stderr."""
     asked = parse("report", arguments)
     try:
         runs = [named_folder(run) for run in asked.runs] or [results_root() / "latest"]

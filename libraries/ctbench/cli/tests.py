@@ -2,8 +2,7 @@
 
 Root sees files and namespaces that others do not, so a test that passes for root says little about other users. Started
 by root, the tests that are marked `root_too` run as root, and then every test as `nobody` in a copy of the checkout,
-as after a clone. Each of the two is one run of pytest on all CPUs (tests/conftest.py). What failed in the first is an
-item of the second as well, so that the closing line of pytest, which is the last, tells of both.
+as after a clone. Each of the two is one run of pytest on all CPUs (tests/conftest.py).
 """
 
 import contextlib
@@ -23,9 +22,9 @@ from ctbench.cli.check import become
 NOBODY = 65534
 DROP = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 #: What ./run and the tools that it calls make: a fresh clone has none of it, and none of what runs left.
-#: mypy's cache is kept: without it the types take a minute.
+#: mypy's cache is kept: without it the types take a minute. The history is large, and no test reads it.
 MADE = shutil.ignore_patterns(
-    ".venv", ".tox", "__pycache__", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"
+    ".git", ".venv", ".tox", "__pycache__", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"
 )
 RESULTS_OF_A_CLONE = ("README.md", "reference")
 #: Of root's environment: what tells who and where root is, and that Python is to keep nothing that it compiled: the
@@ -70,25 +69,26 @@ def run(*options: str) -> int:
     # The tests that need the traffic generator come last: it is compiled beside the others.
     compiling = compile_generator()
     if os.geteuid() != 0:
-        return FAILED if us.test("--before=", *options) else PASSED
+        return FAILED if us.test(*options) else PASSED
     with folder_that_goes() as folder:
         try:
             nobody = ordinary_user(folder)
         except subprocess.CalledProcessError as error:  # root alone proves nothing about other users
             reason = (error.stderr.strip().splitlines() or [str(error)])[-1]
-            us.test(f"--before=as an ordinary user, nothing ran: {reason}", *options)
+            print(f"run: as an ordinary user, nothing can run: {reason}", file=sys.stderr)
             return FAILED
         print("== as root, tests that root may do differently", flush=True)
-        status = us.test("--root-too", *options)
-        first = any(option in ("-x", "--exitfirst") or option.startswith("--maxfail") for option in options)
-        if status not in (PASSED, FAILED, NONE_CHOSEN) or (status == FAILED and first):
+        as_root = us.test("--root-too", *options)
+        if as_root not in (PASSED, FAILED, NONE_CHOSEN) or (as_root == FAILED and {"-x", "--exitfirst"} & {*options}):
             return FAILED
         compiling.wait()
         bring_compiled(Path(os.environ.get("NUMBA_CACHE_DIR", os.devnull)), nobody.checkout, nobody.environment["USER"])
         subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", nobody.environment["NUMBA_CACHE_DIR"]], check=True)
         print("== as an ordinary user, all tests", flush=True)
-        before = "tests failed as root: see above" if status == FAILED else ""
-        return FAILED if nobody.test(f"--before={before}", *options) or before else PASSED
+        status = nobody.test(*options)
+        if as_root == FAILED:
+            print("run: tests failed as root: see above.", file=sys.stderr)
+        return FAILED if status or as_root == FAILED else PASSED
 
 
 def compile_generator() -> "subprocess.Popen[bytes]":
@@ -102,6 +102,7 @@ def ordinary_user(folder: Path) -> User:
     Python of the .venv is not for such a user."""
     checkout, home = folder / "checkout", folder / "home"
     copy_checkout(checkout)
+    copy_venv(ROOT, checkout)
     home.mkdir()
     own = {"HOME": str(home), "NUMBA_CACHE_DIR": str(checkout / ".venv" / "numba-nobody"), "PATH": PATH}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
@@ -115,13 +116,12 @@ def ordinary_user(folder: Path) -> User:
 
 
 def copy_checkout(target: Path) -> None:
-    """Copy what a clone would have, changes that are not committed included, and the .venv."""
+    """Copy what a clone would have, changes that are not committed included."""
 
     def left_out(place: str, names: list[str]) -> set[str]:
         return set(names) - set(RESULTS_OF_A_CLONE) if Path(place) == ROOT / "results" else MADE(place, names)
 
     shutil.copytree(ROOT, target, symlinks=True, ignore=left_out)
-    copy_venv(ROOT, target)
 
 
 def copy_venv(checkout: Path, target: Path) -> None:
@@ -170,7 +170,7 @@ def folder_that_goes() -> Iterator[Path]:
 
 def main() -> int:
     """Becomes the program below, which handles signals in its own way; never returns."""
-    become(["python", "-m", "ctbench.cli.tests", *sys.argv[1:]], imports_ours=True)
+    become(["python", "-m", "ctbench.cli.tests", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ctbench.base import paths
 from ctbench.base.errors import MissingResource
 from ctbench.base.paths import RESULTS_VARIABLE
-from ctbench.cli import results_folder, sla
+from ctbench.cli import sla
 from ctbench.testbed import new_dut
 
 pytestmark = pytest.mark.unit
@@ -136,9 +137,9 @@ def test_a_checkout_of_somebody_else_sends_results_to_ones_own_folder(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(RESULTS_VARIABLE)
-    monkeypatch.setattr(results_folder.os, "access", lambda *_: False)
+    monkeypatch.setattr(paths.os, "access", lambda *_: False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    assert results_folder.results_root() == tmp_path / "state" / "conntrack-sla" / "results"
+    assert paths.results_root() == tmp_path / "state" / "conntrack-sla" / "results"
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, least_cpus, make_pool, split_names
 
@@ -66,14 +66,6 @@ def test_the_local_testbed_twice_gets_half_of_the_cpus_each(
     assert {member.testbed for member in members} == {"local"}
 
 
-def test_a_share_that_is_too_small_is_refused_with_both_numbers() -> None:
-    with pytest.raises(
-        MissingResource, match=r"local would have 1 of this machine's 2 CPU\(s\) and needs 2"
-    ) as refused:
-        make_pool([("local", a_testbed())] * 2, single(2))
-    assert refused.value.exit_status == 6
-
-
 def test_oversubscribed_testbeds_need_one_cpu_each() -> None:
     config = a_testbed(oversubscribe=True)
     assert shares(make_pool([("x", config)] * 2, [(0, 1)])) == {"local#1": (0,), "local#2": (1,)}
@@ -93,35 +85,39 @@ def test_a_file_that_leaves_some_to_us_gets_them_beside_those_it_names() -> None
     assert shares(members) == {"half": (0, 1, 3), "local": (2, 4, 5)}
 
 
-def test_a_cpu_that_two_files_name_is_refused() -> None:
-    one, two = a_testbed("one", **plan([0], [1], [0])), a_testbed("two", **plan([2], {1: [3], 2: [3, 1]}, [2]))
-    with pytest.raises(ConfigError, match="CPU 1 is named by two testbeds") as refused:
-        make_pool([("one", one), ("two", two)], single(4))
-    assert refused.value.exit_status == 4
-
-
 def test_a_lab_uses_no_cpu_of_this_machine_and_leaves_them_to_the_local_testbed() -> None:
     pool = [("lab-a", lab("lab-a")), ("lab-b", lab("lab-b"))]
     assert shares(make_pool(pool, single(1))) == {"lab-a": (), "lab-b": ()}
     assert shares(make_pool([pool[0], ("local", a_testbed())], single(2))) == {"lab-a": (), "local": (0, 1)}
 
 
-@pytest.mark.parametrize("second", [lab("lab-a"), lab("lab-b", address="lab-a")])
-def test_a_lab_that_would_be_shared_is_refused(second: TestbedConfig) -> None:
-    with pytest.raises(ConfigError, match=r"would share host \S+\.lab-a\.example"):
-        make_pool([("lab-a", lab("lab-a")), ("second", second)], single(8))
+ONE, TWO = a_testbed("one", **plan([0], [1], [0])), a_testbed("two", **plan([2], {1: [3], 2: [3, 1]}, [2]))
+PORTS = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
+OWN = a_testbed(duts=[{"type": "linux-router", "host": "local", "ports": PORTS}])
 
 
-def test_this_machines_own_network_cannot_be_shared() -> None:
-    ports = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
-    own = a_testbed(duts=[{"type": "linux-router", "host": "local", "ports": ports}])
-    with pytest.raises(ConfigError, match="this machine's own network"):
-        make_pool([("own", own)] * 2, single(8))
-
-
-def test_two_files_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigError, match="two files have the name local"):
-        make_pool([("a.yaml", a_testbed()), ("b.yaml", a_testbed())], single(4))
+@pytest.mark.parametrize(
+    ("pool", "cpus", "status", "said"),
+    [
+        ([("local", a_testbed())] * 2, 2, 6, r"local would have 1 of this machine's 2 CPU\(s\) and needs 2"),
+        ([("one", ONE), ("two", TWO)], 4, 4, "CPU 1 is named by two testbeds"),
+        ([("lab-a", lab("lab-a"))] * 2, 8, 4, r"would share host \S+\.lab-a\.example"),
+        (
+            [("lab-a", lab("lab-a")), ("b", lab("lab-b", address="lab-a"))],
+            8,
+            4,
+            r"would share host \S+\.lab-a\.example",
+        ),
+        ([("own", OWN)] * 2, 8, 4, "this machine's own network"),
+        ([("a.yaml", a_testbed()), ("b.yaml", a_testbed())], 4, 4, "two files have the name local"),
+    ],
+)
+def test_what_cannot_be_a_pool_is_refused(
+    pool: list[tuple[str, TestbedConfig]], cpus: int, status: int, said: str
+) -> None:
+    with pytest.raises(CtbenchError, match=said) as refused:
+        make_pool(pool, single(cpus))
+    assert refused.value.exit_status == status
 
 
 def test_what_a_testbed_needs_of_this_machine() -> None:

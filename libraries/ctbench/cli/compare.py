@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus
-from ctbench.base.paths import SUITES
+from ctbench.base.paths import SUITES, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole
 from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRun, Clock
 from ctbench.cli.emulated_dut import emulated_dut
 from ctbench.cli.parser.tree import parse as parse_options
-from ctbench.cli.results_folder import results_root
 from ctbench.cli.robot.command_line import DataError, chosen_files, parse, selected_suite
 from ctbench.compare import text
 from ctbench.compare.judge import compare, grown, judge_counts, nothing_counted, that_differ, whole
@@ -104,6 +103,7 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
 
 
 def of_runs(sides: Sequence[str], least: float, options: argparse.Namespace) -> Comparison:
+    """The comparison of two sides of finished runs."""
     for side in sides:
         require_runs(side)
     base, candidate = (read_runs(side) for side in sides)

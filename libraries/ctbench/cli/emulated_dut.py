@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.cli.results_folder import check_writable
+from ctbench.base.files import check_writable
 from ctbench.dut.counting import Counter
 from ctbench.dut.kind import Surroundings
 from ctbench.dut.registry import KINDS, abilities

@@ -42,7 +42,6 @@ def enter(command: str, find: Callable[[], Main]) -> NoReturn:
     """Run a command to its end, and end the process with its status. `find` imports it: that is inside as well."""
     _protect_streams()
     threading.excepthook = lambda broken: _say_unexpected("", broken.exc_value or broken.exc_type())
-    _handle(_leave_at_once)
     status = _status_of(command, find)
     _handle(signal.SIG_DFL)  # while Python takes itself down, Ctrl-C has nothing more to stop
     sys.stdout.flush()
@@ -85,9 +84,8 @@ def cut(text: str) -> str:
 
 def _status_of(command: str, find: Callable[[], Main]) -> int:
     try:
-        main = find()
         _handle(_stop)
-        return int(main())
+        return int(find()())
     except KeyboardInterrupt:
         _say("stopped.")
         return 128 + signal.SIGINT
@@ -134,13 +132,6 @@ def _handle(handler: Callable[[int, FrameType | None], None] | signal.Handlers) 
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-
-
-def _leave_at_once(number: int, _frame: FrameType | None) -> None:
-    """While modules are imported nothing is started, and an exception may land where it is only printed."""
-    with contextlib.suppress(OSError):
-        os.write(2, b"run: stopped.\n")
-    os._exit(128 + number)
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.files import named_folder
+from ctbench.base.paths import results_root
 from ctbench.base.text import printable
 from ctbench.cli.parser.tree import parse
-from ctbench.cli.results_folder import results_root
 from ctbench.report import console
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, OutputError
-from ctbench.base.paths import SUITES
+from ctbench.base.files import check_writable
+from ctbench.base.paths import SUITES, results_root
 from ctbench.cli import error_boundary
-from ctbench.cli.results_folder import check_writable, results_root
 from ctbench.cli.robot.command_line import (
     CommandLine,
     DataError,

@@ -44,18 +44,15 @@ class User:
 
     checkout: Path
     environment: Mapping[str, str]
+    python: str
     drop: tuple[str, ...] = ("setpriv",)
 
-    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        """Our Python with these arguments, in this terminal. Whatever ends us interrupts it: pytest then ends what it
-        has started."""
-        python = str(self.checkout / ".venv" / "bin" / "python") if len(self.drop) > 1 else sys.executable
-        command = [*self.drop, "--pdeathsig=INT", "--", python, *arguments]
-        return subprocess.Popen(command, env=self.environment, cwd=self.checkout)
-
     def test(self, *options: str) -> int:
-        """pytest's exit status. At Ctrl-C it needs time to clean up."""
-        pytest = self.start("-P", "-m", "pytest", "-n", "auto", "--durations=20", "--durations-min=5", *options)
+        """pytest's exit status. Whatever ends us interrupts it: it then ends what it has started, which takes time."""
+        command = [*self.drop, "--pdeathsig=INT", "--", self.python, "-P", "-m", "pytest", "-n", "auto"]
+        pytest = subprocess.Popen(
+            [*command, "--durations=20", "--durations-min=5", *options], env=self.environment, cwd=self.checkout
+        )
         try:
             return pytest.wait()
         except KeyboardInterrupt:
@@ -65,7 +62,7 @@ class User:
 
 def run(*options: str) -> int:
     """Everything; 0 when all of it passed, otherwise 1."""
-    us = User(ROOT, os.environ)
+    us = User(ROOT, os.environ, sys.executable)
     # The tests that need the traffic generator come last: it is compiled beside the others.
     compiling = compile_generator()
     if os.geteuid() != 0:
@@ -106,13 +103,12 @@ def ordinary_user(folder: Path) -> User:
     home.mkdir()
     own = {"HOME": str(home), "NUMBA_CACHE_DIR": str(checkout / ".venv" / "numba-nobody"), "PATH": PATH}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
-    user = User(checkout, kept | own | {"USER": "nobody", "LOGNAME": "nobody"}, DROP)
+    python = str(checkout / ".venv" / "bin" / "python")
     subprocess.run(
         ["chown", "-R", f"{NOBODY}:{NOBODY}", str(checkout), str(home)], check=True, capture_output=True, text=True
     )
-    python = [*DROP, "--", str(checkout / ".venv" / "bin" / "python"), "-c", "import numba"]
-    subprocess.run(python, check=True, capture_output=True, text=True)
-    return user
+    subprocess.run([*DROP, "--", python, "-c", "import numba"], check=True, capture_output=True, text=True)
+    return User(checkout, kept | own | {"USER": "nobody", "LOGNAME": "nobody"}, python, DROP)
 
 
 def copy_checkout(target: Path) -> None:

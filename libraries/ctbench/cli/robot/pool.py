@@ -18,6 +18,7 @@ from typing import Any
 
 from robot.api import ExecutionResult, ResultWriter
 from robot.conf import RobotSettings
+from robot.output import LOGGER
 from robot.result import TestSuite
 from robot.run import RobotFramework
 
@@ -82,7 +83,7 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_i
         newest = [each.path for each in read_runs([output]).newest if each.record.run_id == run_id]
         with suppress(OSError, RecordError):  # they were read just now
             print(f"\n{console.summary([read_whole(path) for path in newest])}")
-    return status or min(lost, 1)
+    return 1 if lost else status
 
 
 class Processes:
@@ -175,6 +176,7 @@ def merge(folder: Path, settings: RobotSettings) -> int:
         other = ExecutionResult(path)
         _add(other.suite, result.suite)
         result.errors.add(other.errors)
+    LOGGER.unregister_console_logger()  # it would name each file
     result.save(whole := folder / "output.xml")
     ResultWriter(str(whole)).write_results(settings.get_rebot_settings())
     if settings.output:

@@ -15,7 +15,7 @@ from robot.errors import DataError
 from robot.run import RobotFramework
 
 from ctbench.base.errors import ConfigError
-from ctbench.cli.results_folder import check_writable
+from ctbench.base.files import check_writable
 from ctbench.cli.robot.command_line import as_arguments, plain_name, selected_suite
 from ctbench.report import console
 from ctbench.report.runs import PABOT_RESULTS

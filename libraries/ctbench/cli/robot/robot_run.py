@@ -10,8 +10,8 @@ from robot.errors import DataError
 from robot.run import RobotFramework
 
 from ctbench.base.errors import CtbenchError, ExitStatus, OutputError
+from ctbench.base.files import check_writable
 from ctbench.cli import error_boundary
-from ctbench.cli.results_folder import check_writable
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.run.exit_status import ROBOT_CRASHED, ROBOT_INVALID_DATA, Stamps

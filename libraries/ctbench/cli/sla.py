@@ -16,6 +16,7 @@ from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, OutputErr
 from ctbench.base.files import check_writable
 from ctbench.base.paths import SUITES, results_root
 from ctbench.cli import error_boundary
+from ctbench.cli.robot import pool
 from ctbench.cli.robot.command_line import (
     CommandLine,
     DataError,
@@ -128,9 +129,11 @@ def run(
     else:
         for left in (mistakes, folder / WITHOUT_RECORD_FILE):  # those of an older run
             left.unlink(missing_ok=True)
+    robot_rc = 0  # what has a record counts by its verdict: of the return code, that of the rest is all that matters
     with _heard() as signals:
-        # What has a record counts by its verdict: of the return code, that of the rest is all that matters.
-        robot_rc = 0 if part and not part.left else _run_robot(robot, members, folder, arguments, run_id)
+        if not part or part.left:
+            alone = ["--variable", f"RUN_ID:{run_id}", *arguments]
+            robot_rc = pool.run(members, folder, arguments, run_id) if members else robot.run(alone)
     if part:
         part.end()
 
@@ -168,15 +171,6 @@ def _heard() -> Iterator[list[int]]:
         signal.set_wakeup_fd(-1)
         with suppress(BlockingIOError):  # there was none
             numbers += [number for number in heard.recv(4096) if number in error_boundary.STOP_SIGNALS]
-
-
-def _run_robot(robot: RobotRun, members: Sequence[Member], folder: Path, arguments: Sequence[str], run_id: str) -> int:
-    if not members:
-        return robot.run(["--variable", f"RUN_ID:{run_id}", *arguments])
-    # Few runs need it.
-    from ctbench.cli.robot import pool  # noqa: PLC0415
-
-    return pool.run(members, folder, arguments, run_id)
 
 
 def report(folder: Path, reference: str | None) -> bool:

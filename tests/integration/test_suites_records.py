@@ -35,16 +35,10 @@ NEIGHBOURS = 3
 pytestmark = pytest.mark.usefixtures("unhurried")
 
 
-def settings(campaign: str = "gate.yaml", *, folder: Path = HERE, oversubscribe: bool = False) -> RunSettings:
-    """The default testbed, with a campaign of this folder and the floors of `folder`."""
-    read = RunSettings.load(campaign=str(HERE / campaign), sla=str(folder / "floors.yaml"))
+def settings(*, oversubscribe: bool = False) -> RunSettings:
+    """The default testbed, with a campaign and the floors of this folder."""
+    read = RunSettings.load(campaign=str(HERE / "gate.yaml"), sla=str(HERE / "floors.yaml"))
     return replace(read, testbed=small(read.testbed).model_copy(update={"oversubscribe": oversubscribe}))
-
-
-def floors_with(folder: Path, cps: str) -> Path:
-    """The folder, with floors of this height in it."""
-    (folder / "floors.yaml").write_text((HERE / "floors.yaml").read_text().replace(">= 1k", cps))
-    return folder
 
 
 def measure(
@@ -117,16 +111,6 @@ def test_a_dut_that_loses_connections_misses_its_floor(run: AcceptanceRun, monke
     assert (again.verdict, again.capture) == ("met", None)  # nothing of it is left
 
 
-def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_below(
-    run: AcceptanceRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # likewise
-    record = measure(run, settings("search.yaml", folder=floors_with(tmp_path, ">= 5M")))
-
-    assert record.verdict == "missed", record.verdict_reason
-    assert "instead of at least 5.00 M/s" in record.verdict_reason
-
-
 def test_a_generator_whose_cpu_is_taken_measures_nothing(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lateness, "LATE_RATIO_LIMIT", LATE_RATIO_LIMIT)
     monkeypatch.setattr(lateness, "ATTEMPTED_LIMIT", ATTEMPTED_LIMIT)
@@ -195,13 +179,6 @@ def test_a_linux_router_is_held_against_plain_forwarding(run: AcceptanceRun) -> 
     assert record.environment.dut.extra["kind"] == "linux-router"
 
 
-def test_a_linux_router_tracks_connections(run: AcceptanceRun) -> None:
-    record = measure(run, topology=STATEFUL_ROUTER)
-
-    assert record.verdict == "met", record.verdict_reason
-    assert (record.evidence.pairs, record.thresholds[0].written) == ([], ">= 500")
-
-
 @pytest.mark.parametrize("topology", [Topology(), STATEFUL_ROUTER], ids=["ovs-dpdk", "linux-router"])
 def test_a_probe_sees_the_real_table_fill_up_while_a_load_is_offered(
     run: AcceptanceRun, topology: Topology, monkeypatch: pytest.MonkeyPatch
@@ -216,14 +193,6 @@ def test_a_probe_sees_the_real_table_fill_up_while_a_load_is_offered(
         seen = [value for value in series.values if value is not None]
         assert (series.name, series.every_s) == ("table_entries", 0.1)
         assert len(seen) > 1 and max(seen) > 100, series
-
-
-def test_every_record_of_a_run_is_kept_and_its_table_names_them(run: AcceptanceRun) -> None:
-    records, broken = read_all(run.output)
-
-    assert broken == []
-    assert [record.to_json() for record in records] == [record.to_json() for record in run.records]
-    assert run.summary().count("Test ") >= len(records)
 
 
 def test_an_oversubscribed_testbed_shows_that_a_topology_works_and_measures_nothing(

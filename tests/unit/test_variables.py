@@ -58,28 +58,25 @@ def test_every_profile_that_ships_can_be_read(name: str) -> None:
     assert load_profile(name).name == name
 
 
-@pytest.mark.parametrize("size", [64, 128, 256, 512, 1024, 1280, 1518, "imix"])
-def test_there_are_packets_of_every_size_of_rfc_2544(size: int | str) -> None:
-    ours = load_profile(f"udp-{size}-10k")
+STREAMS = {f"udp-{size}-10k": (size, 10_000, "one") for size in (64, 128, 256, 512, 1024, 1280, 1518, "imix")} | {
+    "udp-64-1flow": (64, 1, "one"),
+    "udp-64-10k-both": (64, 10_000, "both"),
+    "udp-64-1m": (64, 1_000_000, "one"),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_there_are_packets_of_every_size_of_rfc_2544_of_one_flow_or_many_one_way_or_both(name: str) -> None:
+    ours = load_profile(name)
     assert isinstance(ours, PacketProfile)
-    assert (ours.frame_bytes, ours.flows, ours.directions, ours.vlan) == (size, 10_000, "one", 0)
-
-
-def test_packets_have_one_flow_or_many_and_go_one_way_or_both() -> None:
-    found = {name: load_profile(name) for name in names("profiles") if name.startswith("udp-64")}
-    shapes = {name: (ours.flows, ours.directions) for name, ours in found.items() if isinstance(ours, PacketProfile)}
-    assert shapes["udp-64-1flow"] == (1, "one")
-    assert shapes["udp-64-10k-both"] == (10_000, "both")
-    assert shapes["udp-64-1m"] == (1_000_000, "one")
+    assert (ours.frame_bytes, ours.flows, ours.directions, ours.vlan) == (*STREAMS[name], 0)
 
 
 def test_the_defaults_and_the_profiles_that_the_issue_names_are_there() -> None:
     assert {"quick", "gate", "compare", "characterise", "published"} <= set(names("campaigns"))
-    assert {"short-lived", "long-lived", "long-lived-short", "http-600", "http-800", "tcp-no-data", "udp-800"} <= set(
-        names("profiles")
-    )
-    assert "local" in names("testbeds")
-    assert "local" in names("sla")
+    named = {"short-lived", "long-lived", "long-lived-short", "http-600", "http-800", "tcp-no-data", "udp-800"}
+    assert named <= set(names("profiles"))
+    assert "local" in names("testbeds") and "local" in names("sla")
 
 
 @pytest.mark.parametrize(("name", "messages", "wait"), [("short-lived", 1, 0), ("long-lived", 500, 50)])

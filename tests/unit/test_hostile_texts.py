@@ -6,21 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.files import read_yaml
 from ctbench.base.network import Address, Mac, PathHere
-from ctbench.base.paths import ROOT
 from ctbench.base.text import brief
 from ctbench.base.units import parse_duration, parse_number, parse_ratio, parse_share, parse_whole, quoted
-from ctbench.base.yaml_files import load
 from ctbench.compare.setups import installation
 from ctbench.compare.sides import read_runs
-from ctbench.measure.campaign import Campaign
 from ctbench.report.reference import read_references
 from ctbench.results.metrics import Metric, promised_metrics
 from ctbench.results.published import is_published
@@ -109,31 +104,6 @@ def test_a_host_has_a_name_or_an_address() -> None:
     for name in refused:
         with pytest.raises(ValidationError, match=r"\n  Expected"):
             TypeAdapter(Address).validate_python(name)
-
-
-#: Texts as they may stand in a file, unquoted, where a quantity was.
-PLAIN = st.one_of(
-    TEXTS.map(lambda text: text.replace("\n", " ")),
-    st.sampled_from(["&a *a", "*a", "!!binary x", "<<", "? x", "- x", "{", "[", "'", '"\\0"', "|", ">", "%", "@", "`"]),
-)
-
-
-@given(key=st.sampled_from(["loss_ratio", "settle", "repetitions", "max_spread", "search", "name"]), text=PLAIN)
-@settings(derandomize=True, deadline=None, max_examples=150)
-def test_whatever_stands_behind_a_key_of_a_file(tmp_path_factory: pytest.TempPathFactory, key: str, text: str) -> None:
-    data = read_yaml(ROOT / "variables/campaigns/gate.yaml", "gate.yaml")
-    path = tmp_path_factory.getbasetemp() / "some.yaml"
-    rest = yaml.safe_dump({name: value for name, value in data.items() if name != key})
-    path.write_text(f"{key}: {text}\n{rest}", encoding="utf-8", errors="surrogatepass")
-    try:
-        campaign = load("campaigns", path, Campaign)
-    except ConfigError as error:
-        lines = str(error).split("\n")
-        assert lines[0].startswith(f"{path}: ")
-        assert len(lines) < 30 and all(len(line) <= 700 and line.isprintable() for line in lines)
-        assert any(line.startswith("  Expected ") for line in lines)
-    else:
-        assert 0 <= campaign.settle <= 600 and 0 <= campaign.loss_ratio <= 0.5
 
 
 LONG = "x" * 5000

@@ -13,6 +13,7 @@ from ctbench.cli import calibrate, child_runs, emulated_dut
 from ctbench.dut.counting import Counter
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision, Outcome
+from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.results import store
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
@@ -71,7 +72,7 @@ def test_the_file_is_of_its_image_and_keeps_what_was_not_counted(tmp_path: Path)
 def test_another_image_is_shown_and_not_judged(value: float, image: str, word: str, tmp_path: Path) -> None:
     floors = floors_of(tmp_path, counts_file("mine", [counted_record("forward", [1375.2])], Stock("none", {}, {})))
     metric = METRICS[PER_PACKET]
-    floor = floors.find(Topology.parse(FORWARD), load_profile("udp-64-1flow"), metric, (PER_PACKET,))
+    floor = floors.find(Topology.parse(FORWARD), load_profile("udp-64-1flow"), InstructionCount())
     decision = Decision(kept=metric.keeps(value, 1376), reason="2 seeds found it")
     outcome = Outcome(
         metric, {PER_PACKET: Figure(value, "instructions")}, "dut", "", kept_conditions=True, steps=(),

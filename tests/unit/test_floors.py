@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.topology import Topology
+from ctbench.measure.procedures.control_plane import SWEEP, TABLE_DUMP
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floor import (
@@ -187,13 +188,13 @@ def test_a_missing_floor_is_answered_with_what_was_perhaps_meant() -> None:
 
 
 def test_what_an_entry_promises_of_another_test_is_not_of_this_one() -> None:
-    held = floors(packets={"pps": ">= 300k", "bps": ">= 2G", "latency_p99": "<= 5ms"} | RATIO)
-    assert held.find(TOPOLOGY, PACKETS).relative_to == OTHER
-    of_throughput = held.find(TOPOLOGY, PACKETS, METRICS["bps"], ("bps",))
-    assert (of_throughput.metric, of_throughput.main.limit, of_throughput.relative_to) == (METRICS["bps"], 2e9, "")
-    assert list(of_throughput.thresholds) == ["bps", "loss_ratio", "latency_p99"]  # conditions are of every test
-    with pytest.raises(ConfigError, match=r"packets\.dump_time: is missing.\n  Expected a promise, for example dump"):
-        held.find(TOPOLOGY, PACKETS, METRICS["dump_time"], ())
+    held = floors(packets={"pps": ">= 300k", "dump_time": "<= 2s", "latency_p99": "<= 5ms"} | RATIO)
+    of_rate, of_dump = held.find(TOPOLOGY, PACKETS), held.find(TOPOLOGY, PACKETS, TABLE_DUMP)
+    assert (of_rate.relative_to, of_rate.limit("dump_time")) == (OTHER, None)
+    assert (of_dump.metric, of_dump.main.limit, of_dump.relative_to) == (METRICS["dump_time"], 2.0, "")
+    assert list(of_dump.thresholds) == ["dump_time", "loss_ratio", "latency_p99"]  # conditions are of every test
+    with pytest.raises(ConfigError, match=r"packets\.sweep_time: is missing.\n  Expected a promise, for example sweep"):
+        held.find(TOPOLOGY, PACKETS, SWEEP)
 
 
 # --- packets and connections ------------------------------------------------------------------------------------------

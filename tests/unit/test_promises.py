@@ -95,15 +95,13 @@ def test_every_promise_has_a_keyword_a_row_a_floor_tags_and_a_sentence(promise: 
     }
     found = [row for row in stock_rows() if row.promise is promise]
     floors = load("sla", "local", Floors)
-    procedure = promise.procedure
 
     (call,) = keywords[promise.keyword].body
     assert call.args[0] == promise.name
     assert keywords[promise.keyword].doc
     assert found
     for row in found:
-        looked_for = (procedure.metric(row.profile), procedure.found_out) if procedure else ()
-        assert floors.find(row.topology, row.profile, *looked_for).thresholds
+        assert floors.find(row.topology, row.profile, promise.procedure).thresholds
     assert all(set(promise.tags) <= row.tags() <= set(map(str, row.test.tags)) for row in found)
     assert all(row.profile.kind in promise.profiles for row in found)
     assert promise.says

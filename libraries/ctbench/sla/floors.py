@@ -13,6 +13,7 @@ from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import Name, YamlModel, load
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Procedure
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, Metric, kind_of, promised_metrics
 from ctbench.results.threshold_record import Reference
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
@@ -237,13 +238,12 @@ class Floors(YamlModel):
         self,
         topology: Topology,
         profile: Profile,
-        metric: Metric | None = None,
-        found_out: Collection[str] = RATES,
+        procedure: Procedure | None = None,
         *,
         build: str | None = None,
     ) -> Floor:
-        """The floor of a test that looks for `metric` (else for the profile's rate) and finds `found_out` out; metrics
-        that the same entry promises of other tests are not of it. A profile that is derived from another
+        """The floor of a test with a procedure, else of one of the profile's rate; what the same entry promises of
+        other tests is not of it. A profile that is derived from another
         (variables/profiles) takes its floor by the packet rate when the file has none of its own. `build`: the
         installation under test, `distribution` or a folder; None where there are no builds.
 
@@ -251,7 +251,8 @@ class Floors(YamlModel):
         the kind of profile; `MissingResource` where the entry promises nothing but a share of the build that is tested.
         """
         key = topology.key
-        test = _Test(metric or RATE_OF[profile.kind], found_out, build)
+        metric = procedure.metric(profile) if procedure else RATE_OF[profile.kind]
+        test = _Test(metric, procedure.found_out if procedure else RATES, build)
         profiles = self.floors.get(key, {})
         if profile.name in profiles:
             return with_packets(self._complete(topology, profile, test))

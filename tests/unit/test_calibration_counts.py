@@ -17,9 +17,10 @@ from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.results import store
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
-from ctbench.sla.calibration import Ceiling, Stock, ceilings, counts_file, only_counts
+from ctbench.sla.calibration import Stock, ceilings, counts_file, most_of, only_counts
 from ctbench.sla.floors import Floors
 from ctbench.sla.verdict import judge
+from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import load_profile
 
 from .counted import PER_PACKET, counted_record
@@ -45,9 +46,8 @@ linux-bridge/forward/1cpu-1rxq:
     ("seeds", "kind", "most"),
     [([1000.0, 1000.2], "packets", 1001), ([1000.0, 1010.0], "packets", 1020), ([1000.0, 1001.0], "connections", 1007)],
 )
-def test_a_floor_has_room_for_a_seed_that_was_not_tried(seeds: list[float], kind: str, most: int) -> None:
-    figure = Figure(seeds[0], "instructions", seeds[0], seeds[1], tuple(seeds))
-    assert Ceiling.of(METRICS[PER_PACKET], figure, kind).most == most  # type: ignore[arg-type]
+def test_a_floor_has_room_for_a_seed_that_was_not_tried(seeds: list[float], kind: LoadUnit, most: int) -> None:
+    assert most_of(seeds, kind) == most
 
 
 def floors_of(tmp_path: Path, text: str) -> Floors:

@@ -151,14 +151,9 @@ def test_whatever_a_value_is_replaced_by_it_is_a_sentence_or_a_model_that_works(
             model = make(data, "some.yaml", CHOOSE[kind])
         except ConfigError as error:
             said_well(error)
-        except Exception as error:
-            raise AssertionError(f"{type(error)} {error} with {str(data)[:3000]}") from error
-        else:
-            loaded += 1
-            try:
-                WORKS[kind](model)
-            except Exception as error:
-                raise AssertionError(f"{type(error)} {error} with {str(data)[:3000]}") from error
+            continue
+        WORKS[kind](model)
+        loaded += 1
     assert loaded > 20
 
 

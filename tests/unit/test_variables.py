@@ -17,7 +17,6 @@ from ctbench.run.plan import plan
 from ctbench.sla.floor import packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.profiles import KINDS as PROFILES
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 
 KINDS: dict[str, type[BaseModel]] = {
@@ -72,13 +71,6 @@ def test_there_are_packets_of_every_size_of_rfc_2544_of_one_flow_or_many_one_way
     assert (ours.frame_bytes, ours.flows, ours.directions, ours.vlan) == (*STREAMS[name], 0)
 
 
-def test_the_defaults_and_the_profiles_that_the_issue_names_are_there() -> None:
-    assert {"quick", "gate", "compare", "characterise", "published"} <= set(names("campaigns"))
-    named = {"short-lived", "long-lived", "long-lived-short", "http-600", "http-800", "tcp-no-data", "udp-800"}
-    assert named <= set(names("profiles"))
-    assert "local" in names("testbeds") and "local" in names("sla")
-
-
 @pytest.mark.parametrize(("name", "messages", "wait"), [("short-lived", 1, 0), ("long-lived", 500, 50)])
 def test_the_published_profiles_have_the_published_parameters(name: str, messages: int, wait: int) -> None:
     ours = profile(name)
@@ -122,18 +114,6 @@ def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
         assert floor.derivation.startswith("from long-lived's ") == (floor.main is not None)
 
 
-@pytest.mark.parametrize("name", ["quick", "gate", "compare", "characterise", "published"])
-def test_every_campaign_can_search_the_ceiling_of_both_kinds_of_connection(name: str) -> None:
-    ours = campaign(name)
-    for asked in ("short-lived", "long-lived"):
-        assert ours.load_range(profile(ours.profile_for(asked)))
-
-
-def test_no_campaign_has_a_range_for_a_profile_that_does_not_exist() -> None:
-    for name in names("campaigns"):
-        assert set(campaign(name).loads) | set(campaign(name).profiles) <= set(names("profiles")) | set(PROFILES)
-
-
 def test_the_published_campaign_is_the_procedure_of_2022() -> None:
     ours = campaign("published")
     for name, duration, lo, hi in (("short-lived", 30, 1_000, 100_000), ("long-lived", 120, 500, 2_000)):
@@ -159,10 +139,6 @@ ROWS = {
     for row in rows(running.TestSuite.from_file_system(ROOT / "suites"))
     if row.topology.datapath != CABLE.datapath
 }
-
-
-def test_every_row_of_the_suites_is_known_here() -> None:
-    assert len(ROWS) == running.TestSuite.from_file_system(ROOT / "suites").test_count - 2
 
 
 #: Those that promise a rate: instructions, and entries of the table, are counted without one.

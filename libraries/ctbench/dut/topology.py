@@ -40,7 +40,7 @@ class Topology(BaseModel):
     emc_insert_inv_prob: int | None = Field(None, ge=0, le=2**32 - 1)
     #: Signature match cache of OVS (`smc-enable`); None is OVS' default.
     smc: bool | None = None
-    #: Ports of the bridge besides, which nothing of the load passes.
+    #: Extra bridge ports without test traffic.
     idle_ports: int = Field(0, ge=0, le=1024)
     #: Threads of OVS that look at the flows of the datapath (`n-revalidator-threads`); None is OVS' default.
     revalidators: int | None = Field(None, ge=1, le=128)

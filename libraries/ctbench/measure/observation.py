@@ -70,8 +70,8 @@ Conditions = Mapping[str, float]
 #: Share of a trial that a link thread may wait for its CPU. ksoftirqd does work of the DUT there as well, and they were
 #: seen to wait 0.6 % (median of 286 trials), 1.5 % (95 of 100), 3.7 % (99 of 100). A rival takes half.
 MOST_WAITING_OF_LINKS = 0.05
-#: What had a CPU of the DUT for a share of a trial explains a loss of so many times that share, and a little more: the
-#: DUT loses what its rings cannot hold meanwhile, and works off what they held afterwards.
+#: A process that took x % of a DUT CPU can explain a loss of up to 3 x % + 1 %: the DUT loses what its rings cannot
+#: hold meanwhile, and works off what they held afterwards.
 EXPLAINED_TIMES, EXPLAINED_MORE = 3, 0.01
 #: A generator that was so late, ms, had to wait for a CPU: a millisecond or two are its own.
 LATE_MS = 5.0

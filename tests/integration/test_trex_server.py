@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.trex_record import WITHIN, cable_config, make_cable, needs_trex
+from integration.trex_record import WITHIN, make_cable, needs_trex, new_server
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.locate import find_client, tree_version
-from ctbench.traffic.trex.server import Endpoint, Footprint, Owner, RunningServer, ServerProbe, StartedServer
+from ctbench.traffic.trex.server import Endpoint, Footprint, Owner, RunningServer, StartedServer
 
 #: Makes a server object; keywords change the configuration.
 New = Callable[..., StartedServer]
@@ -25,13 +25,13 @@ TRACES = (Path("/tmp/trex-bird"), Path("/tmp/trex.txt"))
 DAEMON_LIFE = """
 import sys, time
 from pathlib import Path
-from integration.trex_record import cable_config
+from integration.trex_record import trex_config
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.daemon import DaemonServer
-from ctbench.traffic.trex.server import Endpoint, ServerProbe
-probe = ServerProbe(LocalHost(), (), Endpoint("127.0.0.1", 4501, 4500))
-server = DaemonServer(cable_config(), probe, Path(sys.argv[1]))
+from ctbench.traffic.trex.server import Endpoint
+endpoint = Endpoint(LocalHost(), (), "127.0.0.1")
+server = DaemonServer(trex_config(), endpoint, Path(sys.argv[1]))
 while True:
     try:
         server.start("astf")
@@ -44,19 +44,14 @@ print(server.is_running(), server.snapshot()["mode"])
 server.start("stl")
 print(server.is_running(), server.snapshot()["mode"])
 server.stop()
-print(server.is_running(), probe.look()["found"])
+print(server.is_running(), endpoint.look()["found"])
 """
 
 
 @pytest.fixture(scope="module")
-def cabled() -> Iterator[Sandbox]:
-    try:
-        host = Sandbox()
-    except MissingResource as error:
-        pytest.skip(str(error))
-    with host:
-        make_cable(host)
-        yield host
+def cabled(sandbox: Sandbox) -> Sandbox:
+    make_cable(sandbox)
+    return sandbox
 
 
 @pytest.fixture
@@ -66,10 +61,9 @@ def new(cabled: Sandbox, tmp_path: Path) -> Iterator[New]:
     before = [path for path in TRACES if path.exists()]
 
     def make(**more: Any) -> StartedServer:
-        config = cable_config(**more)
-        probe = ServerProbe(cabled, WITHIN, Endpoint("127.0.0.1", config.sync_port, config.async_port))
-        made.append(StartedServer(cabled, config, probe, tmp_path, WITHIN))
-        needs_trex()
+        made.append(new_server(cabled, tmp_path, **more))
+        if "trex_home" not in more:
+            needs_trex()
         return made[-1]
 
     yield make
@@ -85,10 +79,10 @@ def servers(host: Sandbox) -> list[str]:
 
 
 def running(host: Sandbox) -> RunningServer:
-    return RunningServer(ServerProbe(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500)))
+    return RunningServer(Endpoint(host, WITHIN, "127.0.0.1"))
 
 
-def test_it_starts_in_the_mode_that_is_needed_and_only_then(cabled: Sandbox, new: New) -> None:
+def test_it_starts_in_the_mode_that_is_needed_and_only_then(cabled: Sandbox, new: New, tmp_path: Path) -> None:
     server = new()
 
     server.start("astf")
@@ -100,7 +94,9 @@ def test_it_starts_in_the_mode_that_is_needed_and_only_then(cabled: Sandbox, new
 
     server.start("stl")
     assert servers(cabled) != first
-    assert running(cabled).start("stl") == Endpoint("127.0.0.1", 4501, 4500)
+    assert {path.name for path in tmp_path.iterdir()} == {"trex-1-astf.log", "trex-1-stl.log"}
+    assert "received signal SIGINT" in (tmp_path / "trex-1-astf.log").read_text()
+    assert running(cabled).start("stl") == Endpoint(cabled, WITHIN, "127.0.0.1")
     with pytest.raises(GeneratorError, match="runs in STL mode, and ASTF is needed"):
         running(cabled).start("astf")
 
@@ -204,16 +200,6 @@ def test_a_port_that_something_else_holds_is_said(cabled: Sandbox, new: New) -> 
                 new().start("astf")
     finally:
         process.stop()
-
-
-def test_its_log_is_kept(new: New, tmp_path: Path) -> None:
-    server = new()
-    server.start("astf")
-    server.stop()
-    server.start("stl")
-
-    assert {path.name for path in tmp_path.iterdir()} == {"trex-1-astf.log", "trex-1-stl.log"}
-    assert "received signal SIGINT" in (tmp_path / "trex-1-astf.log").read_text()
 
 
 def test_the_daemon_starts_changes_and_ends_it(cabled: Sandbox, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_connections_of_lost_packets_have_failed_although_tcp_repaired_them() ->
 
 def test_a_loss_at_the_end_is_not_missed_although_it_shows_only_in_the_drain() -> None:
     recording = Recording("late-loss")
-    shown = Span(Reading.of(recording.begin), Reading.of(recording.end))
+    shown = Span(Reading(**recording.begin), Reading(**recording.end))
     again = ("tcps_rexmttimeo", "tcps_rexmttimeo_syn", "tcps_sndrexmitpack")
     assert shown.traffic("client", *again) == shown.traffic("server", *again) == 0
     assert recording.trial().failed
@@ -213,7 +213,7 @@ def begun_at(rates: list[float], pause_s: float = 0.0) -> list[Reading]:
     for place in range(len(rates) + 1):
         owed = pause_s * rates[-1] if place == len(rates) else 0.0
         traffic = {"client": {"tcps_connattempt": round(count - owed)}, "server": {}}
-        readings.append(Reading.of({"at_s": place / 2, "within_s": 0.0005, "stats": {"traffic": traffic}}))
+        readings.append(Reading(place / 2, 0.0005, {"traffic": traffic}))
         count += rates[place] / 2 if place < len(rates) else 0.0
     return readings
 

@@ -1,4 +1,4 @@
-"""Connections that TRex holds: what is made of what a real one (v3.08) counted (trex_record_hold.py), and what it is
+"""Connections that TRex holds: what is made of what a real one (v3.08) counted (trex_record.py), and what it is
 told. Thirty filled the table of Open vSwitch, ten more were refused, then there was room for ten."""
 
 import copy

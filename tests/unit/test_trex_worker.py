@@ -76,7 +76,6 @@ def test_a_folder_without_the_client_is_named(worker: TrexWorker, tmp_path: Path
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        ("raise ModuleNotFoundError(\"No module named 'cgi'\", name='cgi')", "pip install legacy-cgi, or use Python"),
         ("raise RuntimeError('external_libs\\n are missing')", r"cannot be loaded: external_libs are missing\.$"),
         ("print('{\"id\": 1}')\nraise RuntimeError('no')", "no"),  # what it prints does not get into the answers
         ("import pydantic", "there is no module pydantic"),  # it does not see our libraries
@@ -88,10 +87,9 @@ def test_a_client_that_cannot_be_loaded_says_why(worker: TrexWorker, tmp_path: P
         worker.call("connect", PATIENCE_S, **CONNECT)
 
 
-@pytest.mark.parametrize(("command", "said"), [("stats", "not connected"), ("dance", "not know the command dance")])
-def test_a_command_that_cannot_be_is_refused(worker: TrexWorker, command: str, said: str) -> None:
-    with pytest.raises(TrexRefused, match=said):
-        worker.call(command, PATIENCE_S)
+def test_who_is_not_connected_is_told_so(worker: TrexWorker) -> None:
+    with pytest.raises(TrexRefused, match="not connected"):
+        worker.call("stats", PATIENCE_S)
 
 
 def test_a_client_that_hangs_ends_with_its_time(worker: TrexWorker, tmp_path: Path) -> None:

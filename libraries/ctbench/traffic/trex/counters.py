@@ -11,7 +11,7 @@ that is lost at the end of the sustain phase shows only half a second later.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
 from ctbench.traffic.generator import Traffic
 
@@ -34,10 +34,6 @@ class Reading:
     within_s: float
     #: `get_stats()` of TRex' client; the ports go by their numbers as text.
     stats: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> Self:
-        return cls(answer["at_s"], answer["within_s"], answer["stats"])
 
     def traffic(self, side: Side, name: str) -> int:
         """A counter of the traffic of one side: `tcps_…`, `udps_…`, `err_…`."""

@@ -295,7 +295,7 @@ class HeldByTrex(Holding):
         opening.look(self._read(opening.name))
 
     def _read(self, name: str) -> Reading:
-        return Reading.of(self._worker.call("stats", ANSWER_S, profile=name))
+        return Reading(**self._worker.call("stats", ANSWER_S, profile=name))
 
     def _limited(self) -> str:
         faults = [generator_fault(each.span, self._ports) for each in self._openings]

@@ -16,8 +16,10 @@ from typing import Literal
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
-from ctbench.traffic.trex import probe as probe_program
+from ctbench.traffic.trex import probe
 from ctbench.traffic.trex.config import (
+    DEFAULT_ASYNC_PORT,
+    DEFAULT_SYNC_PORT,
     TrexGeneratorConfig,
     dp_flows,
     instance_name,
@@ -110,12 +112,15 @@ class Footprint:
     def end(self) -> None:
         """Interrupt the server, kill it when that is not enough, and remove its files."""
         for signal in ("-INT", "-KILL"):
+            deadline = time.monotonic() + END_TIMEOUT_S
             if pids := self._pids():
                 self._host.run(["kill", signal, *pids], check=False)  # one may have ended meanwhile
-            if self._have_ended():
+            while (pids := self._pids()) and time.monotonic() < deadline:
+                time.sleep(END_POLL_S)
+            if not pids:
                 break
         else:
-            raise GeneratorError(f"{self._host.name}: the TRex server (process {' '.join(self._pids())}) does not end.")
+            raise GeneratorError(f"{self._host.name}: the TRex server (process {' '.join(pids)}) does not end.")
         files = [self.folder, *[f"/var/run/dpdk/{self._dpdk_name}"] * bool(self._dpdk_name)]
         self._host.run(["rm", "-rf", *files])
 
@@ -131,14 +136,6 @@ class Footprint:
                 f"{owner.pid} of {owner.machine}: wait until that ends, or end it."
             )
         self.end()
-
-    def _have_ended(self) -> bool:
-        deadline = time.monotonic() + END_TIMEOUT_S
-        while self._pids():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(END_POLL_S)
-        return True
 
     def _pids(self) -> list[str]:
         # From the beginning of the command line: what carries TRex to a host across SSH has it as arguments.
@@ -161,39 +158,31 @@ COMPLAINT = re.compile(r"\b(error|cannot|can't|could not|unable|fail\w*|abort\w*
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where TRex' client reaches the server."""
+    """The server as it is reached from where TRex' client runs: this machine, or a network namespace on it."""
 
+    #: Where the client runs, and what carries a command of it to where the server can be reached, as in TrexWorker.
+    host: Host
+    prefix: Sequence[str]
     address: str
-    sync_port: int
-    async_port: int
-
-
-class ServerProbe:
-    """The server as it is seen from where TRex' client runs: this machine, or a network namespace on it."""
-
-    def __init__(self, host: Host, prefix: Sequence[str], endpoint: Endpoint) -> None:
-        """`prefix` carries a command of `host` to where the server can be reached, as in TrexWorker."""
-        self._host = host
-        self._prefix = tuple(prefix)
-        self.endpoint = endpoint
+    sync_port: int = DEFAULT_SYNC_PORT
+    async_port: int = DEFAULT_ASYNC_PORT
 
     @property
     def where(self) -> str:
-        return f"{self.endpoint.address}:{self.endpoint.sync_port}"
+        return f"{self.address}:{self.sync_port}"
 
     def look(self) -> dict[str, str]:
         """Who listens there; see `probe.ask`."""
-        address, port = self.endpoint.address, str(self.endpoint.sync_port)
-        argv = [sys.executable, "-I", "-S", probe_program.__file__, address, port, str(ANSWER_TIMEOUT_S)]
-        said = self._host.run([*self._prefix, *argv], timeout=20 * ANSWER_TIMEOUT_S).stdout
+        argv = [sys.executable, "-I", probe.__file__, self.address, str(self.sync_port), str(ANSWER_TIMEOUT_S)]
+        said = self.host.run([*self.prefix, *argv], timeout=20 * ANSWER_TIMEOUT_S).stdout
         return {str(key): str(value) for key, value in json.loads(said).items()}
 
 
 class TrexServer(ABC):
     """A TRex server, started by us or not."""
 
-    def __init__(self, probe: ServerProbe) -> None:
-        self._probe = probe
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self._snapshot: dict[str, object] = {}
 
     @abstractmethod
@@ -220,13 +209,13 @@ class TrexServer(ABC):
 class RunningServer(TrexServer):
     """A server that somebody else started, and whose life, log and memory are theirs."""
 
-    def __init__(self, probe: ServerProbe) -> None:
-        super().__init__(probe)
-        self._snapshot = {"server": "running", "address": probe.where}
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint)
+        self._snapshot = {"server": "running", "address": endpoint.where}
 
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
         del flows
-        where, seen = self._probe.where, self._probe.look()
+        where, seen = self._endpoint.where, self._endpoint.look()
         self._snapshot |= {key: value for key, value in seen.items() if key in ("version", "mode")}
         command = "./t-rex-64 -i" + " --astf" * (mode == "astf")
         if seen["found"] == "nobody":
@@ -241,19 +230,19 @@ class RunningServer(TrexServer):
                 f"The TRex server on {where} runs in {seen['mode']} mode, and {mode.upper()} is needed: start it "
                 f"again with `{command}`, or say server: start, which changes the mode by itself."
             )
-        return self._probe.endpoint
+        return self._endpoint
 
     def is_running(self) -> bool:
-        return self._probe.look()["found"] == "trex"
+        return self._endpoint.look()["found"] == "trex"
 
 
 class OwnServer(TrexServer):
     """A server that is started in the mode that is needed, and ended with the run."""
 
-    def __init__(self, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path) -> None:
+    def __init__(self, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
         """`config` is complete: the ports know where their frames go. TRex' logs are kept in `log_folder` of this
         machine."""
-        super().__init__(probe)
+        super().__init__(endpoint)
         self._config = config
         self._log_folder = log_folder
         self._log: Path | None = None
@@ -262,10 +251,14 @@ class OwnServer(TrexServer):
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
         objects = dp_flows(flows, self._config.cores) if mode == "astf" else 0
         if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
-            return self._probe.endpoint
+            return self._endpoint
         self.stop()
         self._make_way()
         text = trex_cfg(self._config, objects)
+        self._log_folder.mkdir(parents=True, exist_ok=True)
+        # Each start has a log of its own, and all are kept.
+        paths = (self._log_folder / f"trex-{number}-{mode}.log" for number in itertools.count(1))
+        self._log = next(path for path in paths if not path.exists())
         try:
             facts = self._start(mode, text)
         except BaseException:
@@ -273,7 +266,7 @@ class OwnServer(TrexServer):
             raise
         self._flows = objects
         self._snapshot = {**facts, "trex_cfg.yaml": text}
-        return self._probe.endpoint
+        return self._endpoint
 
     def _make_way(self) -> None:
         """End what a run left behind that was killed, and look whether TRex can be started."""
@@ -286,13 +279,11 @@ class OwnServer(TrexServer):
 class StartedServer(OwnServer):
     """A server that is started on `host`."""
 
-    def __init__(
-        self, host: Host, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path, prefix: Sequence[str] = ()
-    ) -> None:
-        """`prefix` carries it into a network namespace."""
-        super().__init__(config, probe, log_folder)
+    def __init__(self, host: Host, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
+        """`endpoint.prefix` carries it into a network namespace as well."""
+        super().__init__(config, endpoint, log_folder)
         self._host = host
-        self._prefix = tuple(prefix)
+        self._prefix = endpoint.prefix
         self._footprint = Footprint(host, str(config.sync_port), instance_name(config))
         self._home = config.trex_home or os.environ.get("TREX_HOME", "")
         self._process: Process | None = None
@@ -303,17 +294,14 @@ class StartedServer(OwnServer):
 
     def _start(self, mode: Mode, text: str) -> dict[str, object]:
         command = self._command(mode)
-        self._log = new_log(self._log_folder, mode)
         self._footprint.claim(text)
         change_folder = ["sh", "-c", 'cd "$0" && exec "$@"', self._home]
         environment = {"LD_LIBRARY_PATH": self._home}
         self._process = self._host.start([*self._prefix, *change_folder, *command], env=environment, log=self._log)
-        seen = self._wait_until_ready(mode)
+        version = self._wait_until_ready(mode)
         self._check_gateways()
-        return {
-            "server": "started", "host": self._host.name, "version": seen["version"], "mode": seen["mode"],
-            "command": " ".join(command),
-        }  # fmt: skip
+        facts = {"server": "started", "host": self._host.name, "version": version, "mode": mode.upper()}
+        return {**facts, "command": " ".join(command)}
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.is_running()
@@ -352,7 +340,7 @@ class StartedServer(OwnServer):
             exists = [*self._prefix, "test", "-e", f"/sys/class/net/{interface}"]
             if is_kernel_interface(interface) and self._host.run(exists, check=False).exit_status != 0:
                 raise GeneratorError(f"{self._host.name}: there is no interface {interface} for TRex.")
-        seen, where = self._probe.look(), self._probe.where
+        seen, where = self._endpoint.look(), self._endpoint.where
         if seen["found"] == "trex":
             raise GeneratorError(
                 f"A TRex server ({seen['version']}, {seen['mode']}) runs on {where} already: stop it, say "
@@ -361,14 +349,15 @@ class StartedServer(OwnServer):
         if seen["found"] == "other":
             raise GeneratorError(f"{where}, where TRex is to listen, is taken: {seen['text']}. Give TRex other ports.")
 
-    def _wait_until_ready(self, mode: Mode) -> dict[str, str]:
+    def _wait_until_ready(self, mode: Mode) -> str:
+        """TRex' version."""
         deadline = time.monotonic() + self._config.start_timeout_s
         while True:
-            seen = self._probe.look()
+            seen = self._endpoint.look()
             if not self.is_running():
                 raise GeneratorError(f"{self._host.name}: TRex ended while it started: {self._last_words()}.")
             if seen["found"] == "trex" and seen["mode"].lower() == mode:
-                return seen
+                return seen["version"]
             if time.monotonic() > deadline:
                 raise GeneratorError(
                     f"{self._host.name}: TRex is not ready after {self._config.start_timeout_s:g} s: "
@@ -390,13 +379,6 @@ class StartedServer(OwnServer):
         if self._process is not None and not self._process.is_running():
             self._process.stop()  # a host across the network brings the log when the process is let go
         return self.log_excerpt().rstrip(".") or "it said nothing"
-
-
-def new_log(folder: Path, mode: Mode) -> Path:
-    """A file of its own for each start of TRex, all of which are kept."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = (folder / f"trex-{number}-{mode}.log" for number in itertools.count(1))
-    return next(path for path in paths if not path.exists())
 
 
 def excerpt(log: str) -> str:

@@ -54,8 +54,8 @@ class TrexWorker:
         self._printed: IO[str] | None = None
         self._process: Process | None = None
         self._socket: socket.socket | None = None
-        self._unread = b""
-        self._asked = 0
+        #: What it answers.
+        self._answers: IO[bytes] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -83,6 +83,7 @@ class TrexWorker:
             try:
                 self._process = self._host.start([*self._prefix, *script, "--socket", str(path)], log=log)
                 self._socket = self._accept(listening)
+                self._answers = self._socket.makefile("rb")
             except BaseException:
                 self.close()
                 raise
@@ -90,14 +91,13 @@ class TrexWorker:
     def call(self, do: str, timeout: float, **arguments: Any) -> Any:
         """What the worker answers to the command. `TrexRefused` when it says no; after any other `GeneratorError`,
         or when it did not answer in `timeout` seconds, the worker has ended: `start` it again."""
-        if self._socket is None:
+        if self._socket is None or self._answers is None:
             raise GeneratorError("TRex' client is not running.")
-        self._asked += 1
-        request = {"id": self._asked, "do": do, **arguments}
+        request = {"do": do, **arguments}
         try:
             self._socket.settimeout(timeout)
             self._socket.sendall(json.dumps(request).encode() + b"\n")
-            reply = json.loads(self._line(timeout))
+            reply = json.loads(self._answers.readline())
         except TimeoutError:
             self._kill()
             raise GeneratorError(f"TRex' client did not answer to {do} within {timeout:g} s.") from None
@@ -114,9 +114,10 @@ class TrexWorker:
 
     def close(self) -> None:
         """Stop the traffic, let go of TRex' ports, end. May be called twice."""
-        if self._socket is not None:
+        if self._socket is not None and self._answers is not None:
+            self._answers.close()
             self._socket.close()
-            self._socket = None
+            self._socket = self._answers = None
         if self._process is not None:
             deadline = time.monotonic() + STOP_TIMEOUT_S
             while self._process.is_running() and time.monotonic() < deadline:
@@ -126,7 +127,6 @@ class TrexWorker:
         if self._printed is not None:
             self._printed.close()
             self._printed = None
-        self._unread = b""
 
     def _accept(self, listening: socket.socket) -> socket.socket:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -136,19 +136,6 @@ class TrexWorker:
             if self._process is not None and not self._process.is_running():
                 raise GeneratorError(f"TRex' client cannot be started with {self._python}{self._complaint()}.")
         raise GeneratorError(f"TRex' client did not start within {START_TIMEOUT_S:g} s.")
-
-    def _line(self, timeout: float) -> bytes:
-        """The next line. `TimeoutError` when the time is up, `OSError` when there is nobody any more."""
-        assert self._socket is not None
-        deadline = time.monotonic() + timeout
-        while b"\n" not in self._unread:
-            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-            more = self._socket.recv(1 << 16)
-            if not more:
-                raise ConnectionResetError
-            self._unread += more
-        line, _, self._unread = self._unread.partition(b"\n")
-        return line
 
     def _complaint(self) -> str:
         """The last line of what it printed, as the end of a sentence; empty when it printed nothing."""

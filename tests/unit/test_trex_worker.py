@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,11 +59,6 @@ def client_that(tmp_path: Path, does: str) -> None:
     for folder in (package.parent, package):
         (folder / "__init__.py").touch()
     (package / "api.py").write_text(does)
-
-
-def test_it_answers_and_is_asked_again(worker: TrexWorker) -> None:
-    assert worker.call("disconnect", PATIENCE_S) is None
-    assert worker.call("disconnect", PATIENCE_S) is None
 
 
 def test_a_folder_without_the_client_is_named(worker: TrexWorker, tmp_path: Path) -> None:
@@ -120,23 +116,28 @@ def test_a_worker_that_was_killed_is_an_error_and_can_be_started_again(worker: T
     assert worker.call("disconnect", PATIENCE_S) is None
 
 
-def test_a_python_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    worker = TrexWorker(LocalHost(), str(tmp_path), python=str(tmp_path / "python"))
-    with pytest.raises(Exception, match="cannot be started"):
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"python": "/nowhere/python"}, "cannot be started"),
+        ({"prefix": ["sh", "-c", "echo no such namespace >&2; exit 1"]}, "started with .*: no such namespace"),
+    ],
+)
+def test_a_client_that_cannot_be_started_says_why(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    worker = TrexWorker(LocalHost(), str(tmp_path), **more)
+    with pytest.raises(Exception, match=said):
         worker.start()
     worker.close()
 
 
-def test_a_prefix_that_fails_is_an_error_with_its_words(tmp_path: Path) -> None:
-    worker = TrexWorker(LocalHost(), str(tmp_path), prefix=["sh", "-c", "echo no such namespace >&2; exit 1"])
-    with pytest.raises(GeneratorError, match=r"cannot be started with .*: no such namespace"):
-        worker.start()
-
-
-def test_close_leaves_nothing_and_may_be_repeated(tmp_path: Path) -> None:
+def test_close_leaves_nothing_and_may_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of the folder for temporary files may be too long for a socket."""
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
     worker = TrexWorker(LocalHost(), str(tmp_path))
     worker.start()
-    assert workers_of(tmp_path)
+    assert workers_of(tmp_path) and list(long.iterdir()) == []
     worker.close()
     worker.close()
     assert not workers_of(tmp_path)
@@ -158,15 +159,3 @@ def test_it_ends_with_a_parent_that_was_killed_even_while_it_hangs(tmp_path: Pat
         assert workers_of(tmp_path)
         parent.kill()
     until(lambda: not workers_of(tmp_path), "it has outlived its parent")
-
-
-def test_the_folder_for_temporary_files_may_have_a_name_that_is_too_long_for_a_socket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long = tmp_path / ("x" * 120)
-    long.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(long))
-    worker = TrexWorker(LocalHost(), str(tmp_path))
-    worker.start()
-    assert worker.is_running and list(long.iterdir()) == []
-    worker.close()

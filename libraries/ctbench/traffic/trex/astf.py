@@ -22,7 +22,8 @@ from typing import Any
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex.counters import Reading, Span, Worker, generator_fault, losses_of, unexpected
+from ctbench.traffic.trex.counters import Reading, Span, generator_fault, losses_of, unexpected
+from ctbench.traffic.trex.worker import TrexWorker
 
 #: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
 BASE_CPS = 100
@@ -174,7 +175,7 @@ class Readings:
 
 
 def run_trial(
-    worker: Worker, ports: Sequence[int], profile: ConnectionProfile, load: float, duration_s: float,
+    worker: TrexWorker, ports: Sequence[int], profile: ConnectionProfile, load: float, duration_s: float,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:  # fmt: skip
     """Offer `load` connections per second of the loaded profile for `duration_s` seconds and count.
@@ -189,7 +190,7 @@ def run_trial(
 
 
 def _offer(
-    worker: Worker, profile: ConnectionProfile, load: float, ramp_up_s: float, duration_s: float,
+    worker: TrexWorker, profile: ConnectionProfile, load: float, ramp_up_s: float, duration_s: float,
     sleep: Callable[[float], None],
 ) -> Readings:  # fmt: skip
     def read() -> Reading:

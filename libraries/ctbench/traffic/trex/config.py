@@ -176,6 +176,9 @@ def trex_cfg(config: TrexGeneratorConfig, flows: int = 0) -> str:
                 f"generator.{key}: says not where its frames go, and the DUT does not either.\n"
                 "  Expected dest_mac, or ip and gateway."
             )
+    memory = {**config.memory, "dp_flows": max(flows, config.memory.get("dp_flows", 0))}
+    if not flows:
+        del memory["dp_flows"]
     content: dict[str, Any] = {
         "version": 2,
         "interfaces": [port.interface for _, port in pair],
@@ -186,7 +189,7 @@ def trex_cfg(config: TrexGeneratorConfig, flows: int = 0) -> str:
         "tx_desc": config.tx_descriptors,
         "port_info": [_port_info(port) for _, port in pair],
         "c": config.cores,
-        "memory": _memory(config, flows),
+        "memory": memory,
         **_threads(config),
     }
     known = {key: value for key, value in content.items() if value not in (None, "", {})}
@@ -197,12 +200,6 @@ def _port_info(port: TrexPort) -> dict[str, str]:
     gateway = "" if port.dest_mac else port.gateway
     info = {"dest_mac": port.dest_mac, "src_mac": port.mac, "ip": port.ip, "default_gw": gateway}
     return {name: value for name, value in info.items() if value}
-
-
-def _memory(config: TrexGeneratorConfig, flows: int) -> dict[str, int]:
-    if not flows:
-        return {name: count for name, count in config.memory.items() if name != "dp_flows"}
-    return {**config.memory, "dp_flows": max(flows, config.memory.get("dp_flows", 0))}
 
 
 def _threads(config: TrexGeneratorConfig) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ctbench.traffic.loads import Hold, Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.config import concurrent_flows
-from ctbench.traffic.trex.counters import Reading, Span, Worker
+from ctbench.traffic.trex.counters import Reading, Span
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
 from ctbench.traffic.trex.server import Endpoint, Mode, Owner, TrexServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
@@ -177,7 +177,7 @@ def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
 
 
 def run_idle(
-    worker: Worker, ports: Sequence[int], profile: Profile, duration_s: float,
+    worker: TrexWorker, ports: Sequence[int], profile: Profile, duration_s: float,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:  # fmt: skip
     """A trial in which nothing is offered: what arrives at the open ports is counted. `ports`: TRex' numbers, client

@@ -21,7 +21,7 @@ from typing import Any
 from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Latency, Trial
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl_flows
-from ctbench.traffic.trex.counters import Worker
+from ctbench.traffic.trex.worker import TrexWorker
 
 
 def latency_of(counted: Mapping[str, Any]) -> Latency | None:
@@ -348,7 +348,11 @@ ANSWER_S, LOAD_S = 10.0, 60.0
 
 
 def run_trial(
-    worker: Worker, profile: PacketProfile, load: float, duration_s: float, sleep: Callable[[float], None] = time.sleep
+    worker: TrexWorker,
+    profile: PacketProfile,
+    load: float,
+    duration_s: float,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
     """Offer `load` packets per second, all directions added, for `duration_s` seconds and count.
 
@@ -360,7 +364,7 @@ def run_trial(
     return trial_of(spec, readings, load, time.perf_counter() - started)
 
 
-def _offer(worker: Worker, spec: Spec, sleep: Callable[[float], None]) -> Readings:
+def _offer(worker: TrexWorker, spec: Spec, sleep: Callable[[float], None]) -> Readings:
     def read() -> Reading:
         return Reading(**worker.call("stl_stats", ANSWER_S))
 

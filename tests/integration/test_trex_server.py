@@ -15,7 +15,7 @@ from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.locate import find_client, tree_version
-from ctbench.traffic.trex.server import Endpoint, Footprint, Owner, RunningServer, StartedServer
+from ctbench.traffic.trex.server import Endpoint, Owner, RunningServer, StartedServer
 
 #: Makes a server object; keywords change the configuration.
 New = Callable[..., StartedServer]
@@ -131,7 +131,7 @@ def test_one_that_somebody_else_started_is_not_taken_for_ours(
     cabled: Sandbox, new: New, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new().start("astf")
-    monkeypatch.setattr(Footprint, "end_abandoned", lambda self: None)  # it does not know of it
+    monkeypatch.setattr(StartedServer, "_end_abandoned", lambda self: None)  # it does not know of it
 
     with pytest.raises(GeneratorError, match=r"A TRex server \(v\S+, ASTF\) runs on 127.0.0.1:4501 already"):
         new().start("astf")

@@ -33,7 +33,7 @@ from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
-from ctbench.traffic.trex.locate import find_client, python_for
+from ctbench.traffic.trex.locate import find_client
 from ctbench.traffic.trex.server import Endpoint, Owner, StartedServer
 from ctbench.traffic.trex.worker import TrexWorker
 
@@ -80,7 +80,7 @@ class Lab:
     def worker(self) -> TrexWorker:
         """A client of the server that nobody has connected yet."""
         found = find_client(needs_trex())
-        return TrexWorker(self.host, str(found.folder), within_generator(), python_for(found))
+        return TrexWorker(self.host, str(found.folder), within_generator())
 
     def trial(self, profile: Profile, load: float = FEW) -> Trial:
         return self.generator.run_trial(profile, Rate(load), 1.0)

@@ -35,7 +35,7 @@ from ctbench.traffic.trex import held
 from ctbench.traffic.trex.astf import astf_spec
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
-from ctbench.traffic.trex.locate import find_client, python_for
+from ctbench.traffic.trex.locate import find_client
 from ctbench.traffic.trex.server import Endpoint, Mode, StartedServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
@@ -88,7 +88,7 @@ def new_server(host: Host, logs: Path, **more: Any) -> StartedServer:
 def client(log: Path) -> Iterator[TrexWorker]:
     """TRex' client of TREX_HOME."""
     found = find_client()
-    with closing(TrexWorker(LocalHost(), str(found.folder), python=python_for(found), log=log)) as worker:
+    with closing(TrexWorker(LocalHost(), str(found.folder), log=log)) as worker:
         worker.start()
         yield worker
 

@@ -18,7 +18,7 @@ from ctbench.traffic.loads import Load
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
-from ctbench.traffic.trex.locate import find_client, python_for
+from ctbench.traffic.trex.locate import check_python, find_client
 from ctbench.traffic.trex.server import Endpoint, RunningServer, StartedServer, TrexServer
 from ctbench.traffic.trex.worker import TrexWorker
 
@@ -118,9 +118,10 @@ class TrexConnector(Connector):
         """`home`: the host that has TRex; `endpoint`: where its client runs, and reaches the server."""
         self._leave()
         client = find_client(config.trex_home, home)
+        check_python(client)
         log = self._log_folder / "trex-client.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        worker = TrexWorker(endpoint.host, str(client.folder), endpoint.prefix, python_for(client), log)
+        worker = TrexWorker(endpoint.host, str(client.folder), endpoint.prefix, log)
         self._servers += 1
         self._generator = TrexTrafficGenerator(self._server(config, home, endpoint), worker, config.ports)
 

@@ -8,7 +8,7 @@ from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.examination import GENERATOR, Card, Examined, Finding, bad, ok, unknown
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.config import TrexGeneratorConfig
-from ctbench.traffic.trex.locate import CLIENT, MARK, find_client, python_for, tree_version
+from ctbench.traffic.trex.locate import CLIENT, MARK, check_python, find_client, tree_version
 from ctbench.traffic.trex.probe import ask
 
 BUILD = "cd ~/trex/linux_dpdk && ./b configure && ./b build, and set generator.trex_home to ~/trex/scripts"
@@ -82,7 +82,7 @@ def _client(site: Examined, home: str, version: str) -> Finding:
     except (CtbenchError, OSError) as error:  # a folder that is not one of TRex, or not ours to read
         return bad(what, str(error), "export TREX_HOME=/path/to/trex/scripts, or unset it")
     try:
-        python_for(client)
+        check_python(client)
     except MissingResource as error:
         return bad(what, str(error), "pip install legacy-cgi, or a Python of 3.12 or older")
     if version and (difference := client.difference(version)):

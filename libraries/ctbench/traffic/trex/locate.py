@@ -78,8 +78,8 @@ def find_client(
     )
 
 
-def python_for(client: TrexClient) -> str:
-    """The Python that can run `client`: this one, else `MissingResource` says what is in the way."""
+def check_python(client: TrexClient) -> None:
+    """`MissingResource` says why this Python cannot run `client`."""
     version = sys.version_info[:2]
     shown = ".".join(map(str, version))
     if version >= PYTHON_WITHOUT_CGI and importlib.util.find_spec("cgi") is None:
@@ -93,7 +93,6 @@ def python_for(client: TrexClient) -> str:
             f"The TRex client {client.version} does not work with Python {shown}: use Python 3.11 or older, or a newer "
             "client (TREX_HOME)."
         )
-    return sys.executable
 
 
 def tree_version(host: Host, home: str) -> str:

@@ -77,70 +77,8 @@ END_TIMEOUT_S = 10.0
 END_POLL_S = 0.05
 #: Below /run, which is a sandbox's own; TRex needs root anyway.
 PARENT = "/run"
-
-
-class Footprint:
-    """A folder on the host whose name stands in the command line of all the server's processes, and in nobody else's:
-    root sees the processes of sandboxes too, so the name is new for each."""
-
-    def __init__(self, host: Host, name: str, dpdk_name: str = "", folder: str = "") -> None:
-        """`name`: what servers have in common that cannot run side by side; `dpdk_name`: what DPDK calls it, which
-        leaves files of that name whether it ends or is killed; `folder`: one that is there already."""
-        self._host = host
-        self._name = name
-        self._dpdk_name = dpdk_name
-        self.folder = folder or f"{PARENT}/ctbench-trex-{name}-{secrets.token_hex(4)}"
-
-    @property
-    def config(self) -> str:
-        """Path of the server's configuration, the argument by which its processes are known."""
-        return f"{self.folder}/trex_cfg.yaml"
-
-    def claim(self, config: str) -> None:
-        """Make the folder, with the configuration in it and a note whose it is."""
-        self._host.run(["mkdir", "-p", self.folder])
-        self._host.run(["tee", self._note], stdin=str(Owner.myself()))
-        self._host.run(["tee", self.config], stdin=config)
-
-    def end_abandoned(self) -> None:
-        """End what a run of this name left behind that was killed; `GeneratorError` when that run still goes on."""
-        pattern = f"ctbench-trex-{self._name}-*"
-        found = self._host.run(["find", PARENT, "-maxdepth", "1", "-name", pattern], check=False).stdout.split()
-        for folder in found:
-            Footprint(self._host, self._name, self._dpdk_name, folder)._end_if_abandoned()
-
-    def end(self) -> None:
-        """Interrupt the server, kill it when that is not enough, and remove its files."""
-        for signal in ("-INT", "-KILL"):
-            deadline = time.monotonic() + END_TIMEOUT_S
-            if pids := self._pids():
-                self._host.run(["kill", signal, *pids], check=False)  # one may have ended meanwhile
-            while (pids := self._pids()) and time.monotonic() < deadline:
-                time.sleep(END_POLL_S)
-            if not pids:
-                break
-        else:
-            raise GeneratorError(f"{self._host.name}: the TRex server (process {' '.join(pids)}) does not end.")
-        files = [self.folder, *[f"/var/run/dpdk/{self._dpdk_name}"] * bool(self._dpdk_name)]
-        self._host.run(["rm", "-rf", *files])
-
-    @property
-    def _note(self) -> str:
-        return f"{self.folder}/owner"
-
-    def _end_if_abandoned(self) -> None:
-        owner = Owner.parse(self._host.run(["cat", self._note], check=False).stdout)
-        if owner and not owner.is_gone() and (pids := self._pids()):
-            raise GeneratorError(
-                f"{self._host.name}: a TRex server runs there (process {' '.join(pids)}) for another run, process "
-                f"{owner.pid} of {owner.machine}: wait until that ends, or end it."
-            )
-        self.end()
-
-    def _pids(self) -> list[str]:
-        # From the beginning of the command line: what carries TRex to a host across SSH has it as arguments.
-        pattern = rf"^([^ ]*bash )?[^ ]*t-rex-64 .*{re.escape(self.config)}"
-        return self._host.run(["pgrep", "-f", pattern], check=False).stdout.split()
+#: Files of a server's folder: whose it is, and what TRex is started with.
+OWNER, CONFIG = "owner", "trex_cfg.yaml"
 
 
 Mode = Literal["astf", "stl"]
@@ -284,17 +222,21 @@ class StartedServer(OwnServer):
         super().__init__(config, endpoint, log_folder)
         self._host = host
         self._prefix = endpoint.prefix
-        self._footprint = Footprint(host, str(config.sync_port), instance_name(config))
+        #: Its name stands in the command line of all the server's processes, and in nobody else's: root sees the
+        #: processes of sandboxes too, so it is new for each.
+        self._folder = f"{PARENT}/ctbench-trex-{config.sync_port}-{secrets.token_hex(4)}"
         self._home = config.trex_home or os.environ.get("TREX_HOME", "")
         self._process: Process | None = None
 
     def _make_way(self) -> None:
-        self._footprint.end_abandoned()
+        self._end_abandoned()
         self._check_host()
 
     def _start(self, mode: Mode, text: str) -> dict[str, object]:
         command = self._command(mode)
-        self._footprint.claim(text)
+        self._host.run(["mkdir", "-p", self._folder])
+        self._host.run(["tee", f"{self._folder}/{OWNER}"], stdin=str(Owner.myself()))
+        self._host.run(["tee", f"{self._folder}/{CONFIG}"], stdin=text)
         change_folder = ["sh", "-c", 'cd "$0" && exec "$@"', self._home]
         environment = {"LD_LIBRARY_PATH": self._home}
         self._process = self._host.start([*self._prefix, *change_folder, *command], env=environment, log=self._log)
@@ -312,16 +254,49 @@ class StartedServer(OwnServer):
     def stop(self) -> None:
         if self._process is None:
             return
-        self._footprint.end()
+        self._end(self._folder)
         self._process.stop()
         self._process = None
+
+    def _end_abandoned(self) -> None:
+        """End what a run on this port left behind that was killed; `GeneratorError` when that run still goes on."""
+        named = ["-maxdepth", "1", "-name", f"ctbench-trex-{self._config.sync_port}-*"]
+        for folder in self._host.run(["find", PARENT, *named], check=False).stdout.split():
+            owner = Owner.parse(self._host.run(["cat", f"{folder}/{OWNER}"], check=False).stdout)
+            if owner and not owner.is_gone() and (pids := self._pids(folder)):
+                raise GeneratorError(
+                    f"{self._host.name}: a TRex server runs there (process {' '.join(pids)}) for another run, process "
+                    f"{owner.pid} of {owner.machine}: wait until that ends, or end it."
+                )
+            self._end(folder)
+
+    def _end(self, folder: str) -> None:
+        """Interrupt the server of a folder, kill it when that is not enough, and remove its files, those of DPDK too:
+        it leaves them whether it ends or is killed."""
+        for signal in ("-INT", "-KILL"):
+            deadline = time.monotonic() + END_TIMEOUT_S
+            if pids := self._pids(folder):
+                self._host.run(["kill", signal, *pids], check=False)  # one may have ended meanwhile
+            while (pids := self._pids(folder)) and time.monotonic() < deadline:
+                time.sleep(END_POLL_S)
+            if not pids:
+                break
+        else:
+            raise GeneratorError(f"{self._host.name}: the TRex server (process {' '.join(pids)}) does not end.")
+        name = instance_name(self._config)
+        self._host.run(["rm", "-rf", folder, *[f"/var/run/dpdk/{name}"] * bool(name)])
+
+    def _pids(self, folder: str) -> list[str]:
+        # From the beginning of the command line: what carries TRex to a host across SSH has it as arguments.
+        pattern = rf"^([^ ]*bash )?[^ ]*t-rex-64 .*{re.escape(f'{folder}/{CONFIG}')}"
+        return self._host.run(["pgrep", "-f", pattern], check=False).stdout.split()
 
     def _command(self, mode: Mode) -> list[str]:
         """What starts TRex. Cards need the script t-rex-64, which binds them and reserves hugepages; for virtual ports
         it would only write to the host (/tmp/trex-bird), so the program itself is run, which needs its libraries."""
         config = self._config
         program = "./_t-rex-64" if is_virtual(config.client) else "./t-rex-64"
-        options = ["--cfg", self._footprint.config, "-i", *["--astf"] * (mode == "astf"), "-c", str(config.cores)]
+        options = ["--cfg", f"{self._folder}/{CONFIG}", "-i", *["--astf"] * (mode == "astf"), "-c", str(config.cores)]
         software = ["--software"] * config.software
         return [program, *options, *software, "--no-scapy-server", "--no-key", "--iom", "0"]
 

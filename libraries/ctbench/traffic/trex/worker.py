@@ -35,20 +35,12 @@ class TrexRefused(GeneratorError):
 class TrexWorker:
     """TRex' client at arm's length. Every failure is a `GeneratorError` of one sentence, in bounded time."""
 
-    def __init__(
-        self,
-        host: Host,
-        client_folder: str,
-        prefix: Sequence[str] = (),
-        python: str = sys.executable,
-        log: Path | None = None,
-    ) -> None:
+    def __init__(self, host: Host, client_folder: str, prefix: Sequence[str] = (), log: Path | None = None) -> None:
         """`host`: this machine or a sandbox on it; `client_folder`: …/automation/trex_control_plane/interactive;
         `prefix`: what carries it elsewhere, such as `ip netns exec NAME`; `log`: where its complaints are kept."""
         self._host = host
         self._client_folder = client_folder
         self._prefix = tuple(prefix)
-        self._python = python
         self._log = log
         #: What it printed, for reading.
         self._printed: IO[str] | None = None
@@ -66,8 +58,8 @@ class TrexWorker:
         """Start the process, unless it runs. It loads TRex' client when it is asked to connect."""
         if self._socket is not None:
             return
-        also = ["--also", _where_cgi_is()] if self._python == sys.executable else []
-        script = [self._python, "-I", "-S", client_worker.__file__, "--client", self._client_folder, *also]
+        script = [sys.executable, "-I", "-S", client_worker.__file__]
+        script += ["--client", self._client_folder, "--also", _where_cgi_is()]
         # The folder goes as soon as both ends hold what is in it: nothing is left however this process ends. In /tmp,
         # because the address of a socket has room for 107 bytes.
         with (
@@ -134,7 +126,7 @@ class TrexWorker:
             with contextlib.suppress(TimeoutError):
                 return listening.accept()[0]
             if self._process is not None and not self._process.is_running():
-                raise GeneratorError(f"TRex' client cannot be started with {self._python}{self._complaint()}.")
+                raise GeneratorError(f"TRex' client cannot be started with {sys.executable}{self._complaint()}.")
         raise GeneratorError(f"TRex' client did not start within {START_TIMEOUT_S:g} s.")
 
     def _complaint(self) -> str:

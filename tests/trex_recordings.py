@@ -28,8 +28,8 @@ class Recording:
     @property
     def readings(self) -> Readings:
         """The counters, as a trial has them."""
-        zero, begin, end, drained = (Reading.of(each) for each in (self.zero, self.begin, self.end, self.drained))
-        return Readings(zero, begin, tuple(Reading.of(sample) for sample in self.samples), end, drained)
+        zero, begin, end, drained = (Reading(**each) for each in (self.zero, self.begin, self.end, self.drained))
+        return Readings(zero, begin, tuple(Reading(**sample) for sample in self.samples), end, drained)
 
     def trial(self) -> Trial:
         """What is made of it."""

@@ -20,7 +20,7 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures import table_limits
-from ctbench.measure.procedures.table_limits import TableCapacity, TableEarlyDrop, TableFull
+from ctbench.measure.procedures.table_limits import TableCapacity, TableFull
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
@@ -73,13 +73,6 @@ def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:
     found = TableFull().run(bench(testbed, topology, recovery_time=5.0))
     assert found.decisions["recovery_time"].kept is True, found.reason
     assert [each.found for each in found.evidence.table[-4:]] == [0, 2000, 2000, 3000]
-
-
-def test_the_kernel_at_its_limit_refuses_what_is_beyond_it_and_says_so(testbed: Testbed) -> None:
-    quick_to_open = HOW.model_copy(update={"opened_per_s": 100_000.0})
-    found = TableEarlyDrop().run(bench(testbed, ROUTER, quick_to_open, forgotten_when_full=0.001))
-    assert found.decisions["forgotten_when_full"].kept is True, found.reason
-    assert "packets that found the table full" in found.reason
 
 
 def test_timeouts_are_read_back_and_those_of_the_next_topology_are_its_own(testbed: Testbed) -> None:

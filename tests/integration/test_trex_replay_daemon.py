@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from integration.trex_record import DATA, trex_config
 from integration.trex_replay_daemon import TrexReplayDaemon
 from integration.trex_replay_server import TrexReplayServer
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
-from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
+from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
-from ctbench.traffic.trex.server import Endpoint, ServerProbe
+from ctbench.traffic.trex.server import Endpoint, Mode
 
 pytestmark = pytest.mark.beside_others
 
-DATA = Path(__file__).parents[1] / "data/trex"
 #: A session of the recording -> the replay, and a server object that talks to it.
 Replay = Callable[..., tuple[TrexReplayDaemon, DaemonServer]]
 
@@ -29,13 +29,9 @@ def replay(tmp_path: Path) -> Iterator[Replay]:
         def make(session: str, **settings: Any) -> tuple[TrexReplayDaemon, DaemonServer]:
             daemon = stack.enter_context(TrexReplayDaemon(DATA / "daemon.json", session))
             trex = stack.enter_context(TrexReplayServer(DATA / "rpc-astf.json"))
-            config = TrexGeneratorConfig(
-                type="trex", host="trex", server="daemon", daemon_port=daemon.port, software=True, low_end=True,
-                cpus=[1], client=TrexPort(interface="g0", mac="02:00:00:00:00:01", dest_mac="02:00:00:00:00:02"),
-                server_port=TrexPort(interface="g1", mac="02:00:00:00:00:02", dest_mac="02:00:00:00:00:01"),
-            ).model_copy(update=settings)  # fmt: skip
-            endpoint = Endpoint("127.0.0.1", trex.sync_port, trex.async_port)
-            return daemon, DaemonServer(config, ServerProbe(LocalHost(), (), endpoint), tmp_path)
+            config = trex_config(cpus=[1], daemon_port=daemon.port).model_copy(update=settings)
+            endpoint = Endpoint(LocalHost(), (), "127.0.0.1", trex.sync_port, trex.async_port)
+            return daemon, DaemonServer(config, endpoint, tmp_path)
 
         yield make
 
@@ -66,25 +62,18 @@ def test_after_a_normal_stop_the_daemon_calls_the_run_a_failure_and_nobody_belie
     server.stop()  # raises nothing
 
     with pytest.raises(GeneratorError, match="TRex ended while it started"):
-        server._daemon.call("get_running_info")  # what the daemon would say
+        server._call("get_running_info")  # what the daemon would say
     assert not daemon.unexpected
 
 
-def test_another_mode_is_another_run(replay: Replay) -> None:
-    daemon, server = replay("other mode")
+@pytest.mark.parametrize(("session", "modes"), [("other mode", ["astf", "stl"]), ("abandoned", ["astf"])])
+def test_another_mode_and_a_killed_run_are_ended_by_the_next_start(
+    replay: Replay, session: str, modes: list[Mode]
+) -> None:
+    daemon, server = replay(session)
 
-    server.start("astf")
-    server.start("stl")
-    server.stop()
-
-    assert not daemon.unexpected
-    assert not daemon.left
-
-
-def test_a_run_that_was_killed_is_ended_by_the_next(replay: Replay) -> None:
-    daemon, server = replay("abandoned")
-
-    server.start("astf")
+    for mode in modes:
+        server.start(mode)
     server.stop()
 
     assert not daemon.unexpected

@@ -6,17 +6,13 @@ from pathlib import Path
 
 import pytest
 from integration.sshd import serving
-from integration.trex_record import WITHIN, cable_config, make_cable, needs_trex
+from integration.trex_record import make_cable, needs_trex, new_server
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.ssh import SshHost
 from ctbench.traffic.trex.locate import find_client
-from ctbench.traffic.trex.server import Endpoint, ServerProbe, StartedServer
 
 pytestmark = pytest.mark.root_too
-
-#: A TRex that ends while it starts.
-ON_NO_CPU = cable_config(cpus=[999])
 
 
 @pytest.fixture
@@ -34,12 +30,6 @@ def host(tmp_path: Path) -> Iterator[SshHost]:
             ssh.run(["ip", "netns", "delete", "generator"])
         finally:
             ssh.close()
-
-
-def new_server(host: SshHost, logs: Path) -> StartedServer:
-    return StartedServer(
-        host, cable_config(), ServerProbe(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500)), logs, WITHIN
-    )
 
 
 def test_it_is_started_and_ended_over_ssh(host: SshHost, tmp_path: Path) -> None:
@@ -60,10 +50,8 @@ def test_it_is_started_and_ended_over_ssh(host: SshHost, tmp_path: Path) -> None
 
 
 def test_what_trex_said_before_it_ended_comes_across(host: SshHost, tmp_path: Path) -> None:
-    probe = ServerProbe(host, WITHIN, Endpoint("127.0.0.1", 4501, 4500))
-
     with pytest.raises(GeneratorError, match=r"trex\.lab: TRex ended while it started: \S+"):
-        StartedServer(host, ON_NO_CPU, probe, tmp_path / "logs", WITHIN).start("astf")
+        new_server(host, tmp_path / "logs", cpus=[999]).start("astf")
 
 
 @pytest.mark.parametrize("known", [True, False])

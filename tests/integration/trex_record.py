@@ -1,6 +1,8 @@
-"""Records what a real TRex server answers, when the client's calls change, or with a new TRex.
+"""Records what a real TRex server answers, when the client's calls or held.py change, or with a new TRex.
 
-`TREX_HOME=… PYTHONPATH=libraries:tests python tests/integration/trex_record.py` writes tests/data/trex/rpc-*.json anew.
+`TREX_HOME=… PYTHONPATH=libraries:tests python tests/integration/trex_record.py` writes tests/data/trex/rpc-*.json anew,
+and hold-full.json: thirty connections fill the table of a real Open vSwitch, ten more are refused, the thirty are
+asked, there is room for ten, ten open, and all are asked.
 """
 
 import json
@@ -19,20 +21,32 @@ import pytest
 import zmq
 from integration.trex_replay_server import OWN_SESSION, is_poll, key, unpack
 
+from ctbench.base.yaml_files import load
+from ctbench.dut.abilities import TableDut
+from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import Testbed
+from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.trex import held
 from ctbench.traffic.trex.astf import astf_spec
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
-from ctbench.traffic.trex.locate import find_client, python_for
-from ctbench.traffic.trex.server import Endpoint, Mode, ServerProbe, StartedServer
+from ctbench.traffic.trex.generator import TrexTrafficGenerator
+from ctbench.traffic.trex.locate import find_client
+from ctbench.traffic.trex.server import Endpoint, Mode, StartedServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 DATA = Path(__file__).parents[1] / "data/trex"
 #: Network namespace of the recorded server; the real server's ports; how far above the recorder listens.
 WITHIN, PORTS, ABOVE = ("ip", "netns", "exec", "generator"), (4501, 4500), 1000
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+#: What is held; connections that fill the table, and more. Of all counters, those that are looked at.
+HELD, LIMIT, BEYOND = Hold(50, 100, asks=2, asked_after_s=8), 30, 10
+OF_PORTS = ("opackets", "ipackets", "obytes", "ibytes", "ierrors", "oerrors")
+OF_TREX = ("queue_full", "total_alloc_error")
 
 
 def needs_trex() -> str:
@@ -53,8 +67,8 @@ def make_cable(host: Host) -> None:
         host.run([*WITHIN, "ip", "link", "set", interface, "up"])
 
 
-def cable_config(**more: Any) -> TrexGeneratorConfig:
-    """The configuration of a TRex on that cable; TREX_HOME says where it is."""
+def trex_config(**more: Any) -> TrexGeneratorConfig:
+    """The configuration of a TRex in a sandbox, on that cable; TREX_HOME says where it is."""
     settings: dict[str, Any] = {
         "trex_home": os.environ.get("TREX_HOME", "/opt/trex"), "low_end": True, "software": True,
         "cpus": [max(os.sched_getaffinity(0))],
@@ -64,11 +78,17 @@ def cable_config(**more: Any) -> TrexGeneratorConfig:
     return TrexGeneratorConfig(type="trex", host="sandbox", server="start", **{**settings, **more})
 
 
+def new_server(host: Host, logs: Path, **more: Any) -> StartedServer:
+    """A server on that cable, or elsewhere in the namespace. `more`: what is configured otherwise."""
+    config = trex_config(**more)
+    return StartedServer(host, config, Endpoint(host, WITHIN, "127.0.0.1", config.sync_port, config.async_port), logs)
+
+
 @contextmanager
 def client(log: Path) -> Iterator[TrexWorker]:
     """TRex' client of TREX_HOME."""
     found = find_client()
-    with closing(TrexWorker(LocalHost(), str(found.folder), python=python_for(found), log=log)) as worker:
+    with closing(TrexWorker(LocalHost(), str(found.folder), log=log)) as worker:
         worker.start()
         yield worker
 
@@ -187,8 +207,7 @@ def main() -> None:
     sessions: list[tuple[str, Mode]] = [("astf", "astf"), ("busy", "astf"), ("stl", "stl")]
     with tempfile.TemporaryDirectory() as logs, Sandbox() as host:
         make_cable(host)
-        probe = ServerProbe(host, WITHIN, Endpoint("127.0.0.1", *PORTS))
-        server = StartedServer(host, cable_config(), probe, Path(logs), WITHIN)
+        server = new_server(host, Path(logs))
         for name, mode in sessions:
             server.start(mode)
             again = [sys.executable, str(Path(__file__).resolve()), name, mode, "/run/recording"]
@@ -196,6 +215,47 @@ def main() -> None:
             print(host.run([*WITHIN, *again], timeout=120, env=paths).stdout, end="")
             host.get("/run/recording", DATA / f"rpc-{name}.json")
         server.stop()
+        record_held(Path(logs))
+
+
+class CounterRecorder:
+    """Passes calls on and keeps the counters that come back."""
+
+    def __init__(self, worker: TrexWorker) -> None:
+        self._worker = worker
+        self.kept: list[dict[str, Any]] = []
+
+    def call(self, do: str, timeout: float, **arguments: Any) -> Any:
+        """See `TrexWorker.call`."""
+        answer = self._worker.call(do, timeout, **arguments)
+        if do == "stats":
+            stats = answer["stats"]
+            traffic = {
+                side: {name: count for name, count in counters.items() if isinstance(count, int)}
+                for side, counters in stats["traffic"].items()
+            }
+            few = {port: {name: stats[port][name] for name in OF_PORTS} for port in ("0", "1")}
+            overall = {name: stats["global"].get(name, 0) for name in OF_TREX}
+            self.kept.append({**answer, "stats": {**few, "global": overall, "traffic": traffic}})
+        return answer
+
+
+def record_held(folder: Path) -> None:
+    """Record what is counted while connections are held and OVS refuses some."""
+    held.LOOK_S = 0.4  # seconds of nothing need no more
+    profile = load_profile("held")
+    assert isinstance(profile, ConnectionProfile)
+    with closing(Testbed(load("testbeds", "local-trex", TestbedConfig), folder)) as testbed:
+        testbed.apply(Topology(timeout_s=120, max_connections=LIMIT), profile)
+        dut, generator = testbed.dut, testbed.generator
+        assert isinstance(dut, TableDut) and isinstance(generator, TrexTrafficGenerator)
+        with generator.hold(profile, HELD) as holding:
+            holding._worker = recorder = CounterRecorder(holding._worker)  # type: ignore[assignment,arg-type]
+            print(holding.open(LIMIT), holding.open(BEYOND), holding.ask())
+            dut.limit_table(LIMIT + BEYOND)
+            print(holding.open(BEYOND), holding.ask())
+    lines = ",\n".join(json.dumps(each) for each in recorder.kept)
+    (DATA / "hold-full.json").write_text(f'{{"stats": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

@@ -62,13 +62,9 @@ class CountingWorker:
         self._left = list(COUNTS)
 
     def call(self, do: str, timeout: float) -> Any:
-        assert timeout > 0
-        ports = self._left.pop(0)
-        if do == "stats":
-            counts = [{"opackets": tx, "ipackets": rx, "ibytes": size} for tx, rx, size in ports]
-            return {"stats": {"4": counts[0], "5": counts[1]}}
-        assert do == "stl_ports"
-        return [{"tx_good_packets": tx, "rx_good_packets": rx, "rx_good_bytes": size} for tx, rx, size in ports]
+        assert do == "stats" and timeout > 0
+        counts = [{"opackets": tx, "ipackets": rx, "ibytes": size} for tx, rx, size in self._left.pop(0)]
+        return {"at_s": 0.0, "within_s": 0.0, "stats": dict(zip(("4", "5"), counts, strict=True))}
 
 
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)

@@ -8,6 +8,7 @@ import pytest
 from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.base.errors import GeneratorError
+from ctbench.hosts.local import LocalHost
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile
@@ -30,7 +31,7 @@ class StandInServer:
         if not self.running or mode != self.mode:
             self.starts.append(mode)
         self.running, self.mode = True, mode
-        return Endpoint("127.0.0.1", 4501, 4500)
+        return Endpoint(LocalHost(), (), "127.0.0.1")
 
     def is_running(self) -> bool:
         return self.running

@@ -1,4 +1,4 @@
-"""Connections that TRex holds: what is made of what a real one (v3.08) counted (trex_record_hold.py), and what it is
+"""Connections that TRex holds: what is made of what a real one (v3.08) counted (trex_record.py), and what it is
 told. Thirty filled the table of Open vSwitch, ten more were refused, then there was room for ten."""
 
 import copy
@@ -53,9 +53,13 @@ def trex(monkeypatch: pytest.MonkeyPatch) -> ReplayedHold:
     return replayed
 
 
-def holding(trex: ReplayedHold, told: list[BaseException] | None = None, load: Hold = LOAD) -> HeldByTrex:
+def holding(trex: ReplayedHold, *opened: int, told: list[BaseException] | None = None) -> HeldByTrex:
+    """So many connections were opened, one opening after the other."""
     let_go = [] if told is None else told
-    return HeldByTrex(trex, (0, 1), PROFILE, load, let_go.append, sleep=lambda _: None)
+    connections = HeldByTrex(trex, (0, 1), PROFILE, LOAD, let_go.append, sleep=lambda _: None)
+    for count in opened:
+        connections.open(count)
+    return connections
 
 
 def test_the_recorded_table_fills_refuses_and_opens_again(trex: ReplayedHold) -> None:
@@ -67,6 +71,8 @@ def test_the_recorded_table_fills_refuses_and_opens_again(trex: ReplayedHold) ->
         trial = connections.trial()
 
         assert (first.begun, first.established, first.refused) == (30, 30, 0)
+        assert first.waited_s > 0, "TRex needs a while to begin"
+        assert first.first_s is not None and first.last_s is not None and 0 <= first.first_s <= first.last_s
         assert (refused.begun, refused.established, refused.first_s) == (10, 0, None)
         assert (while_full.asked, while_full.answered) == (30, 30)
         assert (again.established, again.refused) == (10, 0)
@@ -79,17 +85,9 @@ def test_the_recorded_table_fills_refuses_and_opens_again(trex: ReplayedHold) ->
     assert not trex.left, "every answer that was recorded was asked for"
 
 
-def test_when_connections_open_is_told_by_the_rate_that_trex_keeps(trex: ReplayedHold) -> None:
-    opened = holding(trex).open(30)
-
-    assert opened.waited_s > 0, "TRex needs a while to begin"
-    assert opened.first_s is not None and opened.last_s is not None
-    assert 0 <= opened.first_s <= opened.last_s
-
-
 def test_what_goes_on_is_cut_off_and_forgotten_in_the_end(trex: ReplayedHold) -> None:
     told: list[BaseException] = []
-    with holding(trex, told) as connections:
+    with holding(trex, told=told) as connections:
         connections.open(30)
         connections.open(10)
 
@@ -97,68 +95,50 @@ def test_what_goes_on_is_cut_off_and_forgotten_in_the_end(trex: ReplayedHold) ->
     assert told == []
 
 
-def test_a_trial_that_breaks_lets_go_of_trex(trex: ReplayedHold) -> None:
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_trial_or_a_client_that_breaks_lets_go_of_trex(trex: ReplayedHold, broken: bool) -> None:
     told: list[BaseException] = []
-    with pytest.raises(RuntimeError, match="the DUT broke"), holding(trex, told) as connections:
+    with pytest.raises((RuntimeError, GeneratorError)) as trouble, holding(trex, told=told) as connections:
         connections.open(30)
-        raise RuntimeError("the DUT broke")
+        trex.broken = broken
+        if not broken:
+            raise RuntimeError("the DUT broke")
 
-    assert trex.of("astf_remove") == []
-    assert [str(error) for error in told] == ["the DUT broke"]
-
-
-def test_a_client_that_ends_in_the_end_is_let_go_of_as_well(trex: ReplayedHold) -> None:
-    told: list[BaseException] = []
-    with pytest.raises(GeneratorError, match="client ended"), holding(trex, told) as connections:
-        connections.open(30)
-        trex.broken = True
-
-    assert [str(error) for error in told] == ["TRex' client ended."]
+    assert told == [trouble.value]
+    assert bool(trex.of("astf_remove")) is broken
 
 
 def test_one_that_is_asked_before_somebody_says_so_says_nothing(trex: ReplayedHold) -> None:
-    connections = holding(trex)
-    connections.open(30)
-    connections.open(10)
+    connections = holding(trex, 30, 10)
     trex.left = [each | {"at_s": each["at_s"] + 60} for each in trex.left]
 
     with pytest.raises(GeneratorError, match=r"asked the connections \d+\.\d s too soon: .* longer than 8 s\.$"):
         connections.ask()
 
 
-def test_replies_that_do_not_come_are_lost(trex: ReplayedHold) -> None:
-    connections = holding(trex)
-    connections.open(30)
-    connections.open(10)
+@pytest.mark.parametrize("asked", [True, False])
+def test_replies_that_do_not_come_are_lost_unless_trex_did_not_ask(trex: ReplayedHold, asked: bool) -> None:
+    connections = holding(trex, 30, 10)
     del trex.left[14:]  # the last before they are asked
     requests = copy.deepcopy(trex.left[-1]) | {"at_s": trex.now + 60}
-    requests["stats"]["traffic"]["client"]["tcps_sndbyte"] = 600
+    if asked:
+        requests["stats"]["traffic"]["client"]["tcps_sndbyte"] = 600
     trex.left.append(requests)
 
     assert connections.ask().lost == 30
-    assert connections.trial().failed == {"no_syn_ack": 10, "no_reply": 30}
-    assert connections.trial().completed == 0
-
-
-def test_connections_that_trex_does_not_ask_are_its_own_fault(trex: ReplayedHold) -> None:
-    connections = holding(trex)
-    connections.open(30)
-    connections.open(10)
-    del trex.left[14:]
-    trex.left.append(trex.left[-1] | {"at_s": trex.now + 60})
-
-    assert connections.ask().answered == 0
-    assert connections.trial().generator_limited == "TRex did not ask 30 of the connections that it holds in time"
+    trial = connections.trial()
+    assert trial.failed == {"no_syn_ack": 10, "no_reply": 30}
+    assert trial.completed == 0
+    said = "" if asked else "TRex did not ask 30 of the connections that it holds in time"
+    assert trial.generator_limited == said
 
 
 def test_packets_that_are_sent_again_are_losses(trex: ReplayedHold) -> None:
-    connections = holding(trex)
     for reading in trex.left:
         reading["stats"]["traffic"]["client"]["tcps_sndrexmitpack"] = 2
     trex.left[0]["stats"]["traffic"]["client"].pop("tcps_sndrexmitpack")
 
-    connections.open(30)
-    trial = connections.trial()
+    trial = holding(trex, 30).trial()
 
     assert trial.failed == {"retransmitted": 2}
     assert trial.completed == 28
@@ -170,25 +150,19 @@ def test_connections_that_trex_does_not_begin_are_its_own_fault(trex: ReplayedHo
         reading["at_s"] += len(trex.left)
     trex.left[0]["stats"]["traffic"]["client"] = {}
     trex.left[5]["at_s"] += 1000
-    connections = holding(trex)
 
-    connections.open(40)
-
-    assert connections.trial().generator_limited.startswith("TRex began only 7 of 40 connections")
+    assert holding(trex, 40).trial().generator_limited.startswith("TRex began only 7 of 40 connections")
 
 
 def test_no_more_are_opened_than_was_said(trex: ReplayedHold) -> None:
-    connections = holding(trex)
-    connections.open(30)
+    connections = holding(trex, 30)
 
     with pytest.raises(GeneratorError, match="No more than 50 connections"):
         connections.open(21)
 
 
 def test_trex_is_told_how_many_how_fast_and_when_to_ask(trex: ReplayedHold) -> None:
-    connections = holding(trex)
-    connections.open(30)
-    connections.open(10)
+    holding(trex, 30, 10)
 
     first, second = (load["spec"] for load in trex.of("astf_load"))
     template = first["templates"][0]

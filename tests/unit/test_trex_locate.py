@@ -2,6 +2,7 @@
 
 import errno
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex import locate
-from ctbench.traffic.trex.locate import CLIENT, EXTERNAL, MARK, TrexClient, find_client, python_for
+from ctbench.traffic.trex.locate import CLIENT, EXTERNAL, MARK, TrexClient, check_python, find_client
 
 
 class OtherMachine(LocalHost):
@@ -37,26 +38,22 @@ def make_home(parent: Path, version: str) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    (tmp_path / "tree").mkdir()
     return make_home(tmp_path / "tree", "v3.08")
 
 
-def test_the_testbed_file_comes_first(home: Path, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [(LocalHost(), ("tree", "trex_home", "v3.08")), (OtherMachine(), ("other", "TREX_HOME", "v3.06"))],
+)
+def test_the_testbed_file_comes_first_where_it_speaks_of_this_machine(
+    home: Path, tmp_path: Path, host: LocalHost, expected: tuple[str, str, str]
+) -> None:
     other = make_home(tmp_path / "other", "v3.06")
 
-    client = find_client(str(home), LocalHost(), environment={"TREX_HOME": str(other)})
+    client = find_client(str(home), host, environment={"TREX_HOME": str(other)})
 
-    assert (client.folder, client.origin, client.version) == (home / CLIENT, "trex_home", "v3.08")
-
-
-def test_trex_home_of_another_machine_is_not_looked_for_on_this_one(home: Path, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    other = make_home(tmp_path / "other", "v3.06")
-
-    client = find_client(str(home), OtherMachine(), environment={"TREX_HOME": str(other)})
-
-    assert (client.origin, client.version) == ("TREX_HOME", "v3.06")
+    tree, *found = expected
+    assert (client.folder, client.origin, client.version) == (tmp_path / tree / "scripts" / CLIENT, *found)
 
 
 def test_an_installed_client_is_found_and_not_imported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,15 +65,15 @@ def test_an_installed_client_is_found_and_not_imported(home: Path, monkeypatch: 
     assert "trex" not in sys.modules
 
 
-def test_another_package_of_that_name_is_not_taken_for_the_client(
+def test_where_there_is_none_the_four_places_are_named_and_another_package_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "trex").mkdir()
     (tmp_path / "trex/__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    with pytest.raises(MissingResource, match="There is no TRex client"):
-        find_client(environment={})
+    with pytest.raises(MissingResource, match=r"trex_home .* TREX_HOME, .* packages \(trex\), .* the generator's host"):
+        find_client("", LocalHost(), environment={})
 
 
 def test_a_folder_that_may_not_be_read_is_an_error_that_names_it(
@@ -93,19 +90,9 @@ def test_a_folder_that_may_not_be_read_is_an_error_that_names_it(
 
 @pytest.mark.parametrize("name", ["trex_home", "TREX_HOME"])
 def test_a_named_folder_without_a_client_is_an_error(tmp_path: Path, name: str) -> None:
+    home, environment = (str(tmp_path), {}) if name == "trex_home" else ("", {name: str(tmp_path)})
     with pytest.raises(ConfigError, match=f"{name}: {tmp_path} holds no TRex client"):
-        if name == "trex_home":
-            find_client(str(tmp_path), LocalHost(), environment={})
-        else:
-            find_client(environment={"TREX_HOME": str(tmp_path)})
-
-
-def test_where_there_is_none_the_four_places_are_named() -> None:
-    with pytest.raises(MissingResource) as error:
-        find_client("", LocalHost(), environment={})
-
-    for place in ("trex_home", "TREX_HOME", "packages", "the generator's host"):
-        assert place in str(error.value)
+        find_client(home, LocalHost(), environment=environment)
 
 
 def test_it_is_copied_from_the_generators_host_once_for_each_version(
@@ -170,8 +157,5 @@ def test_a_python_that_cannot_run_the_client_is_named(
     monkeypatch.setattr(locate.sys, "version_info", (*python, 0))
     monkeypatch.setattr(locate.importlib.util, "find_spec", lambda name: object() if has_cgi else None)
 
-    if said:
-        with pytest.raises(MissingResource, match=said):
-            python_for(TrexClient(Path("/opt/trex"), "TREX_HOME", client))
-    else:
-        assert python_for(TrexClient(Path("/opt/trex"), "TREX_HOME", client)) == sys.executable
+    with pytest.raises(MissingResource, match=said) if said else nullcontext():
+        check_python(TrexClient(Path("/opt/trex"), "TREX_HOME", client))

@@ -60,11 +60,6 @@ def client_that(tmp_path: Path, does: str) -> None:
     (package / "api.py").write_text(does)
 
 
-def test_it_answers_and_is_asked_again(worker: TrexWorker) -> None:
-    assert worker.call("disconnect", PATIENCE_S) is None
-    assert worker.call("disconnect", PATIENCE_S) is None
-
-
 def test_a_folder_without_the_client_is_named(worker: TrexWorker, tmp_path: Path) -> None:
     with pytest.raises(TrexRefused, match="there is no module trex") as refused:
         worker.call("connect", PATIENCE_S, **CONNECT)
@@ -76,7 +71,6 @@ def test_a_folder_without_the_client_is_named(worker: TrexWorker, tmp_path: Path
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        ("raise ModuleNotFoundError(\"No module named 'cgi'\", name='cgi')", "pip install legacy-cgi, or use Python"),
         ("raise RuntimeError('external_libs\\n are missing')", r"cannot be loaded: external_libs are missing\.$"),
         ("print('{\"id\": 1}')\nraise RuntimeError('no')", "no"),  # what it prints does not get into the answers
         ("import pydantic", "there is no module pydantic"),  # it does not see our libraries
@@ -88,10 +82,9 @@ def test_a_client_that_cannot_be_loaded_says_why(worker: TrexWorker, tmp_path: P
         worker.call("connect", PATIENCE_S, **CONNECT)
 
 
-@pytest.mark.parametrize(("command", "said"), [("stats", "not connected"), ("dance", "not know the command dance")])
-def test_a_command_that_cannot_be_is_refused(worker: TrexWorker, command: str, said: str) -> None:
-    with pytest.raises(TrexRefused, match=said):
-        worker.call(command, PATIENCE_S)
+def test_who_is_not_connected_is_told_so(worker: TrexWorker) -> None:
+    with pytest.raises(TrexRefused, match="not connected"):
+        worker.call("stats", PATIENCE_S)
 
 
 def test_a_client_that_hangs_ends_with_its_time(worker: TrexWorker, tmp_path: Path) -> None:
@@ -122,23 +115,20 @@ def test_a_worker_that_was_killed_is_an_error_and_can_be_started_again(worker: T
     assert worker.call("disconnect", PATIENCE_S) is None
 
 
-def test_a_python_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    worker = TrexWorker(LocalHost(), str(tmp_path), python=str(tmp_path / "python"))
-    with pytest.raises(Exception, match="cannot be started"):
-        worker.start()
-    worker.close()
-
-
-def test_a_prefix_that_fails_is_an_error_with_its_words(tmp_path: Path) -> None:
+def test_a_client_that_cannot_be_started_says_why(tmp_path: Path) -> None:
     worker = TrexWorker(LocalHost(), str(tmp_path), prefix=["sh", "-c", "echo no such namespace >&2; exit 1"])
     with pytest.raises(GeneratorError, match=r"cannot be started with .*: no such namespace"):
         worker.start()
 
 
-def test_close_leaves_nothing_and_may_be_repeated(tmp_path: Path) -> None:
+def test_close_leaves_nothing_and_may_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of the folder for temporary files may be too long for a socket."""
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
     worker = TrexWorker(LocalHost(), str(tmp_path))
     worker.start()
-    assert workers_of(tmp_path)
+    assert workers_of(tmp_path) and list(long.iterdir()) == []
     worker.close()
     worker.close()
     assert not workers_of(tmp_path)
@@ -160,15 +150,3 @@ def test_it_ends_with_a_parent_that_was_killed_even_while_it_hangs(tmp_path: Pat
         assert workers_of(tmp_path)
         parent.kill()
     until(lambda: not workers_of(tmp_path), "it has outlived its parent")
-
-
-def test_the_folder_for_temporary_files_may_have_a_name_that_is_too_long_for_a_socket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long = tmp_path / ("x" * 120)
-    long.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(long))
-    worker = TrexWorker(LocalHost(), str(tmp_path))
-    worker.start()
-    assert worker.is_running and list(long.iterdir()) == []
-    worker.close()

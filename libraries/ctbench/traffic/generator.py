@@ -15,12 +15,16 @@ LoadUnit = Literal["connections", "packets"]
 ATTEMPTED_LIMIT = 0.9998
 
 
-class ConnectTime(BaseModel):
+class Counts(BaseModel):
+    """What was counted, which nobody changes afterwards."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ConnectTime(Counts):
     """Time from SYN to SYN-ACK in microseconds, of TCP connections begun in the sustain phase: the connection
     establishment time of RFC 2647 section 3.9 as the client sees it. RFC 9411's time to first byte is longer: it waits
     for the server's data."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     p50: Amount
     p90: Amount
@@ -28,12 +32,10 @@ class ConnectTime(BaseModel):
     max: Amount
 
 
-class Latency(BaseModel):
+class Latency(Counts):
     """One-way latency through the DUT in microseconds (RFC 1242 section 3.8), from the moment a frame is written to
     the moment it is taken: the generator's own polling is in it. Of a packet profile's packets, or of the segments and
     datagrams that carry the messages of connections."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     p50: Amount
     p99: Amount
@@ -43,11 +45,9 @@ class Latency(BaseModel):
     jitter: Amount
 
 
-class Direction(BaseModel):
+class Direction(Counts):
     """What became of the packets of one direction; due in the sustain phase, followed to their arrival or to the
     end of the trial."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     #: Packets that the offered load asked for, that were written, that came out.
     intended: Count
@@ -63,11 +63,9 @@ class Direction(BaseModel):
         return (self.intended - self.received) / self.intended if self.intended else 1.0
 
 
-class LinkWork(BaseModel):
+class LinkWork(Counts):
     """What the threads did in the sustain phase that hand frames to the DUT's interfaces (local testbed, Linux as DUT):
     the kernel receives, forwards and delivers in their time, so this is the DUT's work."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     #: CPUs' worth of work: 1.0 is one CPU that never waits.
     busy_cpus: Real
@@ -84,15 +82,13 @@ class LinkWork(BaseModel):
 Traffic = Mapping[str, dict[str, int]]
 
 
-class Trial(BaseModel):
+class Trial(Counts):
     """One offered load held for one duration. Counts are of connections begun (packets due) in the sustain phase,
     followed to their end or their timeout; packet counts are of the sustain phase itself.
 
     A generator may start connections that live long in their steady state and not follow them to their end: `failed`
     are then those of all that are open whose last progress fell into the sustain phase, and `completed` is `attempted`
     less them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     #: What `load`, `intended`, `attempted` and `completed` count.
     unit: LoadUnit = "connections"
@@ -235,10 +231,8 @@ class Trial(BaseModel):
 Side = Literal["tested", "other"]
 
 
-class Slice(BaseModel):
+class Slice(Counts):
     """A part of a pair's trial in which one side is served, in a closed loop. Counts, never opinions."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     side: Side
     #: Length of what was counted, after the settling that follows each turn, seconds.

@@ -3,18 +3,14 @@
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
-
 from ctbench.base.quantities import Amount, Count
-from ctbench.traffic.generator import Trial
+from ctbench.traffic.generator import Counts, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 
 
-class Opened(BaseModel):
+class Opened(Counts):
     """What came of opening connections. Counts, never opinions."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     #: Connections that were asked for; those begun: fewer where many in a row were refused; those that are open now.
     intended: Count
@@ -34,10 +30,8 @@ class Opened(BaseModel):
         return self.begun - self.established
 
 
-class Answered(BaseModel):
+class Answered(Counts):
     """What came of one message on each connection that was open."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     asked: Count
     answered: Count

@@ -115,14 +115,17 @@ class Endpoints(BaseModel):
         require("server_ip", self.ip_version, self.server_ip)
         require_range("client_ips", self.ip_version, self.client_ip, self.client_ips)
         require_range("server_ips", self.ip_version, self.server_ip, self.server_ips)
-        client, clients = int(as_address(self.client_ip)), self.client_ips
-        server, servers = int(as_address(self.server_ip)), self.server_ips
-        if client < server + servers and server < client + clients:
+        if self._reach_servers(self.client_ips):
             raise ValueError(
-                f"client_ip: {clients} clients from {self.client_ip} overlap with {servers} servers from "
-                f"{self.server_ip}.\n  Expected ranges that have no address in common."
+                f"client_ip: {self.client_ips} clients from {self.client_ip} overlap with {self.server_ips} servers "
+                f"from {self.server_ip}.\n  Expected ranges that have no address in common."
             )
         return self
+
+    def _reach_servers(self, clients: int) -> bool:
+        """Whether so many addresses from the first client's on have some of the servers' among them."""
+        client, server = int(as_address(self.client_ip)), int(as_address(self.server_ip))
+        return client < server + self.server_ips and server < client + clients
 
 
 class ConnectionProfile(Endpoints):
@@ -206,8 +209,7 @@ class ConnectionProfile(Endpoints):
         if self.half_open_per_s:
             twice = 2 * self.client_ips
             require_range("half_open_per_s", self.ip_version, self.client_ip, twice)
-            client, server = int(as_address(self.client_ip)), int(as_address(self.server_ip))
-            if client < server + self.server_ips and server < client + twice:
+            if self._reach_servers(twice):
                 raise ValueError(
                     f"half_open_per_s: takes the {self.client_ips} addresses behind the clients', which reach into "
                     "those of the servers.\n  Expected ranges farther apart."

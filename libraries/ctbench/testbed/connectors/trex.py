@@ -1,6 +1,6 @@
 """How TRex is connected to a DUT: its configuration completed by the DUT's ports, its server, its client."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from ctbench.traffic.loads import Load
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
-from ctbench.traffic.trex.locate import find_client, python_for
-from ctbench.traffic.trex.server import Endpoint, RunningServer, ServerProbe, StartedServer, TrexServer
+from ctbench.traffic.trex.locate import check_python, find_client
+from ctbench.traffic.trex.server import Endpoint, RunningServer, StartedServer, TrexServer
 from ctbench.traffic.trex.worker import TrexWorker
 
 LOOPBACK = "127.0.0.1"
@@ -71,16 +71,18 @@ class TrexConnector(Connector):
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
         """TRex is started when the first trial says in which mode."""
         if self._config.host == SANDBOX:
-            self._connect_veth(ports, host, placement, frame_bytes)
+            config = self._on_veth(ports, placement, frame_bytes)
+            self._wire(config, host, Endpoint(host, within_generator(), LOOPBACK, config.sync_port, config.async_port))
             return
         client = _complete(self._config.client, ports.client_mac)
         server = _complete(self._config.server_port, ports.server_mac)
         if self._generator and self._ports == (client, server):
             return
-        self._leave()
         self._ports = client, server
         config = self._config.model_copy(update={"client": client, "server_port": server})
-        self._generator = self._lab_generator(config)
+        address = self._ssh[config.host].address if config.host in self._ssh else LOOPBACK
+        endpoint = Endpoint(self._hosts.host(LOCAL), (), address, config.sync_port, config.async_port)
+        self._wire(config, self._hosts.host(config.host), endpoint)
 
     def disconnect(self) -> None:
         """In a lab nothing of the DUT is TRex'."""
@@ -98,10 +100,9 @@ class TrexConnector(Connector):
         if generator:
             generator.close()
 
-    def _connect_veth(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+    def _on_veth(self, ports: Ports, placement: Placement, frame_bytes: int) -> TrexGeneratorConfig:
         if ports.kind != "interface":
             raise MissingResource(f"TRex in the sandbox reaches ports of kind veth; the DUT's are {ports.kind}.")
-        self._leave()
         ends = {
             "client": (ports.client, CLIENT_MAC, ports.client_mac or SERVER_MAC),
             "server_port": (ports.server, SERVER_MAC, ports.server_mac or CLIENT_MAC),
@@ -111,40 +112,26 @@ class TrexConnector(Connector):
             for number, (key, (name, mac, dest_mac)) in enumerate(ends.items())
         }
         cpus = self._config.cpus or list(placement.generator)
-        config = self._config.model_copy(update={**complete, "cpus": cpus})
-        prefix = within_generator()
-        probe = ServerProbe(host, prefix, self._endpoint(LOOPBACK))
-        server = StartedServer(host, config, probe, self._new_log_folder(), prefix)
-        self._generator = self._new(server, host, host, prefix)
+        return self._config.model_copy(update={**complete, "cpus": cpus})
 
-    def _lab_generator(self, config: TrexGeneratorConfig) -> TrexTrafficGenerator:
-        host, here = self._hosts.host(config.host), self._hosts.host(LOCAL)
-        address = self._ssh[config.host].address if config.host in self._ssh else LOOPBACK
-        probe = ServerProbe(here, (), self._endpoint(address))
-        server: TrexServer
-        if config.server == "running":
-            server = RunningServer(probe)
-        elif config.server == "daemon":
-            server = DaemonServer(config, probe, self._new_log_folder())
-        else:
-            server = StartedServer(host, config, probe, self._new_log_folder())
-        return self._new(server, host, here, ())
-
-    def _new_log_folder(self) -> Path:
-        """Where the logs of a server go that is not the one before."""
-        self._servers += 1
-        return self._log_folder / str(self._servers)
-
-    def _endpoint(self, address: str) -> Endpoint:
-        return Endpoint(address, self._config.sync_port, self._config.async_port)
-
-    def _new(self, server: TrexServer, home: Host, host: Host, prefix: Sequence[str]) -> TrexTrafficGenerator:
-        """`home`: the host that has TRex; `host` and `prefix`: where its client runs, which can reach the server."""
-        client = find_client(self._config.trex_home, home)
+    def _wire(self, config: TrexGeneratorConfig, home: Host, endpoint: Endpoint) -> None:
+        """`home`: the host that has TRex; `endpoint`: where its client runs, and reaches the server."""
+        self._leave()
+        client = find_client(config.trex_home, home)
+        check_python(client)
         log = self._log_folder / "trex-client.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        worker = TrexWorker(host, str(client.folder), prefix, python_for(client), log)
-        return TrexTrafficGenerator(server, worker, self._config.ports)
+        worker = TrexWorker(endpoint.host, str(client.folder), endpoint.prefix, log)
+        self._servers += 1
+        self._generator = TrexTrafficGenerator(self._server(config, home, endpoint), worker, config.ports)
+
+    def _server(self, config: TrexGeneratorConfig, home: Host, endpoint: Endpoint) -> TrexServer:
+        logs = self._log_folder / str(self._servers)  # not those of the server before
+        if config.server == "running":
+            return RunningServer(endpoint)
+        if config.server == "daemon":
+            return DaemonServer(config, endpoint, logs)
+        return StartedServer(home, config, endpoint, logs)
 
 
 def _packet_socket(number: int, interface: str, frame_bytes: int) -> str:

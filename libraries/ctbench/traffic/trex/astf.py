@@ -22,7 +22,8 @@ from typing import Any
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex.counters import Reading, Span, Worker, generator_fault, losses_of, unexpected
+from ctbench.traffic.trex.counters import Reading, Span, generator_fault, losses_of, unexpected
+from ctbench.traffic.trex.worker import TrexWorker
 
 #: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
 BASE_CPS = 100
@@ -86,9 +87,7 @@ def limitations(profile: ConnectionProfile) -> list[str]:
     if 0 < profile.udp_percent < 100:
         notes.append("TRex draws lots for TCP or UDP, so the share of UDP varies a little from trial to trial.")
     if profile.short_percent:
-        ports = " and ".join(
-            str(_port(profile, stream, is_short=True)) for stream, is_short, _ in _kinds(profile) if is_short
-        )
+        ports = " and ".join(str(_port(profile, *kind)) for *kind, _ in _kinds(profile) if kind[1])
         notes.append(
             "TRex draws lots for short connections or long ones, so their share varies a little; the short ones go to "
             f"port {ports}, because TRex' servers know by the port alone what to do."
@@ -176,7 +175,7 @@ class Readings:
 
 
 def run_trial(
-    worker: Worker, ports: Sequence[int], profile: ConnectionProfile, load: float, duration_s: float,
+    worker: TrexWorker, ports: Sequence[int], profile: ConnectionProfile, load: float, duration_s: float,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:  # fmt: skip
     """Offer `load` connections per second of the loaded profile for `duration_s` seconds and count.
@@ -191,11 +190,11 @@ def run_trial(
 
 
 def _offer(
-    worker: Worker, profile: ConnectionProfile, load: float, ramp_up_s: float, duration_s: float,
+    worker: TrexWorker, profile: ConnectionProfile, load: float, ramp_up_s: float, duration_s: float,
     sleep: Callable[[float], None],
 ) -> Readings:  # fmt: skip
     def read() -> Reading:
-        return Reading.of(worker.call("stats", ANSWER_S))
+        return Reading(**worker.call("stats", ANSWER_S))
 
     lasts_s = ramp_up_s + duration_s + ABANDONED_S
     worker.call("astf_start", START_S, mult=load / base_cps(profile), duration_s=lasts_s)
@@ -226,9 +225,9 @@ def trial_of(
     sustain = Span(readings.begin, readings.end)
     whole = Span(readings.zero, readings.drained)
     attempted = sustain.begun
-    intended = intended_of([readings.begin, *readings.samples, readings.end], load)
-    failed, not_established = losses_of(Span(readings.begin, readings.drained), whole, attempted)
     samples = [readings.begin, *readings.samples, readings.end]
+    intended = intended_of(samples, load)
+    failed, not_established = losses_of(Span(readings.begin, readings.drained), whole, attempted)
     active = [sample.open("client") for sample in samples]
     closed = [sample.closed("client") for sample in samples]
     return Trial.of(

@@ -3,9 +3,8 @@
 A process of its own, because the client puts its old PyYAML, scapy and zmq first on sys.path, starts threads, kills the
 process when one of them fails, and may wait for ever: none of that may happen to the process that runs the suites.
 
-Started as `PYTHON -I -S client_worker.py --socket PATH --client FOLDER`; standard library only. Request:
-`{"id": 1, "do": "astf_start", …}`; reply: `{"id": 1, "result": …}` or `{"id": 1, "error": sentence, "kind": word}`.
-It ends when the socket closes.
+Started as `PYTHON -I -S client_worker.py --socket PATH --client FOLDER`; standard library only. Request: `{"do":
+"astf_start", …}`; reply: `{"result": …}` or `{"error": sentence, "kind": word}`. It ends when the socket closes.
 """
 
 import argparse
@@ -64,13 +63,9 @@ class Session:
                 sys.path[:] = [self._folder, *sys.path, *filter(None, [self._also])]
             try:
                 self.api[mode] = importlib.import_module(f"trex.{mode}.api")
-            except ModuleNotFoundError as error:
-                raise Refusal("client", _missing(error, self._folder)) from error
             except Exception as error:
-                text = " ".join(str(error).split()) or type(error).__name__
-                raise Refusal(
-                    "client", f"TRex' client in {self._folder} cannot be loaded: {text.rstrip('.')}."
-                ) from error
+                why = f"there is no module {error.name}" if isinstance(error, ModuleNotFoundError) else _said(error)
+                raise Refusal("client", f"TRex' client in {self._folder} cannot be loaded: {why}.") from error
         return self.api[mode]
 
     def connect(
@@ -82,14 +77,20 @@ class Session:
         self._where = f"{server}:{sync_port}"
         new = api.ASTFClient if mode == "astf" else api.STLClient
         client = new(username=user, server=server, sync_port=sync_port, async_port=async_port, verbose_level="none")
-        found = self._probe(client)
+        try:
+            found = dict(client.probe_server())
+        except Exception as error:
+            raise Refusal("connect", f"No TRex server answers at {self._where} ({_said(error)}).") from error
         if found.get("mode", "").lower() != mode:
             runs = found.get("mode") or "an unknown"
             raise Refusal("mode", f"The TRex server at {self._where} runs in {runs} mode; {mode.upper()} is needed.")
         try:
             client.connect()
         except Exception as error:
-            raise self._why_not_connected(error) from error
+            if "ersion" in (said := _said(error)):
+                mismatch = f"TRex' client in {self._folder} does not suit the server at {self._where}: {said}."
+                raise Refusal("version", mismatch) from error
+            raise Refusal("connect", f"The TRex server at {self._where} did not let us in: {said}.") from error
         known = client.get_all_ports()
         absent = [port for port in ports if port not in known]
         if absent:
@@ -119,20 +120,6 @@ class Session:
             raise Refusal("connect", "TRex is not connected.")
         return self.client
 
-    def _probe(self, client: Any) -> dict[str, str]:
-        try:
-            return dict(client.probe_server())
-        except Exception as error:
-            said = str(error).replace("*** [RPC] - ", "").strip().rstrip(".")
-            raise Refusal("connect", f"No TRex server answers at {self._where} ({said}).") from error
-
-    def _why_not_connected(self, error: Exception) -> Refusal:
-        said = " ".join(str(error).split())
-        if "ersion" in said:
-            mismatch = f"TRex' client in {self._folder} does not suit the server at {self._where}: {said}"
-            return Refusal("version", mismatch)
-        return Refusal("connect", f"The TRex server at {self._where} did not let us in: {said}")
-
     def _acquire(self, client: Any, ports: list[int], mode: str, force: bool) -> None:
         try:
             if mode == "astf":
@@ -143,13 +130,12 @@ class Session:
                 client.reset(ports=ports)
         except Exception as error:
             owners = sorted({client.ports[port].get_owner() for port in client.get_all_ports()} - {"", None})
-            said = " ".join(str(error).split())
             client.disconnect(stop_traffic=False)
             ports_of = f"The ports of the TRex server at {self._where}"
             if owners:
-                who = " and ".join(str(owner) for owner in owners)
-                raise Refusal("busy", f"{ports_of} are held by {who}: end that first.", owners=owners) from error
-            raise Refusal("trex", f"{ports_of} cannot be taken: {said}") from error
+                held = f"{ports_of} are held by {' and '.join(map(str, owners))}: end that first."
+                raise Refusal("busy", held, owners=owners) from error
+            raise Refusal("trex", f"{ports_of} cannot be taken: {_said(error)}.") from error
 
     def _describe_ports(self) -> list[dict[str, Any]]:
         described = []
@@ -164,13 +150,15 @@ class Session:
         return described
 
 
-def _missing(error: ModuleNotFoundError, folder: str) -> str:
-    if error.name == "cgi":
-        return (
-            "TRex' client needs the module cgi, which Python {}.{} no longer has: "
-            "pip install legacy-cgi, or use Python 3.12 or older.".format(*sys.version_info)
-        )
-    return f"TRex' client in {folder} cannot be loaded: there is no module {error.name}."
+def _said(error: Exception) -> str:
+    """What TRex said, in one line, without a full stop."""
+    return " ".join(str(error).replace("*** [RPC] - ", "").split()).rstrip(".") or type(error).__name__
+
+
+#: What went through a port, as `get_stats()` and as DPDK call it.
+DRIVER_COUNTERS = {
+    "opackets": "tx_good_packets", "ipackets": "rx_good_packets", "obytes": "tx_good_bytes", "ibytes": "rx_good_bytes",
+}  # fmt: skip
 
 
 def stop(session: Session) -> None:
@@ -179,17 +167,19 @@ def stop(session: Session) -> None:
 
 
 def stats(session: Session, profile: str = "") -> Any:
-    """All counters, and when those of the traffic were read, give or take `within_s`, on the monotonic clock.
-    `profile`: whose traffic, where ASTF has several profiles."""
+    """All counters (with STL those of the ports), and when those of the traffic were read, give or take `within_s`, on
+    the monotonic clock. `profile`: whose traffic, where ASTF has several profiles."""
     client = session.require()
     of = {"pid_input": profile} if profile else {}
-    found = client.get_stats(**of)
-    if session.client.get_mode() == "ASTF":  # again, alone: the rates depend on when
-        begun = time.monotonic()
+    found: dict[Any, Any] = client.get_stats(**of) if client.get_mode() == "ASTF" else {}
+    begun = time.monotonic()
+    if found:  # again, alone: the rates depend on when
         found["traffic"] = client.get_traffic_stats(**of)
-        ended = time.monotonic()
-    else:
-        begun = ended = time.monotonic()
+    else:  # as the drivers have them: the usual ones are up to half a second old
+        for port in session.ports:
+            counted = client.get_xstats(port)
+            found[port] = {name: counted.get(driver, 0) for name, driver in DRIVER_COUNTERS.items()}
+    ended = time.monotonic()
     return {"at_s": (begun + ended) / 2, "within_s": (ended - begun) / 2, "stats": found}
 
 
@@ -229,20 +219,16 @@ def _profile(api: Any, spec: Arguments) -> Any:
     )
     templates = []
     for template in spec["templates"]:
-        client, server = (_program(api, template["stream"], template[side]) for side in ("client", "server"))
+        port, stream = template["port"], template["stream"]
+        client, server = (_program(api, stream, template[side]) for side in ("client", "server"))
+        # So many connections in all, or one after the other for ever.
+        ending = {"limit": template["limit"]} if "limit" in template else {"cont": True}
+        begins = {"program": client, "ip_gen": ip_gen, "port": port, "cps": template["cps"], **ending}
+        answers = {"program": server, "assoc": api.ASTFAssociationRule(port=port)}
         templates.append(
             api.ASTFTemplate(
-                client_template=api.ASTFTCPClientTemplate(
-                    program=client,
-                    ip_gen=ip_gen,
-                    port=template["port"],
-                    cps=template["cps"],
-                    # So many connections in all, or one after the other for ever.
-                    **({"limit": template["limit"]} if "limit" in template else {"cont": True}),
-                ),
-                server_template=api.ASTFTCPServerTemplate(
-                    program=server, assoc=api.ASTFAssociationRule(port=template["port"])
-                ),
+                client_template=api.ASTFTCPClientTemplate(**begins),
+                server_template=api.ASTFTCPServerTemplate(**answers),
             )
         )
     clients, servers = api.ASTFGlobalInfo(), api.ASTFGlobalInfo()
@@ -267,13 +253,7 @@ def _program(api: Any, stream: bool, commands: list[list[Any]]) -> Any:
 # Packets: STL.
 
 #: What DPDK calls the counters of a port, whatever its driver.
-PORT_COUNTERS = (
-    "tx_good_packets", "rx_good_packets", "tx_errors", "rx_errors", "rx_missed_errors", "rx_mbuf_allocation_errors",
-)  # fmt: skip
-#: What went through a port, for `stl_ports`.
-TRAFFIC_COUNTERS = ("tx_good_packets", "rx_good_packets", "tx_good_bytes", "rx_good_bytes")
-#: Of TRex as a whole: packets that met a full ring, that it threw away there, that it had no memory for; use of CPUs.
-GLOBAL_COUNTERS = ("m_total_queue_full", "m_total_queue_drop", "m_total_alloc_error", "m_cpu_util", "m_rx_cpu_util")
+PORT_COUNTERS = ("tx_good_packets", "rx_good_packets", "rx_errors", "rx_missed_errors", "rx_mbuf_allocation_errors")
 
 
 def stl_load(session: Session, streams: list[Arguments]) -> None:
@@ -317,15 +297,8 @@ def stl_stats(session: Session) -> Any:
         "to_s": ended,
         "groups": groups,
         "ports": [{name: port[name] for name in PORT_COUNTERS if name in port} for port in ports],
-        "global": {name: client.global_stats.latest_stats.get(name, 0) for name in GLOBAL_COUNTERS},
+        "dropped": client.global_stats.latest_stats.get("m_total_queue_drop", 0),
     }
-
-
-def stl_ports(session: Session) -> Any:
-    """The driver's counters of each port, whether streams run or not."""
-    client = session.require()
-    return [{name: value for name, value in client.get_xstats(port).items() if name in TRAFFIC_COUNTERS}
-            for port in session.ports]  # fmt: skip
 
 
 def stl_stop(session: Session, linger_s: float) -> None:
@@ -372,24 +345,21 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "disconnect": Session.disconnect,
     **{each.__name__: each for each in (
         stats, stop, astf_load, astf_start, astf_remove, astf_update,
-        stl_load, stl_start, stl_stats, stl_ports, stl_stop,
+        stl_load, stl_start, stl_stats, stl_stop,
     )},
 }  # fmt: skip
 
 
 def answer(session: Session, request: Arguments) -> dict[str, Any]:
-    number, name = request.pop("id"), request.pop("do")
+    name = request.pop("do")
     try:
-        if name not in COMMANDS:
-            raise Refusal("client", f"TRex' client worker does not know the command {name}.")
-        return {"id": number, "result": COMMANDS[name](session, **request)}
+        return {"result": COMMANDS[name](session, **request)}
     except Refusal as refusal:
-        return {"id": number, "error": str(refusal), "kind": refusal.kind, **refusal.more}
+        return {"error": str(refusal), "kind": refusal.kind, **refusal.more}
     except Exception as error:
         traceback.print_exc()
-        text = " ".join(str(error).replace("*** [RPC] - ", "").split()) or type(error).__name__
         lost = session.client is not None and not session.client.is_connected()
-        return {"id": number, "error": f"TRex: {name}: {text}", "kind": "connect" if lost else "trex"}
+        return {"error": f"TRex: {name}: {_said(error)}", "kind": "connect" if lost else "trex"}
 
 
 def _read(connection: socket.socket, requests: "queue.Queue[bytes | None]") -> None:
@@ -413,10 +383,7 @@ def main() -> None:
     session = Session(options.client, options.also)
     requests: queue.Queue[bytes | None] = queue.Queue()
     threading.Thread(target=_read, args=(connection, requests), daemon=True).start()
-    while True:
-        line = requests.get()
-        if line is None:
-            break
+    while (line := requests.get()) is not None:
         connection.sendall(json.dumps(answer(session, json.loads(line))).encode() + b"\n")
     try:
         session.disconnect()

@@ -12,6 +12,8 @@ from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.traffic.kind import SourceSettings
 from ctbench.traffic.profiles import ConnectionProfile
 
+#: TRex' default ports; two TRex on one host need others, and a name of their own (DPDK's --file-prefix).
+DEFAULT_SYNC_PORT, DEFAULT_ASYNC_PORT = 4501, 4500
 #: Threads of TRex besides those of the data plane: the master's and the latency thread.
 OTHER_THREADS = 2
 
@@ -76,8 +78,8 @@ class TrexGeneratorConfig(SourceSettings):
     #: Seconds that TRex gets to start.
     start_timeout_s: float = Field(60, ge=1, le=600)
     #: TCP ports of the server, and of its daemon.
-    sync_port: int = Field(4501, ge=1, le=65535)
-    async_port: int = Field(4500, ge=1, le=65535)
+    sync_port: int = Field(DEFAULT_SYNC_PORT, ge=1, le=65535)
+    async_port: int = Field(DEFAULT_ASYNC_PORT, ge=1, le=65535)
     daemon_port: int = Field(8090, ge=1, le=65535)
 
     @property
@@ -86,18 +88,14 @@ class TrexGeneratorConfig(SourceSettings):
 
     @property
     def most(self) -> dict[str, float]:
-        found = {
-            "connections": self.max_cps,
-            "packets": self.max_pps,
-            "opened": self.max_held_cps,
-            "held": self.max_held,
-        }
-        return {kind: most for kind, most in found.items() if most is not None}
+        known = (self.max_cps, self.max_pps, self.max_held_cps, self.max_held)
+        kinds = ("connections", "packets", "opened", "held")
+        return {kind: most for kind, most in zip(kinds, known, strict=True) if most is not None}
 
     @model_validator(mode="after")
     def _can_be_started(self) -> Self:
-        both = bool(self.client.interface) + bool(self.server_port.interface)
-        if self.server != "running" and self.host != SANDBOX and both < 2:
+        both = self.client.interface and self.server_port.interface
+        if self.server != "running" and self.host != SANDBOX and not both:
             raise ValueError(
                 "client.interface and server_port.interface are needed to start TRex.\n"
                 "  Expected two PCI addresses, or two names of interfaces."
@@ -111,8 +109,6 @@ class TrexGeneratorConfig(SourceSettings):
         return self
 
 
-#: TRex' default ports; two TRex on one host need others, and a name of their own (DPDK's --file-prefix).
-DEFAULT_SYNC_PORT = 4501
 #: Flow objects that every server gets; what the manual calls TRex' default, v3.08 makes half of that.
 LEAST_FLOWS = 1 << 20
 #: The largest table of a data plane thread: above 20 million flow objects TRex aborts (bp_sim.cpp).
@@ -172,45 +168,38 @@ def trex_cfg(config: TrexGeneratorConfig, flows: int = 0) -> str:
         raise ConfigError(
             f"generator.ports: {config.ports} does not go with server: {config.server}.\n  Expected [0, 1]."
         )
+    for key, port in pair:
+        if not port.interface:
+            raise ConfigError(f"generator.{key}.interface: is missing.\n  Expected a PCI address or an interface.")
+        if not port.dest_mac and not (port.ip and port.gateway):
+            raise ConfigError(
+                f"generator.{key}: says not where its frames go, and the DUT does not either.\n"
+                "  Expected dest_mac, or ip and gateway."
+            )
+    memory = {**config.memory, "dp_flows": max(flows, config.memory.get("dp_flows", 0))}
+    if not flows:
+        del memory["dp_flows"]
     content: dict[str, Any] = {
         "version": 2,
-        "interfaces": [_interface(key, port) for key, port in pair],
+        "interfaces": [port.interface for _, port in pair],
         "zmq_pub_port": config.async_port,
         "zmq_rpc_port": config.sync_port,
         "prefix": instance_name(config),
         "rx_desc": config.rx_descriptors,
         "tx_desc": config.tx_descriptors,
-        "port_info": [_port_info(key, port) for key, port in pair],
+        "port_info": [_port_info(port) for _, port in pair],
         "c": config.cores,
-        "memory": _memory(config, flows),
+        "memory": memory,
         **_threads(config),
     }
     known = {key: value for key, value in content.items() if value not in (None, "", {})}
     return str(yaml.safe_dump([known], sort_keys=False))
 
 
-def _interface(key: str, port: TrexPort) -> str:
-    if not port.interface:
-        raise ConfigError(f"generator.{key}.interface: is missing.\n  Expected a PCI address or an interface.")
-    return port.interface
-
-
-def _port_info(key: str, port: TrexPort) -> dict[str, str]:
-    if not port.dest_mac and not (port.ip and port.gateway):
-        raise ConfigError(
-            f"generator.{key}: says not where its frames go, and the DUT does not either.\n"
-            "  Expected dest_mac, or ip and gateway."
-        )
-    info = {"dest_mac": port.dest_mac, "src_mac": port.mac, "ip": port.ip}
-    if not port.dest_mac:
-        info["default_gw"] = port.gateway
+def _port_info(port: TrexPort) -> dict[str, str]:
+    gateway = "" if port.dest_mac else port.gateway
+    info = {"dest_mac": port.dest_mac, "src_mac": port.mac, "ip": port.ip, "default_gw": gateway}
     return {name: value for name, value in info.items() if value}
-
-
-def _memory(config: TrexGeneratorConfig, flows: int) -> dict[str, int]:
-    if not flows:
-        return {name: count for name, count in config.memory.items() if name != "dp_flows"}
-    return {**config.memory, "dp_flows": max(flows, config.memory.get("dp_flows", 0))}
 
 
 def _threads(config: TrexGeneratorConfig) -> dict[str, Any]:

@@ -11,18 +11,12 @@ that is lost at the end of the sustain phase shows only half a second later.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal
 
 from ctbench.traffic.generator import Traffic
 
 Side = Literal["client", "server"]
 SIDES: tuple[Side, ...] = ("client", "server")
-
-
-class Worker(Protocol):
-    """What asks TRex; see worker.py."""
-
-    def call(self, do: str, timeout: float, **arguments: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -34,10 +28,6 @@ class Reading:
     within_s: float
     #: `get_stats()` of TRex' client; the ports go by their numbers as text.
     stats: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> Self:
-        return cls(answer["at_s"], answer["within_s"], answer["stats"])
 
     def traffic(self, side: Side, name: str) -> int:
         """A counter of the traffic of one side: `tcps_…`, `udps_…`, `err_…`."""
@@ -150,7 +140,8 @@ UNEXPECTED = {
 def generator_fault(span: Span, ports: Sequence[int]) -> str:
     """What went wrong in the generator during the span, in words; empty when nothing did."""
     for name, meaning in GENERATOR_FAULTS.items():
-        grown = _growth(span, ports, name)
+        grown = span.overall(name) + sum(span.port(port, name) for port in ports)
+        grown += sum(span.traffic(side, name) for side in SIDES)
         if grown > 0:
             return f"{meaning} ({name} {grown})"
     return ""
@@ -160,14 +151,6 @@ def unexpected(span: Span) -> dict[str, int]:
     """Frames that came back and should not have, by TRex' names."""
     found = {name: sum(span.traffic(side, name) for side in SIDES) for name in UNEXPECTED}
     return {name: count for name, count in found.items() if count > 0}
-
-
-def _growth(span: Span, ports: Sequence[int], name: str) -> int:
-    if name in ("ierrors", "oerrors"):
-        return sum(span.port(port, name) for port in ports)
-    if name in ("queue_full", "total_alloc_error"):
-        return span.overall(name)
-    return sum(span.traffic(side, name) for side in SIDES)
 
 
 #: Packets that reached a side which has forgotten their connection.
@@ -208,13 +191,8 @@ def losses_of(counted: Span, whole: Span, attempted: int) -> tuple[dict[str, int
 def lost_packets(span: Span) -> int:
     """Packets of connections that one side sent and that never reached the other; exact once nothing is under way."""
     sent, received = ("tcps_sndtotal", "udps_sndpkt"), ("tcps_rcvtotal", "udps_rcvpkt")
-    to_server = (
-        span.traffic("client", *sent) - span.traffic("server", *received) - span.traffic("server", LATE["server"])
-    )
-    to_client = (
-        span.traffic("server", *sent) - span.traffic("client", *received) - span.traffic("client", LATE["client"])
-    )
-    return max(0, to_server) + max(0, to_client)
+    ways: tuple[tuple[Side, Side], ...] = (("client", "server"), ("server", "client"))
+    return sum(max(0, span.traffic(a, *sent) - span.traffic(b, *received, LATE[b])) for a, b in ways)
 
 
 def _not_accepted(span: Span) -> int:

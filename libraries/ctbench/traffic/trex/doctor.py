@@ -8,7 +8,7 @@ from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.examination import GENERATOR, Card, Examined, Finding, bad, ok, unknown
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.config import TrexGeneratorConfig
-from ctbench.traffic.trex.locate import CLIENT, MARK, find_client, python_for, tree_version
+from ctbench.traffic.trex.locate import CLIENT, MARK, check_python, find_client, tree_version
 from ctbench.traffic.trex.probe import ask
 
 BUILD = "cd ~/trex/linux_dpdk && ./b configure && ./b build, and set generator.trex_home to ~/trex/scripts"
@@ -27,8 +27,7 @@ def examine(config: TrexGeneratorConfig, site: Examined) -> Iterator[Finding]:
 
 
 def examine_wiring(trex: TrexGeneratorConfig, macs: Mapping[Card, str], *, bridges: bool) -> Iterator[Finding]:
-    """Whether TRex' frames go where the DUT, or where it bridges TRex' other port, takes them. See
-    `TrafficSourceKind.examine_wiring`."""
+    """Whether TRex' frames go where the DUT, or where it bridges TRex' other port, takes them."""
     known = {(card.owner, card.side): mac for card, mac in macs.items()}
     ours = {"client": trex.client, "server": trex.server_port}
     theirs = {"client": "server", "server": "client"}
@@ -83,7 +82,7 @@ def _client(site: Examined, home: str, version: str) -> Finding:
     except (CtbenchError, OSError) as error:  # a folder that is not one of TRex, or not ours to read
         return bad(what, str(error), "export TREX_HOME=/path/to/trex/scripts, or unset it")
     try:
-        python_for(client)
+        check_python(client)
     except MissingResource as error:
         return bad(what, str(error), "pip install legacy-cgi, or a Python of 3.12 or older")
     if version and (difference := client.difference(version)):
@@ -98,25 +97,25 @@ def _server(site: Examined, config: TrexGeneratorConfig, home: str) -> Finding:
     rows = (line.split() for line in site.host.run(["ss", "-Htln"], check=False).stdout.splitlines())
     listening = any(row[3].endswith(f":{port}") for row in rows if len(row) > 3)
     start = f"cd {home or 'trex/scripts'} && "
-    if config.server == "start" and listening and config.host != SANDBOX:
-        return bad(what, f"somebody listens on port {port}", "end it, or set generator.server: running")
     if config.server == "start":
+        if listening and config.host != SANDBOX:
+            return bad(what, f"somebody listens on port {port}", "end it, or set generator.server: running")
         return ok(what, "a run can start its own")
     if not listening:
         command = "./trex_daemon_server start" if config.server == "daemon" else "./t-rex-64 -i --astf"
         return bad(what, f"nobody listens on port {port}", f"{start}{command}")
     if config.server == "daemon":
         return ok(what, f"its daemon listens on port {port}")
-    return _answer(site, config)
+    return _answer(site, port, config.async_port)
 
 
-def _answer(site: Examined, config: TrexGeneratorConfig) -> Finding:
+def _answer(site: Examined, port: int, async_port: int) -> Finding:
     """What a running server answers to this machine, where its client will be."""
-    what, port = "TRex server", config.sync_port
+    what = "TRex server"
     if site.ssh is not None and site.ssh.jump:
         return unknown(what, f"listens on port {port}; whether it can be reached from here was not tried")
     address = site.ssh.address if site.ssh else "127.0.0.1"
     said = ask(address, port, PROBE_TIMEOUT_S)
     if said["found"] == "trex":
         return ok(what, f"{said['version']} in mode {said['mode']} answers on {address}:{port}")
-    return bad(what, f"{address}:{port}: {said['text']}", f"let ports {port} and {config.async_port} through firewalls")
+    return bad(what, f"{address}:{port}: {said['text']}", f"let ports {port} and {async_port} through firewalls")

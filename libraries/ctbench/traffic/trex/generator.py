@@ -1,7 +1,7 @@
 """TRex behind the TrafficGenerator interface: ASTF for connections, STL for packets."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from ctbench.traffic.loads import Hold, Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.config import concurrent_flows
-from ctbench.traffic.trex.counters import Worker
+from ctbench.traffic.trex.counters import Reading, Span
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
 from ctbench.traffic.trex.server import Endpoint, Mode, Owner, TrexServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
@@ -176,35 +176,17 @@ def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
     return "half-open connections" if profile.half_open_per_s else ""
 
 
-#: A port's counters as ASTF and as DPDK call them.
-_ASTF = {"tx_packets": "opackets", "rx_packets": "ipackets", "tx_bytes": "obytes", "rx_bytes": "ibytes"}
-_DPDK = {name: f"{way}_good_{what}" for name in _ASTF for way, what in [name.split("_")]}
-
-
 def run_idle(
-    worker: Worker, ports: Sequence[int], profile: Profile, duration_s: float,
+    worker: TrexWorker, ports: Sequence[int], profile: Profile, duration_s: float,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:  # fmt: skip
     """A trial in which nothing is offered: what arrives at the open ports is counted. `ports`: TRex' numbers, client
-    side first. The profile says in which mode TRex is. `GeneratorError` when TRex or its client breaks."""
-    packets = isinstance(profile, PacketProfile)
+    side first. `GeneratorError` when TRex or its client breaks."""
     started = time.perf_counter()
-
-    def read() -> Sequence[Mapping[str, int]]:
-        if packets:
-            answer: list[dict[str, int]] = worker.call("stl_ports", astf.ANSWER_S)
-            return answer
-        stats: Mapping[str, Any] = worker.call("stats", astf.ANSWER_S)["stats"]
-        return [stats[str(port)] for port in ports]
-
-    before = read()
+    before = Reading(**worker.call("stats", astf.ANSWER_S))
     sleep(duration_s)
-    after = read()
-    traffic = {
-        name: {side: int(after[n].get(counter, 0) - before[n].get(counter, 0)) for n, side in enumerate(stl.SIDES)}
-        for name, counter in (_DPDK if packets else _ASTF).items()
-    }
+    after = Reading(**worker.call("stats", astf.ANSWER_S))
     return Trial.of(
-        traffic, unit=profile.kind, load=0, duration_s=duration_s, ramp_up_s=0, wall_s=time.perf_counter() - started,
-        intended=0, attempted=0, completed=0,
+        Span(before, after).by_port(ports), unit=profile.kind, load=0, duration_s=duration_s, ramp_up_s=0,
+        wall_s=time.perf_counter() - started, intended=0, attempted=0, completed=0,
     )  # fmt: skip

@@ -18,7 +18,8 @@ from ctbench.traffic.holding import Answered, Holding, Opened
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.trex.astf import ANSWER_S, START_S, STOP_S, Command, Spec, addresses, repeated
-from ctbench.traffic.trex.counters import SIDES, Reading, Span, Worker, generator_fault, unexpected
+from ctbench.traffic.trex.counters import SIDES, Reading, Span, generator_fault, unexpected
+from ctbench.traffic.trex.worker import TrexWorker
 
 #: Seconds that TRex goes on with the SYN of a connection: after one retransmission, it was refused.
 HANDSHAKE_S = 2
@@ -46,6 +47,9 @@ def hold_spec(profile: ConnectionProfile, load: Hold, number: int, connections: 
     port = profile.tcp_port + number
     if port > 65_535:
         raise MissingResource(f"Profile {profile.name} has no port of the server for the open number {number + 1}.")
+    request, reply = profile.request_bytes, profile.reply_bytes
+    ask: list[Command] = [["delay", round(gap_s * 1e6)], ["send", request, "x"], ["recv", reply, True]]
+    answer: list[Command] = [["recv", request, True], ["send", reply, "y"]]
     return {
         "addresses": addresses(profile),
         "templates": [
@@ -54,26 +58,12 @@ def hold_spec(profile: ConnectionProfile, load: Hold, number: int, connections: 
                 "port": port,
                 "cps": max(load.opened_per_s, _LEAST_CPS),
                 "limit": connections,
-                "client": _client(profile, gap_s, load.asks),
-                "server": _server(profile, load.asks),
+                "client": [["connect"], *repeated(ask, load.asks), ["delay", _FOR_EVER_US]],
+                "server": [["accept"], *repeated(answer, load.asks), ["wait_for_peer_close"]],
             }
         ],
         "tcp": {"keepinit": HANDSHAKE_S, "keepidle": _NEVER_S},
     }
-
-
-def _client(profile: ConnectionProfile, gap_s: float, asks: int) -> list[Command]:
-    ask: list[Command] = [
-        ["delay", round(gap_s * 1e6)],
-        ["send", profile.request_bytes, "x"],
-        ["recv", profile.reply_bytes, True],
-    ]
-    return [["connect"], *repeated(ask, asks), ["delay", _FOR_EVER_US]]
-
-
-def _server(profile: ConnectionProfile, asks: int) -> list[Command]:
-    answer: list[Command] = [["recv", profile.request_bytes, True], ["send", profile.reply_bytes, "y"]]
-    return [["accept"], *repeated(answer, asks), ["wait_for_peer_close"]]
 
 
 @dataclass
@@ -168,7 +158,7 @@ class HeldByTrex(Holding):
     """Connections that TRex holds. What is open in the end is cut off, without a packet, and TRex forgets it."""
 
     def __init__(
-        self, worker: Worker, ports: Sequence[int], profile: ConnectionProfile, load: Hold,
+        self, worker: TrexWorker, ports: Sequence[int], profile: ConnectionProfile, load: Hold,
         let_go: Callable[[BaseException], None], sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         """`ports`: TRex' numbers, client side first; `let_go`: is told what went wrong, and closes the client."""
@@ -295,7 +285,7 @@ class HeldByTrex(Holding):
         opening.look(self._read(opening.name))
 
     def _read(self, name: str) -> Reading:
-        return Reading.of(self._worker.call("stats", ANSWER_S, profile=name))
+        return Reading(**self._worker.call("stats", ANSWER_S, profile=name))
 
     def _limited(self) -> str:
         faults = [generator_fault(each.span, self._ports) for each in self._openings]

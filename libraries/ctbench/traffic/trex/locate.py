@@ -4,7 +4,6 @@ import contextlib
 import importlib.util
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -68,8 +67,7 @@ def find_client(
                     f"{name}: {brief(home, 300)} holds no TRex client.\n  Expected {CLIENT}/{MARK} in it."
                 )
             return TrexClient(Path(home) / CLIENT, name, tree_version(LocalHost(), home))
-    installed = _installed()
-    if installed:
+    if installed := _installed():
         return TrexClient(installed, "installed", _version_file(LocalHost(), str(installed.parents[2])))
     if not here and host is not None and (home := trex_home or _home_of_running(host)):
         base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -80,10 +78,10 @@ def find_client(
     )
 
 
-def python_for(client: TrexClient) -> str:
-    """The Python that can run `client`: this one, else `MissingResource` says what is in the way."""
+def check_python(client: TrexClient) -> None:
+    """`MissingResource` says why this Python cannot run `client`."""
     version = sys.version_info[:2]
-    shown = ".".join(str(number) for number in version)
+    shown = ".".join(map(str, version))
     if version >= PYTHON_WITHOUT_CGI and importlib.util.find_spec("cgi") is None:
         raise MissingResource(
             f"Python {shown} has no module cgi, which the TRex client needs: `pip install legacy-cgi`, or use "
@@ -95,14 +93,12 @@ def python_for(client: TrexClient) -> str:
             f"The TRex client {client.version} does not work with Python {shown}: use Python 3.11 or older, or a newer "
             "client (TREX_HOME)."
         )
-    return sys.executable
 
 
 def tree_version(host: Host, home: str) -> str:
     """Version of TRex in folder `home` of `host`, empty when it cannot be told. A tree of sources has a file VERSION
     above `home`; a release says it nowhere but in its program."""
-    found = _version_file(host, home)
-    if found:
+    if found := _version_file(host, home):
         return found
     argv = ["sh", "-c", 'cd "$0" && ./_t-rex-64 --help', home]  # it finds its libraries from there only
     with contextlib.suppress(TestbedError):
@@ -144,7 +140,8 @@ def _copied(host: Host, home: str, cache: Path) -> TrexClient:
     if not (target / CLIENT / MARK).is_file():
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            _copy(host, home, target)
+            with tempfile.TemporaryDirectory(prefix=".new-", dir=cache) as new:
+                _copy(host, home, Path(new), target)
         except OSError as error:
             raise TestbedError(
                 f"The TRex client cannot be kept in {cache}: {error.strerror or error}; "
@@ -153,10 +150,9 @@ def _copied(host: Host, home: str, cache: Path) -> TrexClient:
     return TrexClient(target / CLIENT, f"copied from {host.name}", version)
 
 
-def _copy(host: Host, home: str, target: Path) -> None:
-    """Copy the client's folders to `target`, which appears complete or not at all."""
+def _copy(host: Host, home: str, new: Path, target: Path) -> None:
+    """Copy the client's folders by way of the folder `new` to `target`, which appears complete or not at all."""
     remote = host.run(["mktemp", "/tmp/ctbench-trex-XXXXXXXX.tar.gz"]).stdout.strip()
-    new = Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
     try:
         host.run(["tar", "-C", home, "-chzf", remote, CLIENT, EXTERNAL], COPY_TIMEOUT_S)
         host.get(remote, new / "client.tar.gz")
@@ -165,6 +161,5 @@ def _copy(host: Host, home: str, target: Path) -> None:
         if not target.exists():  # another run may have been faster
             (new / "tree").rename(target)
     finally:
-        shutil.rmtree(new)
         with contextlib.suppress(CtbenchError):
             host.run(["rm", "-f", remote])

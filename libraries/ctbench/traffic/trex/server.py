@@ -16,8 +16,10 @@ from typing import Literal
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
-from ctbench.traffic.trex import probe as probe_program
+from ctbench.traffic.trex import probe
 from ctbench.traffic.trex.config import (
+    DEFAULT_ASYNC_PORT,
+    DEFAULT_SYNC_PORT,
     TrexGeneratorConfig,
     dp_flows,
     instance_name,
@@ -75,75 +77,8 @@ END_TIMEOUT_S = 10.0
 END_POLL_S = 0.05
 #: Below /run, which is a sandbox's own; TRex needs root anyway.
 PARENT = "/run"
-
-
-class Footprint:
-    """A folder on the host whose name stands in the command line of all the server's processes, and in nobody else's:
-    root sees the processes of sandboxes too, so the name is new for each."""
-
-    def __init__(self, host: Host, name: str, dpdk_name: str = "", folder: str = "") -> None:
-        """`name`: what servers have in common that cannot run side by side; `dpdk_name`: what DPDK calls it, which
-        leaves files of that name whether it ends or is killed; `folder`: one that is there already."""
-        self._host = host
-        self._name = name
-        self._dpdk_name = dpdk_name
-        self.folder = folder or f"{PARENT}/ctbench-trex-{name}-{secrets.token_hex(4)}"
-
-    @property
-    def config(self) -> str:
-        """Path of the server's configuration, the argument by which its processes are known."""
-        return f"{self.folder}/trex_cfg.yaml"
-
-    def claim(self, config: str) -> None:
-        """Make the folder, with the configuration in it and a note whose it is."""
-        self._host.run(["mkdir", "-p", self.folder])
-        self._host.run(["tee", self._note], stdin=str(Owner.myself()))
-        self._host.run(["tee", self.config], stdin=config)
-
-    def end_abandoned(self) -> None:
-        """End what a run of this name left behind that was killed; `GeneratorError` when that run still goes on."""
-        pattern = f"ctbench-trex-{self._name}-*"
-        found = self._host.run(["find", PARENT, "-maxdepth", "1", "-name", pattern], check=False).stdout.split()
-        for folder in found:
-            Footprint(self._host, self._name, self._dpdk_name, folder)._end_if_abandoned()
-
-    def end(self) -> None:
-        """Interrupt the server, kill it when that is not enough, and remove its files."""
-        for signal in ("-INT", "-KILL"):
-            if pids := self._pids():
-                self._host.run(["kill", signal, *pids], check=False)  # one may have ended meanwhile
-            if self._have_ended():
-                break
-        else:
-            raise GeneratorError(f"{self._host.name}: the TRex server (process {' '.join(self._pids())}) does not end.")
-        files = [self.folder, *[f"/var/run/dpdk/{self._dpdk_name}"] * bool(self._dpdk_name)]
-        self._host.run(["rm", "-rf", *files])
-
-    @property
-    def _note(self) -> str:
-        return f"{self.folder}/owner"
-
-    def _end_if_abandoned(self) -> None:
-        owner = Owner.parse(self._host.run(["cat", self._note], check=False).stdout)
-        if owner and not owner.is_gone() and (pids := self._pids()):
-            raise GeneratorError(
-                f"{self._host.name}: a TRex server runs there (process {' '.join(pids)}) for another run, process "
-                f"{owner.pid} of {owner.machine}: wait until that ends, or end it."
-            )
-        self.end()
-
-    def _have_ended(self) -> bool:
-        deadline = time.monotonic() + END_TIMEOUT_S
-        while self._pids():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(END_POLL_S)
-        return True
-
-    def _pids(self) -> list[str]:
-        # From the beginning of the command line: what carries TRex to a host across SSH has it as arguments.
-        pattern = rf"^([^ ]*bash )?[^ ]*t-rex-64 .*{re.escape(self.config)}"
-        return self._host.run(["pgrep", "-f", pattern], check=False).stdout.split()
+#: Files of a server's folder: whose it is, and what TRex is started with.
+OWNER, CONFIG = "owner", "trex_cfg.yaml"
 
 
 Mode = Literal["astf", "stl"]
@@ -161,39 +96,31 @@ COMPLAINT = re.compile(r"\b(error|cannot|can't|could not|unable|fail\w*|abort\w*
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where TRex' client reaches the server."""
+    """The server as it is reached from where TRex' client runs: this machine, or a network namespace on it."""
 
+    #: Where the client runs, and what carries a command of it to where the server can be reached, as in TrexWorker.
+    host: Host
+    prefix: Sequence[str]
     address: str
-    sync_port: int
-    async_port: int
-
-
-class ServerProbe:
-    """The server as it is seen from where TRex' client runs: this machine, or a network namespace on it."""
-
-    def __init__(self, host: Host, prefix: Sequence[str], endpoint: Endpoint) -> None:
-        """`prefix` carries a command of `host` to where the server can be reached, as in TrexWorker."""
-        self._host = host
-        self._prefix = tuple(prefix)
-        self.endpoint = endpoint
+    sync_port: int = DEFAULT_SYNC_PORT
+    async_port: int = DEFAULT_ASYNC_PORT
 
     @property
     def where(self) -> str:
-        return f"{self.endpoint.address}:{self.endpoint.sync_port}"
+        return f"{self.address}:{self.sync_port}"
 
     def look(self) -> dict[str, str]:
         """Who listens there; see `probe.ask`."""
-        address, port = self.endpoint.address, str(self.endpoint.sync_port)
-        argv = [sys.executable, "-I", "-S", probe_program.__file__, address, port, str(ANSWER_TIMEOUT_S)]
-        said = self._host.run([*self._prefix, *argv], timeout=20 * ANSWER_TIMEOUT_S).stdout
+        argv = [sys.executable, "-I", probe.__file__, self.address, str(self.sync_port), str(ANSWER_TIMEOUT_S)]
+        said = self.host.run([*self.prefix, *argv], timeout=20 * ANSWER_TIMEOUT_S).stdout
         return {str(key): str(value) for key, value in json.loads(said).items()}
 
 
 class TrexServer(ABC):
     """A TRex server, started by us or not."""
 
-    def __init__(self, probe: ServerProbe) -> None:
-        self._probe = probe
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self._snapshot: dict[str, object] = {}
 
     @abstractmethod
@@ -220,13 +147,13 @@ class TrexServer(ABC):
 class RunningServer(TrexServer):
     """A server that somebody else started, and whose life, log and memory are theirs."""
 
-    def __init__(self, probe: ServerProbe) -> None:
-        super().__init__(probe)
-        self._snapshot = {"server": "running", "address": probe.where}
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint)
+        self._snapshot = {"server": "running", "address": endpoint.where}
 
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
         del flows
-        where, seen = self._probe.where, self._probe.look()
+        where, seen = self._endpoint.where, self._endpoint.look()
         self._snapshot |= {key: value for key, value in seen.items() if key in ("version", "mode")}
         command = "./t-rex-64 -i" + " --astf" * (mode == "astf")
         if seen["found"] == "nobody":
@@ -241,19 +168,19 @@ class RunningServer(TrexServer):
                 f"The TRex server on {where} runs in {seen['mode']} mode, and {mode.upper()} is needed: start it "
                 f"again with `{command}`, or say server: start, which changes the mode by itself."
             )
-        return self._probe.endpoint
+        return self._endpoint
 
     def is_running(self) -> bool:
-        return self._probe.look()["found"] == "trex"
+        return self._endpoint.look()["found"] == "trex"
 
 
 class OwnServer(TrexServer):
     """A server that is started in the mode that is needed, and ended with the run."""
 
-    def __init__(self, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path) -> None:
+    def __init__(self, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
         """`config` is complete: the ports know where their frames go. TRex' logs are kept in `log_folder` of this
         machine."""
-        super().__init__(probe)
+        super().__init__(endpoint)
         self._config = config
         self._log_folder = log_folder
         self._log: Path | None = None
@@ -262,10 +189,14 @@ class OwnServer(TrexServer):
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
         objects = dp_flows(flows, self._config.cores) if mode == "astf" else 0
         if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
-            return self._probe.endpoint
+            return self._endpoint
         self.stop()
         self._make_way()
         text = trex_cfg(self._config, objects)
+        self._log_folder.mkdir(parents=True, exist_ok=True)
+        # Each start has a log of its own, and all are kept.
+        paths = (self._log_folder / f"trex-{number}-{mode}.log" for number in itertools.count(1))
+        self._log = next(path for path in paths if not path.exists())
         try:
             facts = self._start(mode, text)
         except BaseException:
@@ -273,7 +204,7 @@ class OwnServer(TrexServer):
             raise
         self._flows = objects
         self._snapshot = {**facts, "trex_cfg.yaml": text}
-        return self._probe.endpoint
+        return self._endpoint
 
     def _make_way(self) -> None:
         """End what a run left behind that was killed, and look whether TRex can be started."""
@@ -286,34 +217,33 @@ class OwnServer(TrexServer):
 class StartedServer(OwnServer):
     """A server that is started on `host`."""
 
-    def __init__(
-        self, host: Host, config: TrexGeneratorConfig, probe: ServerProbe, log_folder: Path, prefix: Sequence[str] = ()
-    ) -> None:
-        """`prefix` carries it into a network namespace."""
-        super().__init__(config, probe, log_folder)
+    def __init__(self, host: Host, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
+        """`endpoint.prefix` carries it into a network namespace as well."""
+        super().__init__(config, endpoint, log_folder)
         self._host = host
-        self._prefix = tuple(prefix)
-        self._footprint = Footprint(host, str(config.sync_port), instance_name(config))
+        self._prefix = endpoint.prefix
+        #: Its name stands in the command line of all the server's processes, and in nobody else's: root sees the
+        #: processes of sandboxes too, so it is new for each.
+        self._folder = f"{PARENT}/ctbench-trex-{config.sync_port}-{secrets.token_hex(4)}"
         self._home = config.trex_home or os.environ.get("TREX_HOME", "")
         self._process: Process | None = None
 
     def _make_way(self) -> None:
-        self._footprint.end_abandoned()
+        self._end_abandoned()
         self._check_host()
 
     def _start(self, mode: Mode, text: str) -> dict[str, object]:
         command = self._command(mode)
-        self._log = new_log(self._log_folder, mode)
-        self._footprint.claim(text)
+        self._host.run(["mkdir", "-p", self._folder])
+        self._host.run(["tee", f"{self._folder}/{OWNER}"], stdin=str(Owner.myself()))
+        self._host.run(["tee", f"{self._folder}/{CONFIG}"], stdin=text)
         change_folder = ["sh", "-c", 'cd "$0" && exec "$@"', self._home]
         environment = {"LD_LIBRARY_PATH": self._home}
         self._process = self._host.start([*self._prefix, *change_folder, *command], env=environment, log=self._log)
-        seen = self._wait_until_ready(mode)
+        version = self._wait_until_ready(mode)
         self._check_gateways()
-        return {
-            "server": "started", "host": self._host.name, "version": seen["version"], "mode": seen["mode"],
-            "command": " ".join(command),
-        }  # fmt: skip
+        facts = {"server": "started", "host": self._host.name, "version": version, "mode": mode.upper()}
+        return {**facts, "command": " ".join(command)}
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.is_running()
@@ -324,16 +254,49 @@ class StartedServer(OwnServer):
     def stop(self) -> None:
         if self._process is None:
             return
-        self._footprint.end()
+        self._end(self._folder)
         self._process.stop()
         self._process = None
+
+    def _end_abandoned(self) -> None:
+        """End what a run on this port left behind that was killed; `GeneratorError` when that run still goes on."""
+        named = ["-maxdepth", "1", "-name", f"ctbench-trex-{self._config.sync_port}-*"]
+        for folder in self._host.run(["find", PARENT, *named], check=False).stdout.split():
+            owner = Owner.parse(self._host.run(["cat", f"{folder}/{OWNER}"], check=False).stdout)
+            if owner and not owner.is_gone() and (pids := self._pids(folder)):
+                raise GeneratorError(
+                    f"{self._host.name}: a TRex server runs there (process {' '.join(pids)}) for another run, process "
+                    f"{owner.pid} of {owner.machine}: wait until that ends, or end it."
+                )
+            self._end(folder)
+
+    def _end(self, folder: str) -> None:
+        """Interrupt the server of a folder, kill it when that is not enough, and remove its files, those of DPDK too:
+        it leaves them whether it ends or is killed."""
+        for signal in ("-INT", "-KILL"):
+            deadline = time.monotonic() + END_TIMEOUT_S
+            if pids := self._pids(folder):
+                self._host.run(["kill", signal, *pids], check=False)  # one may have ended meanwhile
+            while (pids := self._pids(folder)) and time.monotonic() < deadline:
+                time.sleep(END_POLL_S)
+            if not pids:
+                break
+        else:
+            raise GeneratorError(f"{self._host.name}: the TRex server (process {' '.join(pids)}) does not end.")
+        name = instance_name(self._config)
+        self._host.run(["rm", "-rf", folder, *[f"/var/run/dpdk/{name}"] * bool(name)])
+
+    def _pids(self, folder: str) -> list[str]:
+        # From the beginning of the command line: what carries TRex to a host across SSH has it as arguments.
+        pattern = rf"^([^ ]*bash )?[^ ]*t-rex-64 .*{re.escape(f'{folder}/{CONFIG}')}"
+        return self._host.run(["pgrep", "-f", pattern], check=False).stdout.split()
 
     def _command(self, mode: Mode) -> list[str]:
         """What starts TRex. Cards need the script t-rex-64, which binds them and reserves hugepages; for virtual ports
         it would only write to the host (/tmp/trex-bird), so the program itself is run, which needs its libraries."""
         config = self._config
         program = "./_t-rex-64" if is_virtual(config.client) else "./t-rex-64"
-        options = ["--cfg", self._footprint.config, "-i", *["--astf"] * (mode == "astf"), "-c", str(config.cores)]
+        options = ["--cfg", f"{self._folder}/{CONFIG}", "-i", *["--astf"] * (mode == "astf"), "-c", str(config.cores)]
         software = ["--software"] * config.software
         return [program, *options, *software, "--no-scapy-server", "--no-key", "--iom", "0"]
 
@@ -352,7 +315,7 @@ class StartedServer(OwnServer):
             exists = [*self._prefix, "test", "-e", f"/sys/class/net/{interface}"]
             if is_kernel_interface(interface) and self._host.run(exists, check=False).exit_status != 0:
                 raise GeneratorError(f"{self._host.name}: there is no interface {interface} for TRex.")
-        seen, where = self._probe.look(), self._probe.where
+        seen, where = self._endpoint.look(), self._endpoint.where
         if seen["found"] == "trex":
             raise GeneratorError(
                 f"A TRex server ({seen['version']}, {seen['mode']}) runs on {where} already: stop it, say "
@@ -361,14 +324,15 @@ class StartedServer(OwnServer):
         if seen["found"] == "other":
             raise GeneratorError(f"{where}, where TRex is to listen, is taken: {seen['text']}. Give TRex other ports.")
 
-    def _wait_until_ready(self, mode: Mode) -> dict[str, str]:
+    def _wait_until_ready(self, mode: Mode) -> str:
+        """TRex' version."""
         deadline = time.monotonic() + self._config.start_timeout_s
         while True:
-            seen = self._probe.look()
+            seen = self._endpoint.look()
             if not self.is_running():
                 raise GeneratorError(f"{self._host.name}: TRex ended while it started: {self._last_words()}.")
             if seen["found"] == "trex" and seen["mode"].lower() == mode:
-                return seen
+                return seen["version"]
             if time.monotonic() > deadline:
                 raise GeneratorError(
                     f"{self._host.name}: TRex is not ready after {self._config.start_timeout_s:g} s: "
@@ -390,13 +354,6 @@ class StartedServer(OwnServer):
         if self._process is not None and not self._process.is_running():
             self._process.stop()  # a host across the network brings the log when the process is let go
         return self.log_excerpt().rstrip(".") or "it said nothing"
-
-
-def new_log(folder: Path, mode: Mode) -> Path:
-    """A file of its own for each start of TRex, all of which are kept."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = (folder / f"trex-{number}-{mode}.log" for number in itertools.count(1))
-    return next(path for path in paths if not path.exists())
 
 
 def excerpt(log: str) -> str:

@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Self
+from typing import Any
 
 from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Latency, Trial
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl_flows
-from ctbench.traffic.trex.counters import Worker
+from ctbench.traffic.trex.worker import TrexWorker
 
 
 def latency_of(counted: Mapping[str, Any]) -> Latency | None:
@@ -48,15 +48,7 @@ def _percentile(bins: list[tuple[int, int]], share: float) -> float:
     wanted = share * sum(count for _, count in bins)
     reached = accumulate(count for _, count in bins)
     low = next(low for (low, _), seen in zip(bins, reached, strict=True) if seen >= wanted)
-    return float(low + _width(low))
-
-
-def _width(low: int) -> int:
-    """Width of the bin that begins at `low` microseconds: 10 for 0 and 10 to 90, 100 for 100 to 900 …"""
-    width = 10
-    while low >= 10 * width:
-        width *= 10
-    return width
+    return low + 10.0 ** max(1, len(str(low)) - 1)  # 10 wide from 0 and 10 to 90, 100 from 100 to 900 …
 
 
 SIDES = ("client", "server")
@@ -77,8 +69,6 @@ class Stream:
 
     sender: str
     is_latency: bool
-    #: Bytes of a frame without FCS, its VLAN tag included.
-    frame_bytes: int
     pps: float
     #: Packets of the sustain phase, and those before it (latency: none).
     packets: int
@@ -88,6 +78,11 @@ class Stream:
     #: TRex' number ("packet group") under which the packets of the sustain phase are counted.
     group: int
     walk: stl_flows.Walk
+
+    @property
+    def frame_bytes(self) -> int:
+        """Without FCS, its VLAN tag included."""
+        return len(self.walk.frame)
 
     def as_json(self) -> dict[str, Any]:
         """What client_worker.py needs to build it."""
@@ -142,21 +137,20 @@ def spec_of(profile: PacketProfile, load: float, duration_s: float) -> Spec:
     servers_begin = max(first_pass, _FEWEST / rarest) if len(senders) > 1 else 0.0
     warm_up_s = max(servers_begin + max(SETTLE_S, _FEWEST / rarest), first_pass)
     streams: list[Stream] = []
+
+    def add(sender: str, pps: float, delay_s: float, walk: stl_flows.Walk, *, is_latency: bool = False) -> None:
+        packets, warm_up_packets = (round(pps * seconds) for seconds in (duration_s, warm_up_s - delay_s))
+        least, group = int(is_latency), len(streams) + 1
+        streams.append(Stream(sender, is_latency, pps, max(least, packets), warm_up_packets, delay_s, group, walk))
+
     for sender in senders:
-        delay = servers_begin if sender == "server" else 0.0
         begun = 0
         for size, share in sizes:
-            pps = (rate - latency_pps) * share / shares
             walk = stl_flows.walk(profile, sender, size, start=begun / shares)
+            add(sender, (rate - latency_pps) * share / shares, servers_begin * (sender == "server"), walk)
             begun += share  # where the next size begins among the flows, so that together they soon have sent each
-            warm_up_packets = round(pps * (warm_up_s - delay))
-            packets = round(pps * duration_s)
-            group, length = len(streams) + 1, len(walk.frame)
-            streams.append(Stream(sender, False, length, pps, packets, warm_up_packets, delay, group, walk))
         walk = stl_flows.walk(profile, sender, min(size for size, _ in sizes), checksum=False)
-        packets = max(1, round(latency_pps * duration_s))
-        group, length = len(streams) + 1, len(walk.frame)
-        streams.append(Stream(sender, True, length, latency_pps, packets, 0, warm_up_s, group, walk))
+        add(sender, latency_pps, warm_up_s, walk, is_latency=True)
     return Spec(warm_up_s, duration_s, tuple(streams))
 
 
@@ -180,8 +174,6 @@ RATE_LIMIT = 0.99
 MISSED_LIMIT = 0.0001
 #: What DPDK calls frames that came back and were not taken.
 _NOT_TAKEN = ("rx_missed_errors", "rx_mbuf_allocation_errors", "rx_errors")
-#: And those that went through a port.
-_TOTALS = (("tx_packets", "tx_good_packets"), ("rx_packets", "rx_good_packets"))
 
 
 @dataclass(frozen=True)
@@ -193,11 +185,8 @@ class Reading:
     to_s: float
     groups: Mapping[str, Mapping[str, Any]]
     ports: Sequence[Mapping[str, int]]
-    overall: Mapping[str, float]
-
-    @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> Self:
-        return cls(answer["from_s"], answer["to_s"], answer["groups"], answer["ports"], answer["global"])
+    #: Packets that met a full ring of TRex' own.
+    dropped: int
 
     def group(self, number: int) -> Mapping[str, Any]:
         """The counters of a group; empty before its first packet."""
@@ -236,12 +225,13 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
     received = [sample.received(spec) for sample in (readings.begin, *readings.samples)]
     strangers = _unrecognised(spec, readings)
     traffic = {
-        "tx_packets": _by_side(spec, readings.end, "tx_pkts"),
-        "rx_packets": _by_side(spec, readings.end, "rx_pkts"),
-        "tx_bytes": _by_side(spec, readings.end, "tx_pkts", in_bytes=True),
-        "rx_bytes": _by_side(spec, readings.end, "rx_pkts", in_bytes=True),
-    }
-    total = {name: {side: _grown(readings, side, counter) for side in SIDES} for name, counter in _TOTALS}
+        f"{way}_{what}": _by_side(spec, readings.end, f"{way}_pkts", in_bytes=what == "bytes")
+        for way in ("tx", "rx") for what in ("packets", "bytes")
+    }  # fmt: skip
+    total = {
+        f"{way}_packets": {side: _grown(readings, side, f"{way}_good_packets") for side in SIDES}
+        for way in ("tx", "rx")
+    }  # fmt: skip
     return Trial.of(
         traffic, total,
         unit="packets",
@@ -263,7 +253,7 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
 
 def limited_by(spec: Spec, readings: Readings, load: float, intended: int, attempted: int, unrecognised: int) -> str:
     """Why the generator limited the trial, in words; empty when it did not."""
-    dropped = int(readings.end.overall["m_total_queue_drop"] - readings.zero.overall["m_total_queue_drop"])
+    dropped = readings.end.dropped - readings.zero.dropped
     if attempted < intended * ATTEMPTED_LIMIT:
         why = f", {dropped} met a full ring of its own" if dropped else ""
         return f"TRex sent only {attempted} of {intended} packets in time{why}"
@@ -358,7 +348,11 @@ ANSWER_S, LOAD_S = 10.0, 60.0
 
 
 def run_trial(
-    worker: Worker, profile: PacketProfile, load: float, duration_s: float, sleep: Callable[[float], None] = time.sleep
+    worker: TrexWorker,
+    profile: PacketProfile,
+    load: float,
+    duration_s: float,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
     """Offer `load` packets per second, all directions added, for `duration_s` seconds and count.
 
@@ -370,9 +364,9 @@ def run_trial(
     return trial_of(spec, readings, load, time.perf_counter() - started)
 
 
-def _offer(worker: Worker, spec: Spec, sleep: Callable[[float], None]) -> Readings:
+def _offer(worker: TrexWorker, spec: Spec, sleep: Callable[[float], None]) -> Readings:
     def read() -> Reading:
-        return Reading.of(worker.call("stl_stats", ANSWER_S))
+        return Reading(**worker.call("stl_stats", ANSWER_S))
 
     def wait_until(moment_s: float) -> None:
         sleep(max(0.0, moment_s - time.monotonic()))

@@ -35,27 +35,19 @@ class TrexRefused(GeneratorError):
 class TrexWorker:
     """TRex' client at arm's length. Every failure is a `GeneratorError` of one sentence, in bounded time."""
 
-    def __init__(
-        self,
-        host: Host,
-        client_folder: str,
-        prefix: Sequence[str] = (),
-        python: str = sys.executable,
-        log: Path | None = None,
-    ) -> None:
+    def __init__(self, host: Host, client_folder: str, prefix: Sequence[str] = (), log: Path | None = None) -> None:
         """`host`: this machine or a sandbox on it; `client_folder`: …/automation/trex_control_plane/interactive;
         `prefix`: what carries it elsewhere, such as `ip netns exec NAME`; `log`: where its complaints are kept."""
         self._host = host
         self._client_folder = client_folder
         self._prefix = tuple(prefix)
-        self._python = python
         self._log = log
         #: What it printed, for reading.
         self._printed: IO[str] | None = None
         self._process: Process | None = None
         self._socket: socket.socket | None = None
-        self._unread = b""
-        self._asked = 0
+        #: What it answers.
+        self._answers: IO[bytes] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -66,8 +58,8 @@ class TrexWorker:
         """Start the process, unless it runs. It loads TRex' client when it is asked to connect."""
         if self._socket is not None:
             return
-        also = ["--also", _where_cgi_is()] if self._python == sys.executable else []
-        script = [self._python, "-I", "-S", client_worker.__file__, "--client", self._client_folder, *also]
+        script = [sys.executable, "-I", "-S", client_worker.__file__]
+        script += ["--client", self._client_folder, "--also", _where_cgi_is()]
         # The folder goes as soon as both ends hold what is in it: nothing is left however this process ends. In /tmp,
         # because the address of a socket has room for 107 bytes.
         with (
@@ -83,6 +75,7 @@ class TrexWorker:
             try:
                 self._process = self._host.start([*self._prefix, *script, "--socket", str(path)], log=log)
                 self._socket = self._accept(listening)
+                self._answers = self._socket.makefile("rb")
             except BaseException:
                 self.close()
                 raise
@@ -90,14 +83,13 @@ class TrexWorker:
     def call(self, do: str, timeout: float, **arguments: Any) -> Any:
         """What the worker answers to the command. `TrexRefused` when it says no; after any other `GeneratorError`,
         or when it did not answer in `timeout` seconds, the worker has ended: `start` it again."""
-        if self._socket is None:
+        if self._socket is None or self._answers is None:
             raise GeneratorError("TRex' client is not running.")
-        self._asked += 1
-        request = {"id": self._asked, "do": do, **arguments}
+        request = {"do": do, **arguments}
         try:
             self._socket.settimeout(timeout)
             self._socket.sendall(json.dumps(request).encode() + b"\n")
-            reply = json.loads(self._line(timeout))
+            reply = json.loads(self._answers.readline())
         except TimeoutError:
             self._kill()
             raise GeneratorError(f"TRex' client did not answer to {do} within {timeout:g} s.") from None
@@ -114,9 +106,10 @@ class TrexWorker:
 
     def close(self) -> None:
         """Stop the traffic, let go of TRex' ports, end. May be called twice."""
-        if self._socket is not None:
+        if self._socket is not None and self._answers is not None:
+            self._answers.close()
             self._socket.close()
-            self._socket = None
+            self._socket = self._answers = None
         if self._process is not None:
             deadline = time.monotonic() + STOP_TIMEOUT_S
             while self._process.is_running() and time.monotonic() < deadline:
@@ -126,7 +119,6 @@ class TrexWorker:
         if self._printed is not None:
             self._printed.close()
             self._printed = None
-        self._unread = b""
 
     def _accept(self, listening: socket.socket) -> socket.socket:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -134,21 +126,8 @@ class TrexWorker:
             with contextlib.suppress(TimeoutError):
                 return listening.accept()[0]
             if self._process is not None and not self._process.is_running():
-                raise GeneratorError(f"TRex' client cannot be started with {self._python}{self._complaint()}.")
+                raise GeneratorError(f"TRex' client cannot be started with {sys.executable}{self._complaint()}.")
         raise GeneratorError(f"TRex' client did not start within {START_TIMEOUT_S:g} s.")
-
-    def _line(self, timeout: float) -> bytes:
-        """The next line. `TimeoutError` when the time is up, `OSError` when there is nobody any more."""
-        assert self._socket is not None
-        deadline = time.monotonic() + timeout
-        while b"\n" not in self._unread:
-            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-            more = self._socket.recv(1 << 16)
-            if not more:
-                raise ConnectionResetError
-            self._unread += more
-        line, _, self._unread = self._unread.partition(b"\n")
-        return line
 
     def _complaint(self) -> str:
         """The last line of what it printed, as the end of a sentence; empty when it printed nothing."""

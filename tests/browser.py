@@ -14,7 +14,6 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -59,15 +58,6 @@ def _pipe() -> tuple[int, int]:
     for end in ends:
         os.close(end)
     return high
-
-
-@dataclass(frozen=True)
-class Box:
-    """An element whose content is wider than itself."""
-
-    element: str
-    content: float
-    width: float
 
 
 class Browser:
@@ -156,7 +146,7 @@ class Browser:
         content = metrics["cssContentSize"]
         return content["width"], metrics["cssLayoutViewport"]["clientWidth"], content["height"]
 
-    def cut(self) -> list[Box]:
+    def cut(self) -> list[str]:
         """Elements whose content is wider than they are, so that some of it cannot be seen. Words in a chart have no
         width of their own: `beyond` looks at them."""
         shot = self.ask("DOMSnapshot.captureSnapshot", computedStyles=[], includeDOMRects=True)
@@ -170,7 +160,7 @@ class Browser:
                     if name == "text":
                         continue
                     attributes = [names[index] for index in document["nodes"]["attributes"][node]]
-                    found.append(Box(f"{name} {' '.join(attributes)}", scroll[2], client[2]))
+                    found.append(f"{name} {' '.join(attributes)}: {scroll[2]} in {client[2]}")
         return found
 
     def beyond(self) -> list[str]:
@@ -188,11 +178,6 @@ class Browser:
     def picture(self, path: Path) -> None:
         """The whole page as a PNG."""
         shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(shot["data"]))
-
-    def paper(self, path: Path) -> None:
-        """The page as a PDF, A4."""
-        shot = self.ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=True)
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def _next(self) -> dict[str, Any]:

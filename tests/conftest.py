@@ -13,9 +13,7 @@ ROOMS = ("checks", "integration", "unit")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("whole suite", "what ./run tests passes to pytest")
-    group.addoption("--root-too", action="store_true", help="only tests that are marked root_too")
-    group.addoption("--before", metavar="SENTENCE", help="what failed before; without a test that passes, all failed")
+    parser.addoption("--root-too", action="store_true", help="only tests that are marked root_too")
 
 
 @cache
@@ -28,36 +26,19 @@ def is_alone(file: Path) -> bool:
     return (file.parent.name == "integration" or "compiled_generator" in text) and "beside_others" not in text
 
 
-class FailedBefore(pytest.Item):
-    """What failed before this run of pytest, so that its closing line has it."""
-
-    def runtest(self) -> None:
-        pytest.fail(self.config.getoption("before"), pytrace=False)
-
-    def reportinfo(self) -> tuple[Path, None, str]:
-        return self.path, None, self.name
-
-
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """After the user's own options have chosen: what failed before is there whatever they choose."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """After the user's own options have chosen."""
     if config.getoption("root_too"):
         config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("root_too")])
         items[:] = [item for item in items if item.get_closest_marker("root_too")]
     items.sort(key=lambda item: (is_alone(item.path), ROOMS.index(item.path.parent.name)))
-    if config.getoption("before"):
-        items.append(FailedBefore.from_parent(session, name="before"))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """./run tests passes where something passed. A process that has no more tests lets the others have the machine."""
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process that has no more tests lets the others have the machine."""
     if hasattr(session.config, "workerinput"):
         fcntl.flock(_this_file(), fcntl.LOCK_UN)
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    asked = session.config.getoption("before") is not None and not session.config.option.collectonly
-    if reporter and asked and exitstatus == 0 and not reporter.stats.get("passed"):
-        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 @pytest.hookimpl(optionalhook=True)

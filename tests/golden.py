@@ -1,14 +1,11 @@
-"""Renders the page of the golden run again, after an intended change of it:
-
-PYTHONPATH=libraries .venv/bin/python tests/golden.py
-"""
+"""A run of this project as it really was, and its report."""
 
 from pathlib import Path
 
 from ctbench.report.compose import compose
 from ctbench.report.reference import read_references
 from ctbench.report.runs import read_runs
-from ctbench.report.write import STYLE_SHEET, documents
+from ctbench.report.write import documents
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "data" / "golden-run"
@@ -16,12 +13,6 @@ REFERENCES = [ROOT / "results" / "reference" / name for name in ("ovs-3.0.0", "o
 
 
 def render() -> dict[str, str]:
-    """Text of each file of the report by its name, without the style sheet: that is the same file in every report."""
+    """Text of each file of the report by its name."""
     runs, references = read_runs([GOLDEN]), read_references(REFERENCES)
-    texts = documents(runs, compose(runs, GOLDEN, references), GOLDEN, references)
-    return {name: text for name, text in texts.items() if name != STYLE_SHEET.name}
-
-
-if __name__ == "__main__":
-    (GOLDEN / "report.html").write_text(render()["report.html"], encoding="utf-8", newline="")
-    print(f"{GOLDEN / 'report.html'} rendered")
+    return documents(runs, compose(runs, GOLDEN, references), GOLDEN, references)

@@ -1,24 +1,33 @@
-"""A wire with somebody on it: joins the generator's two memif ports in plain Python, and may look, drop and rewrite.
+"""A wire with somebody on it: joins the generator's two ports in plain Python, and may look, drop and rewrite.
 
 Stands in the place of a DUT, so that what the generator does about a lost, broken or foreign packet can be shown
 without one. Slow (some ten thousand frames per second) and meant to be.
 """
 
 import ctypes
-import socket
 import struct
-import tempfile
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
+from dataclasses import replace
+from unittest.mock import patch
 
+from packets import Endpoint, Packet, parse
+
+from ctbench.dut.base import Ports
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import Placement
+from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Load
+from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
+from ctbench.traffic.software import plan, stream_engine
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.memif import MemifPort, serve
+from ctbench.traffic.software.memif import RingPlan, cable
+from ctbench.traffic.software.wiring import Wiring
 
 #: Gets a frame and where it came from (`client` or `server`); says what comes out at the other end.
 Handler = Callable[[bytes, str], list[bytes]]
@@ -60,25 +69,64 @@ def put(row: "object", frame: bytes) -> bool:
     return True
 
 
-def _listen(path: Path) -> socket.socket:
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listening.bind(str(path))
-    listening.listen(1)
-    listening.settimeout(5)
-    return listening
-
-
-def _accept(listening: socket.socket) -> MemifPort:
-    control, _ = listening.accept()
-    control.settimeout(5)
-    return serve(control, "wire")
-
-
 def over_a_cable(profile: Profile, load: Load, seconds: float, ring_size: int = 2048) -> Trial:
     """A trial with nothing between the generator's two ports."""
     with closing(SoftwareTrafficGenerator()) as generator:
         generator.connect_cable(ring_size=ring_size)
         return generator.run_trial(profile, load, seconds)
+
+
+def over_a_wire(
+    handler: Handler,
+    profile: Profile,
+    load: float = 200,
+    seconds: float = 0.5,
+    *,
+    queues: int = 1,
+    patience: float = 10.0,
+) -> Trial:
+    """A trial at a rate over a wire with this handler: by itself of few connections (packets), for a wire in Python.
+    `patience`: how long the generator waits for what is under way, seconds: the wire may be kept off the CPU."""
+    with (
+        patch.object(plan, "REPLY_TIMEOUT_S", patience),
+        patch.object(stream_engine, "LINGER_S", patience),
+        Wire(handler, queues) as wire,
+    ):
+        return wire.generator.run_trial(profile, Rate(load), seconds)
+
+
+def join(generator: SoftwareTrafficGenerator, ports: Ports, frame_bytes: int = 1514, **changes: object) -> None:
+    """Connect the generator to a DUT's ports, with `changes` to what the DUT says of them."""
+    connector = SoftwareConnector((), "here")
+    connector._generator = generator
+    nobody = Placement((), (), ())
+    connector.connect(replace(ports, **changes), LocalHost(), nobody, frame_bytes)  # type: ignore[arg-type]
+
+
+class Tap:
+    """A handler that passes on what goes in, and keeps it: when, the frame, and where it came from."""
+
+    def __init__(self, lost: Callable[[Packet, str], bool] = lambda _packet, _side: False) -> None:
+        """`lost`: what is not passed on."""
+        self.frames: list[tuple[float, bytes, str]] = []
+        self._lost = lost
+
+    def __call__(self, frame: bytes, side: str) -> list[bytes]:
+        self.frames.append((time.time(), frame, side))
+        return [] if self._lost(parse(frame), side) else [frame]
+
+    def packets(self, side: str = "") -> list[Packet]:
+        """What went in, on both sides or on one."""
+        return [parse(frame) for _, frame, came_from in self.frames if side in ("", came_from)]
+
+    def conversations(self) -> dict[Endpoint, list[tuple[str, Packet]]]:
+        """Packets of each connection, known by the client's address and port."""
+        found: dict[Endpoint, list[tuple[str, Packet]]] = defaultdict(list)
+        for _, frame, side in self.frames:
+            packet = parse(frame)
+            ends = (packet.source, packet.source_port), (packet.destination, packet.destination_port)
+            found[ends[side == "server"]].append((side, packet))
+        return found
 
 
 class Wire:
@@ -92,18 +140,10 @@ class Wire:
         self.seen = {"client": 0, "server": 0}
 
     def __enter__(self) -> "Wire":
-        with tempfile.TemporaryDirectory() as folder:
-            servers = [_listen(Path(folder) / name) for name in ("client", "server")]
-            ports: list[MemifPort] = []
-            acceptor = threading.Thread(target=lambda: ports.extend(map(_accept, servers)))
-            acceptor.start()
-            self.generator.connect(
-                Path(folder) / "client", Path(folder) / "server", rx_queues=self._queues, tx_queues=self._queues
-            )
-            acceptor.join(5)
-            for server in servers:
-                server.close()
-        self._ports = dict(zip(("client", "server"), ports, strict=True))
+        plan = RingPlan(self._queues, self._queues, s2c_size=16384)
+        (client, at_client), (server, at_server) = cable(plan), cable(plan)
+        self.generator.connect(lambda: (Wiring(client, server), "a wire"))
+        self._ports = {"client": at_client, "server": at_server}
         self._thread = threading.Thread(target=self._relay, daemon=True)
         self._thread.start()
         return self

@@ -51,7 +51,7 @@ def _floors(found: Sequence[Row], floors: Floors, *, of_all: bool = True) -> Ite
         yield from unsuitable
         try:
             if not unsuitable:
-                _find(row, floors)
+                floors.find(row.topology, row.profile, row.promise.procedure)
         except (ConfigError, MissingResource) as error:
             yield f"{brief(row.test.source)}: {row.test.name}: has no floor. {error}"
     promised = {(row.topology.key, row.profile.name) for row in found}
@@ -59,15 +59,6 @@ def _floors(found: Sequence[Row], floors: Floors, *, of_all: bool = True) -> Ite
         for profile in entries:
             if (key, profile) not in promised:
                 yield f"{floors.file}: {key}.{profile}: no row of the suites measures it."
-
-
-def _find(row: Row, floors: Floors) -> None:
-    """Find the floor of a row by what its procedure looks for; of a rate, by its profile."""
-    procedure = row.promise.procedure
-    if procedure is None:
-        floors.find(row.topology, row.profile)
-    else:
-        floors.find(row.topology, row.profile, procedure.metric(row.profile), procedure.found_out)
 
 
 def _unsuitable(row: Row, floors: Floors) -> list[str]:

@@ -31,17 +31,16 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.promises import PROMISES
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.record import PoolMember, Record
+from ctbench.results.record import Record
 from ctbench.results.store import Ending, WithoutRecord
 from ctbench.run import references
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName
 from ctbench.run.plan import find_promise
-from ctbench.run.run_request import PoolRun
+from ctbench.run.run_request import POOL_VARIABLE, PoolRun
 from ctbench.run.settings import RunSettings
 from ctbench.testbed import new_dut
-from ctbench.testbed.pool import SHARE_VARIABLE, Share
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT")
@@ -98,8 +97,7 @@ class ConntrackSLA:
         whole run before any test, with a sentence that names the file, the key and what was expected. A testbed that is
         open stays so: every suite may open it. It is closed when the run is over.
 
-        In a run on several testbeds (``./run sla --testbeds``) each process opens the one that it was given, and
-        ``testbed`` is not used.
+        In a run on several testbeds (``./run sla --testbeds``) each process has one of them as its ``${TESTBED}``.
 
         Example:
         | Open Testbed    local    campaign=gate    sla=/srv/sla/release-3.yaml
@@ -107,10 +105,9 @@ class ConntrackSLA:
         if self._run is not None:
             return
         output = _output_folder()
+        given = os.environ.get(POOL_VARIABLE)
+        pool = PoolRun.model_validate_json(given) if given else None
         try:
-            given = os.environ.get(SHARE_VARIABLE)
-            share = Share.from_json(given) if given else None
-            testbed = share.testbed if share else testbed
             settings = RunSettings.load(testbed, campaign, sla, reference, base)
             references.check(settings.floors, settings.campaign, named(self._root) if self._root else ())
             new_dut.check_machine(settings.testbed)
@@ -118,7 +115,7 @@ class ConntrackSLA:
             if isinstance(error, ConfigError):
                 note_mistake(output, str(error))
             raise FatalError(str(error)) from None
-        self._run = AcceptanceRun(settings, output, _say, _pool_run(share) if share else None)
+        self._run = AcceptanceRun(settings, output, _say, pool)
         # ./run sla knows it: a run that was stopped and goes on is one run.
         self._run.run_id = BuiltIn().get_variable_value("${RUN_ID}") or self._run.run_id
 
@@ -277,12 +274,6 @@ class ConntrackSLA:
 
 def _output_folder() -> Path:
     return Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
-
-
-def _pool_run(share: Share) -> PoolRun:
-    """What this process has in common with the others of its pool. Its suite's place is a variable of pabot."""
-    place = int(BuiltIn().get_variable_value("${PABOTQUEUEINDEX}"))
-    return PoolRun(share.run_id, Path(share.output), PoolMember(name=share.name, cpus=list(share.cpus), suite=place))
 
 
 def _say(line: str) -> None:

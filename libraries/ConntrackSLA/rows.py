@@ -36,30 +36,7 @@ FREE_TAGS = {
     "pps": "connections whose packets per second are promised too",
 }
 
-#: What a title may say, and the tag that has to follow from the row then.
-SAID = {
-    r"(\d+) CPUs?\b": r"\1cpu",
-    r"(\d+) Queues?\b": r"\1rxq",
-    r"Short-Lived": "short-lived",
-    r"Long-Lived": "long-lived",
-    r"\b1 Flow\b": "1flow",
-    r"10k Flows": "10kflows",
-    r"Both Ways": "both-ways",
-    r"\b1518 Bytes": "1518b",
-    r"\b9018 Bytes": "jumbo",
-    r"IMIX": "imix",
-    r"\bIPv6": "ipv6",
-    r"VLAN": "vlan",
-    r"Bonds?\b": "bond",
-    r"iptables": "iptables",
-    r"nftables": "nftables",
-    r"SNAT, |SNAT With": "nat",
-    r"DNAT": "dnat",
-    r"Masquerade": "masquerade",
-    r"Stateful": "stateful",
-    r"Untracked": "notrack",
-}
-#: Tags that have to be said in the title.
+#: What a title has to say where its row has a tag, and must not say elsewhere.
 TO_SAY = {
     "both-ways": "Both Ways",
     "vlan": "VLAN",
@@ -74,6 +51,17 @@ TO_SAY = {
     "1518b": "1518 Bytes",
     "long-lived": "Long-Lived",
     "1flow": "1 Flow",
+}
+#: What a title may say, and the tag that has to follow from the row then.
+SAID = {
+    r"(\d+) CPUs?\b": r"\1cpu",
+    r"(\d+) Queues?\b": r"\1rxq",
+    r"Short-Lived": "short-lived",
+    r"10k Flows": "10kflows",
+    r"SNAT, |SNAT With": "nat",
+    r"Stateful": "stateful",
+    r"Untracked": "notrack",
+    **{rf"\b{words}s?\b": tag for tag, words in TO_SAY.items()},
 }
 
 #: Tags where instructions are counted, by what a profile is about, in place of those of a rate.

@@ -2,7 +2,7 @@
 Documentation    How many connections per second Open vSwitch with DPDK sets up and takes down, by what they do.
 ...
 ...              The kinds of the measurements of 2017 (TCP without data, HTTP, UDP), connections that the server closes
-...              or the client resets, connections beside a SYN flood, and those of IPv6. Each is compared with
+...              or the client resets, connections during a SYN flood, and those of IPv6. Each is compared with
 ...              short-lived connections, side by side.
 
 Resource         ../../resources/promises.resource

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    What happens at a limit that nobody changes: that of the Linux kernel's table, which is its host's.
+Documentation    What happens at a limit that is not changed: that of the Linux kernel's table, which is its host's.
 ...
 ...              Connections beyond it are refused, or others that are open are forgotten to make room (early drop).
 

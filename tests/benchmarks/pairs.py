@@ -21,8 +21,7 @@ from ctbench.compare.limits import ALPHA, LEAST_OF_PAIRS, LEAST_OF_RUNS, STARTS
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.pairs import LOOKS, ROUND, log_ratio, rounds_of, turns
 from ctbench.measure.procedure import Bench
-from ctbench.measure.procedures.pair import Pair
-from ctbench.measure.start import SLICE_S, measure_start
+from ctbench.measure.procedures.pair import SLICE_S, Pair
 from ctbench.results.statistics import hodges_lehmann, needed_signs, p_smaller, sign_flip_interval, sign_flip_p
 
 #: In the campaign `builds`.
@@ -75,7 +74,7 @@ def precision(runs: int) -> None:
     print(f"| | sd of a round | {after} | wrong at any look |\n|{'---|' * (len(LOOKS) + 3)}")
     for noise in NOISES:
         made = [bench(noise.pair(1.0, seed), None) for seed in range(runs)]
-        found = [measure_start(each, looks=LOOKS).pair.looks for each in made]
+        found = [Pair(looks=LOOKS).run(each).evidence.pairs[0].looks for each in made]
         halves = [
             statistics.median(max(each[at].value - each[at].low, each[at].high - each[at].value) for each in found)
             for at in range(len(LOOKS))

@@ -17,12 +17,13 @@ import pytest
 from documents import Command
 from integration.small_testbed import write_small
 from unit.paired import start_record
+from whole_records import read_all
 
 import ctbench.traffic.software  # noqa: F401 - says where numba keeps what it compiles
 from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli.child_runs import ChildRun
-from ctbench.cli.tests import DROP, NOBODY, bring_compiled, copy_venv, folder_that_goes
+from ctbench.cli.tests import DROP, NOBODY, bring_compiled, copy_checkout, copy_venv, folder_that_goes
 from ctbench.compare.starts import pair_starts, same_starts
 from ctbench.dut.kernel import UNPACKED
 from ctbench.dut.topology import Topology
@@ -75,7 +76,7 @@ class Clone:
         assert typed is not None
         done = self.type(typed)
         if done.returncode in (3, 6) and "Records: " in done.stdout:
-            records, _ = store.read_all(self.folder / "results" / "latest")
+            records, _ = read_all(self.folder / "results" / "latest")
             for record in records:
                 if record.limited_by == "generator":
                     pytest.skip(f"This machine was too busy to measure anything: {record.verdict_reason}")
@@ -100,22 +101,9 @@ class Clone:
 @pytest.fixture(scope="module")
 def clone(able_machine: None) -> Iterator[Clone]:
     """What `git clone` would bring, were this checkout committed now, set up once; with what belongs to its reader."""
-    listed = subprocess.run(
-        ["git", "-c", f"safe.directory={documents.ROOT}", "ls-files", "-z", "-co", "--exclude-standard"],
-        cwd=documents.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listed.returncode:
-        pytest.skip(f"This is no clone, so there is nothing to clone: {listed.stderr.strip()}")
     with folder_that_goes() as folder:
         made = Clone(folder)
-        for name in listed.stdout.split("\0"):
-            source, target = documents.ROOT / name, made.folder / name
-            if name and source.is_file():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
+        copy_checkout(made.folder)
         _bring_venv(made)
         user = pwd.getpwuid(os.geteuid() or NOBODY).pw_name
         bring_compiled(Path(numba.config.CACHE_DIR).parent, made.folder, user)

@@ -1,22 +1,27 @@
 """What integration tests share: a sandbox, the real OVS-DPDK in it, an sshd."""
 
 import os
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from integration.sshd import Sshd
+from integration.sshd import PASSWORD, PASSWORD_VARIABLE, TESTER, WITH_PASSWORD, Sshd, serving
 from integration.whole_run import Start, starts
+from real_duts import on_shared_cpus, set_up
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.hosts.ssh import SshHost
 from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.software import lateness, plan, schedule, stream_engine
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,62 +45,57 @@ def sandbox() -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     """A real sshd on loopback; skips where it is not installed, or cannot have namespaces of its own."""
-    try:
-        server = Sshd(tmp_path_factory.mktemp("sshd"))
-    except MissingResource as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
+    yield from serving(tmp_path_factory.mktemp("sshd"))
+
+
+@pytest.fixture
+def ssh_host(sshd: Sshd) -> Iterator[SshHost]:
+    """A host that is reached over SSH."""
+    instance = SshHost("dut", sshd.config())
+    yield instance
+    instance.close()
+
+
+@pytest.fixture(scope="session")
+def sudo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """One with a user who may become root with a password."""
+    if os.geteuid() != 0 or shutil.which("sudo") is None:
+        pytest.skip("sudo has to be installed on a machine of which one is root.")
+    yield from serving(tmp_path_factory.mktemp("sudo"), password=PASSWORD, sudoers=f"{TESTER} ALL=(ALL) ALL\n")
+
+
+@pytest.fixture
+def sudoer(sudo_server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHost]:
+    """A host that an ordinary user logs in to, who becomes root there."""
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    instance = SshHost("dut", sudo_server.config(**WITH_PASSWORD, user=TESTER, sudo=True))
+    yield instance
+    instance.close()
 
 
 @pytest.fixture(scope="module")
 def dut(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OvsDpdkDut]:
-    """The real OVS-DPDK, oversubscribed so that every topology can be applied on any machine."""
+    """The real OVS-DPDK."""
     logs = tmp_path_factory.mktemp("ovs")
-    machine = read_machine(sandbox)
-    instance = OvsDpdkDut(
-        sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True), log_folder=logs
-    )
-    try:
-        instance.apply(Topology())
-    except MissingResource as error:
-        pytest.skip(str(error))
-    yield instance
-    instance.restore()  # its PMD threads would go on polling
+    yield from set_up(on_shared_cpus(OvsDpdkDut, sandbox, log_folder=logs), Topology())
 
 
 @pytest.fixture(scope="module")
 def router(sandbox: Sandbox) -> Iterator[LinuxRouterDut]:
-    """The Linux kernel of this machine as a router, oversubscribed so that every topology can be applied."""
-    machine = read_machine(sandbox)
-    instance = LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
-    try:
-        instance.apply(Topology(datapath="linux-router", ruleset="forward"))
-    except MissingResource as error:
-        pytest.skip(str(error))
-    yield instance
-    instance.restore()
+    """The Linux kernel of this machine as a router."""
+    yield from set_up(on_shared_cpus(LinuxRouterDut, sandbox), Topology(datapath="linux-router", ruleset="forward"))
 
 
 @pytest.fixture(scope="module")
 def bridge(sandbox: Sandbox) -> Iterator[LinuxBridgeDut]:
-    """The Linux kernel of this machine as a bridge, oversubscribed as well."""
-    machine = read_machine(sandbox)
-    instance = LinuxBridgeDut(sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
-    try:
-        instance.apply(Topology(datapath="linux-bridge", ruleset="forward"))
-    except MissingResource as error:
-        pytest.skip(str(error))
-    yield instance
-    instance.restore()
+    """The Linux kernel of this machine as a bridge."""
+    yield from set_up(on_shared_cpus(LinuxBridgeDut, sandbox), Topology(datapath="linux-bridge", ruleset="forward"))
 
 
 @pytest.fixture(scope="module")
 def unhurried() -> Iterator[None]:
     """A reply may take its time, the generator be late, and nothing settles before a trial counts: what is tested is
     whether things happen, not when."""
-    from ctbench.traffic.software import lateness, plan, schedule, stream_engine
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "REPLY_TIMEOUT_S", 5.0)
         patch.setattr(plan, "LATE_LIMIT_S", 5.0)
@@ -106,6 +106,13 @@ def unhurried() -> Iterator[None]:
         patch.setattr(lateness, "LATE_RATIO_LIMIT", 1.0)
         patch.setattr(lateness, "ATTEMPTED_LIMIT", 0.0)
         yield
+
+
+@pytest.fixture(scope="module")
+def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
+    """The software traffic generator, not connected."""
+    with closing(SoftwareTrafficGenerator()) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ctbench.base.errors import MissingResource
 from ctbench.hosts.config import SshConfig
 
@@ -23,6 +25,10 @@ SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/l
 #: The user that is there as well. Where we are an ordinary user its number is ours: what a host keeps for a user in
 #: /tmp has the number in its name, and is refused to another user.
 TESTER, TESTER_ID = "ctbench-tester", str(os.getuid() or 4711)
+#: The password of all users where they have one, the variable that holds it, and how to log in with it.
+PASSWORD = "corr3ct h0rse'$"
+PASSWORD_VARIABLE = "CTBENCH_TEST_PASSWORD"
+WITH_PASSWORD = {"key": "", "password_env": PASSWORD_VARIABLE}
 
 #: In the namespace: its own /run and its own users; then whatever follows.
 PREPARE = """
@@ -205,6 +211,16 @@ class Sshd:
                 "".join(f"{user}:{done.stdout}:19000:0:99999:7:::\n" for user in ("root", TESTER))
             )
             (self.folder / "shadow").chmod(0o600)
+
+
+def serving(folder: Path, **options: Any) -> Iterator[Sshd]:
+    """For a fixture: one with these options of `Sshd`; skips where it cannot run."""
+    try:
+        server = Sshd(folder, **options)
+    except MissingResource as error:
+        pytest.skip(str(error))
+    with server:
+        yield server
 
 
 def make_key(file: Path, passphrase: str = "") -> Path:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from document_outputs import FORMS
 from integration.clone import Clone, clone
+from whole_records import read_all
 
-from ctbench.results import store
 from ctbench.results.comparison import Comparison
 
 __all__ = ["clone"]
@@ -50,7 +50,7 @@ def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(
     assert "calibrate: run 2 of about 5, at most 5; about " in said
     mine = yaml.safe_load((clone.folder / "variables" / "sla" / "mine.yaml").read_text())
     (folder,) = [line for line in measured["./run sla -v SLA:mine"].splitlines() if line.startswith("Results: ")]
-    (record,), _ = store.read_all(Path(folder.removeprefix("Results: ")))
+    (record,), _ = read_all(Path(folder.removeprefix("Results: ")))
     assert mine["source"].startswith("5 runs on ")
     assert record.floor.source == mine["source"]
     promised = mine[record.topology.key][record.profile.name]["cps"]

@@ -13,29 +13,7 @@ from ctbench.hosts.sandbox import Sandbox
 pytestmark = pytest.mark.beside_others
 
 TO_SERVER, TO_CLIENT = "02:00:00:00:00:11", "02:00:00:00:00:12"
-#: The namespaces, the wires and a router, as guest/library.sh makes them.
-ROUTER = """
-set -e
-mkdir -p /run/netns
-for space in client server dut; do ip netns add $space; ip -n $space link set lo up; done
-ip link add wire netns client address 02:00:00:00:00:21 type veth peer name client netns dut address 02:00:00:00:00:11
-ip link add wire netns server address 02:00:00:00:00:22 type veth peer name server netns dut address 02:00:00:00:00:12
-for space in client server dut; do
-    for each in all default; do ip netns exec $space sh -c "echo 1 >/proc/sys/net/ipv6/conf/$each/disable_ipv6"; done
-done
-ip -n client link set wire up
-ip -n server link set wire up
-number=0
-for side in client server; do
-    ip -n dut link set $side up
-    ip -n dut address add 198.18.$number.1/30 dev $side
-    ip -n dut neighbour add 198.18.$number.2 lladdr 02:00:00:00:00:0$((number + 1)) dev $side nud permanent
-    number=$((number + 1))
-done
-ip -n dut route add 16.0.0.0/8 via 198.18.0.2
-ip -n dut route add 48.0.0.0/8 via 198.18.1.2
-ip netns exec dut sh -c "echo 1 >/proc/sys/net/ipv4/ip_forward"
-"""
+ROUTER = Path(__file__).parents[1] / "data" / "emulated-router.sh"
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +30,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def routed(sandbox: Sandbox) -> Sandbox:
-    sandbox.run(["sh", "-c", ROUTER])
+    sandbox.run(["sh", "-c", ROUTER.read_text()])
     return sandbox
 
 
@@ -83,16 +61,6 @@ def test_connections_that_nobody_answers_are_said(routed: Sandbox, program: Path
         assert (done.exit_status, done.stdout) == (1, "traffic: the first connections were not served: error 0\n")
     finally:
         routed.run([*back, "add", "16.0.0.0/8", "via", "198.18.0.2"])
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [(["stream"], "wrong usage"), (["udp", "33", "1"], "steps of 32"), (["udp", "32", "x"], "a number was expected"),
-     (["tcp", "32", "99"], "at most 64 rounds")],
-)  # fmt: skip
-def test_wrong_usage_is_said(routed: Sandbox, program: Path, words: list[str], said: str) -> None:
-    done = routed.run([str(program), *words, TO_SERVER, TO_CLIENT, "0"], check=False)
-    assert (done.exit_status, said in done.stdout) == (1, True)
 
 
 @pytest.mark.parametrize("name", OWN_PROGRAMS)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from integration.test_suites_records import measure, settings, started
+from whole_records import read_all
 
 from ctbench.dut import capture
 from ctbench.dut.ovs import instance, processes
@@ -20,7 +21,6 @@ from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.dut import FOLDER
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.traffic.software import plan
@@ -162,7 +162,7 @@ def said(run: AcceptanceRun, record: Record) -> dict[str, str]:
 
 def assert_table_and_records(run: AcceptanceRun) -> None:
     """Nothing of the run so far is lost."""
-    written, broken = store.read_all(run.output)
+    written, broken = read_all(run.output)
     assert broken == []
     assert [record.to_json() for record in written] == [record.to_json() for record in run.records]
     assert f"{len(run.records)} not measured" in run.summary() or "met, " in run.summary()

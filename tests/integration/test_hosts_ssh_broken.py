@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,13 +33,6 @@ try:
 except TestbedError as error:
     print(error)
 """
-
-
-@pytest.fixture
-def host(sshd: Sshd) -> Iterator[SshHost]:
-    instance = SshHost("dut", sshd.config())
-    yield instance
-    instance.close()
 
 
 def running(marker: str) -> bool:
@@ -72,23 +66,27 @@ def when_there(marker: Path, sshd: Sshd, number: signal.Signals) -> threading.Th
     return thread
 
 
+@pytest.mark.parametrize(
+    ("number", "said"), [(signal.SIGKILL, r"\w.*\."), (signal.SIGSTOP, r"the host does not answer any more\.")]
+)
 def test_a_connection_that_breaks_in_the_middle_of_a_command_is_said_and_made_again(
-    sshd: Sshd, host: SshHost, tmp_path: Path
+    number: signal.Signals, said: str, sshd: Sshd, tmp_path: Path
 ) -> None:
     marker = tmp_path / "marker"
-    watching = when_there(marker, sshd, signal.SIGKILL)
+    watching = when_there(marker, sshd, number)
+    with closing(SshHost("dut", sshd.config(connect_timeout_s=1))) as host:
+        with pytest.raises(TestbedError, match=rf"^dut: the SSH connection was lost: {said}$"):
+            host.run(["sh", "-c", f"echo > {marker}; exec sleep 47201"], timeout=2)
+        watching.join()
+        sshd.signal_sessions(signal.SIGKILL)
 
-    with pytest.raises(TestbedError, match=r"^dut: the SSH connection was lost: \w.*\.$"):
-        host.run(["sh", "-c", f"echo > {marker}; exec sleep 47201"])
-    watching.join()
-
-    assert running("sleep 47201")  # nobody could tell it
-    assert host.run(["echo", "again"]).stdout == "again\n"
-    assert not running("sleep 47201")
+        assert running("sleep 47201")  # it was not told
+        assert host.run(["echo", "again"]).stdout == "again\n"
+        assert not running("sleep 47201")
 
 
-def test_a_started_command_outlives_the_connection(sshd: Sshd, host: SshHost, tmp_path: Path) -> None:
-    process = host.start(["sh", "-c", "echo begun; exec sleep 47202"], log=tmp_path / "log")
+def test_a_started_command_outlives_the_connection(sshd: Sshd, ssh_host: SshHost, tmp_path: Path) -> None:
+    process = ssh_host.start(["sh", "-c", "echo begun; exec sleep 47202"], log=tmp_path / "log")
     while "begun" not in (tmp_path / "log").read_text():
         assert process.is_running()
 
@@ -103,42 +101,26 @@ def test_a_started_command_outlives_the_connection(sshd: Sshd, host: SshHost, tm
     assert (tmp_path / "log").read_text() == "begun\n"
 
 
-@pytest.mark.parametrize("what", ["run", "start", "put", "get", "read", "is_running", "stop"])
-def test_a_host_that_does_not_answer_any_more_is_given_up(sshd: Sshd, tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(
+    "does",
+    [
+        lambda host, _: host.run(["true"]),
+        lambda host, _: host.start(["true"]),
+        lambda _, process: process.is_running(),
+        lambda _, process: process.stop(),
+    ],
+)
+def test_a_host_that_does_not_answer_any_more_is_given_up(sshd: Sshd, does: Callable[..., object]) -> None:
     host = SshHost("dut", sshd.config(connect_timeout_s=1))
-    (tmp_path / "file").write_text("x")
     process = host.start(["sleep", "47203"])
     sshd.signal_sessions(signal.SIGSTOP)
-    does = {
-        "run": lambda: host.run(["true"]),
-        "start": lambda: host.start(["true"]),
-        "put": lambda: host.put(tmp_path / "file", str(tmp_path / "there")),
-        "get": lambda: host.get(str(tmp_path / "file"), tmp_path / "back"),
-        "read": lambda: host.read("/proc/version"),
-        "is_running": process.is_running,
-        "stop": process.stop,
-    }
     try:
         with pytest.raises(TestbedError, match="dut: the SSH connection was lost: the host does not answer any more"):
-            does[what]()
+            does(host, process)
     finally:
         sshd.signal_sessions(signal.SIGKILL)
         host.close()
     assert not running("sleep 47203")
-
-
-def test_a_host_that_falls_silent_in_the_middle_of_a_command_is_given_up(sshd: Sshd, tmp_path: Path) -> None:
-    host = SshHost("dut", sshd.config(connect_timeout_s=1))
-    marker = tmp_path / "marker"
-    watching = when_there(marker, sshd, signal.SIGSTOP)
-    try:
-        with pytest.raises(TestbedError, match="the host does not answer any more"):
-            host.run(["sh", "-c", f"echo > {marker}; exec sleep 47204"], timeout=2)
-    finally:
-        watching.join()
-        sshd.signal_sessions(signal.SIGKILL)
-        host.close()
-    assert not running("sleep 47204")
 
 
 def test_a_host_that_is_gone_for_good_can_be_closed(tmp_path: Path, sshd: Sshd) -> None:
@@ -151,76 +133,54 @@ def test_a_host_that_is_gone_for_good_can_be_closed(tmp_path: Path, sshd: Sshd) 
     host.close()
 
 
-def test_a_broken_connection_prints_nothing_by_itself(sshd: Sshd, host: SshHost, tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", [True, False])
+def test_what_a_run_left_ends_when_the_next_one_comes(
+    broken: bool, sshd: Sshd, ssh_host: SshHost, tmp_path: Path
+) -> None:
     process = client(sshd, "47205", "47206", tmp_path / "marker")
+    ssh_host.run(["true"])
+    ssh_host.close()
+    assert running("sleep 47205") and running("sleep 47206")  # another run leaves them alone
 
-    sshd.signal_sessions(signal.SIGKILL)
+    if broken:
+        sshd.signal_sessions(signal.SIGKILL)
+    else:
+        process.kill()
     out, err = process.communicate()
-
-    assert out.startswith("dut: the SSH connection was lost: ")
-    assert (out.count("\n"), err) == (1, "")
-    host.run(["true"])
+    assert (out.count("\n"), err) == (int(broken), "")
+    assert out.startswith("dut: the SSH connection was lost: " if broken else "")
+    assert running("sleep 47205") and running("sleep 47206")
+    ssh_host.run(["true"])
     assert not running("sleep 47205") and not running("sleep 47206")
 
 
-def test_what_a_killed_run_left_ends_when_the_next_one_comes(sshd: Sshd, host: SshHost, tmp_path: Path) -> None:
-    process = client(sshd, "47207", "47208", tmp_path / "marker")
-
-    process.kill()
-    process.communicate()
-    assert running("sleep 47207") and running("sleep 47208")
-    host.run(["true"])
-
-    assert not running("sleep 47207") and not running("sleep 47208")
-
-
-def test_what_another_run_is_doing_is_left_alone(sshd: Sshd, tmp_path: Path) -> None:
-    process = client(sshd, "47209", "47210", tmp_path / "marker")
-    try:
-        other = SshHost("dut", sshd.config())
-        assert other.clean_leftovers() == []
-        other.close()
-
-        assert running("sleep 47209") and running("sleep 47210")
-    finally:
-        process.kill()
-        process.communicate()
-        last = SshHost("dut", sshd.config())
-        assert sorted(last.clean_leftovers())[-1] == "sleep 47209"
-        last.close()
-
-
-def test_a_process_that_has_the_number_of_a_left_over_is_not_ended(sshd: Sshd, host: SshHost) -> None:
-    stranger = host.start(["sleep", "47211"])
-    home = host.read("/proc/self/environ") and host._session
-    assert home
-    record = f"{home.rpartition('/')[0]}/crashed"
-    host.run(["mkdir", "-p", f"{record}/job.1"])
+def test_a_process_that_has_the_number_of_a_left_over_is_not_ended(ssh_host: SshHost) -> None:
+    stranger = subprocess.Popen(["sleep", "47211"])
+    ssh_host.run(["true"])
+    assert ssh_host._session
+    record = f"{ssh_host._session.rpartition('/')[0]}/crashed"
+    ssh_host.run(["mkdir", "-p", f"{record}/job.1"])
     for name in ("leader", "command"):
-        host.run(["tee", f"{record}/job.1/{name}"], stdin=f"{stranger.pid} 1\n")
+        ssh_host.run(["tee", f"{record}/job.1/{name}"], stdin=f"{stranger.pid} 1\n")
 
-    assert host.clean_leftovers() == []
+    ssh_host.close()
+    assert ssh_host.run(["ls", record], check=False).exit_status != 0
+    assert stranger.poll() is None
+    stranger.kill()
+    stranger.wait()
 
-    assert stranger.is_running()
-    assert host.run(["ls", record], check=False).exit_status != 0
 
+def test_nothing_stays_on_the_host(sshd: Sshd, ssh_host: SshHost) -> None:
+    ssh_host.start(["sleep", "47212"])
+    state = ssh_host._session
 
-def test_nothing_stays_on_the_host(sshd: Sshd, tmp_path: Path) -> None:
-    host = SshHost("dut", sshd.config())
-    host.start(["sleep", "47212"])
-    host.put(sshd.folder / "sshd_config", str(tmp_path / "copied"))
-    state = host._session
+    ssh_host.close()
 
-    host.close()
-
-    looking = SshHost("dut", sshd.config())
-    try:
+    with closing(SshHost("dut", sshd.config())) as looking:
         assert state and looking.run(["ls", state], check=False).exit_status != 0
-    finally:
-        looking.close()
     assert not running("sleep 47212")
 
 
-def test_a_command_that_is_killed_with_its_shell_is_an_error(sshd: Sshd, host: SshHost) -> None:
+def test_a_command_that_is_killed_with_its_shell_is_an_error(sshd: Sshd, ssh_host: SshHost) -> None:
     with pytest.raises(TestbedError, match=r"^dut: .*ended early"):
-        host.run(["sh", "-c", "kill -KILL $PPID; sleep 1"])
+        ssh_host.run(["sh", "-c", "kill -KILL $PPID; sleep 1"])

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dut_counters import counted
-from integration.sshd import Sshd
-from integration.test_ovs_rulesets import CLIENT, SERVER, Switch, tcp
-from packets import SYN
+from integration.sshd import Sshd, serving
+from integration.test_ovs_topologies import CLIENT, SERVER
+from packets import SYN, tcp
+from real_duts import counted, hand_over, on_shared_cpus
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.linux import LinuxRouterDut
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.ssh import SshHost
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
@@ -22,12 +21,7 @@ pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     """A machine to log in to, of which we are root in all but name: its network, processes and /run are its own."""
-    try:
-        server = Sshd(tmp_path_factory.mktemp("remote"), own_network=True)
-    except MissingResource as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
+    yield from serving(tmp_path_factory.mktemp("remote"), own_network=True)
 
 
 @pytest.fixture
@@ -37,16 +31,9 @@ def host(remote: Sshd) -> Iterator[SshHost]:
     instance.close()
 
 
-def ovs_on(host: SshHost, logs: Path) -> OvsDpdkDut:
-    machine = read_machine(host)
-    return OvsDpdkDut(
-        host, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True), log_folder=logs
-    )
-
-
 def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) -> None:
     before = host.run(["find", "/run", "-not", "-path", "/run/ctbench*"]).stdout
-    dut = ovs_on(host, tmp_path)
+    dut = on_shared_cpus(OvsDpdkDut, host, log_folder=tmp_path)
     try:
         ports = dut.apply(Topology())
     except MissingResource as error:
@@ -59,7 +46,8 @@ def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) ->
     assert not Path(ports.client).exists()  # it is there, and not here
 
     dut.begin_trial()
-    assert Switch(dut).send(1, tcp(CLIENT, SERVER, SYN, 100)) == ["server"]
+    hand_over(dut, 1, tcp(CLIENT, SERVER, SYN, 100))
+    assert counted(dut).drops == {"server.ovs_tx_failure_drops": 1}
     assert dut.connections() == 1
     dut.flush_state()
     assert dut.connections() == 0
@@ -80,7 +68,7 @@ def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) ->
 
 def test_ovs_that_a_crashed_run_left_is_found_at_the_next_start(remote: Sshd, host: SshHost, tmp_path: Path) -> None:
     crashed = SshHost("dut.lab", remote.config())
-    left = ovs_on(crashed, tmp_path)
+    left = on_shared_cpus(OvsDpdkDut, crashed, log_folder=tmp_path)
     try:
         left.apply(Topology())
     except MissingResource as error:
@@ -89,7 +77,7 @@ def test_ovs_that_a_crashed_run_left_is_found_at_the_next_start(remote: Sshd, ho
     crashed.close()
     assert "ovs-vswitchd" in host.read(f"/proc/{pid}/comm")
 
-    dut = ovs_on(host, tmp_path)
+    dut = on_shared_cpus(OvsDpdkDut, host, log_folder=tmp_path)
     dut.apply(Topology())
 
     assert dut.snapshot()["pid"] != pid
@@ -98,9 +86,8 @@ def test_ovs_that_a_crashed_run_left_is_found_at_the_next_start(remote: Sshd, ho
 
 
 def test_the_kernel_is_set_up_as_a_router_and_left_as_it_was(host: SshHost) -> None:
-    machine = read_machine(host)
     before = host.run(["ip", "-o", "link"]).stdout
-    dut = LinuxRouterDut(host, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
+    dut = on_shared_cpus(LinuxRouterDut, host)
     try:
         dut.apply(Topology(datapath="linux-router", ruleset="iptables-stateful"))
     except MissingResource as error:

@@ -1,6 +1,5 @@
-"""Who may log in over SSH with what, and whom we believe to be the host; a real sshd on loopback."""
+"""Who may log in over SSH and become root there, and whom we believe to be the host; a real sshd on loopback."""
 
-import os
 import socket
 import subprocess
 import threading
@@ -9,22 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.sshd import Sshd, make_key
+from integration.sshd import PASSWORD, PASSWORD_VARIABLE, TESTER, WITH_PASSWORD, Sshd, make_key, serving
 
-from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, TestbedError
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh import SshHost
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
-PASSWORD = "corr3ct h0rse'$"
-VARIABLE = "CTBENCH_TEST_PASSWORD"
-
-Connect = Callable[[SshConfig], SshHost]
+Connect = Callable[..., SshHost]
 
 
 @pytest.fixture
-def connect() -> Iterator[Callable[..., SshHost]]:
+def connect() -> Iterator[Connect]:
     """Makes hosts, and lets go of them in the end."""
     made: list[SshHost] = []
 
@@ -40,12 +36,7 @@ def connect() -> Iterator[Callable[..., SshHost]]:
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     """Another host, which takes passwords too."""
-    try:
-        server = Sshd(tmp_path_factory.mktemp("other"), password=PASSWORD)
-    except MissingResource as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
+    yield from serving(tmp_path_factory.mktemp("other"), password=PASSWORD)
 
 
 @pytest.fixture
@@ -95,31 +86,27 @@ def test_any_host_is_believed_where_the_file_says_so(sshd: Sshd, connect: Connec
     assert not (tmp_path / "none").exists()
 
 
-def test_whoever_logs_in_has_the_number_that_we_have(sshd: Sshd, connect: Connect) -> None:
-    # Otherwise two users who test on one machine at a time would be refused each other's folder in /tmp.
-    host = connect(sshd.config())
-    assert host.run(["id", "-un"]).stdout.strip() == sshd.user
-    assert host.run(["id", "-u"]).stdout.strip() == str(os.getuid())
+#: What known_hosts says, and what is said of a host whose name and key it has or lacks (None: it is believed).
+KNOWN_HOSTS = {
+    "other kinds of lines": ("# ours\n\n@cert-authority * {key}\nsome.example ssh-dss AAAAB3\nnonsense\n", "is not in"),
+    "several names": ("nonsense\nother.example,{name} {key} comment\n", None),
+    "revoked": ("{name} {key}\n@revoked * {key}\n", "is not in"),
+    "another key": ("{name} {other}\n", r"knows another .*ssh-keygen -R '\[127\.0\.0\.1\]:\d+'.*is between"),
+}
 
 
-def test_lines_of_known_hosts_that_mean_nothing_to_us_are_passed_over(
-    sshd: Sshd, connect: Connect, tmp_path: Path
+@pytest.mark.parametrize(("text", "said"), KNOWN_HOSTS.values(), ids=KNOWN_HOSTS)
+def test_a_host_is_believed_as_known_hosts_has_it(
+    text: str, said: str | None, sshd: Sshd, connect: Connect, tmp_path: Path
 ) -> None:
-    key = " ".join((sshd.folder / "host_key.pub").read_text().split()[:2])
-    (tmp_path / "known").write_text(f"# ours\n\n@cert-authority * {key}\nsome.example ssh-dss AAAAB3\nnonsense\n")
-    config = sshd.config(known_hosts=str(tmp_path / "known"))
-    refused(TestbedError, "is not in", connect(config))
-
-    with (tmp_path / "known").open("a") as known:
-        known.write(f"other.example,[127.0.0.1]:{sshd.port} {key} comment\n")
-    connect(config).run(["true"])
-
-
-def test_a_revoked_key_is_nobodys(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
-    key = " ".join((sshd.folder / "host_key.pub").read_text().split()[:2])
-    (tmp_path / "known").write_text(f"{sshd.known_hosts.read_text()}@revoked * {key}\n")
-
-    refused(TestbedError, "is not in", connect(sshd.config(known_hosts=str(tmp_path / "known"))))
+    make_key(tmp_path / "other")
+    keys = [" ".join(file.read_text().split()[:2]) for file in (sshd.folder / "host_key.pub", tmp_path / "other.pub")]
+    (tmp_path / "known").write_text(text.format(name=f"[127.0.0.1]:{sshd.port}", key=keys[0], other=keys[1]))
+    host = connect(sshd.config(known_hosts=str(tmp_path / "known")))
+    if said:
+        refused(TestbedError, said, host)
+    else:
+        host.run(["true"])
 
 
 def test_names_in_known_hosts_may_be_hashed(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
@@ -130,21 +117,13 @@ def test_names_in_known_hosts_may_be_hashed(sshd: Sshd, connect: Connect, tmp_pa
     connect(sshd.config(known_hosts=str(tmp_path / "known"))).run(["true"])
 
 
-def test_a_host_whose_key_changed_is_refused(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
-    another = make_key(tmp_path / "another")
-    sshd.know(tmp_path / "known", another.with_suffix(".pub").read_text())
-
-    with pytest.raises(TestbedError, match=r"knows another .*ssh-keygen -R '\[127\.0\.0\.1\]:\d+'.*is between"):
-        connect(sshd.config(known_hosts=str(tmp_path / "known"))).run(["true"])
-
-
 @pytest.mark.parametrize("means", ["key", "password"])
 def test_who_was_refused_is_not_given_the_password(
     other: Sshd, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, means: str
 ) -> None:
-    monkeypatch.setenv(VARIABLE, PASSWORD)
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
     attempts = other.log.count("Accepted")
-    config = other.config(known_hosts=str(tmp_path / "none"), **({} if means == "key" else with_password()))
+    config = other.config(known_hosts=str(tmp_path / "none"), **({} if means == "key" else WITH_PASSWORD))
 
     refused(TestbedError, "is not in", connect(config))
 
@@ -161,12 +140,12 @@ def test_a_key_with_a_passphrase_needs_it(
     subprocess.run(change, check=True, capture_output=True)
 
     refused(ConfigError, "has a passphrase: name its variable", connect(sshd.config(key=str(key))))
-    monkeypatch.setenv(VARIABLE, "wrong")
-    with pytest.raises(ConfigError, match=f"the passphrase in .*{VARIABLE} does not open"):
-        connect(sshd.config(key=str(key), password_env=VARIABLE)).run(["true"])
-    monkeypatch.setenv(VARIABLE, PASSWORD)
-    connect(sshd.config(key=str(key), password_env=VARIABLE)).run(["true"])
-    connect(sshd.config(password_env=VARIABLE)).run(["true"])  # a key without one minds no passphrase
+    monkeypatch.setenv(PASSWORD_VARIABLE, "wrong")
+    with pytest.raises(ConfigError, match=f"the passphrase in .*{PASSWORD_VARIABLE} does not open"):
+        connect(sshd.config(key=str(key), password_env=PASSWORD_VARIABLE)).run(["true"])
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    connect(sshd.config(key=str(key), password_env=PASSWORD_VARIABLE)).run(["true"])
+    connect(sshd.config(password_env=PASSWORD_VARIABLE)).run(["true"])  # a key without one minds no passphrase
 
 
 def test_a_key_of_the_users_folder_logs_in(sshd: Sshd, connect: Connect, nobodys_home: Path) -> None:
@@ -193,29 +172,25 @@ def test_a_key_of_the_agent_logs_in(
         agent.wait()
 
 
-def with_password() -> dict[str, str]:
-    return {"key": "", "password_env": VARIABLE}
-
-
 def test_a_password_of_the_environment_logs_in_and_a_wrong_one_does_not(
     other: Sshd, connect: Connect, nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, PASSWORD)
-    connect(other.config(**with_password())).run(["true"])
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    connect(other.config(**WITH_PASSWORD)).run(["true"])
     assert "Accepted password" in other.log
 
-    monkeypatch.setenv(VARIABLE, "wr0ng h0rse")
-    said = refused(TestbedError, f"may not log in .* {VARIABLE}", connect(other.config(**with_password())))
+    monkeypatch.setenv(PASSWORD_VARIABLE, "wr0ng h0rse")
+    said = refused(TestbedError, f"may not log in .* {PASSWORD_VARIABLE}", connect(other.config(**WITH_PASSWORD)))
     assert "wr0ng" not in said
 
 
 def test_the_password_is_seen_nowhere(
     other: Sshd, connect: Connect, nobodys_home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(VARIABLE, PASSWORD)
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
     caplog.set_level(0)
     caplog.set_level(0, "ctbench.hosts.ssh")
-    host = connect(other.config(**with_password()))
+    host = connect(other.config(**WITH_PASSWORD))
 
     shown = host.run(["ps", "-eww", "-o", "args"]).stdout
     with pytest.raises(TestbedError) as caught:
@@ -227,39 +202,26 @@ def test_the_password_is_seen_nowhere(
         assert PASSWORD not in text
 
 
-def test_a_host_behind_another_is_reached_through_it(sshd: Sshd, other: Sshd, connect: Callable[..., SshHost]) -> None:
+def test_a_host_behind_another_is_reached_through_it(sshd: Sshd, other: Sshd, connect: Connect) -> None:
     host = connect(sshd.config(), other.config())
 
     assert host.run(["echo", "hello"]).stdout == "hello\n"
     assert other.sessions()
 
     host.close()
-    assert wait_until(lambda: not other.sessions())
-
-
-def wait_until(holds: Callable[[], bool]) -> bool:
-    """Returns when it holds; pytest's own patience is the limit."""
-    while not holds():
+    while other.sessions():  # pytest's own patience is the limit
         pass
-    return True
 
 
-def test_a_jump_host_that_does_not_reach_the_host_says_so(other: Sshd, connect: Callable[..., SshHost]) -> None:
+def test_a_jump_host_that_is_not_known_or_does_not_reach_the_host_says_so(
+    sshd: Sshd, other: Sshd, connect: Connect, tmp_path: Path
+) -> None:
+    jump = r"^jump host 127\.0\.0\.1: the key of .* is not in"
+    refused(TestbedError, jump, connect(sshd.config(), other.config(known_hosts=str(tmp_path / "none"))))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = taken.getsockname()[1]
     host = connect(other.config(port=free), other.config())
-
-    with pytest.raises(TestbedError, match=rf"^dut: jump host 127\.0\.0\.1 does not reach 127\.0\.0\.1, port {free}"):
-        host.run(["true"])
-
-
-def test_the_key_of_a_jump_host_is_checked_too(
-    sshd: Sshd, other: Sshd, connect: Callable[..., SshHost], tmp_path: Path
-) -> None:
-    host = connect(sshd.config(), other.config(known_hosts=str(tmp_path / "none")))
-
-    with pytest.raises(TestbedError, match=r"^jump host 127\.0\.0\.1: the key of .* is not in"):
-        host.run(["true"])
+    refused(TestbedError, rf"^dut: jump host 127\.0\.0\.1 does not reach 127\.0\.0\.1, port {free}", host)
 
 
 @pytest.mark.parametrize("greeting", [b"", b"220 mail.example ESMTP\r\n" * 200])
@@ -269,5 +231,47 @@ def test_what_is_no_ssh_server_is_given_up(sshd: Sshd, connect: Connect, greetin
         if greeting:
             threading.Thread(target=lambda: silent.accept()[0].sendall(greeting), daemon=True).start()
 
-        with pytest.raises(TestbedError, match="does not answer as an SSH server"):
-            host.run(["true"])
+        refused(TestbedError, "does not answer as an SSH server", host)
+
+
+def test_a_file_without_a_size_comes_whole(ssh_host: SshHost, tmp_path: Path) -> None:
+    ssh_host.get("/proc/cpuinfo", tmp_path / "back")
+
+    assert "processor" in (tmp_path / "back").read_text()
+
+
+def test_what_a_login_prints_disturbs_nothing(ssh_host: SshHost) -> None:
+    # sshd(8): run at every command, before it.
+    ssh_host.run(["sh", "-c", "mkdir -p ~/.ssh; echo 'echo welcome; echo warning >&2' > ~/.ssh/rc"])
+    try:
+        done = ssh_host.run(["echo", "hello"])
+        assert (done.stdout, done.stderr) == ("hello\n", "")
+    finally:
+        ssh_host.run(["sh", "-c", "rm -r ~/.ssh"])
+
+
+def test_commands_run_as_root_with_sudo_and_no_list_of_processes_has_the_password(sudoer: SshHost) -> None:
+    assert sudoer.run(["sh", "-c", "id -u; cat"], stdin="input\n").stdout == "0\ninput\n"
+    assert PASSWORD not in sudoer.run(["ps", "-eww", "-o", "args"]).stdout
+
+
+#: What sudoers(5) says of the user, how the user logs in, and what is said of it.
+SUDO: dict[str, tuple[str, dict[str, str], str | None]] = {
+    "without a password": (f"{TESTER} ALL=(ALL) NOPASSWD: ALL", WITH_PASSWORD, None),
+    "not allowed": ("# no user", WITH_PASSWORD, rf"^dut: {TESTER} could not become root with sudo \("),
+    "no password": ("# no user", {}, r"could not become root with sudo \(.*password is required\)"),
+}
+
+
+@pytest.mark.parametrize(("rule", "means", "said"), SUDO.values(), ids=SUDO)
+@pytest.mark.usefixtures("sudoer")
+def test_who_may_become_root_does_and_who_may_not_is_told_so(
+    rule: str, means: dict[str, str], said: str | None, connect: Connect, tmp_path: Path
+) -> None:
+    with Sshd(tmp_path, password=PASSWORD, sudoers=f"root ALL=(ALL) ALL\n{rule}\n") as server:
+        host = connect(server.config(**means, user=TESTER, sudo=True))
+        if said:
+            assert PASSWORD not in refused(TestbedError, said, host)
+        else:
+            assert host.run(["sh", "-c", "id -u; cat"], stdin="input\n").stdout == "0\ninput\n"
+        host.close()

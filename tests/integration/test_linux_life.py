@@ -5,8 +5,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from dut_counters import counted
-from packets import Endpoint, udp
+from packets import udp
+from real_duts import counted, on_shared_cpus
 from veth import Wire
 
 from ctbench.base.errors import MissingResource
@@ -24,16 +24,28 @@ FORWARD = Topology(datapath="linux-router", ruleset="forward")
 MANY = 5000
 
 
+def on_its_own_cpus(sandbox: Sandbox, **options: bool) -> tuple[LinuxRouterDut, Placement]:
+    """A router, and which CPUs are whose."""
+    machine = read_machine(sandbox)
+    try:
+        placement = place(machine, 1)
+    except MissingResource as error:
+        pytest.skip(str(error))
+    return LinuxRouterDut(sandbox, machine, lambda _: placement, **options), placement  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def placed() -> Iterator[tuple[LinuxRouterDut, Placement]]:
-    """A router of its own on CPUs of its own, and which they are."""
     with Sandbox() as sandbox:
-        machine = read_machine(sandbox)
-        try:
-            placement = place(machine, 1)
-        except MissingResource as error:
-            pytest.skip(str(error))
-        yield LinuxRouterDut(sandbox, machine, lambda topology: place(machine, topology.cpus)), placement
+        yield on_its_own_cpus(sandbox)
+
+
+@pytest.fixture
+def steered(sandbox: Sandbox) -> Iterator[tuple[LinuxRouterDut, Placement]]:
+    """One that the kernel hands its frames to, by receive packet steering, as for TRex."""
+    dut, placement = on_its_own_cpus(sandbox, steer=True)
+    yield dut, placement
+    dut.restore()
 
 
 @pytest.fixture
@@ -44,43 +56,38 @@ def affinity() -> Iterator[None]:
     os.sched_setaffinity(0, before)
 
 
-def send_many(wire: Wire, source: Endpoint = CLIENT) -> None:
+def send_many(dut: LinuxRouterDut, cpus: tuple[int, ...]) -> None:
+    """A trial whose packets are sent from these CPUs."""
+    wire = Wire(dut.apply(FORWARD), CLIENT, SERVER)
+    os.sched_setaffinity(0, cpus)
+    dut.begin_trial()
     for _ in range(MANY):
-        wire.client.send(udp(source, SERVER, b"many"))
+        wire.client.send(udp(CLIENT, SERVER, b"many"))
+    wire.close()
 
 
 def test_one_sending_thread_bounds_the_router_to_its_cpu(
     placed: tuple[LinuxRouterDut, Placement], affinity: None
 ) -> None:
     dut, placement = placed
-    wire = Wire(dut.apply(FORWARD), CLIENT, SERVER)
-    os.sched_setaffinity(0, placement.pmd)
-    dut.begin_trial()
-
-    send_many(wire)
+    send_many(dut, placement.pmd)
 
     received = dut.snapshot()["received_on"]
     assert received[str(placement.pmd[0])] >= 2 * MANY  # at the router, and again at the generator's end
     assert dut.health() == []
     assert counted(dut).rx_packets == {"client": MANY, "server": 0}
     assert counted(dut).tx_packets == {"client": 0, "server": MANY}
-    wire.close()
 
 
 def test_a_router_that_worked_on_the_generators_cpu_is_not_measured(
     placed: tuple[LinuxRouterDut, Placement], affinity: None
 ) -> None:
     dut, placement = placed
-    wire = Wire(dut.apply(FORWARD), CLIENT, SERVER)
-    os.sched_setaffinity(0, placement.generator)
-    dut.begin_trial()
-
-    send_many(wire)
+    send_many(dut, placement.generator)
 
     (problem,) = dut.health()
     assert (problem.severity, problem.code) == ("invalid", "other-cpus")
     assert f"on CPU {placement.generator[0]}" in problem.text
-    wire.close()
 
 
 def test_connections_in_spite_of_the_ruleset_are_found(router: LinuxRouterDut, sandbox: Sandbox) -> None:
@@ -121,36 +128,12 @@ def test_a_link_that_is_gone_is_fatal(router: LinuxRouterDut, sandbox: Sandbox, 
     assert {(problem.severity, problem.code) for problem in router.health()} == {("fatal", "interface-gone")}
 
 
-def test_links_that_were_made_anew_are_fatal(router: LinuxRouterDut) -> None:
-    router.apply(FORWARD)
-    trial = router._trial
-    router.apply(FORWARD)
-    router._trial = trial
-
-    assert router.health()[0].code == "interface-replaced"
-
-
-def test_a_dead_sandbox_is_fatal() -> None:
-    with Sandbox() as sandbox:
-        machine = read_machine(sandbox)
-        dut = LinuxRouterDut(sandbox, machine, lambda _: place(machine, 1, oversubscribed=True))
-        dut.apply(FORWARD)
-        os.kill(sandbox.init_pid, signal.SIGKILL)
-        while sandbox._outermost.poll() is None:
-            pass
-
-        (problem,) = dut.health()
-
-    assert (problem.severity, problem.code) == ("fatal", "unreachable")
-
-
 def test_what_was_set_is_put_back(sandbox: Sandbox) -> None:
-    machine = read_machine(sandbox)
     settings = ["net.ipv4.ip_forward", "net.ipv4.conf.all.rp_filter", "net.netfilter.nf_conntrack_tcp_timeout_close",
                 "net.netfilter.nf_conntrack_max", "net.ipv6.conf.default.disable_ipv6"]  # fmt: skip
     sandbox.run(["sysctl", "-w", "net.ipv4.ip_forward=0", "net.ipv4.conf.all.rp_filter=2"])
     before = sandbox.run(["sysctl", *settings]).stdout
-    dut = LinuxRouterDut(sandbox, machine, lambda _: place(machine, 1, oversubscribed=True))
+    dut = on_shared_cpus(LinuxRouterDut, sandbox)
 
     dut.apply(Topology(datapath="linux-router", ruleset="iptables-snat"))
     dut.restore()
@@ -162,10 +145,9 @@ def test_what_was_set_is_put_back(sandbox: Sandbox) -> None:
 
 
 def test_a_dut_that_was_never_set_up_touches_nothing(sandbox: Sandbox) -> None:
-    machine = read_machine(sandbox)
     sandbox.run(["nft", "add", "table", "ip", "somebodys"])
 
-    LinuxBridgeDut(sandbox, machine, lambda _: place(machine, 1)).restore()
+    on_shared_cpus(LinuxBridgeDut, sandbox).restore()
 
     assert "somebodys" in sandbox.run(["nft", "list", "ruleset"]).stdout
     sandbox.run(["nft", "flush", "ruleset"])
@@ -176,8 +158,7 @@ def test_a_killed_sandbox_leaves_nothing_on_the_machine() -> None:
     commands = (["ip", "-o", "link"], ["ip", "netns"])
     before = [here.run(argv).stdout for argv in commands]
     with Sandbox() as sandbox:
-        machine = read_machine(sandbox)
-        LinuxRouterDut(sandbox, machine, lambda _: place(machine, 1, oversubscribed=True)).apply(FORWARD)
+        on_shared_cpus(LinuxRouterDut, sandbox).apply(FORWARD)
         assert [here.run(argv).stdout for argv in commands] == before
 
         os.kill(sandbox.init_pid, signal.SIGKILL)
@@ -186,7 +167,6 @@ def test_a_killed_sandbox_leaves_nothing_on_the_machine() -> None:
 
 
 def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
-    machine = read_machine(sandbox)
     for name, peer in (("ens0", "far0"), ("ens1", "far1")):  # veth pairs in the place of cards
         sandbox.run(["ip", "link", "add", name, "mtu", "1400", "type", "veth", "peer", "name", peer])
         for end in (name, peer):
@@ -194,7 +174,7 @@ def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
     sandbox.run(["ip", "address", "add", "192.0.2.1/24", "dev", "ens0"])
     commands = ["ip -br -4 address show ens0", "ip -o link show ens0", "ip -o link show ens1", "ip route", "ip neigh"]
     before = [sandbox.run(command.split()).stdout for command in commands]
-    dut = LinuxRouterDut(sandbox, machine, lambda _: place(machine, 1), interfaces=("ens0", "ens1"))
+    dut = on_shared_cpus(LinuxRouterDut, sandbox, interfaces=("ens0", "ens1"))
 
     ports = dut.apply(Topology(datapath="linux-router", ruleset="iptables-snat"))
     snapshot, used = dut.snapshot(), dut.cpu_use()
@@ -217,12 +197,9 @@ def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
 
 
 def test_a_host_with_rules_of_its_own_is_refused_and_left_alone(sandbox: Sandbox) -> None:
-    machine = read_machine(sandbox)
     sandbox.run(["nft", "add", "table", "ip", "somebodys"])
     sandbox.run(["ip", "link", "add", "ens0", "type", "veth", "peer", "name", "ens1"])
-    dut = LinuxRouterDut(
-        sandbox, machine, lambda _: place(machine, 1, oversubscribed=True), interfaces=("ens0", "ens1")
-    )
+    dut = on_shared_cpus(LinuxRouterDut, sandbox, interfaces=("ens0", "ens1"))
 
     with pytest.raises(Exception, match=r"has netfilter rules of its own \(table ip somebodys\)"):
         dut.apply(FORWARD)
@@ -231,3 +208,43 @@ def test_a_host_with_rules_of_its_own_is_refused_and_left_alone(sandbox: Sandbox
     assert "somebodys" in sandbox.run(["nft", "list", "ruleset"]).stdout
     sandbox.run(["nft", "flush", "ruleset"])
     sandbox.run(["ip", "link", "del", "ens0"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Only root may set receive packet steering.")
+def test_frames_from_another_cpu_are_forwarded_on_the_duts_where_it_is_told_to_take_them(
+    steered: tuple[LinuxRouterDut, Placement], affinity: None
+) -> None:
+    dut, placement = steered
+    wire = Wire(dut.apply(FORWARD), CLIENT, SERVER)
+    os.sched_setaffinity(0, placement.generator)
+    dut.begin_trial()
+
+    for number in range(MANY):
+        wire.client.send(udp(CLIENT, SERVER, b"many"))
+        if number % 100 == 99:  # not more than a CPU's backlog holds
+            wire.client.send(udp(CLIENT, SERVER, str(number).encode()))
+            wire.server.packets_until(str(number).encode())
+
+    assert dut.health() == []
+    snapshot = dut.snapshot()
+    assert snapshot["received_on"][str(placement.pmd[0])] >= 2 * MANY
+    assert snapshot["links"]["binding"] == f"receive packet steering to CPUs {list(placement.pmd)}"
+    wire.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Only root may set receive packet steering.")
+def test_queues_are_shared_by_the_duts_cpus_in_turn(sandbox: Sandbox) -> None:
+    machine = read_machine(sandbox)
+    dut = on_shared_cpus(LinuxRouterDut, sandbox, steer=True)
+    dut.apply(FORWARD.model_copy(update={"cpus": 2, "rx_queues": 3}))
+
+    masks = [sandbox.read(f"/sys/class/net/r1/queues/rx-{queue}/rps_cpus").strip() for queue in range(3)]
+    cpus = [machine.usable_cpus[index % len(machine.usable_cpus)] for index in (0, 1, 0)]
+    assert [int(mask.replace(",", ""), 16) for mask in masks] == [1 << cpu for cpu in cpus]
+    dut.restore()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="Root may set receive packet steering.")
+def test_an_ordinary_user_is_told_that_root_is_needed(steered: tuple[LinuxRouterDut, Placement]) -> None:
+    with pytest.raises(MissingResource, match=r"Receive packet steering cannot be set .*: run as root"):
+        steered[0].apply(FORWARD)

@@ -8,7 +8,6 @@ from packets import udp
 from veth import Wire
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.base import Dut
 from ctbench.dut.linux import LinuxBridgeDut, LinuxConntrackSettings, LinuxRouterDut
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import PortSetup, Topology
@@ -30,16 +29,6 @@ def bridging(ruleset: str = "forward", ports: PortSetup = "plain", **more: int) 
     return Topology(datapath="linux-bridge", ruleset=ruleset, ports=ports, **more)
 
 
-def apply_or_name_the_module(dut: Dut, topology: Topology) -> None:
-    """Skips where the kernel lacks a module, if the sentence names it."""
-    try:
-        dut.apply(topology)
-    except MissingResource as error:
-        module = {"bond": "bonding", "vlan": "8021q"}[topology.ports.partition("-")[0]]
-        assert module in str(error) or "CONFIG_BRIDGE_VLAN_FILTERING" in str(error)
-        pytest.skip(str(error))
-
-
 @pytest.mark.parametrize("ruleset", [name for family, name in catalogue() if family in LinuxRouterDut.families])
 def test_every_ruleset_that_ships_is_taken_as_it_is_written(router: LinuxRouterDut, ruleset: str) -> None:
     router.apply(routing(ruleset))
@@ -47,16 +36,6 @@ def test_every_ruleset_that_ships_is_taken_as_it_is_written(router: LinuxRouterD
 
     router.apply(routing(ruleset))
     router.verify()
-
-
-@pytest.mark.parametrize("ports", ["vlan", "bond", "bond-vlan"])
-@pytest.mark.parametrize("kind", ["router", "bridge"])
-def test_it_stands_on_vlans_and_bonds_where_the_kernel_has_them(
-    request: pytest.FixtureRequest, kind: str, ports: PortSetup
-) -> None:
-    dut = request.getfixturevalue(kind)
-    apply_or_name_the_module(dut, Topology(datapath=dut.kind, ruleset="forward", ports=ports))
-    dut.verify()
 
 
 def test_a_topology_that_the_kernel_cannot_be_leaves_nothing_behind(router: LinuxRouterDut, sandbox: Sandbox) -> None:
@@ -92,17 +71,6 @@ def test_a_bridge_passes_frames_as_they_are_and_leaves_the_addresses_to_the_two_
     assert bridge.connections() == 0
     assert (ports.client_mac, ports.server_mac, ports.client_next_hop, ports.server_next_hop) == ("", "", "", "")
     wire.close()
-
-
-@pytest.mark.parametrize("mtu", [1500, 9000])
-def test_frames_up_to_the_mtu_pass(router: LinuxRouterDut, bridge: LinuxBridgeDut, mtu: int) -> None:
-    largest = udp(CLIENT, SERVER, bytes(mtu - 28))
-    for dut, topology in ((router, routing(mtu=mtu)), (bridge, bridging(mtu=mtu))):
-        wire = Wire(dut.apply(topology), CLIENT, SERVER)
-        wire.client.send(largest)
-
-        assert len(wire.server.packets_until(bytes(mtu - 28))[-1].payload) == mtu - 28
-        wire.close()
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from dut_counters import counted
 from packets import udp
+from real_duts import counted
 from wire import put, take
 
 from ctbench.base.errors import TestbedError
@@ -143,13 +143,6 @@ def test_a_frame_that_is_too_large_is_dropped_and_counted(join: Join, dut: OvsDp
 
     assert ends.send("client", datagram(CLIENT, SERVER, bytes(1501))) == []
     assert counted(dut).drops == {"server.ovs_tx_mtu_exceeded_drops": 1}
-
-
-def test_the_mtu_of_one_topology_does_not_stay_for_the_next(join: Join, dut: OvsDpdkDut) -> None:
-    join(ruleset="forward", mtu=9000)
-    join(ruleset="forward")
-
-    assert [dut.control.columns("Interface", port, "mtu")["mtu"] for port in ("port0", "port1")] == [1500, 1500]
 
 
 def test_the_cpu_time_of_packets_is_told_once_there_are_some(join: Join, dut: OvsDpdkDut) -> None:

@@ -93,15 +93,6 @@ def test_a_killed_ovs_is_fatal_and_the_next_topology_gets_a_fresh_one(
     assert placed_dut.snapshot()["pid"] != pid
 
 
-def test_a_command_to_a_dead_ovs_is_an_error(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
-    kill(sandbox, placed_dut)
-
-    with pytest.raises(TestbedError):
-        placed_dut.flush_state()
-    with pytest.raises(TestbedError, match="died"):
-        placed_dut.verify()
-
-
 def test_only_the_pmd_thread_is_on_its_cpu(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
     placement = placed_dut.placement(Topology())
     threads = read_threads(sandbox, placed_dut.snapshot()["pid"])

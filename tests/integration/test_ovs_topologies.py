@@ -1,8 +1,12 @@
-"""Every topology of the matrix is applied to the real OVS-DPDK and read back."""
+"""Every topology of the matrix is applied to the real OVS-DPDK and read back, and what rulesets do besides what
+test_stateful_forwarding shows."""
 
 import json
+import re
 
 import pytest
+from packets import SYN, tcp, udp
+from real_duts import counted, hand_over
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
@@ -12,6 +16,9 @@ from ctbench.hosts.sandbox import Sandbox
 
 pytestmark = pytest.mark.beside_others
 
+ARP = bytes.fromhex("ffffffffffff 020000000001 0806 0001080006040001".replace(" ", "")) + bytes(38)
+CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 8080)
+DATAGRAM = udp(CLIENT, SERVER, b"data")
 #: PMD CPUs and receive queues: the seven published topologies, and one CPU with more queues.
 MATRIX = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8)]
 
@@ -122,3 +129,35 @@ def test_the_snapshot_can_be_written_down(dut: OvsDpdkDut) -> None:
     assert snapshot["memory"]["kind"] == "hugepages" or "vm.nr_hugepages" in snapshot["memory"]["advice"]
     assert snapshot["placement"]["oversubscribed"] is True
     assert snapshot["pmd"]["0"]["packets_received"] == 0
+
+
+@pytest.mark.parametrize("ruleset", ["forward", "conntrack", "conntrack-normal", "nat"])
+def test_what_is_not_ip_is_dropped(dut: OvsDpdkDut, ruleset: str) -> None:
+    dut.apply(Topology(ruleset=ruleset))
+    hand_over(dut, 1, ARP)
+    hand_over(dut, 2, ARP)
+    assert counted(dut).drops == {}
+
+
+@pytest.mark.parametrize("ruleset", ["conntrack", "conntrack-normal", "nat"])
+def test_a_connection_that_has_only_begun_is_remembered_for_a_second_as_published(
+    dut: OvsDpdkDut, ruleset: str
+) -> None:
+    dut.apply(Topology(ruleset=ruleset))
+    dut.flush_state()
+    hand_over(dut, 1, tcp(CLIENT, SERVER, SYN, 100))
+    (entry,) = dut.control.appctl("dpctl/dump-conntrack", "-s").splitlines()
+    assert int(re.findall(r"timeout=(\d+)", entry)[0]) <= 1
+
+
+def test_lost_packets_are_named_in_the_health_of_a_trial(dut: OvsDpdkDut) -> None:
+    dut.apply(Topology(ruleset="forward"))
+    hand_over(dut, 1, DATAGRAM)
+    dut.begin_trial()
+    assert dut.health() == []
+
+    hand_over(dut, 1, DATAGRAM)
+
+    (problem,) = dut.health()
+    assert (problem.severity, problem.code) == ("disturbed", "generator-rings-full")
+    assert "1 packets there (server.ovs_tx_failure_drops)" in problem.text

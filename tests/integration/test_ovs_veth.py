@@ -4,15 +4,15 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from dut_counters import counted
 from packets import udp
+from real_duts import counted, on_shared_cpus, set_up
 from veth import Wire
+from wire import join
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.dpdk import VethDevices
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -31,37 +31,12 @@ TAG = struct.pack("!HH", 0x8100, 100)
 
 @pytest.fixture(scope="module")
 def ovs(sandbox: Sandbox) -> Iterator[OvsDpdkDut]:
-    machine = read_machine(sandbox)
-    instance = OvsDpdkDut(
-        sandbox, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True),
-        devices=VethDevices(sandbox, 1024),
-    )  # fmt: skip
     try:
-        instance.apply(Topology())
-    except MissingResource as error:
-        pytest.skip(str(error))
+        yield from set_up(on_shared_cpus(OvsDpdkDut, sandbox, devices=VethDevices(sandbox, 1024)), Topology())
     except TestbedError as error:
         if "cannot open port0" in str(error):
             pytest.skip(f"DPDK's driver af_packet is missing: {error}")
         raise
-    yield instance
-    instance.restore()
-
-
-@pytest.fixture(scope="module")
-def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
-    instance = SoftwareTrafficGenerator()
-    yield instance
-    instance.close()
-
-
-@pytest.mark.parametrize(("cpus", "rx_queues"), [(1, 1), (1, 2), (1, 4), (2, 2), (4, 2)])
-def test_a_topology_is_what_ovs_then_says(ovs: OvsDpdkDut, cpus: int, rx_queues: int) -> None:
-    ports = ovs.apply(Topology(cpus=cpus, rx_queues=rx_queues))
-
-    ovs.verify()
-    assert (ports.kind, ports.client, ports.server, ports.rx_queues) == ("interface", "g0", "g1", rx_queues)
-    assert sum(len(queues) for queues in ovs.snapshot()["rxq_map"].values()) == 2 * rx_queues
 
 
 @pytest.mark.parametrize("rx_queues", [1, 4])
@@ -69,12 +44,8 @@ def test_a_topology_is_what_ovs_then_says(ovs: OvsDpdkDut, cpus: int, rx_queues:
 def test_every_packet_passes_over_every_queue(
     ovs: OvsDpdkDut, generator: SoftwareTrafficGenerator, rx_queues: int, profile: ConnectionProfile | PacketProfile
 ) -> None:
-    ports = ovs.apply(Topology(rx_queues=rx_queues))
-    assert ports.open_socket
-    generator.connect_interfaces(
-        ports.client, ports.server, open_socket=ports.open_socket, rx_queues=ports.rx_queues,
-        rx_rings=ports.tx_queues, ring_size=ports.ring_size,
-    )  # fmt: skip
+    join(generator, ovs.apply(Topology(rx_queues=rx_queues)))
+    ovs.verify()
     before = counted(ovs)
 
     trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
@@ -99,19 +70,10 @@ def test_a_vlan_tag_that_the_kernel_takes_out_is_put_back(ovs: OvsDpdkDut) -> No
     wire.close()
 
 
-def test_bonds_are_a_missing_resource(ovs: OvsDpdkDut) -> None:
-    with pytest.raises(MissingResource, match="bonds need memif"):
-        ovs.apply(Topology(ruleset="normal", ports="bond"))
-
-
 @pytest.mark.root_too
 def test_nothing_is_left_of_the_links(sandbox: Sandbox) -> None:
-    machine = read_machine(sandbox)
     with Sandbox() as host:
-        dut = OvsDpdkDut(
-            host, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True),
-            devices=VethDevices(host, 64), memory_mb=512,
-        )  # fmt: skip
+        dut = on_shared_cpus(OvsDpdkDut, host, devices=VethDevices(host, 64), memory_mb=512)
         try:
             dut.apply(Topology())
         except (MissingResource, TestbedError) as error:

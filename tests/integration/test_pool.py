@@ -146,7 +146,7 @@ def test_a_line_tells_of_each_record_as_it_comes_and_the_rest_is_in_files(both: 
     assert len(list((pool.output / "dut").glob("*/ovs-vswitchd*.log"))) == 2
 
 
-def test_pabot_leaves_nothing_in_the_current_folder(both: tuple[Run, Run]) -> None:
+def test_a_pool_leaves_nothing_in_the_current_folder(both: tuple[Run, Run]) -> None:
     _, pool = both
     assert names(pool.folder) == ["complaints", "console", "output", "results", "temporary"]
     assert names(pool.temporary) == []

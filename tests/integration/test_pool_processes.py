@@ -15,7 +15,6 @@ from robot.api import ExecutionResult
 
 from ctbench.base.paths import LIBRARIES
 from ctbench.results import store
-from ctbench.testbed.pool import CONSOLE_FILE
 
 pytestmark = pytest.mark.beside_others
 
@@ -33,7 +32,7 @@ SUITE = """
 *** Test Cases ***
 {test}
     [Tags]    {tag}
-    Log To Console    %{{CTBENCH_POOL_SHARE}}
+    Log To Console    %{{CTBENCH_POOL}}
     Log To Console    asleep in ${{EXECDIR}}
     Sleep    ${{PAUSE}}
 """
@@ -72,16 +71,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
         run.end()
 
 
+def consoles(run: Run) -> list[str]:
+    return [path.read_text() for path in run.output.glob("pabot_results/*/console.txt")]
+
+
 def asleep(run: Run) -> None:
     """Wait until two suites sleep."""
-    run.wait_until(
-        lambda: sum("asleep" in path.read_text() for path in run.output.glob(f"pabot_results/*/{CONSOLE_FILE}")) == 2
-    )
-
-
-def of(run: Run, program: str) -> list[int]:
-    """Its processes that run one of ctbench.cli.robot."""
-    return [pid for pid, command in run.processes().items() if program in command]
+    run.wait_until(lambda: sum("asleep" in text for text in consoles(run)) == 2)
 
 
 def reasons(run: Run) -> dict[str, str]:
@@ -95,7 +91,7 @@ def assert_nothing_is_left(run: Run) -> None:
     assert [path for folder in folders for path in folder.iterdir() if path.name.startswith((".", "pabot"))] == []
 
 
-def test_what_the_user_names_is_found_in_their_folder_and_pabot_works_in_its_own(start: Start) -> None:
+def test_what_the_user_names_is_found_in_their_folder(start: Start) -> None:
     run = start(0, "--prerunmodifier", "only.py:even", "--removekeywords", "passed")
 
     assert run.wait() == 0, run.said
@@ -105,37 +101,24 @@ def test_what_the_user_names_is_found_in_their_folder_and_pabot_works_in_its_own
     ]
     said = [path.read_text() for path in sorted((run.output / "console").iterdir())]
     assert [f"asleep in {run.folder}\n" in text for text in said] == [True] * 3
-    shares = [
+    given = [
         json.loads(next(line for line in text.splitlines() if "run_id" in line).partition(" ")[2]) for text in said
     ]
-    assert {share["name"] for share in shares} <= {"one", "two"} and len({share["run_id"] for share in shares}) == 1
+    assert {(each["run_id"], each["member"]["suite"]) for each in given} == {("run-1", number) for number in range(3)}
+    assert {each["member"]["name"] for each in given} <= {"one", "two"}
     assert_nothing_is_left(run)
 
 
-def test_a_pabot_that_is_told_to_end_with_the_run_still_merges_the_results(start: Start) -> None:
+def test_a_run_that_is_told_to_end_merges_what_its_processes_found(start: Start) -> None:
     run = start(60)
     asleep(run)
-    for pid in (*of(run, "pabot.pabot"), run.popen.pid):
-        os.kill(pid, signal.SIGTERM)
+    run.popen.send_signal(signal.SIGTERM)
 
     assert run.wait() == 1, run.said
     tests = {test.name: test.message for test in ExecutionResult(str(run.output / "output.xml")).suite.all_tests}
     assert tests == dict.fromkeys(("T0", "T1"), "Execution terminated by signal")
     assert reasons(run) == dict.fromkeys(("T2", "T3", "T4", "T5"), "The run was stopped before.")
     assert run.said.count("The run was stopped before.") == 4
-    assert_nothing_is_left(run)
-
-
-def test_a_pabot_that_is_killed_ends_its_processes_and_is_said(start: Start) -> None:
-    run = start(60)
-    asleep(run)
-    (pabot,) = of(run, "pabot.pabot")
-    os.kill(pabot, signal.SIGKILL)
-
-    assert run.wait() == 1, run.said
-    assert "run: pabot was ended by SIGKILL: what was measured is kept, output.xml is not." in run.said
-    killed = dict.fromkeys(("T0", "T1"), "The process of this suite was killed.")
-    assert reasons(run) == killed | dict.fromkeys(("T2", "T3", "T4", "T5"), "The run was stopped before.")
     assert_nothing_is_left(run)
 
 

@@ -10,8 +10,6 @@ import pytest
 from integration.test_pool import HERE, Start, result, starter
 from integration.whole_run import Run, assert_nothing_is_left, traces
 
-from ctbench.testbed.pool import CONSOLE_FILE
-
 #: With this campaign a trial of a test with the tag `endless` takes an hour.
 SEARCH = ("-v", f"CAMPAIGN:{HERE / 'search.yaml'}", "--include", "short", "--include", "endless")
 
@@ -57,15 +55,11 @@ def measuring(run: Run) -> list[int]:
     run.wait_until(lambda: consoles(run).count("long-lived") + consoles(run).count("Long-Lived") >= 2
                    and len(list((run.output / "records").glob("*.json"))) == 1)  # fmt: skip
     run.wait_until(lambda: consoles(run).count("connect p99") >= 3)
-    return [
-        pid
-        for pid, command in run.processes().items()
-        if command.split()[1:3] == ["-m", "ctbench.cli.robot.pool_suite"]
-    ]
+    return [pid for pid, command in run.processes().items() if command.split()[1:4] == ["-P", "-m", "robot"]]
 
 
 def consoles(run: Run) -> str:
-    return "".join(path.read_text() for path in run.output.glob(f"pabot_results/*/{CONSOLE_FILE}"))
+    return "".join(path.read_text() for path in run.output.glob("pabot_results/*/console.txt"))
 
 
 def test_the_testbed_of_a_process_that_was_killed_goes_to_the_next_suite(start: Start) -> None:

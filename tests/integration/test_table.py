@@ -15,12 +15,11 @@ from integration.test_faults import process_of
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.dut.abilities import TableDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.measure import held
 from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedures import table_limits
 from ctbench.measure.procedures.table_limits import TableCapacity, TableEarlyDrop, TableFull
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
@@ -69,31 +68,11 @@ def test_the_dut_counts_as_many_as_are_open_at_every_step(testbed: Testbed, topo
     ]  # fmt: skip
 
 
-def test_a_floor_above_the_limit_is_missed_with_what_fits(testbed: Testbed) -> None:
-    found = capacity(testbed, OVS.model_copy(update={"max_connections": 1000}))
-    assert found.result is not None and found.result.value == 1000
-    assert found.decisions["held_connections"].kept is False and "were refused" in found.reason
-
-
 def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:
     topology = OVS.model_copy(update={"max_connections": 2000})
     found = TableFull().run(bench(testbed, topology, recovery_time=5.0))
     assert found.decisions["recovery_time"].kept is True, found.reason
     assert [each.found for each in found.evidence.table[-4:]] == [0, 2000, 2000, 3000]
-
-
-def test_a_limit_that_is_lowered_under_the_runs_feet_is_missed_with_the_reason(
-    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at_work = bench(testbed, OVS, held_connections=CONNECTIONS)
-    dut = testbed.dut
-    assert isinstance(dut, TableDut)
-    with monkeypatch.context() as patch:
-        patch.setattr(held, "time", SimpleNamespace(sleep=lambda _seconds: dut.limit_table(1000)))
-        found = TableCapacity().run(at_work)
-    decision = found.decisions["held_connections"]
-    assert decision.kept is False
-    assert "the DUT's limit of entries was 5000000 when the trial began, and 1000 at its end" in decision.reason
 
 
 def test_the_kernel_at_its_limit_refuses_what_is_beyond_it_and_says_so(testbed: Testbed) -> None:
@@ -134,7 +113,7 @@ def test_a_killed_open_vswitch_is_a_fault_with_its_reason_and_the_next_test_has_
         time.sleep(0.5)
 
     with monkeypatch.context() as patch:
-        patch.setattr(held, "time", SimpleNamespace(sleep=kill))
+        patch.setattr(table_limits, "time", SimpleNamespace(sleep=kill))
         found = TableCapacity().run(at_work)
     assert found.limited_by == "fault" and "SIGKILL" in found.reason
     assert not Path(f"/proc/{pid}").exists()  # and its memory with it

@@ -1,14 +1,13 @@
 """Traffic through the real kernel of this machine: every packet accounted for, on the DUT's CPU and no other."""
 
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
-from dut_counters import counted
+from real_duts import counted
+from wire import join
 
 from ctbench.base.errors import GeneratorError
-from ctbench.dut.base import Dut, Ports
+from ctbench.dut.base import Dut
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.health import SOFTNET, parse_softnet, received_since
 from ctbench.dut.topology import Topology
@@ -19,7 +18,8 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, largest_frame
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.packet_port import OpenSocket, PacketPort
+from ctbench.traffic.software.memif import RingPlan
+from ctbench.traffic.software.packet_port import PacketPort
 
 #: Lossless and patient (fixture `unhurried`): they pass where others use the machine as well.
 pytestmark = pytest.mark.beside_others
@@ -31,25 +31,6 @@ LOAD, SECONDS = 20_000, 0.2
 
 STATEFUL = ["iptables-stateful", "nftables-stateful"]
 NAT = [f"{family}-{kind}" for family in ("iptables", "nftables") for kind in ("snat", "dnat", "masquerade")]
-
-
-@pytest.fixture(scope="module")
-def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
-    instance = SoftwareTrafficGenerator()
-    yield instance
-    instance.close()
-
-
-def join(generator: SoftwareTrafficGenerator, ports: Ports, frame_bytes: int = 1514, **changes: object) -> None:
-    """Connect the generator to the DUT's links, with `changes` to what the DUT says of them."""
-    ports = replace(ports, **changes)  # type: ignore[arg-type]
-    assert ports.open_socket
-    generator.connect_interfaces(
-        ports.client, ports.server, open_socket=ports.open_socket, rx_queues=ports.rx_queues,
-        rx_rings=ports.tx_queues, ring_size=ports.ring_size, frame_bytes=frame_bytes,
-        client_mac=ports.client_mac, server_mac=ports.server_mac,
-        client_next_hop=ports.client_next_hop, server_next_hop=ports.server_next_hop, cpus=ports.cpus,
-    )  # fmt: skip
 
 
 def measured(
@@ -65,7 +46,7 @@ def router_topology(ruleset: str = "forward", **settings: int) -> Topology:
     return Topology(datapath="linux-router", ruleset=ruleset, **settings)
 
 
-@pytest.mark.parametrize("ruleset", ["forward", *STATEFUL])
+@pytest.mark.parametrize("ruleset", ["forward", "iptables-notrack", *STATEFUL])
 def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
 ) -> None:
@@ -76,6 +57,7 @@ def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
     assert found.tx_packets == trial.total_rx_packets
     assert found.drops == {}
     assert (trial.unexpected, trial.failed, trial.total_dut_missed) == ({}, {}, 0)
+    assert bool(router.connections()) == (ruleset in STATEFUL)
 
 
 @pytest.mark.parametrize("ruleset", [*STATEFUL, *NAT])
@@ -96,15 +78,6 @@ def test_packets_of_both_directions_pass_translation(
 ) -> None:
     trial = measured(router, generator, router_topology(ruleset), PACKETS)
     assert {side: seen.loss_ratio for side, seen in trial.directions.items()} == {"client": 0, "server": 0}
-
-
-@pytest.mark.parametrize("ruleset", ["forward", "iptables-notrack"])
-def test_without_conntrack_nothing_is_remembered(
-    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
-) -> None:
-    trial = measured(router, generator, router_topology(ruleset), PACKETS)
-    assert trial.completed == trial.intended
-    assert router.connections() == 0
 
 
 @pytest.mark.parametrize("size", [64, 1518, "imix"])
@@ -207,8 +180,5 @@ def test_a_link_that_goes_down_is_the_testbeds_fault(
 def test_an_interface_that_is_not_there_is_one_sentence(sandbox: Sandbox, router: LinuxRouterDut) -> None:
     ports = router.apply(router_topology())
     assert ports.open_socket
-    open_socket: OpenSocket = ports.open_socket
-    from ctbench.traffic.software.memif import RingPlan
-
     with pytest.raises(GeneratorError, match="cannot use the interface g9"):
-        PacketPort("g9", open_socket, RingPlan(1, 1), threads=1, fanout_group=1)
+        PacketPort("g9", ports.open_socket, RingPlan(1, 1), threads=1, fanout_group=1)

@@ -3,12 +3,11 @@
 import math
 import re
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from dut_counters import counted
+from real_duts import counted
+from wire import join
 
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import BRIDGE
@@ -30,24 +29,10 @@ MIXED = ConnectionProfile(name="mixed", messages=2, udp_percent=10, client_ips=1
 LOAD, SECONDS = 1000, 0.5
 
 
-@pytest.fixture(scope="module")
-def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
-    instance = SoftwareTrafficGenerator()
-    yield instance
-    instance.close()
-
-
-def join(dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, topology: Topology) -> None:
+def connect(dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, topology: Topology) -> None:
     """Set the topology up and connect the generator to it."""
-    ports = dut.apply(topology)
+    join(generator, dut.apply(topology))
     dut.flush_state()
-    generator.connect(
-        Path(ports.client),
-        Path(ports.server),
-        rx_queues=ports.rx_queues,
-        tx_queues=ports.tx_queues,
-        ring_size=ports.ring_size,
-    )
 
 
 def received_per_queue(dut: OvsDpdkDut) -> dict[str, list[int]]:
@@ -67,7 +52,7 @@ def assert_all_complete(trial: Trial) -> None:
 def test_connections_complete_over_every_queue(
     dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, cpus: int, rx_queues: int
 ) -> None:
-    join(dut, generator, Topology(cpus=cpus, rx_queues=rx_queues))
+    connect(dut, generator, Topology(cpus=cpus, rx_queues=rx_queues))
     before = received_per_queue(dut)
 
     trial = generator.run_trial(MIXED, Rate(LOAD), SECONDS)
@@ -85,7 +70,7 @@ def test_connections_complete_over_every_queue(
 def test_packets_are_counted_alike_by_the_generator_and_by_ovs(
     dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, ruleset: str
 ) -> None:
-    join(dut, generator, Topology(rx_queues=2, ruleset=ruleset))
+    connect(dut, generator, Topology(rx_queues=2, ruleset=ruleset))
 
     trial = generator.run_trial(MIXED, Rate(LOAD), SECONDS)
 
@@ -103,7 +88,7 @@ def test_every_open_connection_is_in_the_connection_table_until_it_is_flushed(
     # No warm start: of thousands at once, those would be missing that a PMD thread without a CPU of its own has no time
     # for.
     monkeypatch.setattr(plan, "WARM_ABOVE_S", math.inf)
-    join(dut, generator, Topology(ruleset="conntrack"))
+    connect(dut, generator, Topology(ruleset="conntrack"))
     waiting = MIXED.model_copy(update={"server_wait_ms": 10_000.0, "udp_percent": 0.0})
     states: list[Any] = []
 

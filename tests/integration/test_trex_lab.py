@@ -9,10 +9,10 @@ import commands
 import pytest
 from integration.miniature_lab import lab_file
 from integration.trex_record import needs_trex
+from whole_records import read_all
 
 from ctbench.base.errors import ExitStatus
 from ctbench.base.yaml_files import load
-from ctbench.results import store
 from ctbench.testbed.config import TestbedConfig
 
 pytestmark = pytest.mark.root_too
@@ -64,7 +64,7 @@ def test_the_suites_run_unchanged_on_two_hosts_reached_over_ssh(tmp_path: Path) 
     done = in_the_lab(tmp_path, *commands.command("sla", "--outputdir", out, *options, *names, ROOT / "suites"))
 
     assert done.returncode == ExitStatus.MET, done.stdout + done.stderr
-    records, broken = store.read_all(out)
+    records, broken = read_all(out)
     assert (sorted(record.test for record in records), broken) == (sorted(TESTS), [])
     for record in records:
         assert (record.verdict, record.environment.testbed.name) == ("met", "miniature")

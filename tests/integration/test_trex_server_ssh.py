@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.sshd import Sshd
+from integration.sshd import serving
 from integration.trex_record import make_cable, needs_trex, new_server
 
-from ctbench.base.errors import GeneratorError, MissingResource
+from ctbench.base.errors import GeneratorError
 from ctbench.hosts.ssh import SshHost
 from ctbench.traffic.trex.locate import find_client
 
@@ -20,11 +20,7 @@ def host(tmp_path: Path) -> Iterator[SshHost]:
     """Another mount namespace of this machine, with a cable in a network namespace that nobody else sees."""
     if os.geteuid() != 0:
         pytest.skip("TRex needs root, and an ordinary user's sshd lets nobody in as root.")
-    try:
-        sshd = Sshd(tmp_path)
-    except MissingResource as error:
-        pytest.skip(str(error))
-    with sshd:
+    for sshd in serving(tmp_path):
         ssh = SshHost("trex.lab", sshd.config())
         try:
             make_cable(ssh)

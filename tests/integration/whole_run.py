@@ -13,10 +13,10 @@ from pathlib import Path
 import commands
 import pytest
 from robot.api import ExecutionResult
+from whole_records import read_all
 
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_hugepages
-from ctbench.results import store
 from ctbench.results.record import Record
 
 HERE = Path(__file__).parent
@@ -137,7 +137,7 @@ class Run:
         return {test.name: (test.status, test.message, dict(test.metadata)) for test in suite.all_tests}
 
     def records(self) -> list[Record]:
-        records, broken = store.read_all(self.output)
+        records, broken = read_all(self.output)
         assert broken == []
         return records
 

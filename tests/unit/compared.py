@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ctbench.compare.sides import Runs
 from ctbench.dut.topology import Topology
 from ctbench.results.environment import (
@@ -71,12 +73,41 @@ def side(name: str, records: Sequence[Record], broken: int = 0) -> Runs:
     return Runs(name, (Path(name),), stored, tuple(Broken(Path("x"), "x: is not JSON.") for _ in range(broken)))
 
 
-def runs(name: str, values: Sequence[float], **changes: Any) -> Runs:
-    """A side of one test and a run for each value."""
-    return side(name, [record([value], f"{name}-{number}", **changes) for number, value in enumerate(values)])
+def runs(name: str, *tests: Sequence[float], **changes: Any) -> Runs:
+    """A side of so many tests, each with a run for each value."""
+    return side(
+        name,
+        [
+            record([value], f"{name}-{run}", **{"rulesets": number} | changes)
+            for number, values in enumerate(tests)
+            for run, value in enumerate(values)
+        ],
+    )
 
 
 def around(middle: float, samples: int, seed: int = 0, noise: float = 0.01) -> list[float]:
     """Values of so many runs, with this much noise."""
     dice = random.Random(seed)
     return [middle * dice.gauss(1, noise) for _ in range(samples)]
+
+
+class MadeUpSla:
+    """Stands in for ./run sla: notes how it was called, and leaves what a run leaves where it ends with `status` 0."""
+
+    def __init__(self, status: int = 0) -> None:
+        self.calls: list[list[str]] = []
+        self.status = status
+
+    def __call__(self, argv: Sequence[str]) -> int:
+        self.calls.append(list(argv[2:]))
+        variables = dict(each.split(":", 1) for each in argv if each.startswith(("TESTBED:", "BASE:", "CAMPAIGN:")))
+        duts = yaml.safe_load(Path(variables["TESTBED"]).read_text())["duts"]
+        return self.status or self.leave(Path(argv[argv.index("--outputdir") + 1]), duts[0], variables.get("BASE", ""))
+
+    def leave(self, folder: Path, dut: dict[str, Any], base: str) -> int:
+        """Write into the folder of a run; `dut`: the first of its testbed. Returns the exit status."""
+        raise NotImplementedError
+
+
+#: Puts this stand-in in the place of ./run sla.
+Made = Callable[[Any], Any]

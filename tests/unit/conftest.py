@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,15 +25,28 @@ def compiled_generator() -> None:
 
 @pytest.fixture
 def run_compare(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., tuple[int, str, str]]:
-    """`./run compare` with these arguments: its exit status, and what it said on either stream."""
+    """`./run compare` with these arguments, into `tmp_path / "out"`: its exit status, and what it said on either
+    stream."""
     from ctbench.cli import compare
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["compare.py", *arguments])
+        monkeypatch.setattr("sys.argv", ["compare.py", *arguments, "--outputdir", str(tmp_path / "out")])
         status = compare.main()
         said = capsys.readouterr()
         return status, said.out, said.err
 
     return run
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
+    """Puts a stand-in in the place of ./run sla, where `./run compare` starts it."""
+    from ctbench.cli import child_runs
+
+    def by(sla: Any) -> Any:
+        monkeypatch.setattr(child_runs, "run_child", sla)
+        return sla
+
+    return by

@@ -6,19 +6,16 @@ from time import sleep
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import Done, Revalidation, ThreadLook
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.control_plane import ControlPlaneTime
 from ctbench.sla.floor import Floor
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.traffic.generator import ConnectTime, Trial
 from ctbench.traffic.loads import Load, Rate
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.profiles import PacketProfile, Profile
 
 from .healthy import HealthyDut
-from .simulated import LIMITS, made_up_packets, made_up_trial, promises
-
-SHORT = ConnectionProfile(name="short-lived", udp_percent=1)
+from .simulated import LIMITS, SHORT, campaign, made_up_packets, made_up_trial, promises
 
 FLOWS = PacketProfile(name="udp-64-10k", kind="packets", flows=10_000)
 
@@ -108,18 +105,6 @@ class FakePlane(HealthyDut):
         made = make(load.per_s, duration_s, loss=self.loss, generator_limited=self.limited)
         times = ConnectTime(p50=50, p90=100, p99=self.p99_us, max=self.p99_us * 2)
         return made.model_copy(update={"connect_time_us": times, "late_max_ms": self.late_ms})
-
-
-def campaign(**keys: object) -> Campaign:
-    base: dict[str, object] = {
-        "name": "mine",
-        "description": "",
-        "search": "bisection",
-        "loss_ratio": "0.02%",
-        "bisection": {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"},
-        "loads": {"connections": {"min": "1k", "max": "3M"}, "packets": {"min": "1k", "max": "3M"}},
-    }
-    return Campaign.model_validate(base | keys)
 
 
 def measured(

@@ -1,20 +1,15 @@
 """A DUT that nothing is wrong with: what a trial asks of it, for DUTs of tests to inherit."""
 
-from ctbench.dut.base import CpuUse, Problem
+from typing import Any
+
+from ctbench.dut.base import Dut
+from ctbench.dut.topology import Topology
 
 
-class HealthyDut:
-    """A `TrialDut` that has nothing to say."""
+class HealthyDut(Dut):
+    """One that has nothing to say."""
 
-    def flush_state(self) -> None: ...
+    def apply(self, topology: Topology) -> None: ...
 
-    def begin_trial(self) -> None: ...
-
-    def health(self) -> list[Problem]:
-        return []
-
-    def trouble(self) -> str:
-        return ""
-
-    def cpu_use(self) -> CpuUse | None:
-        return None
+    def snapshot(self) -> dict[str, Any]:
+        return {}

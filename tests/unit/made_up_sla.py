@@ -11,8 +11,7 @@ from ctbench.dut.topology import Topology
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
-LONG = ConnectionProfile(name="long", udp_percent=1, messages=500, server_wait_ms=50, ack_before_reply=True)
-SHORTENED = LONG.model_copy(update={"name": "long-short", "messages": 40, "derived_from": "long"})
+LONG, SHORTENED = (load("profiles", name, ConnectionProfile) for name in ("long-lived", "long-lived-short"))
 SHORT = ConnectionProfile(name="short", udp_percent=1)
 TOPOLOGY = Topology(ruleset="conntrack", cpus=1, rx_queues=1)
 KEY = "ovs-dpdk/conntrack/1cpu-1rxq"
@@ -23,10 +22,6 @@ HEAD = {"name": "mine", "description": "", "source": "the article"}
 
 def floors(**entries: Any) -> Floors:
     return Floors.model_validate(HEAD | {"loss_ratio": "<= 0.02%", KEY: entries})
-
-
-def lookup(name: str) -> ConnectionProfile:
-    return {"long": LONG, "short": SHORT}[name]
 
 
 def mistake(tmp_path: Path, text: str) -> str:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.topology import Topology
+from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import rates
-from ctbench.measure.search_result import SearchResult
-from ctbench.measure.sequential import SequentialResult
+from ctbench.measure.search import SearchResult
 from ctbench.measure.trial import Step
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
 from ctbench.results.evidence import Evidence
@@ -28,8 +28,24 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from .simulated_machine import BETWEEN_TRIALS_S, Machine, quiet, step_of, through_ring
 
 LIMITS: Conditions = {"loss_ratio": 0.0002}
+#: A profile of short connections, and how their capacity is searched by a campaign of the tests.
+SHORT = ConnectionProfile(name="short-lived", udp_percent=1)
+TRIALS = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
 #: What relative floors are compared with in the tests.
 FORWARDING = "linux-router/forward/1cpu-1rxq"
+
+
+def campaign(**keys: Any) -> Campaign:
+    """A campaign that bisects, with what differs."""
+    base = {
+        "name": "mine",
+        "description": "",
+        "search": "bisection",
+        "loss_ratio": "0.02%",
+        "bisection": TRIALS,
+        "loads": {"packets": {"min": "10k", "max": "3M"}, "connections": {"min": "1k", "max": "3M"}},
+    }
+    return Campaign.model_validate(base | keys)
 
 
 def made_up_trial(
@@ -221,13 +237,11 @@ def _with_timeline(trial: Trial, active: list[int], completed: list[int]) -> Tri
     )
 
 
-def outcome_of(result: SearchResult | SequentialResult | Outcome) -> Outcome:
-    """What a procedure makes of a search, or of a gate, by what its trials counted."""
+def outcome_of(result: SearchResult | Outcome) -> Outcome:
+    """What a procedure makes of a search, by what its trials counted."""
     if isinstance(result, Outcome):
         return result
     metric = RATE_OF[result.steps[0].observation.trial.unit] if result.steps else METRICS["cps"]
-    if isinstance(result, SequentialResult):
-        return rates.outcome_at_floor(result, metric)
     return rates.outcome_of(result, metric)
 
 
@@ -247,7 +261,7 @@ def beside(outcome: Outcome, baseline: Baseline | None) -> Outcome:
 
 
 def judged(
-    result: SearchResult | SequentialResult | Outcome,
+    result: SearchResult | Outcome,
     floor: Floor,
     ceiling: float | None = None,
     baseline: Baseline | None = None,
@@ -267,7 +281,7 @@ def made_up_floor(cps: str = ">= 48.2k", pps: str | None = ">= 334.9k", p99: str
     """A floor of the topology that the made-up record has."""
     return Floor(
         key="ovs-dpdk/conntrack/1cpu-1rxq",
-        profile=ConnectionProfile(name="short-lived", udp_percent=1),
+        profile=SHORT,
         source="the article",
         metric=METRICS["cps"],
         thresholds=promises(cps=cps, pps=pps, loss_ratio="<= 0.02%", connect_time_p99=p99),
@@ -288,27 +302,25 @@ def made_up_packet_floor(
     )
 
 
-def found_packets(capacity: float, limited_by: Any = "dut", cpu: CpuUse | None = None, **trial: Any) -> SearchResult:
+def found_packets(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResult:
     """Like `found`, for packets."""
-    above = seen_packets(load=capacity * 1.05, loss=0.3)
-    proof = seen_packets(cpu=cpu, **{"load": capacity} | trial)
-    steps = tuple(Step(number, "search", each, 0.0) for number, each in enumerate([above, proof], 1))
-    upper = None if limited_by == "range" else capacity * 1.05
-    return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, steps, (capacity,))
+    return found(capacity, limited_by, seen_packets, **trial)
 
 
-def found(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResult:
+def found(
+    capacity: float, limited_by: Any = "dut", see: Callable[..., Observation] = seen, **trial: Any
+) -> SearchResult:
     """The result of a search that found `capacity`, with a failing load 5 % above it; 0: nothing held."""
     upper = None if limited_by == "range" else capacity * 1.05 or 1_000.0
-    above = seen(load=upper, loss=0.3) if upper else seen(load=capacity)
-    proof = seen(**{"load": capacity} | trial) if capacity else None
+    above = see(load=upper, loss=0.3) if upper else see(load=capacity)
+    proof = see(**{"load": capacity} | trial) if capacity else None
     made = [above, proof] if proof else [above]
     steps = tuple(Step(number, "search", each, 0.0) for number, each in enumerate(made, 1))
     return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, steps, (capacity,))
 
 
 def made_up_record(
-    result: SearchResult | SequentialResult | Outcome | None = None,
+    result: SearchResult | Outcome | None = None,
     floor: Floor | None = None,
     ceiling: float | None = 900_000.0,
     baseline: Baseline | None = None,

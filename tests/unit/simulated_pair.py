@@ -29,6 +29,9 @@ class SimulatedPair(SideBySide):
     disturbance: float = 0.2
     machine: Machine = field(default_factory=quiet)
     seed: int | str = 0
+    keys: Mapping[Side, str] = field(
+        default_factory=lambda: {"tested": "linux-router/forward/1cpu-1rxq", "other": "the same"}
+    )
     #: What it was asked for.
     order: list[Side] = field(default_factory=list)
     flushes: int = 0
@@ -37,7 +40,7 @@ class SimulatedPair(SideBySide):
         self.random = random.Random(f"pair {self.seed}")
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        return {"tested": SideRecord(key="linux-router/forward/1cpu-1rxq"), "other": SideRecord(key="the same")}
+        return {side: SideRecord(key=key) for side, key in self.keys.items()}
 
     def flush(self) -> None:
         """Takes 20 ms."""

@@ -1,7 +1,6 @@
 """An acceptance run on a simulated testbed, for the unit tests."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,11 @@ import pytest
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.yaml_files import load
-from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.base import CpuUse
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.promises import PROMISES, Promise
-from ctbench.results.evidence import SideRecord
 from ctbench.results.record import Record
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
@@ -24,32 +21,19 @@ from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup, SideBySide
-from ctbench.traffic.generator import Side, Slice, Trial
+from ctbench.testbed.pair import Setup
+from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile, load_profile
 
-from .simulated import FORWARDING, made_up_packets, made_up_trial
+from .healthy import HealthyDut
+from .simulated import FORWARDING, campaign, made_up_packets, made_up_trial
+from .simulated_pair import SimulatedPair
 
 FORWARD = Topology(datapath="linux-router", ruleset="forward")
 SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
 SNAT_KEY = SNAT.key
 CEILING = 2_500_000.0
-TRIAL = {"trial_duration": "500ms", "max_iterations": 12, "relative_width": "5%"}
-
-
-def campaign(**keys: Any) -> Campaign:
-    base = {
-        "name": "mine",
-        "description": "",
-        "search": "bisection",
-        "loss_ratio": "0.02%",
-        "bisection": TRIAL,
-        "loads": {"packets": {"min": "10k", "max": "3M"}, "connections": {"min": "1k", "max": "3M"}},
-    }
-    return Campaign.model_validate(base | keys)
-
-
 GATING = campaign(search="gate", bisection=None, gate={"trial_duration": "500ms", "headroom": "1%"})
 
 
@@ -63,26 +47,7 @@ def floors(share: str | None = ">= 60%", **keys: Any) -> Floors:
 
 
 @dataclass
-class FakePair(SideBySide):
-    """Two sides that are as fast as they are."""
-
-    records: dict[Side, SideRecord]
-    rates: dict[Side, float]
-
-    def sides(self) -> dict[Side, SideRecord]:
-        return self.records
-
-    def flush(self) -> None: ...
-
-    def health(self) -> list[Problem]:
-        return []
-
-    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
-        return [Slice(side=side, seconds=slice_s, completed=round(self.rates[side] * slice_s)) for side in order]
-
-
-@dataclass
-class SimulatedTestbed:
+class SimulatedTestbed(HealthyDut):
     """Every topology has a sharp capacity, and so has the generator; it remembers what was applied and offered."""
 
     capacities: dict[str, float]
@@ -101,9 +66,15 @@ class SimulatedTestbed:
     noise: float = 0.0
     offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
     #: Not the testbed's: turns of two made-up sides.
-    pair: "FakePair | None" = None
+    pair: SimulatedPair | None = None
     turns: None = None
     dice: random.Random = field(default_factory=lambda: random.Random(1))
+    #: Where its runs leave their records.
+    output: Path = Path()
+
+    def begin(self, folder: str = "", **settings: Any) -> "Started":
+        """A run on it."""
+        return Started(self.output / folder, self, **settings)
 
     @property
     def dut(self) -> "SimulatedTestbed":
@@ -126,10 +97,9 @@ class SimulatedTestbed:
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile) -> None:
         self.pair = None
         self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
-        self.pair = FakePair(
-            {"tested": SideRecord(key=tested.topology.key), "other": SideRecord(key=other.topology.key)},
-            {"tested": self.capacities[tested.topology.key], "other": self.capacities[other.topology.key]},
-        )
+        keys: dict[Side, str] = {"tested": tested.topology.key, "other": other.topology.key}
+        own, others = (self.capacities[key] for key in keys.values())
+        self.pair = SimulatedPair(own / others, others, keys=keys)
 
     def _stands(self, named: str, key: str) -> None:
         self.applied.append(named)
@@ -158,9 +128,6 @@ class SimulatedTestbed:
     def cpu_use(self) -> CpuUse | None:
         return CpuUse(0.9, 1_000.0, "PMD cycles")
 
-    def health(self) -> list[Problem]:
-        return []
-
     def trouble(self) -> str:
         return self.broken
 
@@ -174,10 +141,6 @@ class SimulatedTestbed:
 
     def capture(self) -> dict[str, str]:
         return {"log": f"{self.applied[-1]}\n"}
-
-    def flush_state(self) -> None: ...
-
-    def begin_trial(self) -> None: ...
 
     def snapshot(self) -> dict[str, Any]:
         return {"version": "6.1"}
@@ -208,7 +171,7 @@ class Started:
 
 
 @pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
-    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0})
+def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimulatedTestbed:
+    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0}, output=tmp_path)
     monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
     return testbed

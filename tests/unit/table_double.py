@@ -18,8 +18,7 @@ from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .healthy import HealthyDut
-from .simulated import LIMITS, made_up_trial
-from .test_procedure import campaign
+from .simulated import LIMITS, campaign, made_up_trial
 
 HELD = ConnectionProfile(name="held")
 WITHOUT_PAUSES = partial(Repetitions, sleep=lambda _seconds: None)
@@ -123,14 +122,8 @@ class HoldingDouble:
 def table_bench(dut: TableDouble, told: list[Step] | None = None, **more: Any) -> Bench:
     """A bench with this table."""
     tell = told.append if told is not None else lambda _step: None
-    profile = more.pop("profile", HELD)
+    table = {"table": more.pop("how", TableSettings())}
     return Bench(
-        dut,
-        dut,
-        profile,
-        LIMITS,
-        campaign().model_copy(update={"table": more.pop("how", TableSettings())}),
-        on_trial=tell,
-        repetitions=WITHOUT_PAUSES(),
-        **more,  # type: ignore[arg-type]
-    )
+        dut, dut, more.pop("profile", HELD), LIMITS, campaign().model_copy(update=table), on_trial=tell,
+        repetitions=WITHOUT_PAUSES(), **more,  # type: ignore[arg-type]
+    )  # fmt: skip

@@ -1,10 +1,12 @@
-"""The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin."""
+"""The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin, and
+what it says meanwhile."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
@@ -14,7 +16,6 @@ from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.promises import Promise
 from ctbench.measure.trials import Trials
 from ctbench.results.metrics import METRICS
-from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
@@ -27,10 +28,10 @@ from .simulated import FORWARDING
 from .simulated_run import (
     CEILING,
     FORWARD,
+    GATING,
     SNAT,
     SNAT_KEY,
     SimulatedTestbed,
-    Started,
     campaign,
     floors,
     rate_of,
@@ -40,28 +41,16 @@ from .simulated_run import (
 __all__ = ["simulated"]
 
 
-def test_a_test_begins_with_a_closed_loop_and_searches_below_it(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    record = Started(tmp_path, simulated).measure(FORWARD)
+def test_a_test_begins_with_a_closed_loop_and_searches_below_it(simulated: SimulatedTestbed) -> None:
+    record = simulated.begin().measure(FORWARD)
     assert [made.phase for made in record.evidence.trials][:2] == ["saturation", "search"]
     assert record.evidence.trials[1].trial.load == pytest.approx(0.97 * 400_000)
     assert record.figures["saturation_pps"].value == pytest.approx(400_000)
     assert record.figures["saturation_pps"].value not in (record.figures["pps"].value, None)
 
 
-def test_without_a_closed_loop_the_search_begins_at_the_floor_or_where_a_like_one_ended(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    simulated.offers = frozenset((Rate,))
-    started = Started(tmp_path, simulated, floors=floors(share=None))
-    forward = started.measure(FORWARD)
-    assert forward.result and "saturation_pps" not in forward.figures
-    assert forward.evidence.trials[0].trial.load == pytest.approx(101_000)
-    assert started.measure(SNAT).evidence.trials[0].trial.load == forward.result.value
-    assert simulated.applied.count("cable/none/1cpu-1rxq") == 1
-
-
-def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    record = Started(tmp_path, simulated, campaign=load("campaigns", "quick", Campaign)).measure(FORWARD)
+def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed) -> None:
+    record = simulated.begin(campaign=load("campaigns", "quick", Campaign)).measure(FORWARD)
     assert [made.phase for made in record.evidence.trials] == ["saturation", "final"]
     assert record.verdict == "met"
     assert record.result and (record.result.value, record.result.high) == pytest.approx((340_000, 400_000))
@@ -73,13 +62,13 @@ def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed, t
 @pytest.mark.parametrize("closed_loop", [True, False])
 @pytest.mark.parametrize(("capacity", "word"), [(400_000.0, "met"), (60_000.0, "missed")])
 def test_every_campaign_comes_to_its_verdict_with_every_generator(
-    simulated: SimulatedTestbed, tmp_path: Path, name: str, closed_loop: bool, capacity: float, word: str
+    simulated: SimulatedTestbed, name: str, closed_loop: bool, capacity: float, word: str
 ) -> None:
     if not closed_loop:
         simulated.offers = frozenset((Rate,))
     simulated.capacities = {FORWARDING: capacity, SNAT_KEY: capacity * 0.7}
     plain = floors(share=None)
-    record = Started(tmp_path, simulated, campaign=load("campaigns", name, Campaign), floors=plain).measure(FORWARD)
+    record = simulated.begin(campaign=load("campaigns", name, Campaign), floors=plain).measure(FORWARD)
     assert record.verdict == word, record.verdict_reason
     goal = record.evidence.goal
     assert (goal is not None) == (name in ("compare", "characterise"))
@@ -87,67 +76,59 @@ def test_every_campaign_comes_to_its_verdict_with_every_generator(
 
 
 @pytest.mark.parametrize("name", ["quick", "gate", "compare"])
-def test_a_machine_that_scatters_seldom_gives_a_verdict_that_is_wrong(
-    simulated: SimulatedTestbed, tmp_path: Path, name: str
-) -> None:
+def test_a_machine_that_scatters_seldom_gives_a_verdict_that_is_wrong(simulated: SimulatedTestbed, name: str) -> None:
     words: dict[float, list[str]] = {}
     for capacity in (90_000.0, 112_000.0):
         simulated.capacities, simulated.noise = {FORWARDING: capacity}, 0.05
         settings = {"campaign": load("campaigns", name, Campaign), "floors": floors(share=None)}
         words[capacity] = [
-            Started(tmp_path / f"{capacity}-{seed}", simulated, **settings).measure(FORWARD).verdict
-            for seed in range(12)
+            simulated.begin(f"{capacity}-{seed}", **settings).measure(FORWARD).verdict for seed in range(12)
         ]
     assert "met" not in words[90_000.0] and words[90_000.0].count("missed") > 6
     assert "missed" not in words[112_000.0] and words[112_000.0].count("met") > 6
 
 
 def test_a_floor_beyond_the_generator_is_missed_where_the_dut_itself_ends_far_below(
-    simulated: SimulatedTestbed, tmp_path: Path
+    simulated: SimulatedTestbed,
 ) -> None:
     simulated.capacities |= {FORWARDING: 160_000.0, CABLE.key: 1_260_000.0}
     simulated.generator_limit = 1_260_000.0
     high = floors(**{FORWARDING: {"udp-64-10k": {"pps": ">= 3.9M"}}})
-    record = Started(tmp_path, simulated, floors=high).measure(FORWARD)
+    record = simulated.begin(floors=high).measure(FORWARD)
     assert record.verdict == "missed"
     assert "160.0 k/s" in record.verdict_reason
 
 
-def test_the_ceiling_is_measured_once_for_each_profile(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    started = Started(tmp_path, simulated)
+def test_the_ceiling_is_measured_once_for_each_profile(simulated: SimulatedTestbed) -> None:
+    started = simulated.begin()
     records = [started.measure(FORWARD), started.measure(FORWARD), started.measure(FORWARD, "short-lived")]
     assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
     assert all(record.evidence.ceiling == pytest.approx(CEILING, rel=0.05) for record in records)
 
 
+@pytest.mark.parametrize(("tests", "ceiling"), [(1, CEILING), (2, 50_000)])
 def test_a_ceiling_below_the_floor_is_measured_once_more_and_not_for_ever(
-    simulated: SimulatedTestbed, tmp_path: Path
+    simulated: SimulatedTestbed, tests: int, ceiling: float
 ) -> None:
     simulated.generator_limit = 50_000.0
-    started = Started(tmp_path, simulated)
-    assert started.measure(FORWARD).verdict == "not measured"
-    assert started.measure(FORWARD).evidence.ceiling == pytest.approx(50_000, rel=0.05)
+    started = simulated.begin()
+    for _ in range(tests):
+        assert started.measure(FORWARD).verdict == "not measured"
     simulated.generator_limit = CEILING
-    assert started.measure(FORWARD).evidence.ceiling == pytest.approx(50_000, rel=0.05)
+    record = started.measure(FORWARD)
+    assert record.evidence.ceiling == pytest.approx(ceiling, rel=0.05)
+    assert tests == 2 or record.verdict == "met"
     assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
 
 
-def test_a_pause_of_the_machine_spoils_one_ceiling_and_not_the_run(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    simulated.generator_limit = 50_000.0
-    started = Started(tmp_path, simulated)
-    started.measure(FORWARD)
-    simulated.generator_limit = CEILING
-    record = started.measure(FORWARD)
-    assert (record.evidence.ceiling, record.verdict) == (pytest.approx(CEILING, rel=0.05), "met")
-
-
-def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed) -> None:
     simulated.offers = frozenset((Rate,))
-    started = Started(tmp_path, simulated, floors=floors(share=None))
+    started = simulated.begin(floors=floors(share=None))
     forward = started.measure(FORWARD)
     assert forward.evidence.trials[0].trial.load == pytest.approx(101_000)  # nothing is known yet: the floor
-    assert forward.result is not None
+    assert forward.result is not None and "saturation_pps" not in forward.figures
     assert started.measure(SNAT).evidence.trials[0].trial.load == forward.result.value  # the same datapath and profile
+    assert simulated.applied.count("cable/none/1cpu-1rxq") == 1
     snat = started.measure(SNAT)
     assert snat.result is not None
     assert snat.evidence.trials[0].trial.load == pytest.approx(snat.result.value, rel=0.05)  # the same ruleset, too
@@ -156,13 +137,13 @@ def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed
 
 
 def test_a_search_of_tracked_connections_begins_where_another_tracking_ruleset_ended(
-    simulated: SimulatedTestbed, tmp_path: Path
+    simulated: SimulatedTestbed,
 ) -> None:
     dnat = Topology(datapath="linux-router", ruleset="iptables-dnat")
     simulated.capacities |= {SNAT_KEY: 50_000.0, dnat.key: 45_000.0}
     simulated.offers = frozenset((Rate,))
     promised = floors(**{dnat.key: {"short-lived": {"cps": ">= 10k"}}})
-    started = Started(tmp_path, simulated, floors=promised)
+    started = simulated.begin(floors=promised)
     started.measure(FORWARD, "short-lived")
     snat = started.measure(SNAT, "short-lived")
     assert snat.evidence.trials[0].trial.load == pytest.approx(10_100)  # what forwarding did says nothing of tracking
@@ -170,10 +151,8 @@ def test_a_search_of_tracked_connections_begins_where_another_tracking_ruleset_e
     assert started.measure(dnat, "short-lived").evidence.trials[0].trial.load == snat.result.value
 
 
-def test_a_record_of_packets_says_what_they_cost_and_how_long_they_took(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    record = Started(tmp_path, simulated).measure(FORWARD)
+def test_a_record_of_packets_says_what_they_cost_and_how_long_they_took(simulated: SimulatedTestbed) -> None:
+    record = simulated.begin().measure(FORWARD)
     values = {name: figure.value for name, figure in record.figures.items()}
     assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.9, pytest.approx(1e-6))
     assert values["latency_p99"] > 0
@@ -181,20 +160,18 @@ def test_a_record_of_packets_says_what_they_cost_and_how_long_they_took(
     assert (record.result, record.figures["pps"].unit) == (record.figures["pps"], "packets/s")
 
 
-def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    started = Started(tmp_path, simulated)
+def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(simulated: SimulatedTestbed) -> None:
+    started = simulated.begin()
     with pytest.raises(ConfigError, match=r"linux-router/iptables-notrack/2cpu-2rxq\.udp-64-10k: is missing"):
         started.measure(Topology(datapath="linux-router", ruleset="iptables-notrack", cpus=2, rx_queues=2))
     assert started.run.records == []
 
 
 def test_where_nothing_joins_the_generators_ports_its_ceiling_is_not_known_and_the_record_says_why(
-    simulated: SimulatedTestbed, tmp_path: Path
+    simulated: SimulatedTestbed,
 ) -> None:
     simulated.errors["cable/none/1cpu-1rxq"] = MissingResource("There is no cable.")
-    record = Started(tmp_path, simulated).measure(FORWARD)
+    record = simulated.begin().measure(FORWARD)
     assert (record.verdict, record.evidence.ceiling) == ("met", None)
     assert "The generator's ceiling is not known: There is no cable." in record.notes
 
@@ -236,10 +213,10 @@ class Throughput(Procedure):
 
 
 def test_what_is_no_rate_needs_no_ceiling_and_no_baseline_and_is_no_hint_for_a_search(
-    simulated: SimulatedTestbed, tmp_path: Path
+    simulated: SimulatedTestbed,
 ) -> None:
     entry = {"pps": ">= 100k", "bps": ">= 1k", "ratio": {"to": FORWARDING, "rate": ">= 60%"}}
-    started = Started(tmp_path, simulated, floors=floors(**{SNAT_KEY: {"udp-64-10k": entry}}))
+    started = simulated.begin(floors=floors(**{SNAT_KEY: {"udp-64-10k": entry}}))
     record = started.run.measure(
         TestName("Suite", "Test"), SNAT, "udp-64-10k", Promise("throughput", "control plane", Throughput())
     )
@@ -251,20 +228,120 @@ def test_what_is_no_rate_needs_no_ceiling_and_no_baseline_and_is_no_hint_for_a_s
     assert after.evidence.trials[0].trial.load == pytest.approx(0.97 * 280_000)  # what the pair showed
 
 
-class OtherTestbed(SimulatedTestbed):
-    """One that answers how many connections there are."""
-
-    def connections(self) -> int:
-        return 7
-
-
-def test_a_campaign_may_have_the_table_sampled_where_the_dut_can_be_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    testbed = OtherTestbed({FORWARDING: 400_000.0})
-    monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
-    started = Started(tmp_path, testbed, campaign=campaign(probes=["table_entries"]))
+def test_a_campaign_may_have_the_table_sampled_where_the_dut_can_be_asked(simulated: SimulatedTestbed) -> None:
+    simulated.connections = lambda: 7  # type: ignore[attr-defined]
+    started = simulated.begin(campaign=campaign(probes=["table_entries"]))
     record = started.measure(FORWARD)
     assert {series.name for series in record.evidence.series} == {"table_entries"}
     assert {value for series in record.evidence.series for value in series.values} == {7}
     assert started.measure(CABLE, "short-lived").evidence.series == []
+
+
+def test_a_ratio_is_measured_as_a_pair_and_the_rates_beside_the_side_that_is_tested(
+    simulated: SimulatedTestbed,
+) -> None:
+    started = simulated.begin()
+    record = started.measure(SNAT)
+    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}"]
+    assert record.verdict == "met"
+    assert record.figures["ratio"].value == pytest.approx(0.7, rel=0.01)
+    assert record.result and record.result.value == pytest.approx(280_000, rel=0.1)
+    (pair,) = record.evidence.pairs
+    assert (pair.tested.key, pair.other.key) == (SNAT_KEY, FORWARDING)
+    assert (record.procedure, record.metric) == ("highest-rate", "pps")
+    # Its slices showed the saturation rate, so no trial was made for that.
+    assert record.figures["saturation_pps"].value == pytest.approx(280_000, rel=0.01)
+    assert "saturation" not in {made.phase for made in record.evidence.trials}
+    assert any("ratio 70.0 %" in line for line in started.said)
+
+
+def test_what_a_ratio_compares_with_and_the_testbed_lacks_leaves_the_rates_measured(
+    simulated: SimulatedTestbed,
+) -> None:
+    simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = MissingResource("There are no bonds here.")
+    record = simulated.begin().measure(SNAT)
+    assert record.verdict == "not measured"
+    assert "There are no bonds here" in record.verdict_reason
+    assert record.result and record.result.value == pytest.approx(280_000, rel=0.1)
+    assert simulated.applied[-1] == SNAT_KEY
+
+
+def test_what_a_ratio_compares_with_and_cannot_be_set_up_is_named(simulated: SimulatedTestbed) -> None:
+    simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = TestbedError("The link broke.")
+    record = simulated.begin().measure(SNAT)
+    assert record.verdict == "not measured"
+    assert record.verdict_reason == f"{SNAT_KEY} could not be set up beside {FORWARDING}: The link broke."
+
+
+def test_a_gate_decides_a_ratio_by_the_pair_and_the_rate_by_trials_at_it(simulated: SimulatedTestbed) -> None:
+    record = simulated.begin(campaign=GATING).measure(SNAT)
+    assert record.verdict == "met"
+    # 100k are far below what the pair shows, so one trial confirms it.
+    assert [made.trial.load for made in record.evidence.trials] == pytest.approx([101_000])
+    assert (record.procedure, record.limited_by) == ("at-floor", "floor")
+    missed = simulated.begin(campaign=GATING, floors=floors(">= 90%")).measure(SNAT)
+    assert missed.verdict == "missed" and "at least 90 % promised" in missed.verdict_reason
+
+
+def test_a_gate_on_nothing_but_a_ratio_makes_no_trial(simulated: SimulatedTestbed) -> None:
+    only = {SNAT_KEY: {"udp-64-10k": {"ratio": {"to": FORWARDING, "rate": ">= 60%"}}}}
+    record = simulated.begin(campaign=GATING, floors=floors(**only)).measure(SNAT)
+    assert (record.verdict, record.procedure, record.metric) == ("met", "pair", "ratio")
+    assert record.evidence.trials == []
+    assert len(record.evidence.pairs) == 1
+
+
+def test_a_test_without_a_ratio_is_set_up_although_the_pair_of_the_test_before_stands_there(
+    simulated: SimulatedTestbed,
+) -> None:
+    started = simulated.begin()
+    started.measure(SNAT)
+    record = started.measure(FORWARD)
+    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}", FORWARDING]
+    assert record.topology.key == FORWARDING and record.result and record.result.value > 280_000
+
+
+def left(line: str) -> float:
+    """Seconds that a line of a trial says are left."""
+    found = re.search(r"~(\d+) s$", line.splitlines()[0])
+    return float(found[1]) if found else 0.0
+
+
+def lines_of_trials(said: list[str]) -> list[str]:
+    return [line for line in said if re.match(r" +\d+   ", line)]
+
+
+def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_nothing(
+    simulated: SimulatedTestbed,
+) -> None:
+    started = simulated.begin()
+    record = started.measure(SNAT)
+
+    lines = lines_of_trials(started.said)
+    own, trial_s = len(record.evidence.trials), record.evidence.trials[0].trial.wall_s
+    ceiling = lines[: len(lines) - own]
+    # A pair, a search of five trials and more and the trials at the floor follow.
+    assert [left(line) > 7 * trial_s for line in ceiling] == [True]
+    assert left(lines[0]) > left(lines[1]) > 0
+    (looked,) = (line for line in started.said if line.startswith("  look"))
+    assert left(looked) > 5 * trial_s  # the search is still to come
+    assert left(lines[-1]) <= 1  # of the trials at the floor, none was needed
+
+
+def test_the_time_left_counts_the_repetitions_to_come(simulated: SimulatedTestbed) -> None:
+    started = simulated.begin(campaign=campaign(repetitions=4))
+    started.measure(FORWARD)
+    once = simulated.begin("once")
+    once.measure(FORWARD)
+    lines, of_one = ([left(line) for line in lines_of_trials(each.said)] for each in (started, once))
+    assert lines[1] > 3 * of_one[1] > 0
+    assert lines[1] > 3 * lines[-1]
+
+
+def test_the_summary_counts_the_trials_of_ceilings_and_comparisons(simulated: SimulatedTestbed) -> None:
+    started = simulated.begin()
+    record = started.measure(SNAT)
+    made = len(simulated.loads)
+    others = made - len(record.evidence.trials)
+    assert others == 1
+    assert f"{made} trials ({others} for ceilings and comparisons): " in started.run.summary()

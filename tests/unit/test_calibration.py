@@ -86,13 +86,9 @@ def test_what_scatters_too_much_gets_no_floor_and_the_file_says_why() -> None:
     (said,) = [line for line in text.splitlines() if "no floor of this machine" in line]
     assert said.startswith(f"# {KEY}: short-lived: new connections: no floor of this machine: its 5 runs scatter by 2")
     assert said.endswith("below the median of 100.0 k/s, and 25.0 % is the widest.")
-
-
-def test_what_is_refused_keeps_what_other_floors_promise_of_it() -> None:
-    wild = runs(100_000, 140_000, 70_000, 120_000, 90_000)
+    # What other floors promise of it stays.
     text = sla_file("here", wild, 0.25, Stock.read("stock", STOCK))
-    entry = yaml.safe_load(text)[KEY]["short-lived"]
-    assert entry == {"source": "somewhere", "cps": ">= 1k", "ratio": RATIO}
+    assert yaml.safe_load(text)[KEY]["short-lived"] == {"source": "somewhere", "cps": ">= 1k", "ratio": RATIO}
     assert "    # as in SLA stock\n" in text and "no floor of this machine" in text
 
 
@@ -102,12 +98,6 @@ def test_results_that_are_all_alike_are_not_taken_to_be_exact() -> None:
     bound = bound_of(figures(*[100_000.0] * 6))
     assert bound is not None
     assert bound.value == pytest.approx(100_000 * math.exp(-tolerance_factor(6) * LEAST_SCATTER))
-
-
-def test_a_wider_search_makes_a_wider_bound() -> None:
-    rates = around(100_000, 0.03, 8)
-    narrow, wide = bound_of(figures(*rates)), bound_of(figures(*rates, resolution=0.2))
-    assert narrow and wide and wide.value < narrow.value
 
 
 def test_it_takes_as_many_runs_as_it_takes() -> None:
@@ -141,17 +131,6 @@ def test_the_floors_bind_to_the_machine_that_was_measured(tmp_path: Path) -> Non
     assert not machine.differs_from(facts.model_copy(update={"kernel": "6.2"}))  # it may be what is tested
     for other in ({"cpu_model": "Xeon"}, {"usable_cpus": [0]}, {"virtualisation": "none"}):
         assert machine.differs_from(facts.model_copy(update=other))
-
-
-def test_what_is_promised_is_the_rate_that_was_searched_for_and_nothing_else() -> None:
-    records = [*runs(*around(1e5, 0.02, 5)), *packets(*around(2e5, 0.02, 5))]
-    entries = [entry for profiles in yaml.safe_load(sla_file("here", records, 0.25, NONE)).values()
-               if isinstance(profiles, dict) for entry in profiles.values()]  # fmt: skip
-    assert [sorted(set(entry) & {"cps", "pps", "bps", "ratio"}) for entry in entries] == [["cps"], ["pps"]]
-
-
-def packets(*capacities: float) -> list[Record]:
-    return [made_up_packet_record(found_packets(each), run_id=f"run-{i}") for i, each in enumerate(capacities)]
 
 
 def made_up_metrics(monkeypatch: pytest.MonkeyPatch) -> Metric:

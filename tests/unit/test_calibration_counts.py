@@ -13,12 +13,14 @@ from ctbench.cli import calibrate, child_runs, emulated_dut
 from ctbench.dut.counting import Counter
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision, Outcome
+from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.results import store
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
-from ctbench.sla.calibration import Ceiling, Stock, ceilings, counts_file, only_counts
+from ctbench.sla.calibration import Stock, ceilings, counts_file, most_of, only_counts
 from ctbench.sla.floors import Floors
 from ctbench.sla.verdict import judge
+from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import load_profile
 
 from .counted import PER_PACKET, counted_record
@@ -44,9 +46,8 @@ linux-bridge/forward/1cpu-1rxq:
     ("seeds", "kind", "most"),
     [([1000.0, 1000.2], "packets", 1001), ([1000.0, 1010.0], "packets", 1020), ([1000.0, 1001.0], "connections", 1007)],
 )
-def test_a_floor_has_room_for_a_seed_that_was_not_tried(seeds: list[float], kind: str, most: int) -> None:
-    figure = Figure(seeds[0], "instructions", seeds[0], seeds[1], tuple(seeds))
-    assert Ceiling.of(METRICS[PER_PACKET], figure, kind).most == most  # type: ignore[arg-type]
+def test_a_floor_has_room_for_a_seed_that_was_not_tried(seeds: list[float], kind: LoadUnit, most: int) -> None:
+    assert most_of(seeds, kind) == most
 
 
 def floors_of(tmp_path: Path, text: str) -> Floors:
@@ -71,7 +72,7 @@ def test_the_file_is_of_its_image_and_keeps_what_was_not_counted(tmp_path: Path)
 def test_another_image_is_shown_and_not_judged(value: float, image: str, word: str, tmp_path: Path) -> None:
     floors = floors_of(tmp_path, counts_file("mine", [counted_record("forward", [1375.2])], Stock("none", {}, {})))
     metric = METRICS[PER_PACKET]
-    floor = floors.find(Topology.parse(FORWARD), load_profile("udp-64-1flow"), metric, (PER_PACKET,))
+    floor = floors.find(Topology.parse(FORWARD), load_profile("udp-64-1flow"), InstructionCount())
     decision = Decision(kept=metric.keeps(value, 1376), reason="2 seeds found it")
     outcome = Outcome(
         metric, {PER_PACKET: Figure(value, "instructions")}, "dut", "", kept_conditions=True, steps=(),

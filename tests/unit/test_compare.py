@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import read_page
 
 from ctbench.base.errors import ConfigError
 from ctbench.compare import text
 from ctbench.compare.judge import compare
-from ctbench.compare.page import compose_comparison
+from ctbench.compare.page import comparison_html, write_comparison
 from ctbench.compare.sides import Runs, leaves, read_runs
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Mlr
@@ -26,8 +27,6 @@ from ctbench.results.record_model import Figure
 
 from .compared import TRUTH, around, environment, record, runs, side
 from .simulated import SimulatedDut
-
-pytestmark = pytest.mark.unit
 
 WAIT = Metric("wait", "time to wait", SECONDS, "lower", "promise")
 
@@ -55,57 +54,80 @@ def test_a_build_that_is_a_tenth_slower_regressed() -> None:
     assert len(test.base.values) == 5
     assert test.base.minimum <= test.base.median <= test.base.maximum
     assert judged.sentence == "The candidate regressed (1 regressed)."
+    assert Comparison.model_validate_json(judged.model_dump_json()) == judged
 
 
-def test_a_build_that_is_faster_improved_and_one_that_is_alike_shows_no_evidence() -> None:
-    old = runs("old", around(TRUTH, 5))
-    assert only_test(compare(old, runs("new", around(TRUTH * 1.1, 5, 1)))).judgement == "improved"
-    alike = only_test(compare(old, runs("new", around(TRUTH, 5, 1))))
-    assert alike.judgement == "no evidence"
-    assert alike.reason.endswith("which is within 3.00 %.")
+FIVE = around(TRUTH, 5)
+GATE = CampaignFacts(name="gate", search="gate")
 
 
-def test_a_difference_that_chance_may_make_is_no_evidence() -> None:
-    test = only_test(compare(runs("old", around(TRUTH, 5, 3, 0.1)), runs("new", around(TRUTH * 0.93, 5, 4, 0.1))))
-    assert test.judgement == "no evidence"
-    assert "but with no difference between the sides, samples this far apart are seen with p = " in test.reason
+@pytest.mark.parametrize(
+    ("old", "new", "judgement", "said"),
+    [
+        (FIVE, around(TRUTH * 1.1, 5, 1), "improved", "The median got better by "),
+        (FIVE, around(TRUTH, 5, 1), "no evidence", "which is within 3.00 %."),
+        (
+            around(TRUTH, 5, 3, 0.1),
+            around(TRUTH * 0.93, 5, 4, 0.1),
+            "no evidence",
+            "but with no difference between the sides, samples this far apart are seen with p = ",
+        ),
+        (around(TRUTH, 8, 0, 0.001), around(TRUTH * 0.98, 8, 1, 0.001), "no evidence", "within 3.00 %"),
+        (
+            around(TRUTH, 4),
+            around(TRUTH / 2, 4),
+            "not measurable",
+            "4 against 4 samples cannot show p < 0.01 among 1 tests: 5 on either side are needed.",
+        ),
+        ([0.0] * 5, FIVE, "improved", "The median got better from 0; with no difference"),
+    ],
+)
+def test_samples_are_judged_with_a_reason(old: list[float], new: list[float], judgement: str, said: str) -> None:
+    test = only_test(compare(runs("old", old), runs("new", new)))
+    assert test.judgement == judgement
+    assert said in test.reason
+    assert (test.difference_pct is None) == (old[0] == 0), "from nothing there is no percentage"
 
 
-def test_a_small_difference_is_no_regression_however_sure_unless_the_user_says_so() -> None:
+@pytest.mark.parametrize(
+    ("both", "candidate", "judgement", "said"),
+    [
+        ({"upper": TRUTH * 1.15}, {}, "no evidence", "which is within "),
+        ({"limited_by": "range"}, {}, "not measurable", "raise loads.max"),
+        (
+            {},
+            {"verdict": "not measured", "verdict_reason": "the generator was the limit."},
+            "not measurable",
+            "Of the candidate: not measured: the generator was",
+        ),
+        (
+            {},
+            {"limited_by": "floor", "campaign": GATE},
+            "not measurable",
+            "campaign gate tries the floor and nothing else",
+        ),
+    ],
+)
+def test_what_the_search_or_the_generator_or_the_floor_ended_is_no_regression(
+    both: dict[str, Any], candidate: dict[str, Any], judgement: str, said: str
+) -> None:
+    test = only_test(compare(runs("old", FIVE, **both), runs("new", around(TRUTH * 0.9, 5), **both, **candidate)))
+    assert test.judgement == judgement
+    assert said in test.reason
+
+
+def test_a_small_difference_is_a_regression_where_the_user_says_so() -> None:
     old, new = runs("old", around(TRUTH, 8, 0, 0.001)), runs("new", around(TRUTH * 0.98, 8, 1, 0.001))
-    assert only_test(compare(old, new)).judgement == "no evidence"
     assert only_test(compare(old, new, least_difference=0.015)).judgement == "regressed"
 
 
-def test_what_is_within_the_width_of_the_search_is_no_regression() -> None:
-    wide = {"upper": TRUTH * 1.15}
-    old, new = runs("old", around(TRUTH, 6), **wide), runs("new", around(TRUTH * 0.9, 6), **wide)
-    assert only_test(compare(old, new)).judgement == "no evidence"
-
-
-def test_too_few_samples_are_not_measurable_and_the_reason_says_how_many_are_needed() -> None:
-    test = only_test(compare(runs("old", around(TRUTH, 4)), runs("new", around(TRUTH / 2, 4))))
-    assert test.judgement == "not measurable"
-    assert test.reason == "4 against 4 samples cannot show p < 0.01 among 1 tests: 5 on either side are needed."
-
-
 def test_many_tests_need_more_samples() -> None:
-    def many(name: str, factor: float) -> Runs:
-        return side(
-            name,
-            [
-                record([TRUTH * factor + run + name.count("o")], f"{name}-{run}", test)
-                for test in range(20)
-                for run in range(5)
-            ],
-        )
-
-    judged = compare(many("old", 1.0), many("new", 0.8))
+    old = runs("old", *([TRUTH + run for run in range(5)] for _ in range(20)))
+    new = runs("new", *([TRUTH * 0.8 + run for run in range(5)] for _ in range(20)))
+    judged = compare(old, new)
     assert {test.judgement for test in judged.tests} == {"not measurable"}
     assert "among 20 tests: 7 on either side" in judged.tests[0].reason
-    assert {test.judgement for test in compare(many("old", 1.0), many("new", 0.8), only=["test 3"]).tests} == {
-        "regressed"
-    }
+    assert {test.judgement for test in compare(old, new, only=["test 3"]).tests} == {"regressed"}
 
 
 def test_the_searches_of_one_run_are_its_samples_and_it_is_said() -> None:
@@ -121,38 +143,11 @@ def test_of_several_runs_the_medians_are_the_samples() -> None:
     assert test.base.values == [TRUTH * 2] * 6
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        (
-            {"verdict": "not measured", "verdict_reason": "the generator was the limit."},
-            "not measured: the generator was",
-        ),
-        (
-            {"limited_by": "floor", "campaign": CampaignFacts(name="gate", search="gate")},
-            "campaign gate tries the floor and nothing else",
-        ),
-    ],
-)
-def test_what_found_no_limit_of_the_dut_is_not_measurable(changes: dict[str, Any], said: str) -> None:
-    test = only_test(compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), **changes)))
-    assert test.judgement == "not measurable"
-    assert said in test.reason
-
-
 def test_a_test_that_only_one_side_has_is_named() -> None:
     judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), rulesets=1))
     assert [test.reason for test in judged.tests] == [
         "Of the candidate: there is no record of it.", "Of the base: there is no record of it.",
     ]  # fmt: skip
-
-
-def test_two_sides_that_both_reach_the_end_of_the_range_cannot_be_told_apart() -> None:
-    test = only_test(
-        compare(runs("old", [TRUTH] * 5, limited_by="range"), runs("new", [TRUTH] * 5, limited_by="range"))
-    )
-    assert test.judgement == "not measurable"
-    assert "raise loads.max" in test.reason
 
 
 def test_the_generator_by_itself_is_no_test_of_a_build() -> None:
@@ -187,11 +182,6 @@ def test_another_build_of_open_vswitch_and_what_is_free_are_no_difference() -> N
     judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), environment=other))
     assert judged.differences == []
     assert judged.candidate.versions == ["Open vSwitch 3.3.0, DPDK 22.11"]
-
-
-def test_the_comparison_survives_its_file() -> None:
-    judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5, 1)))
-    assert Comparison.model_validate_json(judged.model_dump_json()) == judged
 
 
 def test_the_table_fits_the_console_and_the_page_says_how_it_was_judged() -> None:
@@ -230,26 +220,37 @@ def test_every_output_writes_the_values_as_their_metric_is_written(wait: str) ->
     for said in ("2.2 ms", "<= 4.2 ms", "+90.9 %", "0.004"):
         assert said in row
         assert said in text.markdown(judged).replace("\\", "")
-    tests = compose_comparison(judged, Path()).tests
-    assert tests is not None
-    (head, judgement, *cells) = tests[0].groups[0].lines[0].cells
-    assert (head.notes[0].text, judgement.sign) == ("short-lived, time to wait", "▼")
-    assert [cell.text for cell in cells] == ["2.2 ms", "at most 4.2 ms", "+90.9 %", "0.004", ""]
-    assert "4.4 ms" in cells[-1].svg
+    (row,) = read_page(comparison_html(judged, Path())).by_id("tests").all("tr", "test")
+    assert "short-lived, time to wait" in row.one("th").text
+    (judgement, base, candidate, *cells) = (cell.text for cell in row.all("td"))
+    assert judgement.startswith("▼") and base.startswith("2.2 ms") and candidate.startswith("at most 4.2 ms")
+    assert cells[:2] == ["+90.9 %", "0.004"] and "4.4 ms" in cells[2]
+
+
+def test_the_page_begins_with_the_worst_news_and_links_every_record(tmp_path: Path) -> None:
+    base, slower = [TRUTH + run for run in range(6)], [TRUTH * 0.8 + run for run in range(6)]
+    elsewhere = environment(machine={"kernel": "6.2"})
+    judged = compare(runs("old", base, base, base), runs("new", base, slower, environment=elsewhere))
+    path = write_comparison(judged, tmp_path)
+    assert (tmp_path / "report.css").exists()
+    page = read_page(path.read_text())
+    assert page.one("h1").text == judged.sentence
+    assert "kernel" in page.by_id("differences").text
+    assert page.one("ul", "counts").one("li").text == "1 ▼ regressed"
+    rows = page.by_id("tests").all("tr", "test")
+    assert [row.one("th").own_text for row in rows] == ["Test 1", "Test 2", "Test 0"]
+    cells = {cell.attributes["data-name"]: cell.text for cell in rows[0].all("td")}
+    assert cells["Judgement"] == "▼ regressed"
+    assert cells["Base"].startswith("381.0 k/s 6 samples, spread 0.0") and cells["Candidate"].startswith("304.8 k/s")
+    assert cells["Difference"] == "\u221220.0 %"
+    assert len(rows[0].all("circle")) == len(rows[0].all("a")) == 12
+    assert page.all("script") == [] and not any("style" in each.attributes for each in page.all())
 
 
 def test_two_metrics_of_one_topology_and_profile_are_two_tests(wait: str) -> None:
     def both(name: str, factor: float) -> Runs:
-        rates, times = around(TRUTH, 6), around(0.002 * factor, 6)
-        made = zip(rates, times, strict=True)
-        return side(
-            name,
-            [
-                each
-                for number, (rate, time) in enumerate(made)
-                for each in (record([rate], f"{name}-{number}"), record([time], f"{name}-{number}", metric=wait))
-            ],
-        )
+        rates, times = runs(name, around(TRUTH, 6)), runs(name, around(0.002 * factor, 6), metric=wait)
+        return side(name, [*rates.records, *times.records])
 
     judged = compare(both("old", 1.0), both("new", 1.2))
     assert [(test.metric, test.judgement) for test in judged.tests] == [("cps", "no evidence"), (wait, "regressed")]
@@ -276,12 +277,6 @@ def test_where_the_capacity_is_a_share_of_the_saturation_rate_that_rate_is_compa
     old, new = closed_loop("old", around(TRUTH, 5), search), closed_loop("new", around(TRUTH * 0.8, 5, 1), search)
     test = only_test(compare(old, new))
     assert (test.metric, test.judgement) == told
-
-
-def test_from_nothing_there_is_no_percentage() -> None:
-    test = only_test(compare(runs("old", [0.0] * 5), runs("new", around(TRUTH, 5))))
-    assert (test.judgement, test.difference_pct, test.p) == ("improved", None, None)
-    assert test.reason.startswith("The median got better from 0; with no difference")
 
 
 def test_a_side_may_be_a_run_a_folder_of_runs_or_several(tmp_path: Path) -> None:
@@ -315,14 +310,8 @@ def judgements(seed: int, factor: float) -> list[str]:
     dice = random.Random(seed)
 
     def one(name: str, slower: float) -> Runs:
-        return side(
-            name,
-            [
-                record([searched(dice, slower if test == 0 else 1.0)], f"{name}-{run}", test)
-                for run in range(SAMPLES)
-                for test in range(TESTS)
-            ],
-        )
+        return runs(name, *([searched(dice, slower if test == 0 else 1.0) for _ in range(SAMPLES)]
+                            for test in range(TESTS)))  # fmt: skip
 
     return [test.judgement for test in compare(one("old", 1.0), one("new", factor)).tests]
 

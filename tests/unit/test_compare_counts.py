@@ -5,14 +5,16 @@ import subprocess
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.cli import child_runs, compare
+from ctbench.cli import compare
 from ctbench.compare.judge import counts_note, judge_counts, nothing_counted
 from ctbench.compare.setups import kernel_setting
 from ctbench.dut.counting import ByFunction
@@ -22,10 +24,8 @@ from ctbench.results.comparison import Comparison, Counts, Judgement
 from ctbench.results.store import Stored, WithoutRecord
 from ctbench.testbed.config import TestbedConfig
 
-from .compared import Run
+from .compared import Made, MadeUpSla, Run
 from .counted import counted_record
-
-pytestmark = pytest.mark.unit
 
 
 def stored(ruleset: str, values: Sequence[float], **dut: str) -> Stored:
@@ -81,27 +81,21 @@ def test_whether_rates_and_instructions_disagree_is_said() -> None:
     assert counts_note("not measurable", counts) == counts_note("regressed", nothing_counted("no QEMU")) == ""
 
 
-class MadeUpSla:
-    """Stands in for ./run sla: a packet costs so much with a kernel (or a build) of the testbed file."""
+class Counted(MadeUpSla):
+    """A packet costs so much with a kernel (or a build) of the testbed file."""
 
     def __init__(self, costs: dict[str, float], *, by_build: bool = False, status: int = 0, skipped: str = "") -> None:
-        self.costs, self.by_build, self.status, self.skipped = costs, by_build, status, skipped
-        self.calls: list[list[str]] = []
+        super().__init__(status)
+        self.costs, self.by_build, self.skipped = costs, by_build, skipped
 
-    def __call__(self, argv: Sequence[str]) -> int:
-        self.calls.append(list(argv[2:]))
-        folder = Path(argv[argv.index("--outputdir") + 1])
+    def leave(self, folder: Path, dut: dict[str, Any], base: str) -> int:
         if self.skipped:
-            store.note_without_record(
-                [WithoutRecord(suite="E", test="F", outcome="skipped", reason=self.skipped)], folder
-            )
+            note = WithoutRecord(suite="E", test="F", outcome="skipped", reason=self.skipped)
+            store.note_without_record([note], folder)
             return 6
-        if not self.status:
-            testbed = next(each for each in argv if each.startswith("TESTBED:")).removeprefix("TESTBED:")
-            (dut,) = yaml.safe_load(Path(testbed).read_text())["duts"]
-            cost = self.costs[dut["ovs"]["prefix"] if self.by_build else dut["kernel"]]
-            store.write(counted_record("forward", [cost, cost + 1]), folder)
-        return self.status
+        cost = self.costs[dut["ovs"]["prefix"] if self.by_build else dut["kernel"]]
+        store.write(counted_record("forward", [cost, cost + 1]), folder)
+        return 0
 
 
 def bzimage(path: Path, release: str = "6.9.0-mine", magic: bytes = b"HdrS", size: int = 0x1000) -> Path:
@@ -137,11 +131,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize(("cost", "status", "word"), [(4000, 0, "no evidence"), (4100, 7, "REGRESSED")])
 def test_two_kernels_are_compared_by_instructions_alone(
-    cost: float, status: int, word: str, package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+    made: Made, cost: float, status: int, word: str, package: str, tmp_path: Path, run_compare: Run
 ) -> None:
-    sla, out = MadeUpSla({"distribution": 4000, package: cost}), tmp_path / "out"
-    monkeypatch.setattr(child_runs, "run_child", sla)
-    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(out)]
+    sla, out = made(Counted({"distribution": 4000, package: cost})), tmp_path / "out"
+    given = ["--kernels", "base=distribution", f"candidate={package}"]
     found, shown, _ = run_compare(*given)
     assert (found, len(sla.calls)) == (status, 2)
     assert sla.calls[0][-2:] == ["--include", "emulated"]
@@ -156,11 +149,9 @@ def test_two_kernels_are_compared_by_instructions_alone(
     assert len(sla.calls) == 2  # what is complete is not counted again
 
 
-def test_a_machine_without_qemu_says_so_and_nothing_is_compared(
-    package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, skipped="An emulated machine needs QEMU."))
-    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(tmp_path / "out")]
+def test_a_machine_without_qemu_says_so_and_nothing_is_compared(made: Made, package: str, run_compare: Run) -> None:
+    made(Counted({}, skipped="An emulated machine needs QEMU."))
+    given = ["--kernels", "base=distribution", f"candidate={package}"]
     status, shown, _ = run_compare(*given)
     assert status == 6
     assert "compare: No instructions were counted: An emulated machine needs QEMU.\n" in shown
@@ -174,8 +165,8 @@ def test_a_machine_without_qemu_says_so_and_nothing_is_compared(
         ["base=distribution", "base=distribution"],
     ],
 )
-def test_what_does_not_name_two_kernels_is_refused(kernels: list[str], tmp_path: Path, run_compare: Run) -> None:
-    status, _, error = run_compare("--kernels", *kernels, "--outputdir", str(tmp_path / "out"))
+def test_what_does_not_name_two_kernels_is_refused(kernels: list[str], run_compare: Run) -> None:
+    status, _, error = run_compare("--kernels", *kernels)
     assert status == 4
     assert error.startswith("compare: --kernels: ") and "\n  Expected base=FILE candidate=FILE" in error
 
@@ -205,17 +196,15 @@ def write(path: Path, data: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("side", ["base", "candidate"])
-@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize(("damage", "side"), list(zip(DAMAGED, cycle(("base", "candidate")))))
 def test_a_kernel_that_is_damaged_is_said_before_the_other_side_is_counted(
-    damage: str, side: str, package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+    made: Made, damage: str, side: str, package: str, tmp_path: Path, run_compare: Run
 ) -> None:
     place = tmp_path / "kernel"
     place.mkdir()
-    file, sla = DAMAGED[damage](place, Path(package).read_bytes()), MadeUpSla({})
-    monkeypatch.setattr(child_runs, "run_child", sla)
+    file, sla = DAMAGED[damage](place, Path(package).read_bytes()), made(Counted({}))
     other = "candidate" if side == "base" else "base"
-    given = ["--kernels", f"{other}=distribution", f"{side}={file}", "--outputdir", str(tmp_path / "out")]
+    given = ["--kernels", f"{other}=distribution", f"{side}={file}"]
     status, shown, error = run_compare(*given)
     assert (status, sla.calls, shown) == (4, [], "")
     assert error.startswith(f"compare: --kernels: {file}") and " is not a kernel: " in error
@@ -230,9 +219,8 @@ def counts_of_builds(tmp_path: Path) -> Counts:
     return compare.count_builds(tmp_path, prefixes, testbed, options)  # type: ignore[arg-type]
 
 
-def test_two_builds_are_counted_in_the_tests_with_open_vswitch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sla = MadeUpSla({"distribution": 4000, "/opt/ovs-3.3": 4100}, by_build=True)
-    monkeypatch.setattr(child_runs, "run_child", sla)
+def test_two_builds_are_counted_in_the_tests_with_open_vswitch(made: Made, tmp_path: Path) -> None:
+    sla = made(Counted({"distribution": 4000, "/opt/ovs-3.3": 4100}, by_build=True))
     counts = counts_of_builds(tmp_path)
     assert [test.judgement for test in counts.tests] == ["regressed"]
     assert sla.calls[0][-4:-1] == ["--include", "emulatedANDovs", "--exclude"]
@@ -243,15 +231,15 @@ def test_two_builds_are_counted_in_the_tests_with_open_vswitch(tmp_path: Path, m
     assert written["skips"] == []
 
 
-def test_rates_go_on_where_nothing_can_be_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, skipped="An emulated machine needs QEMU."))
+def test_rates_go_on_where_nothing_can_be_counted(made: Made, tmp_path: Path) -> None:
+    made(Counted({}, skipped="An emulated machine needs QEMU."))
     assert counts_of_builds(tmp_path).sentence == "No instructions were counted: An emulated machine needs QEMU."
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, status=5))
+    made(Counted({}, status=5))
     assert counts_of_builds(tmp_path).tests == []
 
 
-def test_ctrl_c_is_not_a_machine_without_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({}, status=130))
+def test_ctrl_c_is_not_a_machine_without_qemu(made: Made, tmp_path: Path) -> None:
+    made(Counted({}, status=130))
     with pytest.raises(KeyboardInterrupt):
         counts_of_builds(tmp_path)
 
@@ -265,15 +253,12 @@ def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> Non
         made = Path(kernel_setting(str(image), tmp_path / "made"))
     assert (made / "boot" / "vmlinuz-6.9.0-mine").resolve() == image
     assert (made / "lib" / "modules" / "6.9.0-mine").resolve() == modules
-
-
-def test_packages_and_folders_are_taken_as_they_are(tmp_path: Path) -> None:
     for each in ("distribution", "/linux.deb", str(tmp_path)):
-        assert kernel_setting(each, tmp_path / "made") == each
+        assert kernel_setting(each, tmp_path / "made") == each, "packages and folders are taken as they are"
 
 
 def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
-    package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+    made: Made, package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Machine:
         def __init__(self, testbed: TestbedConfig) -> None:
@@ -287,10 +272,10 @@ def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
             return {each.key: ByFunction({"nf_hook_slow": self.cost - 1000, "ip_rcv": 1000.0}, self.cost)
                     for each in topologies}  # fmt: skip
 
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({"distribution": 4000, package: 4100}))
+    made(Counted({"distribution": 4000, package: 4100}))
     monkeypatch.setattr(compare, "emulated_dut", lambda testbed: nullcontext(Machine(testbed)))
     out = tmp_path / "out"
-    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(out), "--functions"]
+    given = ["--kernels", "base=distribution", f"candidate={package}", "--functions"]
     status, shown, _ = run_compare(*given)
     assert status == 7
     assert "Forward: functions that grew most, of 4,000.0 and 4,100.0 instructions per packet" in shown
@@ -302,14 +287,14 @@ def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
 
 
 def test_a_machine_whose_functions_cannot_be_counted_says_so(
-    package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+    made: Made, package: str, run_compare: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: TestbedConfig) -> None:
         raise MissingResource("An emulated machine needs tcc.")
 
-    monkeypatch.setattr(child_runs, "run_child", MadeUpSla({"distribution": 4000, package: 4100}))
+    made(Counted({"distribution": 4000, package: 4100}))
     monkeypatch.setattr(compare, "emulated_dut", broken)
-    given = ["--kernels", "base=distribution", f"candidate={package}", "--outputdir", str(tmp_path / "out")]
+    given = ["--kernels", "base=distribution", f"candidate={package}"]
     status, shown, _ = run_compare(*given, "--functions")
     assert status == 7
     assert "No functions were counted: An emulated machine needs tcc." in shown

@@ -2,47 +2,39 @@
 
 import json
 import random
-from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 
 from ctbench.cli import child_runs, compare
 from ctbench.compare.judge import nothing_counted
-from ctbench.compare.starts import pair_starts, same_starts
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.results import store
 from ctbench.results.comparison import Comparison
 from ctbench.testbed import new_dut
 
-from .compared import Run
+from .compared import Made, MadeUpSla, Run
 from .paired import start_record
-
-pytestmark = pytest.mark.unit
 
 CANDIDATE = "/opt/ovs-3.3"
 
 
-class MadeUpSla:
-    """Stands in for ./run sla: notes how it was called and leaves the record of a start for each test. The candidate is
-    as fast as `factor` says, and every start has a luck of its own."""
+class Started(MadeUpSla):
+    """Leaves the record of a start for each test. The candidate is as fast as `factor` says, and every start has a luck
+    of its own."""
 
     def __init__(self, factor: float = 1.0, *, breaks_at: int = 0, tests: int = 1, luck: float = 0.005) -> None:
-        self.calls: list[list[str]] = []
+        super().__init__()
         self.factor, self.breaks_at, self.tests, self.luck = factor, breaks_at, tests, luck
         self.dice = random.Random(4)
 
-    def __call__(self, argv: Sequence[str]) -> int:
-        self.calls.append(list(argv[2:]))
+    def leave(self, folder: Path, dut: dict[str, Any], base: str) -> int:
         if len(self.calls) == self.breaks_at:
             return 130
-        folder = Path(argv[argv.index("--outputdir") + 1])
-        variables = dict(each.split(":", 1) for each in argv if each.startswith(("TESTBED:", "BASE:", "CAMPAIGN:")))
-        first = yaml.safe_load(Path(variables["TESTBED"]).read_text())["duts"][0]["ovs"]["prefix"]
-        speed = {"distribution": 1.0, CANDIDATE: self.factor}
+        first, speed = dut["ovs"]["prefix"], {"distribution": 1.0, CANDIDATE: self.factor}
         for test in range(self.tests):
-            ratio = speed[first] / speed[variables["BASE"]] * self.dice.gauss(1, self.luck)
+            ratio = speed[first] / speed[base] * self.dice.gauss(1, self.luck)
             store.write(start_record(ratio, f"run-{folder}", test, first), folder)
         return 0
 
@@ -52,26 +44,21 @@ class MadeUpSla:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[MadeUpSla], MadeUpSla]:
-    """A machine on which every installation can be measured, by this stand-in."""
+def able(made: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """A machine on which every installation can be measured; instructions are counted in tests of their own."""
     monkeypatch.setattr(compare, "check_installation", lambda *_: None)
-    # Instructions are counted in tests of their own.
     monkeypatch.setattr(compare, "count_builds", lambda *_, **__: nothing_counted("QEMU is missing"))
-
-    def by(sla: MadeUpSla) -> MadeUpSla:
-        monkeypatch.setattr(child_runs, "run_child", sla)
-        return sla
-
-    return by
+    return made
 
 
-By = Callable[[MadeUpSla], MadeUpSla]
 COMMAND = ["--installations", "base=distribution", f"candidate={CANDIDATE}"]
 
 
-def test_the_base_is_measured_against_itself_and_then_both_by_turns(made: By, tmp_path: Path, run_compare: Run) -> None:
-    sla, out = made(MadeUpSla(0.95)), tmp_path / "out"
-    status, shown, _ = run_compare(*COMMAND, "--outputdir", str(out), "--include", "1cpu")
+def test_the_base_is_measured_against_itself_and_then_both_by_turns(
+    able: Made, tmp_path: Path, run_compare: Run
+) -> None:
+    sla, out = able(Started(0.95)), tmp_path / "out"
+    status, shown, _ = run_compare(*COMMAND, "--include", "1cpu")
     assert sla.folders == [
         *(f"base-against-itself/{number:02d}" for number in range(1, 6)),
         *(f"starts/{number:02d}" for number in range(1, 11)),
@@ -99,59 +86,44 @@ def test_the_base_is_measured_against_itself_and_then_both_by_turns(made: By, tm
     assert max(map(len, shown.partition("\n\n")[2].splitlines()[:-1])) <= 120
 
 
-def test_instructions_can_be_declined(made: By, tmp_path: Path, run_compare: Run) -> None:
-    made(MadeUpSla())
+def test_instructions_can_be_declined(able: Made, tmp_path: Path, run_compare: Run) -> None:
+    able(Started())
     out = tmp_path / "out"
-    _, shown, _ = run_compare(*COMMAND, "--outputdir", str(out), "--no-instructions")
+    _, shown, _ = run_compare(*COMMAND, "--no-instructions")
     assert "nstructions were counted" not in shown and "Instructions" not in shown
     assert json.loads((out / "compare.json").read_text())["counts"] is None
 
 
-@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.05, 0), (0.985, 0), (0.95, 7)])
-def test_the_exit_status_says_what_came_of_it(
-    factor: float, status: int, made: By, tmp_path: Path, run_compare: Run
-) -> None:
-    made(MadeUpSla(factor))
-    assert run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))[0] == status
-
-
-def test_many_tests_get_as_many_starts_as_they_need(made: By, tmp_path: Path, run_compare: Run) -> None:
-    sla = made(MadeUpSla(tests=3))
-    status, shown, _ = run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))
+def test_many_tests_get_as_many_starts_as_they_need(able: Made, run_compare: Run) -> None:
+    sla = able(Started(tests=3))
+    status, shown, _ = run_compare(*COMMAND)
     assert (status, len(sla.calls)) == (0, 5 + 10)
     assert "in the median of 3 tests" in shown
+    assert sla.calls[0][-2:] == ["--include", "ovs-dpdk"], "where neither tags nor suites are given"
 
 
-def test_fewer_starts_than_the_tests_need_are_said_before_they_are_made(
-    made: By, tmp_path: Path, run_compare: Run
-) -> None:
-    sla = made(MadeUpSla(0.5))
-    status, shown, _ = run_compare(*COMMAND, "--starts", "7", "--outputdir", str(tmp_path / "out"))
+def test_fewer_starts_than_the_tests_need_are_said_before_they_are_made(able: Made, run_compare: Run) -> None:
+    sla = able(Started(0.5))
+    status, shown, _ = run_compare(*COMMAND, "--starts", "7")
     assert (status, len(sla.calls)) == (8, 5 + 7)
     said = "compare: one test needs 8 starts, and --starts is 7: nothing will be judged."
     assert shown.index(said) < shown.index("candidate against base")
     assert "7 starts cannot show p < 0.01 among 1 test: 8 are needed." in shown
 
 
-def test_without_tags_and_suites_only_open_vswitch_is_measured(made: By, tmp_path: Path, run_compare: Run) -> None:
-    sla = made(MadeUpSla())
-    run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))
-    assert sla.calls[0][-2:] == ["--include", "ovs-dpdk"]
-
-
 @pytest.mark.parametrize(("breaks_at", "judged"), [(3, False), (6, False), (9, True)])
 def test_what_was_stopped_goes_on_where_it_was_and_loses_nothing(
-    breaks_at: int, judged: bool, made: By, tmp_path: Path, run_compare: Run
+    breaks_at: int, judged: bool, able: Made, tmp_path: Path, run_compare: Run
 ) -> None:
     out = tmp_path / "out"
-    stopped = made(MadeUpSla(0.9, breaks_at=breaks_at))
-    status, shown, said = run_compare(*COMMAND, "--outputdir", str(out))
+    stopped = able(Started(0.9, breaks_at=breaks_at))
+    status, shown, said = run_compare(*COMMAND)
     assert (status, len(stopped.calls)) == (130, breaks_at)
     assert f"ended with status 130. {(breaks_at - 1) % 5} of {5 if breaks_at < 6 else 10} starts" in said
     assert f"--outputdir {out}" in said
     assert ("NOT MEASURABLE" in shown) == judged  # what there is of both builds is shown
-    again = made(MadeUpSla(0.9))
-    status, _, _ = run_compare(*COMMAND, "--outputdir", str(out))
+    again = able(Started(0.9))
+    status, _, _ = run_compare(*COMMAND)
     assert (status, again.folders[0], len(again.calls)) == (7, stopped.folders[-1], 15 - breaks_at + 1)
     broken_off = stopped.folders[-1] + "-broken-off-1"
     assert (out / broken_off).is_dir()
@@ -160,50 +132,32 @@ def test_what_was_stopped_goes_on_where_it_was_and_loses_nothing(
     assert not any("broken-off" in path for path in made_of["records"])
 
 
-def test_what_is_complete_is_judged_again_and_nothing_is_measured(made: By, tmp_path: Path, run_compare: Run) -> None:
-    out = ["--outputdir", str(tmp_path / "out")]
-    made(MadeUpSla(0.97))
-    assert run_compare(*COMMAND, *out)[0] == 7
-    nothing = made(MadeUpSla())
-    assert run_compare(*COMMAND, *out, "--least-difference", "5%")[0] == 0
+def test_what_is_complete_is_judged_again_and_nothing_is_measured(able: Made, run_compare: Run) -> None:
+    able(Started(0.97))
+    assert run_compare(*COMMAND)[0] == 7
+    nothing = able(Started())
+    assert run_compare(*COMMAND, "--least-difference", "5%")[0] == 0
     assert nothing.calls == []
 
 
-def test_starts_of_other_installations_are_not_mixed(made: By, tmp_path: Path, run_compare: Run) -> None:
-    made(MadeUpSla(breaks_at=3))
-    run_compare(*COMMAND, "--outputdir", str(tmp_path / "out"))
-    other = ["--installations", "base=distribution", "candidate=/opt/ovs-3.4", "--outputdir", str(tmp_path / "out")]
+def test_starts_of_other_installations_are_not_mixed(able: Made, run_compare: Run) -> None:
+    able(Started(breaks_at=3))
+    run_compare(*COMMAND)
+    other = ["--installations", "base=distribution", "candidate=/opt/ovs-3.4"]
     status, _, said = run_compare(*other)
     assert status == 4
     assert "is of a comparison of something else" in said
 
 
-def test_the_folder_of_an_earlier_version_is_refused_with_what_can_be_done(
-    made: By, tmp_path: Path, run_compare: Run
-) -> None:
-    (tmp_path / "base" / "01").mkdir(parents=True)
-    sla = made(MadeUpSla())
-    status, _, said = run_compare(*COMMAND, "--outputdir", str(tmp_path))
-    assert (status, sla.calls) == (4, [])
-    assert "runs of an earlier version" in said and "./run compare BASE CANDIDATE" in said
-
-
-def test_starts_on_another_machine_are_named_and_not_mixed(made: By, tmp_path: Path, run_compare: Run) -> None:
-    made(MadeUpSla())
+def test_starts_on_another_machine_are_named_and_not_mixed(able: Made, tmp_path: Path, run_compare: Run) -> None:
+    able(Started())
     out = tmp_path / "out"
-    run_compare(*COMMAND, "--outputdir", str(out))
+    run_compare(*COMMAND)
     path = next((out / "starts" / "01" / "records").glob("*.json"))
     path.write_text(path.read_text().replace("Xeon", "EPYC"))
-    status, _, said = run_compare(*COMMAND, "--outputdir", str(out))
+    status, _, said = run_compare(*COMMAND)
     assert status == 4
     assert "cpu_model" in said and "--different" in said
-
-
-def test_each_build_is_set_up_first_as_often_as_the_other(tmp_path: Path) -> None:
-    starts = list(pair_starts(tmp_path, 8))
-    assert [start.first for start in starts].count("base") == 4
-    assert all((start.exponent == 1) == (start.first == "candidate") for start in starts)
-    assert {start.exponent for start in same_starts(tmp_path, 4)} == {1, -1}
 
 
 @pytest.mark.parametrize(
@@ -219,10 +173,10 @@ def test_each_build_is_set_up_first_as_often_as_the_other(tmp_path: Path) -> Non
     ],
 )
 def test_an_option_out_of_its_range_is_said_before_anything_is_measured(
-    made: By, tmp_path: Path, run_compare: Run, options: list[str], said: str
+    able: Made, run_compare: Run, options: list[str], said: str
 ) -> None:
-    sla = made(MadeUpSla())
-    status, _, error = run_compare(*COMMAND, *options, "--outputdir", str(tmp_path / "out"))
+    sla = able(Started())
+    status, _, error = run_compare(*COMMAND, *options)
     assert (status, sla.calls) == (4, [])
     assert said in error
     assert len(error) < 400
@@ -245,7 +199,7 @@ def test_an_installation_that_cannot_be_measured_is_said_before_the_other_one_is
     run_compare: Run,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    prefix, sla = tmp_path / "ovs", MadeUpSla()
+    prefix, sla = tmp_path / "ovs", Started()
     works = (0o755, "#!/bin/sh\necho 'ovs-vswitchd (Open vSwitch) 3.3.0'\necho DPDK 23.11\n")
     files = dict.fromkeys(OvsInstallation(prefix="").files, works) | {f"/{name}": made for name, made in broken.items()}
     for name, made in files.items():
@@ -256,7 +210,7 @@ def test_an_installation_that_cannot_be_measured_is_said_before_the_other_one_is
             path.chmod(made[0])
     monkeypatch.setattr(new_dut, "check_machine", lambda _testbed: None)
     monkeypatch.setattr(child_runs, "run_child", sla)
-    both = ["--installations", f"base={prefix}", f"candidate={prefix}", "--outputdir", str(tmp_path / "out")]
+    both = ["--installations", f"base={prefix}", f"candidate={prefix}"]
     status, _, error = run_compare(*both)
     assert (status, sla.calls) == (6, [])
     assert error.startswith(f"compare: --installations base={prefix}: ")

@@ -16,8 +16,6 @@ from ctbench.results.comparison import ComparedTest, Comparison
 
 from .paired import around, measured
 
-pytestmark = pytest.mark.unit
-
 NAMES = {"base": "distribution", "candidate": "/opt/ovs-3.3"}
 #: What the base against itself showed.
 QUIET = around(1, 5, 0.01, 9)
@@ -56,7 +54,11 @@ def test_starts_of_both_builds_are_judged_with_a_reason(ratios: list[float | Non
     found = judged(ratios)
     assert (found.judgement, only_test(found).judgement) == (judgement, judgement)
     assert said in only_test(found).reason
-    assert only_test(found).starts is not None
+    starts = only_test(found).starts
+    assert starts is not None and (starts.ratio is None) == (only_test(found).difference_pct is None) == (
+        not any(ratios)
+    )
+    assert judgement in comparison_html(found, Path("/x")) and judgement in text.console(found).lower()
 
 
 def test_a_start_is_a_sample_and_the_interval_is_of_their_middle() -> None:
@@ -75,11 +77,6 @@ def test_a_difference_that_is_sure_and_small_is_a_regression_where_the_user_says
     assert only_test(judged(around(0.985, 8, 0.002), least=0.01)).judgement == "regressed"
 
 
-def test_what_no_start_measured_has_neither_ratio_nor_difference() -> None:
-    test = only_test(judged([None] * 8))
-    assert test.starts is not None and (test.starts.ratios, test.starts.ratio, test.difference_pct) == ([], None, None)
-
-
 def test_many_tests_need_more_starts_and_one_that_is_worse_is_found_among_them() -> None:
     def many(starts: int) -> Comparison:
         ratios = {test: around(0.94 if test == 3 else 1, starts, 0.005, test) for test in range(10)}
@@ -88,14 +85,9 @@ def test_many_tests_need_more_starts_and_one_that_is_worse_is_found_among_them()
     assert needed_starts(10) == 11
     assert {test.judgement for test in many(10).tests} == {"not measurable"}
     words = {test.test: test.judgement for test in many(11).tests}
-    assert words.pop("Test 3") == "regressed"
+    (few,) = judge_starts(NAMES, [], measured({3: around(0.94, 8, 0.005, 3), 4: [1.0] * 8}), only=["test 3"]).tests
+    assert words.pop("Test 3") == few.judgement == "regressed", "of fewer tests, fewer starts will do"
     assert set(words.values()) == {"no evidence"}
-
-
-def test_only_some_tests_need_fewer_starts() -> None:
-    ratios = {test: around(0.94, 8, 0.005, test) for test in range(10)}
-    (test,) = judge_starts(NAMES, [], measured(ratios), only=["test 3"]).tests
-    assert test.judgement == "regressed"
 
 
 def test_the_builds_changed_roles_and_the_ratio_is_always_candidate_to_base() -> None:
@@ -184,12 +176,6 @@ def test_the_page_has_starts_interval_and_what_the_machine_can_show() -> None:
     assert "sign-flip" in page.by_id("method").text
     said = text.markdown(found)
     assert "| difference | 99 % interval | p | can show | starts | judgement |" in said and "sign-flip" in said
-
-
-def test_starts_without_any_ratio_have_a_page_too() -> None:
-    found = judged([None] * 3, [None] * 2)
-    assert "not measurable" in comparison_html(found, Path("/x"))
-    assert "NOT MEASURABLE" in text.console(found)
 
 
 def test_what_differs_besides_the_build_is_named() -> None:

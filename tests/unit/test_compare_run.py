@@ -15,8 +15,6 @@ from ctbench.run.settings import RunSettings
 from ctbench.sla.verdict import Verdict, judge_builds
 from ctbench.traffic.profiles import load_profile
 
-pytestmark = pytest.mark.unit
-
 SHORT = load_profile("short-lived")
 CPS = PROMISES["connection rate"]
 

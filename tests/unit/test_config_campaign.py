@@ -1,4 +1,4 @@
-"""A campaign file: settings per profile, stand-ins, and what is missing."""
+"""A campaign file: settings per profile, stand-ins, what is scaled or left out, and what is missing."""
 
 from pathlib import Path
 from typing import Any
@@ -7,14 +7,19 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import ConfigError, MissingResource, NightlyOnly
 from ctbench.base.yaml_files import load
+from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.measure.campaign import Bisection, Campaign, Mlr, SaturationSettings
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.sla.floor import packets_per_connection
+from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.loads import Rate
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
+from ctbench.traffic.software import plan
+
+from . import simulated
 
 BISECTION = {"trial_duration": "1s", "max_iterations": 8, "relative_width": "5%", "final_duration": "2s"}
-
-
 SHORT, SLOW = ConnectionProfile(name="short-lived"), ConnectionProfile(name="slow")
 JUMBO, SMALL = (PacketProfile(name=name, kind="packets") for name in ("jumbo", "small"))
 
@@ -22,16 +27,8 @@ MLR = {"trial_duration": "2s", "final_duration": "5s", "relative_width": "1%"}
 
 
 def campaign(**keys: Any) -> Campaign:
-    base = {
-        "name": "mine",
-        "description": "",
-        "search": "bisection",
-        "loss_ratio": "0.02%",
-        "bisection": BISECTION,
-        "ceiling": BISECTION,
-        "loads": {"short-lived": {"min": "1k", "max": "100k"}, "slow": {"min": 5, "max": 50, "trial_duration": "9s"}},
-    }
-    return Campaign.model_validate(base | keys)
+    loads = {"short-lived": {"min": "1k", "max": "100k"}, "slow": {"min": 5, "max": 50, "trial_duration": "9s"}}
+    return simulated.campaign(**{"bisection": BISECTION, "ceiling": BISECTION, "loads": loads} | keys)
 
 
 def test_a_profile_has_the_settings_of_the_campaign_and_its_own_on_top() -> None:
@@ -45,23 +42,15 @@ def test_a_stand_in_replaces_its_profile_and_no_other() -> None:
     assert (quick.profile_for("long-lived"), quick.profile_for("short-lived")) == ("long-lived-short", "short-lived")
 
 
-def test_a_profile_without_a_range_is_named_with_the_key_to_add() -> None:
-    with pytest.raises(
-        ConfigError, match=r"(?s)campaign mine: loads\.short-live: is missing.*Did you mean .short-lived"
-    ):
-        campaign().load_range(SHORT.model_copy(update={"name": "short-live"}))
-
-
-def test_a_profile_that_is_not_named_has_what_its_kind_has() -> None:
-    loads = {
-        "packets": {"min": "20k", "max": "3M", "trial_duration": "500ms"},
-        "jumbo": {"min": "5k", "max": "500k"},
-    }
+def test_a_profile_that_is_not_named_has_what_its_kind_has_or_is_named_with_the_key_to_add() -> None:
+    loads = {"packets": {"min": "20k", "max": "3M", "trial_duration": "500ms"}, "jumbo": {"min": "5k", "max": "500k"}}
     ours = campaign(loads=loads)
     assert (ours.load_range(SMALL).max, ours.load_range(JUMBO).max) == (3_000_000, 500_000)
     assert (ours.search_for(SMALL).trial_duration, ours.search_for(JUMBO).trial_duration) == (0.5, 1)
     with pytest.raises(ConfigError, match=r"loads\.short-lived: is missing.*\n.*here or under connections"):
         ours.load_range(SHORT)
+    with pytest.raises(ConfigError, match=r"(?s)campaign mine: loads\.short-live: is mis.*Did you mean .short-lived"):
+        campaign().load_range(SHORT.model_copy(update={"name": "short-live"}))
 
 
 def test_floors_are_tried_with_trials_as_long_as_the_final_ones_or_as_the_gate_says() -> None:
@@ -84,27 +73,12 @@ def test_below_the_saturation_rate_a_generator_without_a_closed_loop_bisects() -
     assert (below.trial_duration, below.final_duration, otherwise.trial_duration) == (0.7, 3, 4)
 
 
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"bisection": BISECTION | {"recheck": True}}, "bisection.recheck: unknown key.\n  Expected no such"),
-        ({"bisection": BISECTION | {"final_retries": 3}}, "final_retries: unknown key.\n  Expected no such key"),
-        ({"mlr": MLR | {"recheck": True}}, "mlr.recheck: unknown key.\n  Expected no such key: a load is too high"),
-        ({"gate": {"trial_duration": "5s", "max_trials": 5}}, "max_trials: unknown key.\n  Expected no such key"),
-        ({"loads": {"packets": {"min": "1k", "max": "2M", "confirm": False}}}, "confirm: unknown key.\n  Expected a"),
-        ({"loads": {"packets": {"min": "1k", "max": "2M", "ceiling": {}}}}, "ceiling: unknown key.\n  Expected no"),
-        ({"mlr": MLR | {"rechek": True}}, "mlr.rechek: unknown key.\n  Expected one of: "),
-    ],
-)  # fmt: skip
-def test_a_key_of_earlier_versions_is_refused_with_what_to_write_instead(
-    keys: dict[str, Any], said: str, tmp_path: Path
-) -> None:
-    base = {"name": "mine", "description": "", "search": "bisection", "loss_ratio": "0.02%", "bisection": BISECTION}
+def test_a_key_that_is_not_known_is_refused_with_those_that_are(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(yaml.safe_dump(base | {"loads": {"packets": {"min": "1k", "max": "2M"}}} | keys))
-    with pytest.raises(ConfigError) as error:
+    keys = {"search": "mlr", "mlr": MLR | {"rechek": True}, "loads": {"packets": {"min": "1k", "max": "2M"}}}
+    file.write_text(yaml.safe_dump({"name": "mine", "description": "", "loss_ratio": "0.02%"} | keys))
+    with pytest.raises(ConfigError, match=r"mlr\.rechek: unknown key\.\n  Expected one of: "):
         load("campaigns", file, Campaign)
-    assert said in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -163,3 +137,48 @@ def test_a_generator_limits_loads_and_how_fast_connections_are_opened_that_stay(
     assert slow.most == {"connections": 500.0}
     assert (usual.table.opened_per_s, slow.table.opened_per_s) == (100_000, 2000)
     assert usual.limited_to({"opened": 1e9}).table.opened_per_s == usual.table.opened_per_s
+
+
+MOBILE = load_profile("mobile")
+
+
+@pytest.mark.parametrize("tag", ["nightly", "long"])
+def test_a_campaign_and_a_testbed_skip_tests_by_their_tags(tag: str) -> None:
+    quick, local = load("campaigns", "quick", Campaign), load("testbeds", "local", TestbedConfig)
+    quick.require_time_for(["1cpu", "extended"])
+    local.require_wanted(["1cpu", tag])
+    with pytest.raises(NightlyOnly, match=f"tagged {tag} "):
+        quick.require_time_for(["1cpu", tag])
+    with pytest.raises(MissingResource, match="tagged extended") as skipped:
+        local.require_wanted(["1cpu", "extended"])
+    assert not isinstance(skipped.value, NightlyOnly)
+    load("campaigns", "characterise", Campaign).require_time_for([tag])
+
+
+def test_an_earlier_way_to_leave_a_test_out_names_the_tags() -> None:
+    assert EmulatedConfig.gone["leave_out"].startswith("Expected skips: [")
+
+
+def test_mobile_traffic_has_19_packets_a_connection_of_600_bytes_and_a_million_open_at_any_rate() -> None:
+    assert isinstance(MOBILE, ConnectionProfile)
+    assert packets_per_connection(MOBILE) == pytest.approx(19)
+    data, empty = 2 * MOBILE.mean_messages, packets_per_connection(MOBILE) - 2 * MOBILE.mean_messages
+    assert (data * (733 + 58) + empty * 64) / (data + empty) == pytest.approx(600, rel=0.001)
+    for rate in (100_000, 200_000):
+        at_rate = MOBILE.at_rate(rate)
+        assert rate * at_rate.mean_lifetime_s == pytest.approx(1_000_000)
+        assert plan.population_of(at_rate, Rate(rate)) == 1_000_000
+    assert MOBILE.at_rate(1.0).server_wait_ms == 10_000
+
+
+def test_a_campaign_scales_what_says_how_much_is_open_at_once_and_nothing_else() -> None:
+    quick = load("campaigns", "quick", Campaign)
+    scaled = quick.scaled(MOBILE)
+    assert isinstance(scaled, ConnectionProfile) and scaled.open_at_once == 100_000
+    short = load_profile("short-lived")
+    assert quick.scaled(short) is short
+
+
+def test_short_connections_are_shorter_than_long_ones() -> None:
+    with pytest.raises(ValueError, match="short_messages: 3 are not fewer than messages: 2"):
+        ConnectionProfile(name="odd", messages=2, short_percent=50, short_messages=3)

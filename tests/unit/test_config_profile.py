@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.yaml_files import load_one_of
-from ctbench.traffic.profiles import KINDS, ConnectionProfile, PacketProfile, load_profile
+from ctbench.traffic.profiles import KINDS, ConnectionProfile, PacketProfile
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,3 @@ def test_a_mistake_in_what_a_profile_is_like_names_file_and_key(tmp_path: Path, 
     with pytest.raises(ConfigError) as error:
         of_files(tmp_path, mine=mine, one=one)
     assert said in str(error.value) and "\n  Expected" in str(error.value)
-
-
-def test_profiles_that_ship_are_like_one_in_what_they_do_not_say() -> None:
-    base = load_profile("udp-64-10k").model_dump()
-    large = base | {"name": "udp-1518-10k", "frame_bytes": 1518}
-    assert load_profile("udp-1518-10k").model_dump(exclude={"description"}) == {
-        key: value for key, value in large.items() if key != "description"
-    }

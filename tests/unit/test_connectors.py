@@ -16,8 +16,6 @@ from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.traffic.loads import Hold, Idle, Rate, Saturation
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 
-pytestmark = pytest.mark.unit
-
 APART, TOGETHER = Placement((0,), (1,), (2,)), Placement((0,), (1,), (0,))
 CARDS = Ports("pci", "0000:18:00.2", "0000:18:00.3", 1, 2)
 MEMIF = Ports("memif", "/run/x/port0.sock", "/run/x/port1.sock", 1, 2)

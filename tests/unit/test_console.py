@@ -1,6 +1,7 @@
 """The console: the lines of the design, and never more than 120 columns."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +11,10 @@ from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.observation import Observation
 from ctbench.measure.trial import Step
 from ctbench.report import console, figures
+from ctbench.results.record import Record
 from ctbench.sla.floor import BoundMachine
 from ctbench.sla.verdict import compare
+from ctbench.traffic.generator import LoadUnit
 
 from .simulated import (
     FORWARDING,
@@ -31,22 +34,37 @@ def line(observation: Observation, left_s: float = 24) -> str:
     return console.trial_line(1, Step(1, "search", observation, left_s).as_record(), left_s)
 
 
-def test_a_trial_is_one_line_under_its_heading() -> None:
-    shown = line(seen(load=505_000, loss=0.265, p99_us=4100)).split()
-    assert " ".join(shown) == "1 505.0 k/s 371.2 k/s 26.5 % 2.60 M 4.1 ms bad ~24 s"
-    assert console.trial_heading().split() == [
-        "trial", "offered", "completed", "loss", "packets/s", "connect", "p99", "verdict", "left"
-    ]  # fmt: skip
-
-
-def test_the_columns_stand_under_their_names() -> None:
-    heading, shown = console.trial_heading(), line(seen(load=252_500, p99_us=210))
-    for name, text in (("offered", "252.5 k/s"), ("loss", "0.000 %"), ("connect p99", "210 us"), ("left", "~24 s")):
+@pytest.mark.parametrize(
+    ("seen_of_it", "unit", "columns", "cells"),
+    [
+        (
+            seen(load=505_000, loss=0.265, p99_us=4100),
+            "connections",
+            "offered, completed, loss, packets/s, connect p99, verdict, left",
+            "505.0 k/s, 371.2 k/s, 26.5 %, 2.60 M, 4.1 ms, bad, ~24 s",
+        ),
+        (
+            seen_packets(cpu=CpuUse(0.984, 2_450.0, "link threads"), load=412_000, loss=0.021),
+            "packets",
+            "offered, received, loss, throughput, latency p99, busy CPUs, verdict, left",
+            "412.0 k/s, 403.3 k/s, 2.10 %, 193.61 Mbit/s, 80 us, 0.98, bad, ~24 s",
+        ),
+    ],
+)
+def test_a_trial_is_one_line_whose_cells_stand_under_the_names_of_their_columns(
+    seen_of_it: Observation, unit: LoadUnit, columns: str, cells: str
+) -> None:
+    heading, shown = console.trial_heading(unit), line(seen_of_it)
+    assert shown.split() == ["1", *cells.replace(",", "").split()]
+    assert heading.split() == ["trial", *columns.replace(",", "").split()]
+    for name, text in zip(columns.split(", "), cells.split(", "), strict=True):
         assert shown.index(text) == heading.index(name)
 
 
-def test_the_last_trial_has_no_time_left() -> None:
+def test_a_trial_shows_neither_times_that_were_not_taken_nor_a_time_left_after_the_last() -> None:
+    assert " - " in line(seen(p99_us=None))
     assert line(seen(), left_s=0).endswith("good")
+    assert line(seen_packets(p99_us=None), left_s=0).split()[-3:] == ["-", "-", "good"]
 
 
 def test_why_a_trial_was_invalid_and_what_was_wrong_with_the_dut_is_said_below_it() -> None:
@@ -55,36 +73,61 @@ def test_why_a_trial_was_invalid_and_what_was_wrong_with_the_dut_is_said_below_i
     assert [text.strip() for text in shown[1:]] == ["it ran 40 ms late", "12 packets dropped"]
 
 
-def test_a_trial_without_connect_times_shows_none() -> None:
-    assert " - " in line(seen(p99_us=None))
+def of_floor(**changes: Any) -> Record:
+    """Of another topology: 64.2 % of its rate."""
+    baseline = Baseline(key=FORWARDING, rate=412_000.0)
+    return made_up_packet_record(floor=made_up_packet_floor(">= 100k", **changes), baseline=baseline)
 
 
-def test_the_verdict_line_is_that_of_the_design() -> None:
-    assert console.verdict_line(made_up_record()) == (
-        "  capacity 381.0 k/s ± 5.0 %   floor 48.2 k/s   margin +690 %   MET"
-    )
+NOTHING = made_up_record(
+    figures={}, thresholds=list(compare({}, made_up_floor())), margin_pct=None, verdict="not measured",
+    verdict_reason="why",
+)  # fmt: skip
+SMOKE = made_up_record(floor=replace(made_up_floor(), smoke=frozenset({"cps", "pps"})))
+BOUND = made_up_record(floor=replace(made_up_floor(), machine=BoundMachine(cpu_model="Gold 5118")))
 
 
-def test_a_missed_test_says_why_below_it() -> None:
-    first, second, *_ = console.verdict_line(made_up_record(found(40_100.0))).split("\n")
-    assert first.endswith("MISSED")
-    assert second.startswith("    new connections: 40.1 k/s instead of at least 48.2 k/s (-16.8 %)")
+@pytest.mark.parametrize(
+    ("record", "first", "below"),
+    [
+        (made_up_record(), "capacity 381.0 k/s ± 5.0 %   floor 48.2 k/s   margin +690 %   MET", ""),
+        (
+            made_up_record(found(40_100.0)),
+            "capacity 40.1 k/s ± 5.0 %   floor 48.2 k/s   margin -16.8 %   MISSED",
+            "new connections: 40.1 k/s instead of at least 48.2 k/s (-16.8 %)",
+        ),
+        (
+            made_up_record(found(30_000.0, "generator")),
+            "capacity at least 30.0 k/s ± 5.0 %   floor 48.2 k/s   NOT MEASURED",
+            "",
+        ),
+        (NOTHING, "no result   floor 48.2 k/s   NOT MEASURED", "why"),
+        (
+            made_up_record(found(99_600.0, "range")),
+            "capacity at least 99.6 k/s   floor 48.2 k/s   margin +107 %   MET",
+            "",
+        ),
+        (made_up_packet_record(), "capacity 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET", ""),
+        (
+            of_floor(share=">= 60%"),
+            "ratio 64.2 %   floor 60.0 %   margin +7.0 %   MET",
+            "64.2 % of linux-router/forward/1cpu-1rxq, at least 60 % promised",
+        ),
+        (of_floor(share=">= 80%"), "ratio 64.2 %   floor 80.0 %   margin -19.8 %   MISSED", ""),
+        (SMOKE, "capacity 381.0 k/s ± 5.0 %   floor 48.2 k/s (smoke test)   margin +690 %   MET", ""),
+    ],
+)
+def test_the_verdict_is_a_line_with_the_reason_below_it(record: Record, first: str, below: str) -> None:
+    said, *others = console.verdict_line(record).split("\n")
+    assert said == f"  {first}"
+    assert " ".join(text.strip() for text in others).startswith(below)
+    assert all(text.startswith("    ") for text in others)
 
 
-def test_a_test_that_was_not_measured_says_so_without_a_margin() -> None:
-    shown = console.verdict_line(made_up_record(found(30_000.0, "generator")))
-    assert "NOT MEASURED\n" in shown
-    assert "margin" not in shown
-    unjudged = list(compare({}, made_up_floor()))
-    nothing = made_up_record(
-        figures={}, thresholds=unjudged, margin_pct=None, verdict="not measured", verdict_reason="why"
-    )
-    assert console.verdict_line(nothing) == "  no result   floor 48.2 k/s   NOT MEASURED\n    why"
-
-
-def test_a_result_that_the_range_ended_says_at_least() -> None:
-    shown = console.verdict_line(made_up_record(found(99_600.0, "range")))
-    assert shown.startswith("  capacity at least 99.6 k/s   floor")
+def test_a_floor_of_another_machine_is_called_that() -> None:
+    assert "(made on Gold 5118)" in console.verdict_line(BOUND)
+    assert console.metadata(SMOKE)["Kind"] == "smoke test"
+    assert "Kind" not in console.metadata(made_up_record())
 
 
 def test_the_heading_has_the_test_the_topology_and_the_version() -> None:
@@ -94,70 +137,25 @@ def test_the_heading_has_the_test_the_topology_and_the_version() -> None:
 
 def test_the_table_has_a_row_for_each_test_and_counts_the_verdicts() -> None:
     records = [made_up_record(), made_up_record(found(40_100.0)), made_up_record(found(30_000.0, "generator"))]
-    lines = console.summary(records).split("\n")
+    lines = console.summary([*records, made_up_packet_record()]).split("\n")
     assert lines[0].split() == ["test", "floor", "measured", "margin", "verdict"]
     assert lines[2].split()[-7:] == ["48.2", "k/s", "381.0", "k/s", "+690", "%", "MET"]
     assert lines[4].strip().startswith("new connections: 40.1 k/s instead")
-    assert lines[-1] == "1 met, 1 missed, 1 not measured"
+    assert any(row.endswith("100.0 k pps           264.4 k pps      +164 %  MET") for row in lines)
+    assert lines[-1] == "2 met, 1 missed, 1 not measured"
+    assert console.summary([]).endswith("no test measured anything")
 
 
-def test_packets_are_shown_where_they_alone_fail() -> None:
+def test_what_is_shown_is_the_promise_that_alone_fails_and_where_a_comparison_is_unknown_that_of_the_test() -> None:
     record = made_up_record(found(48_200.0))
     packets = [each.model_copy(update={"met": each.metric != "pps"}) for each in record.thresholds]
-    row = console.summary([record.model_copy(update={"thresholds": packets})]).split("\n")[2]
-    assert "334.9 k pps" in row
-
-
-def test_a_trial_of_packets_has_its_own_columns() -> None:
-    shown = line(seen_packets(cpu=CpuUse(0.984, 2_450.0, "link threads"), load=412_000, loss=0.021))
-    assert shown.split() == [
-        "1", "412.0", "k/s", "403.3", "k/s", "2.10", "%", "193.61", "Mbit/s", "80", "us", "0.98", "bad", "~24", "s"
-    ]  # fmt: skip
-    heading = console.trial_heading("packets")
-    places = (("offered", "412.0 k/s"), ("received", "403.3 k/s"), ("throughput", "193.61 Mbit/s"),
-              ("latency p99", "80 us"), ("busy CPUs", "0.98"), ("verdict", "bad"), ("left", "~24 s"))  # fmt: skip
-    for name, text in places:
-        assert shown.index(text) == heading.index(name)
-
-
-def test_a_trial_of_packets_without_latency_and_cpu_shows_none() -> None:
-    assert line(seen_packets(p99_us=None), left_s=0).split()[-3:] == ["-", "-", "good"]
-
-
-def test_packets_are_shown_as_packets_in_the_verdict_and_in_the_table() -> None:
-    record = made_up_packet_record()
-    assert console.verdict_line(record) == ("  capacity 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET")
-    row = console.summary([record]).split("\n")[2]
-    assert row.split()[-9:] == ["100.0", "k", "pps", "264.4", "k", "pps", "+164", "%", "MET"]
-
-
-def test_a_relative_floor_is_shown_as_the_ratio_it_is_and_explained_below() -> None:
-    baseline = Baseline(key=FORWARDING, rate=412_000.0)
-    record = made_up_packet_record(floor=made_up_packet_floor(">= 100k", share=">= 60%"), baseline=baseline)
-    assert console.verdict_line(record) == (
-        "  ratio 64.2 %   floor 60.0 %   margin +7.0 %   MET\n"
-        "    64.2 % of linux-router/forward/1cpu-1rxq, at least 60 % promised"
-    )
-    missed = made_up_packet_record(floor=made_up_packet_floor(">= 100k", share=">= 80%"), baseline=baseline)
-    assert "floor 80.0 %   margin -19.8 %   MISSED" in console.verdict_line(missed)
-    assert figures.relation(made_up_packet_record()) == ""
-
-
-def test_a_floor_whose_comparison_is_unknown_shows_what_it_promises_by_itself() -> None:
+    assert figures.floor(record.model_copy(update={"thresholds": packets})) == "334.9 k pps"
+    record = made_up_packet_record(found_packets(264_400.0), made_up_packet_floor(">= 100k", bps=">= 2G"))
+    assert (figures.floor(record), figures.measured(record)) == ("2.00 Gbit/s", "126.91 Mbit/s")
     floor = made_up_packet_floor(">= 100k", share=">= 60%")
     record = made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None))
     assert (figures.floor(record), figures.measured(record)) == ("100.0 k pps", "264.4 k pps")
-    assert record.verdict == "not measured"
-    assert figures.relation(record) == ""
-
-
-def test_a_throughput_is_shown_where_it_alone_fails() -> None:
-    record = made_up_packet_record(found_packets(264_400.0), made_up_packet_floor(">= 100k", bps=">= 2G"))
-    assert (figures.floor(record), figures.measured(record)) == ("2.00 Gbit/s", "126.91 Mbit/s")
-
-
-def test_a_run_without_records_says_so() -> None:
-    assert console.summary([]).endswith("no test measured anything")
+    assert (record.verdict, figures.relation(record)) == ("not measured", "")
 
 
 @settings(max_examples=50, deadline=None)
@@ -169,20 +167,5 @@ def test_a_run_without_records_says_so() -> None:
 def test_no_line_is_wider_than_120_columns(test: str, reason: str, capacity: float) -> None:
     record = made_up_record(found(capacity), test=test, verdict_reason=reason)
     shown = [console.summary([record]), console.verdict_line(record), console.heading(test, "x" * 40, "3.1.0")]
-    shown.append(line(seen(load=capacity, generator_limited=reason)))
+    shown += [line(seen(load=capacity, generator_limited=reason), left_s) for left_s in (0, 5.4, 86_400)]
     assert max(len(text) for part in shown for text in part.split("\n")) <= 120
-
-
-@pytest.mark.parametrize("left_s", [0, 5.4, 86_400])
-def test_the_time_left_fits(left_s: float) -> None:
-    assert len(line(seen(load=1e9), left_s)) <= 120
-
-
-def test_a_smoke_test_and_a_floor_of_another_machine_are_called_that() -> None:
-    smoke = replace(made_up_floor(), smoke=frozenset({"cps", "pps"}))
-    record = made_up_record(floor=smoke)
-    assert "floor 48.2 k/s (smoke test)   margin" in console.verdict_line(record)
-    assert console.metadata(record)["Kind"] == "smoke test"
-    bound = replace(made_up_floor(), machine=BoundMachine(cpu_model="Gold 5118"))
-    assert "(made on Gold 5118)" in console.verdict_line(made_up_record(floor=bound))
-    assert "Kind" not in console.metadata(made_up_record())

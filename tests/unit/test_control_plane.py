@@ -1,7 +1,9 @@
-"""What the control plane does beside a load: the figures, what each promise is decided by, and what says nothing."""
+"""What the control plane does beside a load, or while connections are held: the figures, what each promise is decided
+by, and what says nothing."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -17,15 +19,19 @@ from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import ControlPlaneSettings
 from ctbench.measure.probe import longest_busy
+from ctbench.measure.procedure import Outcome
+from ctbench.measure.procedures import held_dump
 from ctbench.measure.procedures.control_plane import (
     PORT_CHURN,
     REVALIDATION,
     STATISTICS,
     SWEEP,
     TABLE_DUMP,
+    ControlPlaneTime,
     Revalidate,
     bursts,
 )
+from ctbench.measure.procedures.held_dump import DUMPS, LONG_DUMPS, HeldDump
 from ctbench.measure.promises import PROMISES
 from ctbench.report.charts.bars import control_charts
 from ctbench.report.compose import compose
@@ -34,20 +40,14 @@ from ctbench.results import store
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import METRICS
 from ctbench.run.plan import plan
-from ctbench.sla.verdict import Verdict
-from ctbench.traffic.profiles import PacketProfile
+from ctbench.traffic.profiles import PacketProfile, Profile
 
-from .control_double import FLOWS, SHORT, FakePlane, campaign, measured
-from .simulated import made_up_floor, made_up_record, promises
-
-pytestmark = pytest.mark.unit
+from .control_double import FLOWS, FakePlane, measured
+from .simulated import SHORT, campaign, made_up_floor, made_up_record, promises
+from .table_double import HoldingDouble, TableDouble, table_bench
 
 #: Each of its flows comes again within 4 s.
 MANY = PacketProfile(name="udp-64-100k-both", kind="packets", flows=100_000, directions="both", client_ips=256)
-
-
-def verdict_of(dut: FakePlane, **limits: str) -> Verdict:
-    return measured(dut, TABLE_DUMP, **limits)[1]
 
 
 def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_times() -> None:
@@ -66,40 +66,55 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
     assert (verdict.word, "99 % interval" in verdict.reason or "median of" in verdict.reason) == ("met", True)
 
 
+@pytest.mark.parametrize(
+    ("dut", "promised", "word", "why"),
+    [
+        (FakePlane(), {"dump_time": "<= 50ms"}, "missed", "100.0 ms instead of at most 50.0 ms"),
+        (FakePlane(takes=lambda number: (0.04, 0.06)[number % 2]), {"dump_time": "<= 50ms"}, "not measured",
+         "too close to call"),
+        (FakePlane(loss=0.005), {"loss_meanwhile": "<= 1%"}, "met", ""),
+        (FakePlane(loss=0.05), {"loss_meanwhile": "<= 1%"}, "missed", "lost meanwhile: 5"),
+        (FakePlane(loss=0.05, limited="it was 300 ms late"), {"loss_meanwhile": "<= 1%"}, "not measured",
+         "it was 300 ms late"),
+        (FakePlane(p99_us=5_000, late_ms=0.5), {"connect_time_meanwhile": "<= 2ms"}, "missed", ""),
+        (FakePlane(p99_us=5_000, late_ms=18.0), {"connect_time_meanwhile": "<= 2ms"}, "not measured",
+         "up to 18.0 ms late"),
+        (FakePlane(), {"main_thread_longest": "<= 1us"}, "met", ""),  # single looks between waits
+        (FakePlane(seen=False), {"main_thread_longest": "<= 1us"}, "not measured", "cannot be seen from this machine"),
+        (FakePlane(size=5_000), {}, "not measured", "0 of "),
+        (FakePlane(size=5_000), {}, "not measured", "8.0 k entries or more"),
+        (FakePlane(works=12, refused="`ovs-appctl` failed"), {}, "not measured", "8.0 k entries or more"),
+    ],
+)  # fmt: skip
+def test_a_promise_is_decided_by_its_own_evidence_or_by_none(
+    dut: FakePlane, promised: dict[str, str], word: str, why: str
+) -> None:
+    found, verdict = measured(dut, TABLE_DUMP, **({"dump_time": "<= 2s"} | promised))
+    assert (verdict.word, why in verdict.reason) == (word, True)
+    assert bool(found.figures) == bool(promised)
+
+
+@pytest.mark.parametrize(
+    ("dut", "procedure", "profile", "limited_by", "why"),
+    [
+        (FakePlane(broken_port="no tap devices"), PORT_CHURN, SHORT, "fault", "no tap devices"),
+        (FakePlane(size=6), REVALIDATION, FLOWS, "dut", "with 8.0 k flows or more (6.0 at most)"),
+    ],
+)
+def test_what_cannot_be_done_or_does_little_says_nothing(
+    dut: FakePlane, procedure: ControlPlaneTime, profile: Profile, limited_by: str, why: str
+) -> None:
+    found, verdict = measured(dut, procedure, profile, **{procedure.times[0]: "<= 1s"})
+    assert (verdict.word, found.limited_by, found.figures) == ("not measured", limited_by, {})
+    assert why in verdict.reason
+
+
 def test_what_a_probe_saw_is_in_the_record_sample_by_sample() -> None:
     found, _ = measured(FakePlane(), TABLE_DUMP, dump_time="<= 2s")
     (seen,) = found.steps[1].observation.samples
     assert seen.name == "dump_time" and seen.unit == "s"
     assert 0.1 in seen.values
     assert not found.steps[0].observation.samples
-
-
-def test_a_control_plane_that_is_slower_than_promised_is_missed() -> None:
-    verdict = verdict_of(FakePlane(), dump_time="<= 50ms")
-    assert verdict.word == "missed"
-    assert "100.0 ms instead of at most 50.0 ms" in verdict.reason
-    assert verdict.margin_pct == pytest.approx(-50)
-
-
-def test_times_on_both_sides_of_the_promise_decide_nothing() -> None:
-    verdict = verdict_of(FakePlane(takes=lambda number: (0.04, 0.06)[number % 2]), dump_time="<= 50ms")
-    assert (verdict.word, "too close to call" in verdict.reason) == ("not measured", True)
-
-
-@pytest.mark.parametrize(
-    ("dut", "word", "why"),
-    [
-        (FakePlane(loss=0.005), "met", ""),
-        (FakePlane(loss=0.05), "missed", "lost meanwhile: 5"),
-        (FakePlane(loss=0.05, limited="it was 300 ms late"), "not measured", "it was 300 ms late"),
-    ],
-    ids=["kept", "broken", "by the generator"],
-)
-def test_what_the_load_loses_meanwhile_is_judged_unless_the_generator_lost_it(
-    dut: FakePlane, word: str, why: str
-) -> None:
-    verdict = verdict_of(dut, dump_time="<= 2s", loss_meanwhile="<= 1%")
-    assert (verdict.word, why in verdict.reason) == (word, True)
 
 
 def test_what_the_generator_lost_is_no_figure_and_what_it_held_though_late_is_one() -> None:
@@ -116,14 +131,6 @@ def test_a_trial_that_loses_much_is_not_ended_early() -> None:
     assert (found.steps[1].observation.state, found.figures["loss_meanwhile"].value) == ("bad", pytest.approx(0.9))
 
 
-@pytest.mark.parametrize(("late_ms", "word"), [(0.5, "missed"), (18.0, "not measured")])
-def test_the_load_waits_for_the_dut_unless_the_generator_was_as_late(late_ms: float, word: str) -> None:
-    dut = FakePlane(p99_us=5_000, late_ms=late_ms)
-    verdict = verdict_of(dut, dump_time="<= 2s", connect_time_meanwhile="<= 2ms")
-    assert verdict.word == word
-    assert ("up to 18.0 ms late" in verdict.reason) == (word == "not measured")
-
-
 @pytest.mark.parametrize(
     ("dut", "trials", "limited_by"),
     [(FakePlane(alone_loss=0.1), 1, "dut"), (FakePlane(alone_limited="its CPU was taken"), 3, "generator")],
@@ -132,13 +139,6 @@ def test_a_load_that_is_not_held_alone_says_nothing(dut: FakePlane, trials: int,
     found, verdict = measured(dut, TABLE_DUMP, dump_time="<= 2s")
     assert (verdict.word, found.limited_by, len(found.steps), dut.done) == ("not measured", limited_by, trials, 0)
     assert "the load alone is not held here" in verdict.reason
-
-
-def test_what_was_done_with_half_a_table_or_seldom_says_nothing() -> None:
-    for dut in (FakePlane(size=5_000), FakePlane(works=12, refused="`ovs-appctl` failed")):
-        found, verdict = measured(dut, TABLE_DUMP, dump_time="<= 2s")
-        assert (verdict.word, found.figures) == ("not measured", {})
-        assert "0 of " in verdict.reason and "8.0 k entries or more" in verdict.reason
 
 
 def test_a_dut_that_dies_meanwhile_is_a_fault_with_the_trials_made_until_then() -> None:
@@ -158,25 +158,11 @@ def test_ports_come_and_go_ten_at_a_time_and_none_is_left() -> None:
     assert (verdict.word, "deleting a port: 50.0 ms instead of at most 10.0 ms" in verdict.reason) == ("missed", True)
 
 
-def test_a_port_that_cannot_be_added_is_a_fault_before_anything_is_timed() -> None:
-    found, verdict = measured(FakePlane(broken_port="no tap devices"), PORT_CHURN, port_add_time="<= 1s")
-    assert (found.limited_by, verdict.word) == ("fault", "not measured")
-    assert "no tap devices" in verdict.reason
-
-
 def test_the_longest_time_without_an_answer_is_that_between_two_waits() -> None:
     waits = [True, False, False, False, True, False, True]
     looks = [(number / 10, ThreadLook(number / 10, waits[number])) for number in range(len(waits))]
     assert longest_busy(looks) == pytest.approx(0.2)
     assert longest_busy(looks[:1]) == 0
-
-
-def test_a_main_thread_that_answers_nobody_for_too_long_is_missed_and_one_that_is_not_seen_says_nothing() -> None:
-    found, verdict = measured(FakePlane(), TABLE_DUMP, dump_time="<= 2s", main_thread_longest="<= 1us")
-    assert found.figures["main_thread_longest"].value == 0  # single looks between waits
-    assert verdict.word == "met"
-    unseen = verdict_of(FakePlane(seen=False), dump_time="<= 2s", main_thread_longest="<= 1us")
-    assert (unseen.word, "cannot be seen from this machine" in unseen.reason) == ("not measured", True)
 
 
 def test_a_collection_is_the_largest_burst_of_each_whole_period() -> None:
@@ -209,13 +195,6 @@ def test_settings_count_the_first_pass_of_the_flows() -> None:
     assert (settings.rate(SHORT), settings.rate(FLOWS)) == (10_000, 50_000)
 
 
-def test_everything_that_is_measured_is_a_metric_and_only_of_flows_more_is_better() -> None:
-    of_control = [each.procedure for each in PROMISES.values() if each.about == "control plane"]
-    times = {each.metric(SHORT).name for each in of_control if each} | {"port_delete_time"}
-    assert {METRICS[name].role for name in times} == {"promise"}
-    assert {name for name in times if METRICS[name].better == "higher"} == {"new_flow_rate"}
-
-
 class Prints(LocalHost):
     """Instead of Open vSwitch's tool, something prints."""
 
@@ -242,28 +221,17 @@ def test_ports_that_came_since_lose_no_packet_of_the_load() -> None:
 
 
 def test_the_page_has_a_line_and_a_chart_of_it(tmp_path: Path) -> None:
-    output = tmp_path
-    floor = made_up_floor()
-    for name in ("Dump Of 10 000 Entries", "Dump Of 100 000 Entries"):
-        found, _ = measured(FakePlane(), TABLE_DUMP, dump_time="<= 2s")
-        record = made_up_record(
-            found,
-            type(floor)(floor.key, SHORT, "tests", METRICS["dump_time"], promises(dump_time="<= 2s")),
-            None,
-            test=name,
-            evidence=Evidence(trials=[step.as_record() for step in found.steps], control=list(found.evidence.control)),
-        )
-        store.write(record, output)
-    runs = read_runs([output])
-    page = compose(runs, output)
-    part = next(each for each in page.section("control-plane").parts if each.table)
+    found, _ = measured(FakePlane(), TABLE_DUMP, dump_time="<= 2s")
+    floor = replace(made_up_floor(), metric=METRICS["dump_time"], thresholds=promises(dump_time="<= 2s"))
+    evidence = Evidence(trials=[step.as_record() for step in found.steps], control=found.evidence.control)
+    for name in ("Dump", "Other Dump"):  # one alone needs no chart
+        store.write(made_up_record(found, floor, None, test=name, evidence=evidence), tmp_path)
+    runs = read_runs([tmp_path])
+    part = next(each for each in compose(runs, tmp_path).section("control-plane").parts if each.table)
     assert part.table is not None
-    lines = [[cell.text for cell in line.cells] for line in part.table.groups[0].lines]
-    assert [(test, what) for test, what, *_ in lines] == [
-        ("Dump Of 10 000 Entries", "dump of the connection table, 10.0 k entries"),
-        ("Dump Of 100 000 Entries", "dump of the connection table, 10.0 k entries"),
-    ]
-    shown = dict(zip([column.name for column in part.table.columns], lines[0], strict=True))
+    line = [cell.text for cell in part.table.groups[0].lines[0].cells]
+    assert line[:2] == ["Dump", "dump of the connection table, 10.0 k entries"]
+    shown = dict(zip([column.name for column in part.table.columns], line, strict=True))
     assert shown["Median"] == "100.0 ms" and shown["Load lost"] == "0.000 %"
     (chart,) = control_charts([each.record for each in runs.newest])
     assert chart.title == "Dump of the connection table"
@@ -287,7 +255,7 @@ def test_a_round_that_may_have_begun_with_fewer_flows_does_not_count() -> None:
     action = Revalidate(plane)
     for _ in answers:
         action.sample()
-    assert [(each.seconds, each.size) for each in action.rounds] == [
+    assert [(each.seconds, each.size) for each in action.done["revalidation_time"]] == [
         (0.001, 9_000), (0.002, 300), (0.003, 300), (0.020, 10_000),
     ]  # fmt: skip
 
@@ -298,11 +266,6 @@ def test_a_sweep_forces_a_round_before_it_asks() -> None:
     assert (found.evidence.control[0].metric, dut.forced) == ("sweep_time", dut.done)
     assert found.evidence.control[0].remark == "the flow limit stayed at 200000"
     assert verdict.word == "missed"
-
-
-def test_flows_that_are_not_in_the_datapath_say_nothing() -> None:
-    _, verdict = measured(FakePlane(size=6), REVALIDATION, FLOWS, revalidation_time="<= 1s")
-    assert (verdict.word, "with 8.0 k flows or more (6.0 at most)" in verdict.reason) == ("not measured", True)
 
 
 def test_what_upcall_show_prints_is_read() -> None:
@@ -318,10 +281,107 @@ def test_what_upcall_show_prints_is_read() -> None:
         parse_upcalls("")
 
 
-def test_more_revalidators_than_cpus_for_them_are_more_than_this_machine_has() -> None:
+def test_more_revalidators_or_handlers_than_cpus_for_them_are_more_than_this_machine_has() -> None:
     two = Placement((0,), (1,), (0,))
     require_cpus(Topology(), two)
     require_cpus(Topology(revalidators=1), two)
     require_cpus(Topology(revalidators=4), replace(two, oversubscribed=True))
+    require_cpus(Topology(handlers=1), two)
     with pytest.raises(MissingResource, match="2 revalidators need 2 CPUs besides those of the PMD threads: here"):
         require_cpus(Topology(revalidators=2), two)
+    with pytest.raises(MissingResource, match="2 handlers need 2 CPUs"):
+        require_cpus(Topology(handlers=2), two)
+
+
+@dataclass
+class Dumping(TableDouble):
+    """A DUT whose table takes so long to be printed; `mute` connections do not answer once it was."""
+
+    takes: float = 0.1
+    #: Of its entries, those that are printed.
+    prints: float = 1.0
+    declines: str = ""
+    dumps: int = 0
+    dies: bool = False
+    deaf: int = 0
+    silent: list[int] = field(default_factory=list)
+
+    def dump_connections(self) -> Done:
+        sleep(0.001)
+        self.dumps += 1
+        self.mute = self.deaf
+        if self.declines:
+            raise TestbedError(self.declines)
+        return Done(self.takes, self.entries * self.prints)
+
+    def trouble(self) -> str:
+        return "ovs-vswitchd died." if self.dies and self.dumps else ""
+
+    def hold(self, profile: object, load: object) -> HoldingDouble:
+        return Patient(self, load)  # type: ignore[arg-type]
+
+
+class Patient(HoldingDouble):
+    """Connections that answer after a while."""
+
+    def ask(self) -> object:  # type: ignore[override]
+        sleep(0.001)
+        return super().ask()
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_dump, "MOST_S", 2.0)
+
+
+def dumped(dut: Dumping, **limits: float) -> Outcome:
+    return HeldDump().run(table_bench(dut, limits={"held_connections": 500} | limits))
+
+
+def test_as_many_as_are_promised_are_held_and_the_table_is_printed_nine_times() -> None:
+    found = dumped(Dumping())
+    assert found.result is not None and found.result.value == pytest.approx(0.1)
+    (record,) = found.evidence.control
+    assert record.number >= DUMPS and record.size == 500
+    assert (found.figures["held_connections"].value, found.figures["loss_meanwhile"].value) == (500, 0)
+    assert [each.found for each in found.evidence.table] == [0, 500, 500]
+    assert [step.phase for step in found.steps] == ["hold"]
+
+
+def test_dumps_that_take_long_are_three() -> None:
+    (record,) = dumped(Dumping(takes=10.0)).evidence.control
+    assert LONG_DUMPS <= record.number < DUMPS
+
+
+def test_what_does_not_answer_meanwhile_is_lost() -> None:
+    found = dumped(Dumping(deaf=50), loss_meanwhile=0.01)
+    assert 0 < found.figures["loss_meanwhile"].value <= 0.1
+    assert found.decisions["loss_meanwhile"].kept is False
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(0.2, True), (0.05, False)])
+def test_a_promise_is_decided_by_the_times(limit: float, kept: bool) -> None:
+    assert dumped(Dumping(), dump_time=limit).decisions["dump_time"].kept is kept
+
+
+@pytest.mark.parametrize(
+    ("dut", "reason"),
+    [
+        (Dumping(limit=400), "were not held: 100 of 500 were refused"),
+        (Dumping(miscount=1), "were not held: opened: the DUT counted 501 entries"),
+        (Dumping(mute=3), "3 connections did not answer before any dump"),
+        (Dumping(prints=0.5), "0 dumps of all entries say nothing"),
+        (Dumping(declines="printed no connection"), "0 dumps of all entries say nothing"),
+    ],
+)
+def test_what_says_nothing_says_why(dut: Dumping, reason: str) -> None:
+    found = dumped(dut)
+    assert (found.figures, found.kept_conditions) == ({}, False)
+    assert reason in found.reason
+
+
+def test_no_more_dumps_are_waited_for_where_the_dut_is_dead() -> None:
+    dut = Dumping(dies=True, declines="gone")
+    assert "0 dumps" in dumped(dut).reason
+    dut.error = TestbedError("ovs-vswitchd was killed.")
+    assert dumped(dut).limited_by == "fault"

@@ -4,19 +4,24 @@ import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ctbench.dut.emulated import doctor
+from ctbench.dut.emulated import kind
 from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.hosts.examination import Finding
 
 pytestmark = pytest.mark.unit
 
 
+#: The host and what is known of it: an emulated machine's rows are of this one.
+ANYWHERE: Any = None
+
+
 @pytest.fixture(autouse=True)
 def everything_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor.shutil, "which", lambda name, path: f"/usr/bin/{name}")  # type: ignore[attr-defined]
+    monkeypatch.setattr(kind.shutil, "which", lambda name, path: f"/usr/bin/{name}")  # type: ignore[attr-defined]
 
 
 def bzimage(sixteens: int = 64) -> bytes:
@@ -57,7 +62,9 @@ def cut(path: Path) -> Path:
 
 def look(**named: Path) -> Finding:
     settings = {"kernel": "distribution"} | {key: str(path) for key, path in named.items()}
-    (finding,) = doctor.examine(EmulatedConfig.model_validate({"type": "emulated", "seeds": 2} | settings))
+    (finding,) = kind.EmulatedKind().examine(
+        EmulatedConfig.model_validate({"type": "emulated", "seeds": 2} | settings), ANYWHERE
+    )
     return finding
 
 
@@ -65,7 +72,7 @@ def look(**named: Path) -> Finding:
                                   lambda at: folder(at / "x", b"\x7fELF" + bytes(600))])  # fmt: skip
 def test_a_kernel_that_can_be_booted_is_well(make: Callable[[Path], Path], tmp_path: Path) -> None:
     finding = look(kernel=make(tmp_path))
-    assert (finding.state, finding.what) == ("ok", doctor.KERNEL) and "6.1" in finding.found
+    assert (finding.state, finding.what) == ("ok", kind.KERNEL) and "6.1" in finding.found
 
 
 #: How a kernel or an image is damaged, and the word that says it.
@@ -93,6 +100,6 @@ def test_a_file_that_is_missing_or_damaged_is_said_with_what_to_do(how: str, tmp
     key, make, said = DAMAGED[how]
     named = make(tmp_path)
     finding = look(**{key: named})
-    assert (finding.state, finding.what) == ("bad", doctor.KERNEL if key == "kernel" else doctor.IMAGE)
+    assert (finding.state, finding.what) == ("bad", kind.KERNEL if key == "kernel" else kind.IMAGE)
     assert str(tmp_path) in finding.found or "ctbench-doctor-" in finding.found
     assert said in finding.found and f"{key}:" in finding.remedy

@@ -88,22 +88,15 @@ def test_sandboxes_and_the_software_generator_are_this_machine() -> None:
     assert not plan.is_lab
 
 
-def test_each_host_is_asked_for_its_own_cpus() -> None:
-    found = plans()
-    assert found["dut"].forwarding == (1, 2, 3, 4, 13, 14, 15, 16)
-    assert (found["dut"].generating, found["dut"].others) == ((), (0, 12))
-    assert found["tgen"].forwarding == ()
-    assert (len(found["tgen"].generating), found["tgen"].others) == (22, (0, 12))
-
-
-def test_the_example_has_the_articles_masks_and_trex_configuration() -> None:
-    testbed = example()
-    pmd = testbed.cpus.pmd
-    assert isinstance(pmd, dict)
+def test_the_examples_hosts_have_the_cpus_masks_and_trex_configuration_of_the_article() -> None:
+    testbed, hosts = example(), plans()
+    assert hosts["dut"].forwarding == (1, 2, 3, 4, 13, 14, 15, 16)
+    assert (hosts["dut"].generating, hosts["dut"].others) == ((), (0, 12))
+    assert (hosts["tgen"].forwarding, len(hosts["tgen"].generating), hosts["tgen"].others) == ((), 22, (0, 12))
+    pmd, trex = testbed.cpus.pmd, testbed.generator
+    assert isinstance(pmd, dict) and trex.type == "trex"
     masks = {count: hex(sum(1 << cpu for cpu in cpus)) for count, cpus in pmd.items()}
     assert masks == {1: "0x4", 2: "0x2002", 4: "0x6006", 8: "0x1e01e"}
-    trex = testbed.generator
-    assert trex.type == "trex"
     assert (trex.cores, len(trex.cpus), trex.rx_descriptors) == (22, 24, 4096)
     assert (trex.client.mac, trex.client.dest_mac) == (trex.server_port.dest_mac, trex.server_port.mac)
     assert trex.memory["mbuf_128"] == 500_000

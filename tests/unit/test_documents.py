@@ -29,13 +29,9 @@ def test_every_command_of_the_documents_is_run_or_has_a_reason_and_every_reason_
     "block",
     [
         "```console\n$ make everything     # quickly\n```",
-        "```console\n# make everything\n```",
-        "```bash\nmake everything\n```",
         "```sh\n# first\nmake \\\n  everything\n```",
-        "~~~ shell\nmake everything\n~~~",
         "- a list\n\n  ```console\n  $ make everything\n  it is made\n  ```",
         "Text\n\n    $ make everything\n",
-        "> ```console\n> $ make everything\n> ```",
     ],
 )
 def test_a_command_that_no_test_runs_is_found_in_every_kind_of_block(block: str) -> None:
@@ -74,10 +70,7 @@ def test_a_reason_without_a_command_is_found() -> None:
 @pytest.mark.parametrize(
     ("text", "typed"),
     [
-        (
-            "./run sla -v CAMPAIGN:gate suites/02__ovs_dpdk",
-            "./run sla -v CAMPAIGN:gate --dryrun .* suites/02__ovs_dpdk",
-        ),
+        ("./run sla -v CAMPAIGN:gate suites/a", "./run sla -v CAMPAIGN:gate --dryrun .* suites/a"),
         ("TREX_HOME=/path ./run sla", "TREX_HOME=/path ./run sla --dryrun .*"),
         ("./run sla -v SLA:mine", "./run sla -v SLA:mine -v CAMPAIGN:/.* --exclude NOTshort-lived .*"),
     ],
@@ -96,13 +89,10 @@ def test_an_output_in_the_documents_is_of_its_form(shown: Shown) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (r"\+[\d.]+ %", "168 percent"),
         ("MET", "PASSED"),
         (r"(\d)\.(\d) k/s", r"\1,\2 k/s"),
         ("% ±", "% +"),
         (r"\.\.\.\n(\d+ met)", r"9 trials\n\1"),
-        (r"\n\d+ met", r"\nall fine"),
-        (r"(\d) ms ", r"\1 min"),
         (r"good      ~(\d+ s)", r"good      \1 "),
         ("(rounds) ", "turns  "),
         (r"floor (\d[\d.]* %)", r"limit \1"),

@@ -1,15 +1,24 @@
-"""What is wrong with a DUT: for each reason its code, how bad it is, and its sentence."""
+"""What is wrong with a DUT: for each reason its code, how bad it is, and its sentence; and what is a difference, or
+fine."""
 
 from dataclasses import replace
 
 import pytest
 
-from ctbench.dut.base import Problem
+from ctbench.base.errors import MissingResource
+from ctbench.dut.base import Problem, differing
 from ctbench.dut.linux.health import Reading, SoftnetCounters, link_problems, placement_problem
 from ctbench.dut.linux.links import InterfaceCounters
-from ctbench.dut.ovs.health import drop_problems, log_problems, process_problem
+from ctbench.dut.ovs.bridge import differing_devices, differing_queues, options_of
+from ctbench.dut.ovs.control import PortCounters
+from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
+from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops, process_problem
 from ctbench.dut.ovs.processes import ProcessIdentity
+from ctbench.dut.ovs.ruleset import SIDES
+from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
 from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems
+from ctbench.dut.topology import Topology
+from ctbench.hosts.machine import Hugepages, Placement
 
 pytestmark = pytest.mark.unit
 
@@ -75,3 +84,130 @@ DROPS = {"client.ovs_tx_failure_drops": 7}
 )  # fmt: skip
 def test_each_reason_has_a_code_and_a_sentence(problem: Problem, severity: str, code: str, text: str) -> None:
     assert (problem.severity, problem.code, problem.text) == (severity, code, text)
+
+
+def test_what_is_as_it_was_is_fine() -> None:
+    assert process_problem(OVS, OVS) is None
+    assert link_problems(QUIET, BUSY) == []
+
+
+def placement(cpus: int) -> Placement:
+    return Placement((0,), tuple(range(1, cpus + 1)), (0,))
+
+
+def queues(*of_each_cpu: list[tuple[str, int]]) -> dict[int, list[tuple[str, int]]]:
+    return dict(enumerate(of_each_cpu, start=1))
+
+
+BOTH = [("port0", 0), ("port1", 0)]
+BOND = [(f"port{number}", 0) for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("found", "cpus", "interfaces", "difference"),
+    [
+        (queues(BOTH[:1], BOTH[1:]), 2, 2, ""),
+        (queues(BOTH[:1], BOTH[1:], [], []), 4, 2, ""),  # more CPUs than queues
+        (queues(BOTH), 2, 2, "CPUs of the PMD threads: asked [1, 2], found [1]"),
+        (queues(BOTH[:1]), 1, 2, f"receive queues polled: asked {BOTH}, found {BOTH[:1]}"),
+        (queues(BOTH, []), 2, 2, "queues per PMD CPU: asked none idle while another polls several, found {1: 2, 2: 0}"),
+        (queues(BOND), 1, 4, ""),
+        (queues(BOND), 1, 2, f"receive queues polled: asked {BOTH}, found {BOND}"),
+    ],
+)
+def test_every_queue_is_polled_and_no_thread_idles_while_another_has_several(
+    found: dict[int, list[tuple[str, int]]], cpus: int, interfaces: int, difference: str
+) -> None:
+    ports = [name for name, _ in BOND[:interfaces]]
+    differences = differing_queues(found, Topology(cpus=cpus), placement(cpus), ports)
+    assert differences == ([difference] if difference else [])
+
+
+def test_an_option_that_was_not_asked_for_is_a_difference() -> None:
+    other_config = {"pmd-cpu-mask": "0x2", "smc-enable": "true"}
+
+    assert differing(options_of(Topology(), placement(1)), other_config) == ["smc-enable: asked None, found true"]
+
+
+def test_a_port_that_is_not_there_is_a_difference() -> None:
+    assert "configured_rx_queues of port0: asked 1, found None" in differing_devices("port0", {}, Topology(), 2)
+
+
+def test_each_error_and_each_stall_is_told_once_and_the_rest_is_normal() -> None:
+    problems = log_problems(
+        [
+            "2026-11-20T10:18:08Z|00001|dpif|WARN|failed to enumerate system datapaths: No such file or directory",
+            "2026-11-20T10:18:08Z|00002|timeval|WARN|Unreasonably long 3160ms poll interval (227ms user)",
+            "2026-11-20T10:18:08Z|00003|ovs_rcu(urcu3)|WARN|blocked 1000 ms waiting for pmd-c01/id:8 to quiesce",
+            "2026-11-20T10:18:08Z|00004|dpdk|ERR|EAL: failed to attach",
+            "2026-11-20T10:18:08Z|00005|dpdk|ERR|EAL: failed to attach",
+            "2026-11-20T10:18:08Z|00006|util|EMER|out of memory",
+            "2026-11-20T10:18:08Z|00007|coverage|INFO|blocked                    0.0/sec",
+            "a continuation",
+        ]
+    )
+    assert [problem.code for problem in problems] == ["logged-error"] * 2 + ["logged-stall"] * 2
+
+
+def test_a_flood_of_messages_is_cut_short() -> None:
+    problems = log_problems(f"2026-11-20T10:18:08Z|0000{n}|dpdk|ERR|error {n}" for n in range(9))
+
+    assert len(problems) == 6
+    assert "and 4 more" in problems[-1].text
+
+
+def test_only_drops_that_are_new_are_told_by_their_side() -> None:
+    before = {1: PortCounters(drops={"a": 5, "b": 0}), 2: PortCounters(drops={"a": 9})}
+    now = {1: PortCounters(drops={"a": 5, "b": 2}), 2: PortCounters(drops={"a": 4})}
+    assert new_drops(before, now) == {"client.b": 2, "server.a": 4}  # one that started again counts from zero
+    before = {number: PortCounters(drops={"a": 0}) for number in SIDES}
+    now = {number: PortCounters(drops={"a": number}) for number in SIDES}
+    assert new_drops(before, now) == {"client.a": 1 + 3, "server.a": 2 + 4}
+
+
+@pytest.mark.parametrize(("free", "huge", "advice"), [(512, True, None), (511, False, "sysctl vm.nr_hugepages=601")])
+def test_free_hugepages_are_used_and_without_enough_the_record_says_what_to_type(
+    free: int, huge: bool, advice: str | None
+) -> None:
+    memory = choose_memory([Hugepages(2048, total=600, free=free), Hugepages(1048576, 0, 0)], 1024)
+    assert (memory.hugepages, memory.as_record().get("advice")) == (huge, advice)
+    options = dpdk_options(memory, cards=False)
+    assert ("--in-memory" in options["dpdk-extra"]) == huge  # DPDK refuses it together with --no-huge
+    assert options.get("dpdk-socket-mem") == ("1024" if huge else None)
+
+
+def test_ordinary_pages_that_are_not_there_are_missed_before_dpdk_touches_them() -> None:
+    memory = choose_memory([], 1024)
+    require_room("sandbox", "MemTotal: 4096000 kB\nMemAvailable:    1048576 kB\n", memory)
+    require_room("sandbox", "no such line", memory)
+    with pytest.raises(MissingResource, match=r"needs 1024 MiB of memory for DPDK .* sandbox has 1023 MiB free"):
+        require_room("sandbox", "MemAvailable:    1048575 kB\n", memory)
+    require_room("sandbox", "MemAvailable:    1 kB\n", Memory(1024, hugepages=True))
+
+
+def test_a_build_of_ones_own_is_found_below_its_prefix() -> None:
+    assert OvsInstallation().vswitchd_path == DISTRIBUTION_VSWITCHD
+    assert OvsInstallation(prefix="/opt/x").vswitchd_path == "/opt/x/sbin/ovs-vswitchd"
+    assert all(path.startswith("/opt/x/") for path in OvsInstallation(prefix="/opt/x").files)
+
+
+def sharing(before: ThreadTimes, now: ThreadTimes, with_generator: bool = True) -> list[Problem]:
+    return sharing_problems(before, now, 2, with_generator=with_generator)
+
+
+def test_a_pmd_thread_that_waited_for_its_cpu_is_a_disturbance_with_its_share() -> None:
+    before, now = ThreadTimes({7: 1_000, 8: 5_000}), ThreadTimes({7: 1_000, 8: 40_005_000, 9: 10**12})
+    (taken,) = sharing(before, now)
+    assert (taken.code, taken.cpu_taken) == ("cpu-taken", 0.02)
+    assert sharing(ThreadTimes({7: 0}), ThreadTimes({7: 19_000_000})) == []
+    assert sharing(ThreadTimes(), ThreadTimes()) == []  # a kernel that does not say
+
+
+def test_what_ovs_did_on_the_generators_cpu_is_said_with_its_share_and_judges_nothing() -> None:
+    before, now = ThreadTimes({}, {3: 5, 4: 7}), ThreadTimes({}, {3: 200_000_005, 4: 60_000_007, 5: 10**12})
+    assert [problem.code for problem in sharing(before, now)] == ["generator-cpu-taken"]
+    assert sharing(before, now, with_generator=False) == []
+    assert sharing(before, ThreadTimes({}, {3: 30_000_005, 4: 7})) == []
+    # The questions before and after a short trial are no share of it.
+    before, now = ThreadTimes({}, {3: 0}), ThreadTimes({}, {3: 15_000_000})
+    assert sharing_problems(before, now, 0.1, with_generator=True) == []

@@ -259,6 +259,8 @@ def test_all_that_are_compared_are_sent_to_in_the_same_way(
         ("ovs", "{prefix: opt}", '"opt" is not an installation of Open vSwitch.'),
         ("seeds", "1", "seeds"),
         ("leave_out", "[stream-10k]", r"Expected skips: \[extended\]"),
+        ("image", "mine.image", '"mine.image" is not an image.'),
+        ("kernel", "/linux.deb\n  image: /mine.image", "the image that was kept has a kernel"),
     ],
 )
 def test_a_mistake_in_its_settings_is_said(tmp_path: Path, key: str, value: str, said: str) -> None:

@@ -3,20 +3,20 @@
 import signal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from whole_records import read_all
 
 from ConntrackSLA import ConntrackSLA, library
 from ctbench.base import errors
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.hosts.local import fate
-from ctbench.results import store
 from ctbench.results.record import Record
-from ctbench.run import acceptance
 
 from .simulated import FORWARDING, made_up_record
-from .test_acceptance import FORWARD, SNAT_KEY, SimulatedTestbed, Started, campaign
+from .simulated_run import FORWARD, GATING, SimulatedTestbed, Started, simulated
+
+__all__ = ["simulated"]
 
 CABLE_KEY = "cable/none/1cpu-1rxq"
 DIED = "ovs-vswitchd (process 16) was killed by SIGKILL."
@@ -26,31 +26,10 @@ class Unheard(Exception):
     """Of a kind that nobody has thought of."""
 
 
-@pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
-    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0})
-    monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
-    return testbed
-
-
-def trials_of_a_ceiling(simulated: SimulatedTestbed, started: Started) -> int:
-    """Trials that a run makes before those of its first test."""
-    started.run._session.ceiling(
-        SimpleNamespace(  # type: ignore[arg-type]
-            profile=started.run.profile("udp-64-10k"),
-            floor=SimpleNamespace(load=lambda _: 0.0),
-            notes=[],
-            campaign=started.run.settings.campaign,
-        ),
-    )
-    return len(simulated.loads)
-
-
-def broken_in_third_trial(simulated: SimulatedTestbed, output: Path, error: Exception, **settings: Any) -> Started:
-    """A run with its ceiling measured, in which the third trial of the first test breaks."""
-    started = Started(output, simulated, **settings)
-    simulated.faults[trials_of_a_ceiling(simulated, started) + 3] = error
-    return started
+def broken_in_third_trial(simulated: SimulatedTestbed, error: Exception) -> Started:
+    """A run in which the third trial of the first test breaks; the trial of its ceiling comes before."""
+    simulated.faults[1 + 3] = error
+    return simulated.begin()
 
 
 @pytest.mark.parametrize(
@@ -66,7 +45,7 @@ def broken_in_third_trial(simulated: SimulatedTestbed, output: Path, error: Exce
 def test_whatever_breaks_in_a_trial_the_record_has_the_trials_before_it_and_the_next_test_is_measured(
     simulated: SimulatedTestbed, tmp_path: Path, error: Exception, reason: str
 ) -> None:
-    started = broken_in_third_trial(simulated, tmp_path, error)
+    started = broken_in_third_trial(simulated, error)
     broken, next_one = started.measure(FORWARD), started.measure(FORWARD)
 
     assert (broken.verdict, broken.limited_by, len(broken.evidence.trials)) == ("not measured", "fault", 2)
@@ -74,15 +53,15 @@ def test_whatever_breaks_in_a_trial_the_record_has_the_trials_before_it_and_the_
     assert "Traceback" not in "".join(started.said)
     assert simulated.discarded == [FORWARDING]  # after the record was written, and before the next test
     assert next_one.verdict == "met"
-    assert [record.verdict for record in store.read_all(tmp_path)[0]] == ["not measured", "met"]
+    assert [record.verdict for record in read_all(tmp_path)[0]] == ["not measured", "met"]
     log = tmp_path / errors.UNEXPECTED_LOG
     assert log.exists() == (not isinstance(error, TestbedError))
     if log.exists():
         assert "Traceback (most recent call last)" in log.read_text() and type(error).__name__ in log.read_text()
 
 
-def test_a_dut_that_died_is_named_with_the_trial_and_its_load(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    started = broken_in_third_trial(simulated, tmp_path, GeneratorError("The memif link is closed."))
+def test_a_dut_that_died_is_named_with_the_trial_and_its_load(simulated: SimulatedTestbed) -> None:
+    started = broken_in_third_trial(simulated, GeneratorError("The memif link is closed."))
     simulated.broken = ""
     started.run.testbed.trouble = lambda: DIED  # type: ignore[attr-defined]
     record = started.measure(FORWARD)
@@ -91,37 +70,33 @@ def test_a_dut_that_died_is_named_with_the_trial_and_its_load(simulated: Simulat
     )
 
 
-def test_a_gate_keeps_its_trials_as_well(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    gating = campaign(search="gate", bisection=None, gate={"trial_duration": "500ms", "headroom": "1%"})
-    started = broken_in_third_trial(simulated, tmp_path, Unheard(), campaign=gating)
-    simulated.faults = {len(simulated.loads) + 2: Unheard()}
-    record = started.measure(FORWARD)
+def test_a_gate_keeps_its_trials_as_well(simulated: SimulatedTestbed) -> None:
+    simulated.faults[1 + 2] = Unheard()
+    record = simulated.begin(campaign=GATING).measure(FORWARD)
     assert (record.verdict, len(record.evidence.trials)) == ("not measured", 1)
 
 
-def test_a_wish_to_end_the_run_passes(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+def test_a_wish_to_end_the_run_passes(simulated: SimulatedTestbed) -> None:
     class Stop(Exception):
         pass
 
     errors.let_pass(Stop)
-    started = broken_in_third_trial(simulated, tmp_path, Stop())
+    started = broken_in_third_trial(simulated, Stop())
     with pytest.raises(Stop):
         started.measure(FORWARD)
     assert started.run.records == []
 
 
-def test_a_dut_that_cannot_be_set_up_is_a_record_with_what_it_was(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+def test_a_dut_that_cannot_be_set_up_is_a_record_with_what_it_was(simulated: SimulatedTestbed) -> None:
     simulated.errors[FORWARDING] = TestbedError(DIED)
-    record = Started(tmp_path, simulated).measure(FORWARD)
+    record = simulated.begin().measure(FORWARD)
     assert (record.verdict, record.evidence.trials) == ("not measured", [])
     assert record.verdict_reason == f"{FORWARDING} could not be set up: {DIED}"
     assert simulated.discarded == [FORWARDING]
 
 
-def test_a_dut_that_broke_between_two_tests_is_replaced_and_the_record_says_so(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    started = Started(tmp_path, simulated)
+def test_a_dut_that_broke_between_two_tests_is_replaced_and_the_record_says_so(simulated: SimulatedTestbed) -> None:
+    started = simulated.begin()
     started.measure(FORWARD)
     simulated.broken = DIED
     record = started.measure(FORWARD)
@@ -130,19 +105,17 @@ def test_a_dut_that_broke_between_two_tests_is_replaced_and_the_record_says_so(
     assert f"  a fresh DUT is needed: {DIED}" in started.said
 
 
-def test_what_could_not_be_put_back_is_said(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+def test_what_could_not_be_put_back_is_said(simulated: SimulatedTestbed) -> None:
     simulated.errors[FORWARDING] = TestbedError("It is broken.")
     simulated.replace_broken = lambda _: ""  # type: ignore[method-assign]
     simulated.broken = "still"
-    started = Started(tmp_path, simulated)
+    started = simulated.begin()
     started.measure(FORWARD)
     assert started.said[-1] == "  while the DUT was taken down: The host does not answer."
 
 
-def test_a_ceiling_that_broke_is_measured_once_more_and_not_remembered(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    started = Started(tmp_path, simulated)
+def test_a_ceiling_that_broke_is_measured_once_more_and_not_remembered(simulated: SimulatedTestbed) -> None:
+    started = simulated.begin()
     simulated.faults[1] = GeneratorError("The ends of the cable did not meet.")
     record = started.measure(FORWARD)
     assert (record.verdict, record.evidence.ceiling) == ("met", pytest.approx(2_500_000, rel=0.05))
@@ -153,10 +126,8 @@ def test_a_ceiling_that_broke_is_measured_once_more_and_not_remembered(
     )
 
 
-def test_a_ceiling_that_breaks_twice_spoils_one_test_and_not_the_run(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
-    started = Started(tmp_path, simulated)
+def test_a_ceiling_that_breaks_twice_spoils_one_test_and_not_the_run(simulated: SimulatedTestbed) -> None:
+    started = simulated.begin()
     simulated.faults |= {1: GeneratorError("It broke."), 2: GeneratorError("It broke again.")}
     record = started.measure(FORWARD)
     assert record.verdict == "not measured"
@@ -168,8 +139,8 @@ def test_a_record_is_written_where_the_testbed_says_nothing_any_more(
     simulated: SimulatedTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulated, "snapshot", lambda: 1 / 0)
-    record = Started(tmp_path, simulated).measure(FORWARD)
-    assert (record.verdict, len(store.read_all(tmp_path)[0])) == ("not measured", 1)
+    record = simulated.begin().measure(FORWARD)
+    assert (record.verdict, len(read_all(tmp_path)[0])) == ("not measured", 1)
     assert "ZeroDivisionError" in record.verdict_reason
 
 

@@ -1,4 +1,5 @@
-"""What the files of a test make impossible, or bound, is said before its first trial."""
+"""What the files of a test make impossible, or bound, is said before its first trial; of a table too: by host, memory,
+timeout and clients."""
 
 from pathlib import Path
 from typing import Any
@@ -7,19 +8,29 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load, names
+from ctbench.dut.linux.netfilter import LinuxConntrackSettings
+from ctbench.dut.ovs.settings import OvsConntrackSettings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
+from ctbench.measure.promises import PROMISES
 from ctbench.results.metrics import METRICS
 from ctbench.run import feasibility
-from ctbench.run.feasibility import Bound, FeasibilityCase, check, wire_bytes
+from ctbench.run.acceptance import AcceptanceRun
+from ctbench.run.feasibility import Bound, FeasibilityCase, check, check_table, wire_bytes
+from ctbench.run.measurement import TestName
+from ctbench.run.plan import plan
+from ctbench.run.settings import RunSettings
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
 
-pytestmark = pytest.mark.unit
+from .simulated import campaign as usual_campaign
+from .simulated_run import FORWARD as FORWARDED
+from .simulated_run import SimulatedTestbed, floors, rate_of, simulated
 
+__all__ = ["simulated"]
 APART = Placement((0,), (1,), (0,))
 OVS = Topology(datapath="ovs-dpdk", ruleset="conntrack")
 LINUX = Topology(datapath="linux-router", ruleset="nftables-stateful")
@@ -37,16 +48,8 @@ def lab(**generator: Any) -> TestbedConfig:
 
 
 def campaign(most: str = "1M", seconds: str = "1s") -> Campaign:
-    base = {
-        "name": "mine",
-        "description": "",
-        "search": "bisection",
-        "loss_ratio": "0.02%",
-        "bisection": {"trial_duration": seconds, "max_iterations": 8},
-        "ceiling": {"trial_duration": seconds, "max_iterations": 8},
-        "loads": {"packets": {"min": "1k", "max": most}, "connections": {"min": "1k", "max": most}},
-    }
-    return Campaign.model_validate(base)
+    how, span = {"trial_duration": seconds, "max_iterations": 8}, {"min": "1k", "max": most}
+    return usual_campaign(bisection=how, ceiling=how, loads={"packets": span, "connections": span})
 
 
 def connections(**keys: Any) -> ConnectionProfile:
@@ -65,12 +68,6 @@ def table(tmp_path: Path, entries: int) -> Path:
     path = tmp_path / "nf_conntrack_max"
     path.write_text(f"{entries}\n")
     return path
-
-
-def one_sentence(error: pytest.ExceptionInfo[Exception]) -> str:
-    text = str(error.value)
-    assert text.count("\n") == text.count("\n  Expected")
-    return text
 
 
 @pytest.mark.parametrize("name", ["quick", "gate", "characterise", "published"])
@@ -97,84 +94,78 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla
     assert judged > 20
 
 
-def test_a_cpu_that_the_generator_and_a_pmd_thread_are_given_is_named() -> None:
-    with pytest.raises(ConfigError) as error:
-        check(case(connections()), Placement((1,), (1, 2), (0,)))
-    assert "testbed local: cpus.generator: CPU 1 is the generator's, and 2 PMD thread(s) run on CPU 1, 2." in str(
-        error.value
-    )
-    one_sentence(error)
+ON_ONE = Placement((1,), (1, 2), (0,))
+MILLION, LARGE = load_profile("udp-64-1m"), load_profile("udp-1518-10k")
+LASTING, UNTRACKED = connections(server_wait_ms=10_000), Topology(ruleset="forward")
 
 
-def test_threads_that_may_share_cpus_are_left_alone() -> None:
-    shared = a_testbed(oversubscribe=True)
-    check(case(connections(), testbed=shared), Placement((0,), (0,), (0,), oversubscribed=True))
+@pytest.mark.parametrize(
+    ("of", "placement", "error", "said"),
+    [
+        (case(connections()), ON_ONE, ConfigError,
+         "testbed local: cpus.generator: CPU 1 is the generator's, and 2 PMD thread(s) run on CPU 1, 2."),
+        (case(connections(), testbed=lab(host="dut", cpus=[0, 12, 2])), Placement((), (2,), (0,)), ConfigError,
+         "generator.cpus: CPU 2 is the generator's"),
+        (case(connections(client_ips=1, messages=40, server_wait_ms=50), ">= 40k"), APART, ConfigError,
+         "64.5 k client addresses and ports of profile mine suffice for 21.5 k/s"),
+        (case(LARGE, ">= 900k", testbed=lab()), APART, ConfigError,
+         "links of 10 Gbit/s carry at most 812.7 k packets/s of profile udp-1518-10k"),
+        (case(connections(), ">= 80k", LINUX), APART, MissingResource,
+         "The kernel's connection table holds 65536 entries, enough for 65.5 k/s"),
+        (case(connections(), ">= 80k", LINUX), APART, MissingResource, "sysctl net.netfilter.nf_conntrack_max=88000"),
+        (case(MILLION, topology=LINUX), APART, MissingResource,
+         "holds 65536 entries, and profile udp-64-1m has 1000000 flows"),
+        (case(connections(), ">= 50k", testbed=lab(server="running", memory={"dp_flows": 40_000})), APART, ConfigError,
+         "generator.memory.dp_flows: 40000 holds 20000 open connections, enough"),
+        (case(LASTING, ">= 600k", UNTRACKED, testbed=lab(cores=1)), APART, MissingResource,
+         "TRex on 1 core(s) holds 5592405 open connections"),
+    ],
+)  # fmt: skip
+def test_what_the_files_make_impossible_is_one_sentence(
+    of: FeasibilityCase, placement: Placement, error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as raised:
+        check(of, placement, table(tmp_path, 65_536))
+    text = str(raised.value)
+    assert said in text and text.count("\n") == text.count("\n  Expected")
 
 
-def test_the_same_cpu_numbers_of_two_hosts_are_no_clash() -> None:
-    assert check(case(connections(), testbed=lab()), Placement((1,), (1,), (0,))) == []
-
-
-def test_cpus_of_trex_on_the_duts_own_host_clash() -> None:
-    with pytest.raises(ConfigError, match=r"generator\.cpus: CPU 2 is the generator's"):
-        check(case(connections(), testbed=lab(host="dut", cpus=[0, 12, 2])), Placement((), (2,), (0,)))
-
-
-def test_one_client_is_short_of_ports_for_long_connections() -> None:
-    lonely = connections(client_ips=1, messages=40, server_wait_ms=50)
-    with pytest.raises(ConfigError) as error:
-        check(case(lonely, ">= 40k"), APART)
-    assert "64.5 k client addresses and ports of profile mine suffice for 21.5 k/s" in one_sentence(error)
-    (bound,) = check(case(lonely, ">= 10k"), APART)
-    assert bound.rate == pytest.approx(64_512 / 3)
-
-
-def test_ports_that_come_again_before_they_are_forgotten_bound_the_search_and_forbid_nothing() -> None:
-    (bound,) = check(case(connections(client_ips=1), ">= 100k"), APART)
-    assert bound.rate == pytest.approx(64_512)
-
-
-def test_a_machines_connection_table_that_is_too_small_for_the_floor_is_a_missing_resource(tmp_path: Path) -> None:
-    with pytest.raises(MissingResource) as error:
-        check(case(connections(), ">= 80k", LINUX), APART, table(tmp_path, 65_536))
-    said = one_sentence(error)
-    assert "The kernel's connection table holds 65536 entries, enough for 65.5 k/s" in said
-    assert said.endswith("sysctl net.netfilter.nf_conntrack_max=88000")
-
-
-def test_a_ruleset_that_tracks_nothing_needs_no_table(tmp_path: Path) -> None:
-    assert check(case(connections(), ">= 80k", FORWARD), APART, table(tmp_path, 100)) == []
+@pytest.mark.parametrize(
+    ("of", "placement"),
+    [
+        (case(connections(), testbed=a_testbed(oversubscribe=True)), Placement((0,), (0,), (0,), oversubscribed=True)),
+        (case(connections(), testbed=lab()), Placement((1,), (1,), (0,))),  # the same numbers, of two hosts
+        (case(connections(), ">= 80k", FORWARD), APART),  # which tracks nothing
+        (case(MILLION), APART),  # five million entries in OVS
+        (case(connections(udp_percent=100), campaign=campaign(seconds="1s")), APART),
+        (case(LARGE, ">= 100k"), APART),  # memif has no speed
+        (case(connections(), ">= 10k", testbed=lab(server="running")), APART),
+        (case(LASTING, ">= 600k", UNTRACKED, testbed=lab()), APART),
+        (case(connections(), topology=LINUX, testbed=lab()), APART),  # that is the testbed's to say
+    ],
+)
+def test_what_is_possible_is_not_bounded(of: FeasibilityCase, placement: Placement, tmp_path: Path) -> None:
+    assert check(of, placement, table(tmp_path, 100)) == []
 
 
 def test_a_table_that_is_not_there_yet_is_not_judged(tmp_path: Path) -> None:
     assert check(case(connections(), ">= 80k", LINUX), APART, tmp_path / "none") == []
 
 
-def test_more_flows_than_the_table_has_entries_cannot_be_measured(tmp_path: Path) -> None:
-    million = load_profile("udp-64-1m")
-    with pytest.raises(MissingResource, match="holds 262144 entries, and profile udp-64-1m has 1000000 flows"):
-        check(case(million, topology=LINUX), APART, table(tmp_path, 262_144))
-    assert check(case(million), APART) == []  # five million in OVS
-
-
-def test_long_trials_fill_the_table_of_ovs() -> None:
-    udp = connections(udp_percent=100)
-    (bound,) = check(case(udp, campaign=campaign(seconds="60s")), APART)
-    assert bound.rate == pytest.approx(5_000_000 / 30)
-    assert check(case(udp, campaign=campaign(seconds="1s")), APART) == []
-
-
-def test_a_floor_above_the_line_rate_contradicts_the_testbed_file() -> None:
-    with pytest.raises(ConfigError) as error:
-        check(case(load_profile("udp-1518-10k"), ">= 900k", testbed=lab()), APART)
-    assert "links of 10 Gbit/s carry at most 812.7 k packets/s of profile udp-1518-10k" in one_sentence(error)
-
-
-def test_the_line_rate_bounds_the_search_where_the_speed_is_known() -> None:
-    packets = load_profile("udp-1518-10k")
-    (bound,) = check(case(packets, ">= 100k", testbed=lab()), APART)
-    assert bound.rate == pytest.approx(812_743.8, rel=1e-6)
-    assert check(case(packets, ">= 100k"), APART) == []  # memif has none
+@pytest.mark.parametrize(
+    ("of", "rate"),
+    [
+        (case(connections(client_ips=1, messages=40, server_wait_ms=50), ">= 10k"), 64_512 / 3),
+        # Ports that come again before they are forgotten forbid nothing.
+        (case(connections(client_ips=1), ">= 100k"), 64_512),
+        (case(connections(udp_percent=100), campaign=campaign(seconds="60s")), 5_000_000 / 30),
+        (case(LARGE, ">= 100k", testbed=lab()), 812_743.8),
+        (case(connections(), ">= 10k", testbed=lab(server="running", memory={"dp_flows": 40_000})), 40_000),
+    ],
+)
+def test_what_bounds_the_search_is_known_before_it(of: FeasibilityCase, rate: float) -> None:
+    (bound,) = check(of, APART)
+    assert bound.rate == pytest.approx(rate, rel=1e-6)
 
 
 @pytest.mark.parametrize(("frame", "rate"), [(64, 14_880_952), (1518, 812_744), ("imix", 3_273_680)])
@@ -192,22 +183,6 @@ def test_a_connection_costs_the_wire_its_packets_in_the_busier_direction() -> No
     assert wire_bytes(short) == pytest.approx(0.99 * (3 * 84 + 98) + 0.01 * 86)
 
 
-def test_a_running_trex_has_the_flows_that_the_file_says() -> None:
-    few = lab(server="running", memory={"dp_flows": 40_000})
-    with pytest.raises(ConfigError, match=r"generator\.memory\.dp_flows: 40000 holds 20000 open connections, enough"):
-        check(case(connections(), ">= 50k", testbed=few), APART)
-    (bound,) = check(case(connections(), ">= 10k", testbed=few), APART)
-    assert bound.rate == 40_000
-    assert check(case(connections(), ">= 10k", testbed=lab(server="running")), APART) == []
-
-
-def test_a_trex_that_the_run_starts_has_as_many_flows_as_its_cores_can_hold() -> None:
-    lasting, plain = connections(server_wait_ms=10_000), Topology(ruleset="forward")
-    with pytest.raises(MissingResource, match=r"TRex on 1 core\(s\) holds 5592405 open connections"):
-        check(case(lasting, ">= 600k", plain, testbed=lab(cores=1)), APART)
-    assert check(case(lasting, ">= 600k", plain, testbed=lab()), APART) == []
-
-
 def test_only_bounds_that_may_have_had_a_say_are_noted() -> None:
     bounds = [Bound(50_000, "Near"), Bound(500_000, "Far")]
     assert feasibility.notes(bounds, 40_000) == ["Near."]
@@ -215,10 +190,112 @@ def test_only_bounds_that_may_have_had_a_say_are_noted() -> None:
     assert feasibility.notes(bounds, None) == []
 
 
-def test_a_datapath_that_the_testbed_lacks_is_left_to_the_testbed() -> None:
-    assert check(case(connections(), topology=LINUX, testbed=lab()), APART) == []
-
-
 @pytest.mark.parametrize("name", names("testbeds"))
 def test_every_testbed_that_ships_can_be_judged(name: str) -> None:
     check(case(load_profile("short-lived"), testbed=a_testbed(name)), APART)
+
+
+def run_with_cards(speed_gbit: float, output: Path) -> AcceptanceRun:
+    """A run on a lab's router, between links of so many Gbit/s."""
+    cards = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1", "speed_gbit": speed_gbit}
+    router = {"type": "linux-router", "host": "local", "ports": cards}
+    local = load("testbeds", "local", TestbedConfig).model_dump() | {"duts": [router]}
+    return AcceptanceRun(
+        RunSettings(TestbedConfig.model_validate(local), usual_campaign(), floors()), output, lambda _: None
+    )
+
+
+def test_what_cannot_be_is_said_before_anything_is_set_up(simulated: SimulatedTestbed, tmp_path: Path) -> None:
+    run = run_with_cards(0.05, tmp_path)
+    with pytest.raises(ConfigError, match=r"links of 0\.05 Gbit/s carry at most 74\.4 k packets/s"):
+        run.measure(TestName("Suite", "Test"), FORWARDED, "udp-64-10k", rate_of("udp-64-10k"))
+    assert (simulated.applied, simulated.loads) == ([], [])
+    assert not (tmp_path / "records").exists()
+
+
+@pytest.mark.parametrize(("speed_gbit", "noted"), [(0.5, True), (1.0, False)])
+def test_a_bound_that_may_have_had_a_say_is_a_note_of_the_record(
+    simulated: SimulatedTestbed, tmp_path: Path, speed_gbit: float, noted: bool
+) -> None:
+    # The capacity is 400 k packets/s: 744 k are less than twice that, 1.49 M are not.
+    record = run_with_cards(speed_gbit, tmp_path).measure(
+        TestName("Suite", "Test"), FORWARDED, "udp-64-10k", rate_of("udp-64-10k")
+    )
+    assert any("744.0 k packets/s" in note for note in record.notes) == noted
+    assert bool(record.notes) == noted
+
+
+HOLDING = Topology(timeout_s=120)
+ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful", timeout_s=120)
+HELD = load_profile("held")
+assert isinstance(HELD, ConnectionProfile)
+
+
+def bounds(
+    tmp_path: Path, promised: float, topology: Topology = HOLDING, free_mib: int = 20_000, held: bool = True,
+    profile: ConnectionProfile = HELD, testbed: str = "local",
+) -> list[Bound]:  # fmt: skip
+    limit, meminfo = tmp_path / "nf_conntrack_max", tmp_path / "meminfo"
+    limit.write_text("262144\n")
+    meminfo.write_text(f"MemTotal: 99999999 kB\nMemAvailable:   {free_mib * 1024} kB\n")
+    metric = METRICS["held_connections"]
+    floor = Floor(topology.key, profile, source="", metric=metric, thresholds={})
+    case = FeasibilityCase(
+        load("testbeds", testbed, TestbedConfig), load("campaigns", "quick", Campaign), topology, profile, floor
+    )
+    return check_table(case, promised, held=held, table=limit, meminfo=meminfo)
+
+
+def test_what_fits_is_bounded_by_the_clients_the_timeout_and_the_memory_of_both(tmp_path: Path) -> None:
+    found = bounds(tmp_path, 100_000)
+    assert [round(bound.rate) for bound in found] == sorted(round(bound.rate) for bound in found)
+    # 119.7 s at 100k/s for opening and asking, with a tenth to spare; the limit of OVS is for the measurement to find.
+    assert round(found[0].rate) == 5_386_500 and "forgotten after 120 s" in found[0].text
+
+
+def test_a_generator_that_holds_fewer_is_said_before_the_run(tmp_path: Path) -> None:
+    assert bounds(tmp_path, 100_000, testbed="local-trex")[0].rate == 100_000
+    assert bounds(tmp_path, 1_000_000, testbed="local-trex", held=False)[0].rate > 1_000_000
+    with pytest.raises(MissingResource, match=r"testbed local-trex holds 100\.0 k connections \(max_held\), and the"):
+        bounds(tmp_path, 100_001, testbed="local-trex")
+
+
+def test_memory_that_does_not_suffice_is_said_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(MissingResource, match=r"has 512 MiB of free memory, enough for 838\.9 k connections"):
+        bounds(tmp_path, 1_000_000, free_mib=512)
+    assert bounds(tmp_path, 100_000, free_mib=512)[0].rate == pytest.approx(512 * 2**20 / (64 + 512) * 0.9)
+
+
+def test_the_limit_of_the_host_skips_a_floor_above_it_and_bounds_one_below(tmp_path: Path) -> None:
+    assert bounds(tmp_path, 250_000, ROUTER)[0].rate == 262_144
+    with pytest.raises(MissingResource, match=r"a limit of the host's, and the floor is 300\.0 k\. An administrator"):
+        bounds(tmp_path, 300_000, ROUTER)
+
+
+def test_a_timeout_that_is_too_short_and_too_few_clients_are_mistakes_of_the_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)forgotten after 30 s.*longer timeout_s"):
+        bounds(tmp_path, 2_000_000, Topology())
+    with pytest.raises(ConfigError, match="more client_ips"):
+        bounds(tmp_path, 100_000, profile=ConnectionProfile(name="few", client_ips=1))
+    assert bounds(tmp_path, 0, Topology(timeout_s=1), held=False)[0].rate > 1_000_000  # nothing is held
+
+
+def test_timeouts_and_the_limit_of_a_topology_replace_those_of_the_settings() -> None:
+    asked = HOLDING.model_copy(update={"timeout_s": 5, "max_connections": 10_000})
+    ovs, linux = OvsConntrackSettings().of(asked), LinuxConntrackSettings().of(asked)
+    assert set(ovs.timeouts.values()) == set(linux.timeouts.values()) == {5}
+    assert ovs.max_connections == linux.max_connections == 10_000
+    # The eleven of the measurements of 2017, and that of a closed connection.
+    assert len(linux.timeouts) == 12 and "tcp_timeout_unacknowledged" in linux.timeouts
+    assert OvsConntrackSettings().of(Topology()) == OvsConntrackSettings()
+    key = "ovs-dpdk/conntrack/1cpu-1rxq/timeout_s=5/max_connections=10000"
+    assert asked.key == key and Topology.parse(key) == asked
+
+
+@pytest.mark.parametrize("name", [each.name for each in PROMISES.values() if each.about == "table"])
+def test_each_question_about_the_table_has_its_procedure_and_its_metric(name: str) -> None:
+    promise = PROMISES[name]
+    metric = plan(promise, load("campaigns", "quick", Campaign), HOLDING, HELD).main.metric(HELD)
+    assert metric.of_table and metric.role == "promise" and promise.holds
+    with pytest.raises(MissingResource):
+        plan(promise, load("campaigns", "builds", Campaign), HOLDING, HELD)

@@ -1,7 +1,9 @@
 """A closed loop: bounded, lossless by itself, never stuck, and from its first moment in the middle of things."""
 
 import ctypes
+import itertools
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from unittest.mock import patch
 
@@ -10,14 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packets import ACK, FIN, PSH, SYN, parse
-from wire import Handler, Wire, over_a_cable
+from wire import Handler, Tap, Wire, over_a_cable, over_a_wire
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
-from ctbench.traffic.software import connection, kernel, plan, stream_engine, stream_kernel
+from ctbench.traffic.software import connection, kernel, plan, stream_engine
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import stream_layout as stream_lay
 from ctbench.traffic.software.lateness import held_back
 from ctbench.traffic.software.memif import zeroed_memory
 
@@ -47,21 +48,17 @@ def run(handler: Handler, profile: ConnectionProfile | PacketProfile, under_way:
 
 
 def test_no_more_connections_are_open_at_once_than_asked_for_and_each_that_ends_begins_the_next() -> None:
+    tap = Tap()
+    trial = run(tap, SHORT)
     opened: set[int] = set()
     most, ended = 0, 0
-
-    def watch(frame: bytes, side: str) -> list[bytes]:
-        nonlocal most, ended
-        packet = parse(frame)
-        if side == "client" and packet.flags == SYN:
+    for packet in tap.packets("client"):
+        if packet.flags == SYN:
             opened.add(packet.source_port)
-        elif side == "client" and packet.flags == ACK and packet.source_port in opened:
+        elif packet.flags == ACK and packet.source_port in opened:
             opened.remove(packet.source_port)
             ended += 1
         most = max(most, len(opened))
-        return [frame]
-
-    trial = run(watch, SHORT)
     assert most <= FEW
     assert trial.under_way == FEW
     assert trial.active_max <= FEW
@@ -74,7 +71,7 @@ def test_no_more_connections_are_open_at_once_than_asked_for_and_each_that_ends_
 
 def test_what_is_lost_is_written_off_and_the_loop_goes_on() -> None:
     with patch.object(plan, "LOOP_TIMEOUT_S", 0.05):
-        trial = run(lambda frame, _: [] if parse(frame).flags == SYN else [frame], SHORT)
+        trial = run(Tap(lambda packet, _: packet.flags == SYN), SHORT)
     assert trial.completed == 0
     assert trial.failed["no_syn_ack"] == trial.intended
     assert trial.total_tx_packets["client"] >= 2 * FEW
@@ -88,29 +85,13 @@ def test_a_dut_that_stands_still_is_given_no_more_than_the_loop_holds() -> None:
 
 
 def test_the_servers_of_a_loop_do_not_wait_and_its_first_connections_are_in_the_middle_of_their_lives() -> None:
-    asked: dict[tuple[str, int], int] = {}
-    acknowledged = answered = 0
-    ended: list[int] = []
-
-    def watch(frame: bytes, side: str) -> list[bytes]:
-        nonlocal acknowledged, answered
-        packet = parse(frame)
-        client = packet.source, packet.source_port
-        if side == "client" and packet.flags == SYN:
-            asked[client] = 0
-        elif side == "client" and packet.flags == PSH | ACK:
-            asked[client] += 1
-        elif side == "client" and packet.flags == FIN | ACK:
-            ended.append(asked[client])
-        elif side == "server" and packet.flags == PSH | ACK:
-            answered += 1
-        elif side == "server" and packet.flags == ACK:
-            acknowledged += 1
-        return [frame]
-
-    trial = run(watch, LONG)
+    tap = Tap()
+    trial = run(tap, LONG)
     assert trial.completed > 0
-    assert acknowledged == pytest.approx(answered, abs=FEW)
+    sent = Counter(packet.flags for packet in tap.packets("server"))
+    assert sent[ACK] == pytest.approx(sent[PSH | ACK], abs=FEW)
+    asked = [[packet.flags for side, packet in each if side == "client"] for each in tap.conversations().values()]
+    ended = [flags.count(PSH | ACK) for flags in asked if FIN | ACK in flags]
     assert len(set(ended)) > 2
     assert trial.packets_lost == 0  # although connections are open in the end
     assert max(ended) <= LONG.messages
@@ -137,16 +118,14 @@ def test_how_many_are_under_way_depends_on_the_kind_of_profile() -> None:
 
 
 @pytest.mark.parametrize("profile", [SHORT, PACKETS], ids=["connections", "packets"])
-def test_a_loop_never_overflows_the_rings(profile: ConnectionProfile | PacketProfile) -> None:
+def test_a_loop_never_overflows_the_rings_and_the_slowest_part_says_so(
+    profile: ConnectionProfile | PacketProfile,
+) -> None:
     trial = over_a_cable(profile, Saturation(2048), 0.1, ring_size=64)
     assert trial.under_way == 32
     assert trial.total_dut_missed == 0
     assert trial.loss_ratio == 0
-
-
-@pytest.mark.parametrize("profile", [SHORT, PACKETS], ids=["connections", "packets"])
-def test_a_generator_that_is_the_slowest_part_says_so(profile: ConnectionProfile | PacketProfile) -> None:
-    assert "waited for the generator itself" in over_a_cable(profile, Saturation(FEW), 0.1).generator_limited
+    assert "waited for the generator itself" in trial.generator_limited  # which is the slowest part
 
 
 def test_a_generator_whose_rings_are_empty_is_not_the_limit() -> None:
@@ -167,40 +146,14 @@ def test_packets_stop_at_a_dut_that_stands_still() -> None:
 
 
 def test_packets_go_on_when_silence_lasts_and_when_some_are_lost() -> None:
-    seen: list[bytes] = []
-
-    def every_second(frame: bytes, _side: str) -> list[bytes]:
-        seen.append(frame)
-        return [frame] if len(seen) % 2 else []
-
+    every_second = itertools.cycle([False, True])
     with patch.multiple(stream_engine, SILENCE_S=0.05, LOST_AFTER_S=0.02, LINGER_S=0.2):
         silent = run(lambda _frame, _side: [], PACKETS)
-        lossy = run(every_second, PACKETS)
+        lossy = run(Tap(lambda _packet, _side: next(every_second)), PACKETS)
     assert silent.total_tx_packets["client"] >= 2 * FEW
     assert silent.loss_ratio == 1
     assert lossy.total_tx_packets["client"] >= lossy.total_rx_packets["server"] + 2 * FEW
     assert 0 < lossy.loss_ratio < 1
-
-
-def stretches(now: int, sent: int, came: int, **state: int) -> tuple[int, int]:
-    """What is written off in all, and begun again, at a time; a stretch is 10 cycles, silence 100."""
-    p, s, counts = (
-        np.zeros(size, np.int64) for size in (stream_lay.PARAMETERS, stream_lay.STATES, stream_lay.COUNTERS)
-    )
-    p[stream_lay.LOST_AFTER], p[stream_lay.SILENCE] = 10, 100
-    s[stream_lay.SENT], counts[stream_lay.ALL_RECEIVED] = sent, came
-    for name, value in state.items():
-        s[getattr(stream_lay, name)] = value
-    stream_kernel._write_off(now, p, s, counts)
-    return int(counts[stream_lay.WRITTEN_OFF]), int(s[stream_lay.STRETCH])
-
-
-def test_packets_are_lost_that_were_sent_a_whole_stretch_ago() -> None:
-    before = {"STRETCH": 20, "NOT_COME": 3, "COME_BEFORE": 50}
-    assert stretches(now=29, sent=100, came=80, **before) == (0, 20)
-    assert stretches(now=30, sent=100, came=80, **before) == (3, 30)
-    assert stretches(now=30, sent=100, came=50, **before) == (0, 20)  # it stands still
-    assert stretches(now=120, sent=100, came=50, **before) == (3, 120)
 
 
 def lags(profile: PacketProfile, lost: int = -1) -> list[int]:
@@ -257,13 +210,8 @@ def test_a_million_connections_are_opened_no_faster_than_a_dut_sets_them_up() ->
 
 def test_failures_of_a_warm_trial_are_taken_from_what_was_intended() -> None:
     profile = SHORT.model_copy(update={"messages": 24, "server_wait_ms": 50.0})
-
-    def lossy(frame: bytes, side: str) -> list[bytes]:
-        packet = parse(frame)
-        return [] if side == "server" and packet.payload and packet.destination_port % 16 == 0 else [frame]
-
-    with patch.object(plan, "REPLY_TIMEOUT_S", 0.3), Wire(lossy) as wire:
-        trial = wire.generator.run_trial(profile, Rate(200), 0.5)
+    lossy = Tap(lambda packet, side: side == "server" and bool(packet.payload) and packet.destination_port % 16 == 0)
+    trial = over_a_wire(lossy, profile, patience=0.3)
     assert 0 < sum(trial.failed.values()) < trial.intended
     assert trial.completed == trial.attempted - sum(trial.failed.values())
 

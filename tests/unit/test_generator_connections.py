@@ -2,130 +2,108 @@
 
 import subprocess
 import time
-from collections import defaultdict
+from collections import Counter
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 from packets import ACK, FIN, PSH, RST, SYN, Packet, checksums_are_right, parse, pcap, rewrite
-from wire import Handler, Wire
+from pydantic import ValidationError
+from wire import Handler, Tap, Wire, over_a_cable, over_a_wire
 
+from ctbench.base.errors import GeneratorError
+from ctbench.sla.floor import packets_per_connection
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Rate
+from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import plan
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
 SHORT = ConnectionProfile(name="short", messages=1, client_ips=100, server_ips=10)
-#: Connections per second, and seconds: few enough for a wire in Python.
+#: By default, connections per second, and seconds.
 LOAD, SECONDS = 200, 0.5
+#: Seconds that the generator waits for what never comes.
+LESS_PATIENCE = 0.75
+C, S = "client", "server"
+OPENS = [(C, SYN, 0), (S, SYN | ACK, 0)]
+TALKS = [(C, PSH | ACK, 20), (S, PSH | ACK, 20)]
+CLOSES = [(C, FIN | ACK, 0), (S, FIN | ACK, 0), (C, ACK, 0)]
+SERVER_CLOSES = [(S, FIN | ACK, 0), (C, FIN | ACK, 0), (S, ACK, 0)]
+RESETS = [(C, RST | ACK, 0)]
 
 
-#: How long the generator waits for a reply, seconds: a wire in Python may be kept off the CPU for a while.
-PATIENCE, LESS_PATIENCE = 10.0, 0.75
+def profile(**changes: object) -> ConnectionProfile:
+    return ConnectionProfile(**{**SHORT.model_dump(), **changes})  # type: ignore[arg-type]
 
 
-def run(
-    handler: Handler,
-    profile: ConnectionProfile = SHORT,
-    load: float = LOAD,
-    queues: int = 1,
-    patience: float = PATIENCE,
-) -> Trial:
-    with patch.object(plan, "REPLY_TIMEOUT_S", patience), Wire(handler, queues) as wire:
-        return wire.generator.run_trial(profile, Rate(load), SECONDS)
+def run(handler: Handler, patience: float = 10.0, **changes: object) -> Trial:
+    return over_a_wire(handler, profile(**changes), patience=patience)
 
 
-def record(frames: list[tuple[float, bytes, str]]) -> Handler:
-    def handler(frame: bytes, side: str) -> list[bytes]:
-        frames.append((time.time(), frame, side))
-        return [frame]
-
-    return handler
-
-
-def conversations(frames: list[tuple[float, bytes, str]]) -> dict[tuple[str, int], list[tuple[str, Packet]]]:
-    """Packets of each connection, known by the client's address and port."""
-    found = defaultdict(list)
-    for _, frame, side in frames:
-        packet = parse(frame)
-        key = (packet.source, packet.source_port) if side == "client" else (packet.destination, packet.destination_port)
-        found[key].append((side, packet))
-    return found
-
-
-def test_a_short_tcp_connection_is_the_seven_packets_of_the_published_procedure() -> None:
-    frames: list[tuple[float, bytes, str]] = []
-    run(record(frames))
-    for packets in conversations(frames).values():
-        assert [(side, packet.flags, len(packet.payload)) for side, packet in packets] == [
-            ("client", SYN, 0),
-            ("server", SYN | ACK, 0),
-            ("client", PSH | ACK, 20),
-            ("server", PSH | ACK, 20),
-            ("client", FIN | ACK, 0),
-            ("server", FIN | ACK, 0),
-            ("client", ACK, 0),
-        ]
-
-
-def test_sequence_numbers_follow_what_was_sent() -> None:
-    frames: list[tuple[float, bytes, str]] = []
-    run(record(frames), SHORT.model_copy(update={"messages": 3, "request_bytes": 33, "reply_bytes": 1001}))
-    for packets in conversations(frames).values():
-        expected: dict[str, int] = {}
-        for side, packet in packets:
-            peer = "server" if side == "client" else "client"
-            assert packet.seq == expected.get(side, packet.seq)
-            if packet.flags & ACK:
-                assert packet.ack == expected[peer]
-            expected[side] = (packet.seq + len(packet.payload) + bool(packet.flags & (SYN | FIN))) % 2**32
-
-
-def test_every_checksum_is_right_and_every_connection_completes() -> None:
-    frames: list[tuple[float, bytes, str]] = []
-    trial = run(record(frames), SHORT.model_copy(update={"udp_percent": 50.0, "request_bytes": 27, "reply_bytes": 600}))
-    assert all(checksums_are_right(frame) for _, frame, _ in frames)
+def tapped(**changes: object) -> tuple[Trial, Tap]:
+    """A trial in which nothing is lost."""
+    tap = Tap()
+    trial = run(tap, **changes)
     assert trial.completed == trial.attempted == trial.intended == pytest.approx(LOAD * SECONDS, abs=1)
-    assert trial.loss_ratio == 0
-    assert not trial.failed
-    assert not trial.unexpected
+    assert (trial.loss_ratio, trial.failed, trial.unexpected) == (0, {}, {})
+    assert all(checksums_are_right(frame) for _, frame, _ in tap.frames)
+    return trial, tap
 
 
-def test_the_udp_share_is_what_the_profile_says() -> None:
-    frames: list[tuple[float, bytes, str]] = []
-    run(record(frames), SHORT.model_copy(update={"udp_percent": 10.0}))
-    found = conversations(frames)
+@pytest.mark.parametrize(
+    ("ended_by", "messages", "expected"),
+    [
+        (C, 1, [*OPENS, *TALKS, *CLOSES]),  # the seven packets of the published procedure
+        (C, 0, [*OPENS, *CLOSES]),
+        (S, 1, [*OPENS, *TALKS, *SERVER_CLOSES]),
+        (S, 3, [*OPENS, *TALKS, *TALKS, *TALKS, *SERVER_CLOSES]),
+        (S, 0, [*OPENS, (C, ACK, 0), *SERVER_CLOSES]),
+        ("reset", 1, [*OPENS, *TALKS, *RESETS]),
+        ("reset", 0, [*OPENS, *RESETS]),
+    ],
+)
+def test_a_connection_is_the_packets_of_its_profile(
+    ended_by: str, messages: int, expected: list[tuple[str, int, int]]
+) -> None:
+    _, tap = tapped(ended_by=ended_by, messages=messages)
+    for packets in tap.conversations().values():
+        assert [(side, packet.flags, len(packet.payload)) for side, packet in packets] == expected
+    assert packets_per_connection(profile(ended_by=ended_by, messages=messages)) == len(expected)
+
+
+@pytest.mark.parametrize("ended_by", [C, S, "reset"])
+def test_sequence_numbers_follow_what_was_sent(ended_by: str) -> None:
+    _, tap = tapped(ended_by=ended_by, messages=3, request_bytes=33, reply_bytes=1001)
+    for packets in tap.conversations().values():
+        following: dict[str, int] = {}
+        for side, packet in packets:
+            peer = S if side == C else C
+            assert packet.seq == following.get(side, packet.seq)
+            if packet.flags & ACK:
+                # The server that closes sends its last reply and its end at once.
+                assert packet.ack == following[peer] or (ended_by == S and packet.ack < following[peer])
+            following[side] = (packet.seq + len(packet.payload) + bool(packet.flags & (SYN | FIN))) % 2**32
+
+
+@pytest.mark.parametrize("share", [10.0, 50.0])
+def test_the_udp_share_is_what_the_profile_says(share: float) -> None:
+    _, tap = tapped(udp_percent=share, request_bytes=27, reply_bytes=600)
+    found = tap.conversations()
     udp = [packets for packets in found.values() if packets[0][1].protocol == 17]
-    assert len(udp) == pytest.approx(len(found) / 10, abs=1)
-    assert all([side for side, _ in packets] == ["client", "server"] for packets in udp)
+    assert len(udp) == pytest.approx(len(found) * share / 100, abs=1)
+    assert all([side for side, _ in packets] == [C, S] for packets in udp)
 
 
 def test_a_server_that_waits_acknowledges_first_and_answers_later() -> None:
-    frames: list[tuple[float, bytes, str]] = []
-    wait = SHORT.model_copy(update={"messages": 2, "server_wait_ms": 40.0, "ack_before_reply": True})
-    trial = run(record(frames), wait)
-    assert trial.completed == trial.intended
-    packets = next(iter(conversations(frames).values()))
-    assert len(packets) == 3 * 2 + 5
-    times = [when for when, frame, side in frames if parse(frame).payload and side == "server"]
-    asked = [when for when, frame, side in frames if parse(frame).payload and side == "client"]
-    assert min(times) - min(asked) >= 0.04
-
-
-def test_connections_without_data_open_and_close() -> None:
-    frames: list[tuple[float, bytes, str]] = []
-    trial = run(record(frames), SHORT.model_copy(update={"messages": 0}))
-    assert trial.completed == trial.intended
-    assert {len(packets) for packets in conversations(frames).values()} == {5}
+    _, tap = tapped(messages=2, server_wait_ms=40.0, ack_before_reply=True)
+    assert len(next(iter(tap.conversations().values()))) == 3 * 2 + 5
+    with_data = {side: [at for at, frame, end in tap.frames if end == side and parse(frame).payload] for side in (C, S)}
+    assert min(with_data[S]) - min(with_data[C]) >= 0.04
 
 
 def test_client_ports_are_random_over_the_whole_range_and_never_come_twice() -> None:
-    frames: list[tuple[float, bytes, str]] = []
-    run(record(frames))
-    clients = list(conversations(frames))
-    assert len(set(clients)) == len(clients) == len([1 for _, f, _ in frames if parse(f).flags == SYN])
+    _, tap = tapped()
+    clients = list(tap.conversations())
+    assert len(set(clients)) == len(clients) == len([1 for packet in tap.packets() if packet.flags == SYN])
     ports = [port for _, port in clients]
     assert min(ports) < 8000
     assert max(ports) > 58000
@@ -134,15 +112,31 @@ def test_client_ports_are_random_over_the_whole_range_and_never_come_twice() -> 
 
 
 def test_sequential_ports_count_up() -> None:
-    frames: list[tuple[float, bytes, str]] = []
-    run(record(frames), SHORT.model_copy(update={"port_order": "sequential", "client_ips": 1}))
-    ports = [parse(frame).source_port for _, frame, side in frames if side == "client" and parse(frame).flags == SYN]
+    _, tap = tapped(port_order="sequential", client_ips=1)
+    ports = [packet.source_port for packet in tap.packets(C) if packet.flags == SYN]
     assert ports == list(range(ports[0], ports[0] + len(ports)))
 
 
 def test_both_directions_of_a_connection_use_the_same_queue_and_all_queues_are_used() -> None:
-    trial = run(lambda frame, _: [frame], queues=8)
+    trial = over_a_wire(lambda frame, _: [frame], SHORT, queues=8)
     assert trial.completed == trial.intended
+
+
+def test_three_of_four_connections_are_short() -> None:
+    _, tap = tapped(messages=5, short_percent=75, short_messages=2)
+    requests = Counter((packet.source, packet.source_port) for packet in tap.packets(C) if len(packet.payload) == 20)
+    found = Counter(requests.values())
+    assert set(found) == {2, 5}
+    assert found[2] == pytest.approx(3 * found[5], abs=3)
+
+
+def test_as_many_are_open_as_the_profile_says_and_as_many_begin_as_end() -> None:
+    mixed = profile(messages=19, short_percent=75, short_messages=3, open_at_once=300).at_rate(100.0)
+    with Wire() as wire:
+        trial = wire.generator.run_trial(mixed, Rate(100), 2.0)
+    assert trial.active_mean == pytest.approx(300, rel=0.04)
+    assert trial.timeline_active[-1] == pytest.approx(trial.timeline_active[0], rel=0.2)
+    assert trial.attempted - trial.completed < 0.02 * trial.attempted
 
 
 def test_it_works_through_source_address_translation() -> None:
@@ -151,7 +145,7 @@ def test_it_works_through_source_address_translation() -> None:
 
     def translate(frame: bytes, side: str) -> list[bytes]:
         packet = parse(frame)
-        if side == "client":
+        if side == C:
             who = (packet.source, packet.source_port)
             number = numbers.setdefault(who, 20000 + len(numbers))
             ports[number] = who
@@ -159,30 +153,35 @@ def test_it_works_through_source_address_translation() -> None:
         back = ports[packet.destination_port]
         return [rewrite(frame, destination=back[0], destination_port=back[1])]
 
-    trial = run(translate, SHORT.model_copy(update={"udp_percent": 20.0}))
+    trial = run(translate, udp_percent=20.0)
     assert trial.completed == trial.intended
     assert not trial.unexpected
 
 
 @pytest.mark.parametrize(
-    ("side", "flags", "cause"),
+    ("ended_by", "side", "flags", "cause"),
     [
-        ("client", SYN, "no_syn_ack"),
-        ("server", SYN | ACK, "no_syn_ack"),
-        ("client", PSH | ACK, "no_reply"),
-        ("server", PSH | ACK, "no_reply"),
-        ("client", FIN | ACK, "no_fin"),
-        ("server", FIN | ACK, "no_fin"),
-        ("client", ACK, "no_last_ack"),
+        (C, C, SYN, "no_syn_ack"),
+        (C, S, SYN | ACK, "no_syn_ack"),
+        (C, C, PSH | ACK, "no_reply"),
+        (C, S, PSH | ACK, "no_reply"),
+        (C, C, FIN | ACK, "no_fin"),
+        (C, S, FIN | ACK, "no_fin"),
+        (C, C, ACK, "no_last_ack"),
+        (S, S, FIN | ACK, "no_fin"),
+        (S, C, FIN | ACK, "no_last_ack"),
+        (S, S, ACK, "no_last_ack"),
+        ("reset", C, RST | ACK, "no_last_ack"),
     ],
 )
-def test_a_lost_packet_fails_its_connection_and_names_the_cause(side: str, flags: int, cause: str) -> None:
-    def lossy(frame: bytes, came_from: str) -> list[bytes]:
-        packet = parse(frame)
-        port = packet.source_port if came_from == "client" else packet.destination_port
-        return [] if came_from == side and packet.flags == flags and port % 4 == 0 else [frame]
+def test_a_lost_packet_fails_its_connection_and_names_the_cause(
+    ended_by: str, side: str, flags: int, cause: str
+) -> None:
+    def lost(packet: Packet, came_from: str) -> bool:
+        port = packet.source_port if came_from == C else packet.destination_port
+        return came_from == side and packet.flags == flags and port % 4 == 0
 
-    trial = run(lossy, patience=LESS_PATIENCE)
+    trial = run(Tap(lost), patience=LESS_PATIENCE, ended_by=ended_by)
     assert set(trial.failed) == {cause}
     assert 0 < trial.failed[cause] < trial.intended
     assert trial.completed + trial.failed[cause] == trial.intended
@@ -190,24 +189,25 @@ def test_a_lost_packet_fails_its_connection_and_names_the_cause(side: str, flags
 
 
 def test_a_lost_datagram_is_a_missing_reply() -> None:
-    only_udp = SHORT.model_copy(update={"udp_percent": 100.0})
-    trial = run(lambda frame, side: [frame] if side == "client" else [], only_udp, patience=LESS_PATIENCE)
+    trial = run(Tap(lambda _, side: side == S), patience=LESS_PATIENCE, udp_percent=100.0)
     assert trial.failed == {"no_reply": trial.intended}
     assert trial.completed == trial.established == 0
 
 
-def test_a_reset_is_counted_as_such() -> None:
-    def refuse(frame: bytes, side: str) -> list[bytes]:
-        return [rewrite(frame, flags=RST | ACK)] if side == "server" and parse(frame).flags == SYN | ACK else [frame]
+@pytest.mark.parametrize(("ended_by", "side", "flags"), [(C, S, SYN | ACK), ("reset", C, PSH | ACK)])
+def test_a_reset_before_its_time_is_a_failure(ended_by: str, side: str, flags: int) -> None:
+    def refuse(frame: bytes, came_from: str) -> list[bytes]:
+        early = came_from == side and parse(frame).flags == flags
+        return [rewrite(frame, flags=RST | ACK)] if early else [frame]
 
-    trial = run(refuse)
+    trial = run(refuse, patience=LESS_PATIENCE, ended_by=ended_by)
     assert trial.failed == {"reset": trial.intended}
 
 
 @pytest.mark.parametrize("place", [22, 41, 75], ids=["time to live", "sequence number", "payload"])
 def test_a_broken_packet_is_a_bad_checksum(place: int) -> None:
     def corrupt(frame: bytes, side: str) -> list[bytes]:
-        if side == "client" or not parse(frame).payload:
+        if side == C or not parse(frame).payload:
             return [frame]
         broken = bytearray(frame)
         broken[place] ^= 0x10
@@ -218,20 +218,17 @@ def test_a_broken_packet_is_a_bad_checksum(place: int) -> None:
     assert trial.completed == 0
 
 
-def test_a_frame_of_somebody_else_is_counted_and_harms_nobody() -> None:
+def test_frames_of_somebody_else_and_frames_that_come_twice_are_counted_and_harm_nobody() -> None:
     discovery = b"\xff" * 6 + b"\x02" * 6 + b"\x88\xcc" + bytes(46)
-
-    def chatty(frame: bytes, _side: str) -> list[bytes]:
-        return [discovery, frame]
-
-    trial = run(chatty)
-    assert trial.completed == trial.intended
-    assert trial.unexpected["foreign"] > 0
+    foreign = run(lambda frame, _: [discovery, frame])
+    twice = run(lambda frame, _: [frame, frame])
+    assert foreign.completed == foreign.intended and twice.completed == twice.intended
+    assert foreign.unexpected["foreign"] > 0 and sum(twice.unexpected.values()) > 0
 
 
 def test_a_frame_for_another_address_does_not_count_for_the_connection_it_names() -> None:
     def misdirect(frame: bytes, side: str) -> list[bytes]:
-        if side == "server" and parse(frame).flags == SYN | ACK:
+        if side == S and parse(frame).flags == SYN | ACK:
             return [rewrite(frame, destination="16.0.200.1")]
         return [frame]
 
@@ -240,18 +237,12 @@ def test_a_frame_for_another_address_does_not_count_for_the_connection_it_names(
     assert trial.unexpected["misdirected"] >= trial.intended
 
 
-def test_a_packet_that_comes_twice_counts_once() -> None:
-    trial = run(lambda frame, _: [frame, frame])
-    assert trial.completed == trial.intended
-    assert sum(trial.unexpected.values()) > 0
-
-
 def test_a_full_ring_is_the_duts_miss_and_never_slows_the_offer() -> None:
     def deaf(_frame: bytes, _side: str) -> list[bytes]:
         time.sleep(0.002)
         return []
 
-    trial = run(deaf, load=20_000, patience=LESS_PATIENCE)
+    trial = over_a_wire(deaf, SHORT, 20_000, patience=LESS_PATIENCE)
     assert trial.attempted == trial.intended == pytest.approx(20_000 * SECONDS, abs=1)
     assert trial.total_dut_missed > 0
     assert trial.completed == 0
@@ -259,39 +250,93 @@ def test_a_full_ring_is_the_duts_miss_and_never_slows_the_offer() -> None:
 
 
 def test_counts_of_packets_are_those_of_the_wire() -> None:
-    with patch.object(plan, "REPLY_TIMEOUT_S", PATIENCE), Wire() as wire:
-        trial = wire.generator.run_trial(SHORT, Rate(LOAD), SECONDS)
-        assert trial.total_tx_packets == wire.seen
-        assert trial.total_rx_packets == {"client": wire.seen["server"], "server": wire.seen["client"]}
+    trial, tap = tapped()
+    seen = {side: len(tap.packets(side)) for side in (C, S)}
+    assert trial.total_tx_packets == seen
+    assert trial.total_rx_packets == {C: seen[S], S: seen[C]}
 
 
 def test_a_link_that_breaks_is_an_error_that_names_it() -> None:
-    from ctbench.base.errors import GeneratorError
-
     with Wire() as wire:
-        wire._ports["server"]._control.close()  # the memory stays: the relay still looks at it
+        wire._ports[S]._control.close()  # the memory stays: the relay still looks at it
         with pytest.raises(GeneratorError, match="closed the memif link"):
             wire.generator.run_trial(SHORT, Rate(LOAD), 0.1)
 
 
+@pytest.mark.parametrize("ended_by", [S, "reset"])
+def test_held_connections_stay_open_and_a_closed_loop_goes_round(ended_by: str) -> None:
+    of = profile(ended_by=ended_by, messages=3, udp_percent=10)
+    held, loop = over_a_cable(of, Hold(2000, 50_000), 0.0), over_a_cable(of, Saturation(64), 0.1)
+    assert (held.completed, held.failed) == (2000, {})
+    assert loop.completed > 1000 and loop.failed == {}
+
+
+_CLIENTS = {f"16.0.0.{number}" for number in range(1, 101)}
+
+
+def test_half_open_connections_are_counted_apart_and_harm_nobody() -> None:
+    trial, tap = tapped(half_open_per_s=400)
+    flood = trial.half_open
+    assert flood["sent"] == pytest.approx(400 * SECONDS, abs=40)
+    assert flood["missed"] == 0 and flood["passed"] >= flood["sent"] - 5 and flood["answered"] >= flood["sent"] - 10
+    # The clients behind those of the load; nobody answers what they are answered.
+    strangers = [packet for packet in tap.packets(C) if packet.source not in _CLIENTS]
+    assert {packet.flags for packet in strangers} == {SYN}
+    by_client = {(packet.source, packet.source_port): packet for packet in strangers}
+    assert len(by_client) == len(strangers)
+    answers = [packet for packet in tap.packets(S) if packet.destination not in _CLIENTS]
+    assert {packet.flags for packet in answers} == {SYN | ACK}
+    assert all(by_client[each.destination, each.destination_port].seq + 1 == each.ack for each in answers)
+    assert trial.total_tx_packets[C] == len(tap.packets(C)) - len(strangers)
+    assert trial.total_rx_packets[C] == len(tap.packets(S)) - len(answers)
+
+
+def test_half_open_connections_that_a_dut_drops_are_no_loss_of_the_load() -> None:
+    trial = run(Tap(lambda packet, side: side == C and packet.source not in _CLIENTS), half_open_per_s=400)
+    assert trial.completed == trial.intended
+    assert trial.packets_lost == 0
+    assert trial.half_open["sent"] > 0 and trial.half_open["passed"] == trial.half_open["answered"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"ended_by": "server", "udp_percent": 100}, "is about TCP"),
+        ({"half_open_per_s": 10, "server_ip": "16.0.0.150"}, "which reach into those of the servers"),
+        ({"half_open_per_s": 10, "client_ip": "223.255.255.100"}, "reach into 224.0.0.0/3"),
+        ({"half_open_per_s": -1}, "greater than or equal to 0"),
+        ({"ended_by": "nobody"}, "Input should be"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        profile(**changes)
+
+
+WHO = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48::1"}
+
+
 @pytest.mark.skipif(not Path("/usr/bin/tshark").exists(), reason="tshark is not installed")
-def test_tshark_finds_nothing_malformed_out_of_order_or_out_of_window(tmp_path: Path) -> None:
-    frames: list[tuple[float, bytes, str]] = []
-    mixed = SHORT.model_copy(
-        update={"messages": 4, "udp_percent": 20.0, "request_bytes": 100, "reply_bytes": 1448, "server_wait_ms": 5.0}
-    )
-    trial = run(record(frames), mixed)
+@pytest.mark.parametrize("changes", [{}, WHO], ids=["IPv4", "IPv6"])
+def test_tshark_finds_nothing_malformed_out_of_order_or_out_of_window(tmp_path: Path, changes: dict[str, str]) -> None:
+    frames: list[tuple[float, bytes]] = []
+
+    def keep(frame: bytes, _side: str) -> list[bytes]:
+        frames.append((time.time(), frame))
+        return [frame]
+
+    mixed = {"messages": 4, "udp_percent": 20.0, "request_bytes": 100, "reply_bytes": 1400, "server_wait_ms": 5.0}
+    trial = run(keep, **mixed, **changes)
     assert trial.completed == trial.intended
     capture = tmp_path / "capture.pcap"
-    capture.write_bytes(pcap([(when, frame) for when, frame, _ in frames]))
-    checks = [f"{protocol}.check_checksum:TRUE" for protocol in ("ip", "tcp", "udp")]
+    capture.write_bytes(pcap(frames))
+    options = [part for each in ("ip", "tcp", "udp") for part in ("-o", f"{each}.check_checksum:TRUE")]
+    options += ["--disable-protocol", "mdns", "--disable-protocol", "http"]  # their ports, not their messages
     bad_checksum = " || ".join(f"{protocol}.checksum.status == 0" for protocol in ("ip", "tcp", "udp"))
-    doubtful = f"_ws.malformed || tcp.analysis.flags || {bad_checksum}"
-    command = ["tshark", "-r", str(capture), *(part for check in checks for part in ("-o", check)), "-Y", doubtful]
-    command += ["--disable-protocol", "mdns", "--disable-protocol", "http"]  # their ports, not their messages
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == ""
-    everything = subprocess.run(
-        ["tshark", "-r", str(capture), "-Y", "tcp || udp"], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert len(everything.stdout.splitlines()) == len(frames)
+
+    def found(what: str) -> str:
+        command = ["tshark", "-r", str(capture), *options, "-Y", what]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    assert found(f"_ws.malformed || tcp.analysis.flags || {bad_checksum}") == ""
+    assert len(found("tcp || udp").splitlines()) == len(frames)

@@ -1,55 +1,38 @@
 """The thread that runs the generator's kernel: memory is never taken from under it."""
 
-from __future__ import annotations
-
-import threading
-from typing import Any
+import os
+import signal
+import time
+from contextlib import closing
 
 import pytest
 
-from ctbench.traffic.software.kernel_thread import run_kernel
+from ctbench.traffic.loads import Rate
+from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.software import kernel
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software.wiring import Wiring
 
 
-class Kernel:
-    """In the place of a function of numba's: says when it was compiled and when it ended."""
-
-    def __init__(self, said: list[str]) -> None:
-        self._said, self.running, self.may_end = said, threading.Event(), threading.Event()
-
-    def compile(self, _types: tuple[Any, ...]) -> None:
-        self._said.append("compiled")
-
-    def __call__(self) -> None:
-        self.running.set()
-        self.may_end.wait()
-        self._said.append("kernel ended")
-
-
-class NoWiring:
-    """In the place of the two ports."""
-
-    def __init__(self, said: list[str]) -> None:
-        self._said = said
-
-    def start(self) -> None:
-        self._said.append("wiring started")
-
-    def stop(self) -> None:
-        self._said.append("wiring stopped")
-
-
-def test_ctrl_c_waits_for_the_kernel_before_it_lets_go_of_the_ports() -> None:
+def test_ctrl_c_waits_for_the_kernel_before_it_lets_go_of_the_ports(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    kernel = Kernel(said)
 
-    def stop() -> None:
+    def slow_to_end(_parameters: object, _intervals: object, state: dict[int, int], *_: object) -> None:
+        time.sleep(0.2)  # the main thread waits by now
+        os.kill(os.getpid(), signal.SIGINT)
+        while not state[lay.STOP]:
+            time.sleep(0.01)
         said.append("stop asked")
-        threading.Timer(0.2, kernel.may_end.set).start()
+        time.sleep(0.3)
+        said.append("kernel ended")
 
-    def watch(_elapsed: float) -> None:
-        kernel.running.wait()
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_kernel(kernel, (), NoWiring(said), (), stop, 1.0, watch)  # type: ignore[arg-type]
-    assert said == ["compiled", "wiring started", "stop asked", "kernel ended", "wiring stopped"]
+    slow_to_end.compile = lambda _types: said.append("compiled")  # type: ignore[attr-defined]
+    monkeypatch.setattr(kernel, "run", slow_to_end)
+    monkeypatch.setattr(Wiring, "start", lambda _self: said.append("wiring started"))
+    monkeypatch.setattr(Wiring, "stop", lambda _self: said.append("wiring stopped"))
+    with closing(SoftwareTrafficGenerator()) as generator:
+        generator.connect_cable()
+        with pytest.raises(KeyboardInterrupt):
+            generator.run_trial(ConnectionProfile(name="any"), Rate(1000), 1)
+        assert said == ["compiled", "wiring started", "stop asked", "kernel ended", "wiring stopped"]

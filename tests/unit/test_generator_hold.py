@@ -1,10 +1,8 @@
 """Connections that are held: what goes over the wire, what counts as open, and when no more are begun."""
 
-from collections import Counter
-
 import pytest
-from packets import ACK, PSH, SYN, parse
-from wire import Handler, Wire
+from packets import ACK, PSH, SYN, Endpoint, Packet
+from wire import Tap, Wire
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.traffic.holding import HoldingGenerator
@@ -21,33 +19,24 @@ TCP = ConnectionProfile(name="held", client_ips=100, server_ips=10)
 UDP = TCP.model_copy(update={"udp_percent": 100.0})
 
 
-def refusing(allowed: int) -> Handler:
+def refusing(allowed: int) -> Tap:
     """A DUT whose table holds so many TCP connections: what opens another one is dropped."""
-    known: set[tuple[str, int]] = set()
+    known: set[Endpoint] = set()
 
-    def handler(frame: bytes, side: str) -> list[bytes]:
-        packet = parse(frame)
-        key = (packet.source, packet.source_port)
-        if side == "client" and packet.flags == SYN and key not in known:
-            if len(known) >= allowed:
-                return []
-            known.add(key)
-        return [frame]
+    def refused(packet: Packet, side: str) -> bool:
+        if side == "client" and packet.flags == SYN and len(known) < allowed:
+            known.add((packet.source, packet.source_port))
+        return side == "client" and packet.flags == SYN and (packet.source, packet.source_port) not in known
 
-    return handler
+    return Tap(refused)
 
 
 def test_a_connection_is_opened_held_and_asked_once_and_never_closed() -> None:
-    frames: list[tuple[str, int, int]] = []
-
-    def record(frame: bytes, side: str) -> list[bytes]:
-        packet = parse(frame)
-        frames.append((side, packet.flags, len(packet.payload)))
-        return [frame]
-
-    with Wire(record) as wire:
+    tap = Tap()
+    with Wire(tap) as wire:
         trial = wire.generator.run_trial(TCP, Hold(1, 1000), 0.0)
-    assert frames == [
+    (packets,) = tap.conversations().values()
+    assert [(side, packet.flags, len(packet.payload)) for side, packet in packets] == [
         ("client", SYN, 0), ("server", SYN | ACK, 0), ("client", ACK, 0),
         ("client", PSH | ACK, 20), ("server", PSH | ACK, 20), ("client", ACK, 0),
     ]  # fmt: skip
@@ -69,17 +58,11 @@ def test_what_is_open_stays_so_and_more_may_be_opened_and_all_asked_again(profil
 
 
 def test_connections_are_no_two_alike() -> None:
-    seen: Counter[tuple[str, int, str]] = Counter()
-
-    def record(frame: bytes, side: str) -> list[bytes]:
-        packet = parse(frame)
-        if packet.flags == SYN:
-            seen[packet.source, packet.source_port, packet.destination] += 1
-        return [frame]
-
-    with Wire(record) as wire:
+    tap = Tap()
+    with Wire(tap) as wire:
         wire.generator.run_trial(TCP, Hold(500, 10_000), 0.0)
-    assert len(seen) == 500 and set(seen.values()) == {1}
+    opening = [each for each in tap.packets() if each.flags == SYN]
+    assert len(opening) == len({(each.source, each.source_port, each.destination) for each in opening}) == 500
 
 
 def test_those_that_are_refused_are_counted_and_the_others_answer() -> None:
@@ -101,10 +84,7 @@ def test_where_many_in_a_row_are_refused_no_more_are_begun(monkeypatch: pytest.M
 
 
 def test_a_reply_that_is_lost_is_a_connection_that_is_not_held() -> None:
-    def losing(frame: bytes, side: str) -> list[bytes]:
-        packet = parse(frame)
-        return [] if side == "server" and packet.payload and packet.destination_port % 2 else [frame]
-
+    losing = Tap(lambda packet, side: side == "server" and bool(packet.payload) and packet.destination_port % 2 == 1)
     with Wire(losing) as wire, wire.generator.hold(TCP, Hold(100, 5000)) as held:
         held.open(100)
         answered = held.ask()

@@ -2,19 +2,14 @@
 
 import socket
 import struct
-import subprocess
-import time
-from pathlib import Path
 
 import pytest
-from packets import internet_checksum, pcap
+from packets import internet_checksum
 from pydantic import ValidationError
-from wire import Handler, Wire
+from wire import over_a_wire
 
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, largest_frame
-from ctbench.traffic.software import plan, stream_engine
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -26,14 +21,6 @@ LOAD, SECONDS = 200, 0.5
 IP, L4 = 14, 54
 
 
-def run(handler: Handler, profile: Profile = CONNECTIONS) -> Trial:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "REPLY_TIMEOUT_S", 10.0)
-        patch.setattr(stream_engine, "LINGER_S", 5.0)
-        with Wire(handler) as wire:
-            return wire.generator.run_trial(profile, Rate(LOAD), SECONDS)
-
-
 def recorded(profile: Profile) -> tuple[Trial, list[tuple[bytes, str]]]:
     frames: list[tuple[bytes, str]] = []
 
@@ -41,7 +28,7 @@ def recorded(profile: Profile) -> tuple[Trial, list[tuple[bytes, str]]]:
         frames.append((frame, side))
         return [frame]
 
-    return run(handler, profile), frames
+    return over_a_wire(handler, profile), frames
 
 
 def addresses(frame: bytes, at: int = IP) -> tuple[str, str]:
@@ -57,7 +44,7 @@ def checksum_is_right(frame: bytes) -> bool:
     return internet_checksum(pseudo + segment) == 0
 
 
-def test_headers_are_those_of_ipv6_and_every_connection_completes() -> None:
+def test_headers_are_those_of_ipv6_with_addresses_that_differ_in_their_end() -> None:
     trial, frames = recorded(CONNECTIONS)
     assert trial.completed == trial.attempted == trial.intended == pytest.approx(LOAD * SECONDS, abs=1)
     assert (trial.failed, trial.unexpected) == ({}, {})
@@ -65,16 +52,8 @@ def test_headers_are_those_of_ipv6_and_every_connection_completes() -> None:
     assert {(frame[IP] >> 4, frame[IP + 7]) for frame, _ in frames} == {(6, 64)}  # version, hop limit
     assert {frame[IP + 6] for frame, _ in frames} == {6, 17}
     assert all(checksum_is_right(frame) for frame, _ in frames)
-
-
-def test_clients_and_servers_differ_in_the_end_of_their_addresses() -> None:
-    _, frames = recorded(CONNECTIONS)
     asked = [addresses(frame) for frame, side in frames if side == "client"]
-    first, last = (
-        socket.inet_pton(socket.AF_INET6, "2001:2:0:16::1"),
-        socket.inet_pton(socket.AF_INET6, "2001:2:0:16::64"),
-    )
-    assert all(first <= socket.inet_pton(socket.AF_INET6, client) <= last for client, _ in asked)
+    assert {client for client, _ in asked} <= {f"2001:2:0:16::{number:x}" for number in range(1, 101)}
     assert {server for _, server in asked} == {f"2001:2:0:48::{number:x}" for number in range(1, 11)}
 
 
@@ -95,10 +74,7 @@ def test_a_broken_packet_does_not_count(place: int) -> None:
     def corrupt(frame: bytes, side: str) -> list[bytes]:
         return [frame[:place] + bytes([frame[place] ^ 1]) + frame[place + 1 :]] if side == "server" else [frame]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "REPLY_TIMEOUT_S", 0.3)
-        with Wire(corrupt) as wire:
-            trial = wire.generator.run_trial(CONNECTIONS, Rate(LOAD), SECONDS)
+    trial = over_a_wire(corrupt, CONNECTIONS, patience=0.3)
     assert trial.completed == 0 and trial.intended > 0
 
 
@@ -106,7 +82,7 @@ def test_a_packet_of_another_prefix_is_somebody_elses() -> None:
     def elsewhere(frame: bytes, side: str) -> list[bytes]:
         return [frame, frame[: IP + 12] + b"\xab" + frame[IP + 13 :]]
 
-    trial = run(elsewhere)
+    trial = over_a_wire(elsewhere, CONNECTIONS)
     assert trial.completed == trial.intended
     assert trial.unexpected["foreign"] > 0
 
@@ -143,7 +119,7 @@ def test_a_port_answers_solicitations_of_the_addresses_behind_it(
             return []
         return [frame, solicitation(target, asker)] if side == "client" else [frame]
 
-    trial = run(handler, profile)
+    trial = over_a_wire(handler, profile)
     assert (trial.loss_ratio, trial.unexpected) == (0, {})
     assert bool(replies) == answers
     for reply in replies:
@@ -153,19 +129,6 @@ def test_a_port_answers_solicitations_of_the_addresses_behind_it(
         assert addresses(reply) == (target, asker)
         assert (reply[:12].hex(), reply[IP + 7]) == ("020000000101020000000002", 255)
         assert checksum_is_right(reply)
-
-
-@pytest.mark.skipif(not Path("/usr/bin/tshark").exists(), reason="tshark is not installed")
-def test_tshark_finds_nothing_wrong(tmp_path: Path) -> None:
-    _, frames = recorded(CONNECTIONS)
-    capture = tmp_path / "capture.pcap"
-    capture.write_bytes(pcap([(time.time() + at / 1e4, frame) for at, (frame, _) in enumerate(frames)]))
-    doubtful = "_ws.malformed || tcp.analysis.flags || tcp.checksum.status == 0 || udp.checksum.status == 0"
-    checks = ["-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]
-    command = ["tshark", "-r", str(capture), *checks, "--disable-protocol", "mdns", "--disable-protocol", "http", "-Y"]
-    assert subprocess.run([*command, doubtful], capture_output=True, text=True, check=True, timeout=60).stdout == ""
-    seen = subprocess.run([*command, "ipv6 && (tcp || udp)"], capture_output=True, text=True, check=True, timeout=60)
-    assert len(seen.stdout.splitlines()) == len(frames)
 
 
 @pytest.mark.parametrize(

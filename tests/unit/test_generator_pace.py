@@ -1,59 +1,75 @@
-"""Whether the generator kept its pace, how it catches up, and what it may be blamed for."""
+"""Whether the generator kept its pace, how it catches up, what it may be blamed for, and what ends early."""
 
+import time
+
+import numpy as np
 import pytest
+from wire import Wire
 
-from ctbench.traffic.software import schedule
-from ctbench.traffic.software.lateness import Pace, disturbed_by, limited_by
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Idle, Rate
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.software import kernel, plan, schedule
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.lateness import disturbed_by, limited_by
+
+from .simulated import made_up_packets
 
 pytestmark = pytest.mark.unit
 
 RING = 16_384
+CONNECTIONS = ConnectionProfile(name="short", client_ips=10, server_ips=5)
+PACKETS = PacketProfile(name="stream", kind="packets", client_ips=10, server_ips=5)
+SECONDS = 5.0
+PAUSED = "the generator paused for 5.0 ms: 5000 packets came late and fast, the DUT's rings hold 16384"
+FULL = "50 frames came back and found the generator's own receive rings full"
 
 
-def pace(late: int = 0, late_max_ms: float = 0.0, dropped: int = 0, attempted: int = 100_000) -> Pace:
-    return Pace(100_000, attempted, late, late_max_ms, dropped, 0.5)
+def paced(late: int = 0, late_max_ms: float = 0.0, *, of: int = 100_000, lost: int = 0, **changes: object) -> Trial:
+    """A trial of so many packets in half a second, of which so many of 100 000 were late."""
+    trial = made_up_packets(load=of / 0.5, duration=0.5)
+    known = {"late_ratio": late / 100_000, "late_max_ms": late_max_ms, "completed": of - lost}
+    return trial.model_copy(update=known | changes)
 
 
-@pytest.mark.parametrize(("late", "limited"), [(0, False), (2_001, False), (20_000, False), (20_001, True)])
-def test_late_is_no_limit_as_long_as_it_is_a_fifth_at_most(late: int, limited: bool) -> None:
-    assert bool(limited_by(pace(late, 11.0), "packets")) is limited
-
-
-@pytest.mark.parametrize(("late_max_ms", "limited"), [(4.0, False), (10.0, False), (10.1, True)])
-def test_nor_as_long_as_it_is_late_by_a_fiftieth_of_the_trial_at_most(late_max_ms: float, limited: bool) -> None:
-    assert bool(limited_by(pace(60_000, late_max_ms), "packets")) is limited
+@pytest.mark.parametrize(
+    ("late", "late_max_ms", "limited"),
+    [
+        *((0, 11.0, False), (2_001, 11.0, False), (20_000, 11.0, False), (20_001, 11.0, True)),  # a fifth
+        *((60_000, 4.0, False), (60_000, 10.0, False), (60_000, 10.1, True)),  # and a fiftieth of the trial
+    ],
+)
+def test_late_is_no_limit_as_long_as_it_is_little_or_few(late: int, late_max_ms: float, limited: bool) -> None:
+    assert bool(limited_by(paced(late, late_max_ms))) is limited
 
 
 def test_what_was_never_begun_limits_a_trial() -> None:
-    assert limited_by(pace(attempted=99_981), "packets") == ""
-    assert limited_by(pace(attempted=99_979, late_max_ms=60), "packets") == (
+    assert limited_by(paced(attempted=99_981)) == ""
+    assert limited_by(paced(attempted=99_979, late_max_ms=60.0)) == (
         "99979 of 100000 packets were begun in time (up to 60.0 ms late)"
     )
 
 
-def test_its_own_full_ring_is_no_limit_by_itself() -> None:
-    assert limited_by(pace(dropped=5), "packets") == ""
-
-
-def test_a_pause_that_may_have_overrun_the_rings_is_a_cause() -> None:
-    """5 ms at 1 M packets/s are 5000, a quarter of the ring is 4096."""
-    said = "the generator paused for 5.0 ms: 5000 packets came late and fast, the DUT's rings hold 16384"
-    assert disturbed_by(pace(3_000, 5.0), 100_000, 545, 1e6, RING) == said
-    assert disturbed_by(pace(3_000, 4.0), 100_000, 545, 1e6, RING) == ""
-    assert disturbed_by(pace(3_000, 5.0), 100_000, 0, 1e6, RING) == ""
-
-
-def test_more_than_came_too_fast_was_lost_for_another_reason() -> None:
-    """3000 late are 273 that pauses held back; 11 % of loss is not of 4 ms."""
-    assert disturbed_by(pace(3_000, 5.0), 100_000, 546, 1e6, RING) == ""
-    assert disturbed_by(pace(38_000, 4.1), 66_000, 7_500, 4e5, 4_096) == ""
-
-
-def test_its_own_full_ring_is_the_cause_of_what_it_had_no_room_for() -> None:
-    assert disturbed_by(pace(dropped=50), 100_000, 60, 1e6, RING) == (
-        "50 frames came back and found the generator's own receive rings full"
-    )
-    assert disturbed_by(pace(dropped=50), 100_000, 101, 1e6, RING) == ""
+@pytest.mark.parametrize(
+    ("trial", "per_s", "dropped", "ring", "said"),
+    [
+        # 5 ms at 1 M packets/s are 5000, a quarter of the ring is 4096.
+        (paced(3_000, 5.0, lost=545), 1e6, 0, RING, PAUSED),
+        (paced(3_000, 4.0, lost=545), 1e6, 0, RING, ""),
+        (paced(3_000, 5.0, lost=0), 1e6, 0, RING, ""),
+        # 3000 late are 273 that pauses held back; 11 % of loss is not of 4 ms.
+        (paced(3_000, 5.0, lost=546), 1e6, 0, RING, ""),
+        (paced(38_000, 4.1, of=66_000, lost=7_500), 4e5, 0, 4_096, ""),
+        # What it had no room for, of either end.
+        (paced(lost=60), 1e6, 50, RING, FULL),
+        (paced(lost=101), 1e6, 50, RING, ""),
+    ],
+)
+def test_a_pause_or_its_own_full_ring_is_the_cause_of_as_much_as_it_can_explain(
+    trial: Trial, per_s: float, dropped: int, ring: int, said: str
+) -> None:
+    sent = trial.model_copy(update={"tx_packets": {"client": round(per_s / 2), "server": 0}})
+    assert disturbed_by(sent, dropped, ring) == said
 
 
 def offered(interval: float, slack: float, pauses: list[tuple[float, float]], until: float) -> list[float]:
@@ -100,3 +116,52 @@ def test_many_short_pauses_cost_no_rate() -> None:
     """A loop that takes 30 us each time is no pause."""
     pauses = [(place * 40.0, place * 40.0 + 30) for place in range(1, 1_000)]
     assert len(offered(1.0, 100.0, pauses, 40_000)) == pytest.approx(40_000, abs=60)
+
+
+# A trial that is lost ends early, and counts what was due until then.
+
+
+@pytest.mark.parametrize(
+    ("lost", "most", "now", "due"),
+    [
+        (101, 100, 500, True),
+        (100, 100, 500, False),
+        (101, 100, 99, False),
+        (101, 100, 900, False),
+        (101, 0, 500, False),
+    ],
+)
+def test_an_early_end_is_due_where_too_much_is_lost(lost: int, most: int, now: int, due: bool) -> None:
+    assert bool(schedule.ends_early.py_func(lost, most, now, 100, 900)) is due
+
+
+def test_no_connection_is_lost_twice() -> None:
+    counts = np.zeros(lay.COUNTERS, np.int64)
+    counts[lay.FAILED], counts[lay.FAILED + lay.CAUSE_RESET] = 7, 5
+    counts[lay.COUNTED_MISSED], counts[lay.DUT_MISSED] = 11, 1_000
+    assert kernel._lost.py_func(counts) == 12
+    counts[lay.COUNTED_MISSED] = 13
+    assert kernel._lost.py_func(counts) == 13
+
+
+def test_without_a_limit_on_losses_a_trial_goes_to_its_end() -> None:
+    assert [plan.most_lost_of(load) for load in (Rate(5), Rate(5, 0.2), Rate(5, 7.9), Idle())] == [0, 1, 7, 0]
+
+
+def deaf(_frame: bytes, _side: str) -> list[bytes]:
+    time.sleep(0.002)
+    return []
+
+
+@pytest.mark.usefixtures("compiled_generator")
+@pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
+def test_a_trial_of_a_dut_that_takes_nothing_ends_early_where_it_may_not_lose_that_much(profile: Profile) -> None:
+    """Its ring is full before the sustain phase begins: all that comes then is missed."""
+    with Wire(deaf) as wire:
+        trial = wire.generator.run_trial(profile, Rate(20_000, most_lost=500), SECONDS)
+        whole = wire.generator.run_trial(profile, Rate(5_000, most_lost=100_000), 0.4)
+    assert trial.ended_after_s is not None
+    assert schedule.EARLIEST_S <= trial.ended_after_s + 1e-6 < SECONDS  # a rounded reading of the clock
+    assert (trial.duration_s, trial.loss_ratio) == (SECONDS, 1.0)
+    assert 0 < trial.attempted == trial.intended <= 20_000 * trial.ended_after_s + 1
+    assert (whole.ended_after_s, whole.loss_ratio) == (None, 1.0)  # it may lose that much

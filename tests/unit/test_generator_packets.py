@@ -8,8 +8,8 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from packets import checksums_are_right, parse, rewrite
-from wire import Handler, Wire
+from packets import Packet, checksums_are_right, parse, rewrite
+from wire import Handler, Tap, Wire, over_a_wire
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
@@ -26,39 +26,30 @@ BOTH = ONE.model_copy(update={"directions": "both", "flows": 7})
 LOAD, SECONDS = 400, 0.5
 
 
-#: How long the generator waits for packets that are under way, seconds: a wire in Python may be kept off the CPU.
-PATIENCE, LESS_PATIENCE = 10.0, 0.75
+#: How long the generator waits for what never comes, seconds.
+LESS_PATIENCE = 0.75
 
 
 @pytest.fixture(autouse=True)
 def unhurried() -> Iterator[None]:
     """The generator may be late: what is tested is whether things happen, not when."""
     with (
-        patch.multiple(stream_engine, SETTLE_S=0.5, LINGER_S=PATIENCE),
+        patch.object(stream_engine, "SETTLE_S", 0.5),
         patch.object(plan, "LATE_LIMIT_S", 5.0),
         patch.object(schedule, "LATEST_S", 5.0),
     ):
         yield
 
 
-def run(
-    handler: Handler, profile: PacketProfile = ONE, load: float = LOAD, queues: int = 1, patience: float = PATIENCE
-) -> Trial:
-    with patch.object(stream_engine, "LINGER_S", patience), Wire(handler, queues) as wire:
-        return wire.generator.run_trial(profile, Rate(load), SECONDS)
+def run(handler: Handler, profile: PacketProfile = ONE, **how: float) -> Trial:
+    return over_a_wire(handler, profile, LOAD, SECONDS, **how)  # type: ignore[arg-type]
 
 
 def recorded(profile: PacketProfile, side: str = "client") -> list[bytes]:
     """Frames that went in at one side of a wire that loses nothing."""
-    frames: list[bytes] = []
-
-    def handler(frame: bytes, came_from: str) -> list[bytes]:
-        if came_from == side:
-            frames.append(frame)
-        return [frame]
-
-    run(handler, profile)
-    return frames
+    tap = Tap()
+    assert run(tap, profile).loss_ratio == 0
+    return [frame for _, frame, came_from in tap.frames if came_from == side]
 
 
 @pytest.mark.parametrize("size", [64, 128, 1518])
@@ -92,7 +83,6 @@ def test_a_vlan_tag_stands_before_the_packet_and_is_asked_for_when_it_comes_out(
     frames = recorded(profile)
     assert all(frame[12:16] == struct.pack("!HH", 0x8100, 100) for frame in frames)
     assert all(checksums_are_right(frame[:12] + frame[16:]) for frame in frames)
-    assert run(lambda frame, _: [frame], profile).loss_ratio == 0
     untagged = run(lambda frame, _: [frame[:12] + frame[16:]], profile, patience=LESS_PATIENCE)
     assert untagged.completed == 0
 
@@ -108,28 +98,20 @@ def test_a_lossless_wire_delivers_every_packet_that_was_due() -> None:
 
 
 def test_servers_begin_when_the_ramp_of_the_clients_is_half_over() -> None:
-    sides: list[str] = []
-
-    def note(frame: bytes, side: str) -> list[bytes]:
-        sides.append(side)
-        return [frame]
-
+    tap = Tap()
     with patch.object(stream_engine, "RAMP_S", 1.0):
-        assert run(note, BOTH).loss_ratio == 0
-    assert sides.index("server") > 10
+        assert run(tap, BOTH).loss_ratio == 0
+    assert [side for _, _, side in tap.frames].index("server") > 10
 
 
 def test_loss_is_counted_in_the_direction_in_which_it_happened() -> None:
-    dropped = Counter[str]()
+    ten = iter(range(10))
 
-    def handler(frame: bytes, side: str) -> list[bytes]:
-        counted = parse(frame).payload[7] & 0x80
-        if side == "server" and counted and dropped[side] < 10:
-            dropped[side] += 1
-            return []
-        return [frame]
+    def lost(packet: Packet, side: str) -> bool:
+        counted = packet.payload[7] & 0x80
+        return side == "server" and counted != 0 and next(ten, None) is not None
 
-    trial = run(handler, BOTH, patience=LESS_PATIENCE)
+    trial = run(Tap(lost), BOTH, patience=LESS_PATIENCE)
     assert trial.directions["client"].loss_ratio == 0
     assert trial.directions["server"].received == trial.directions["server"].intended - 10
     assert trial.loss_ratio == 10 / trial.intended
@@ -224,7 +206,7 @@ def test_a_port_answers_arp_for_the_addresses_behind_it_and_for_no_others(target
 
 
 def test_queues_share_the_flows_and_lose_nothing() -> None:
-    assert run(lambda frame, _: [frame], BOTH.model_copy(update={"flows": 64}), queues=4).loss_ratio == 0
+    assert run(Tap(), BOTH.model_copy(update={"flows": 64}), queues=4).loss_ratio == 0
 
 
 def test_every_flow_is_sent_once_before_anything_counts() -> None:

@@ -15,7 +15,6 @@ from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import pair, plan, stream_engine
-from ctbench.traffic.software import stream_layout as stream_lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.pair import PairedSlices
@@ -91,8 +90,8 @@ def test_a_side_goes_on_with_what_was_under_way_however_long_the_other_had_its_t
 def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: SoftwareTrafficGenerator) -> None:
     generator.run_slices((PACKETS, PACKETS), ABBA, SLICE_S, lambda _side: time.sleep(0.2))
     run = paired(generator)._loops["other"].run
-    wall = int(run.s[stream_lay.LEFT_AT]) - int(run.s[stream_lay.COUNTED_UNTIL])
-    assert wall >= run.s[stream_lay.AWAY] > 0.5 * cycles_per_second()
+    wall = int(run.s[lay.LEFT_AT]) - int(run.s[lay.COUNTED_UNTIL])
+    assert wall >= run.s[lay.AWAY] > 0.5 * cycles_per_second()
 
 
 def test_another_profile_a_trial_and_a_flush_begin_anew(generator: SoftwareTrafficGenerator) -> None:

@@ -1,28 +1,21 @@
 """What the software generator notes over the time of a trial: connections open, completed, and their set-up time."""
 
 import time
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 from packets import ACK, SYN, parse
-from wire import Handler, Wire, over_a_cable
+from wire import over_a_cable, over_a_wire
 
-from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import clock, plan
+from ctbench.traffic.software import clock
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
 SHORT = ConnectionProfile(name="short", messages=1, client_ips=100, server_ips=10)
 #: Connections per second; half a second has ten steps.
 LOAD, SECONDS, STEPS = 200, 0.5, 10
-
-
-def run(handler: Handler, profile: ConnectionProfile = SHORT) -> Trial:
-    with patch.object(plan, "REPLY_TIMEOUT_S", 1.5), Wire(handler) as wire:
-        return wire.generator.run_trial(profile, Rate(LOAD), SECONDS)
 
 
 def test_every_step_has_its_point_and_what_was_completed_in_it() -> None:
@@ -53,7 +46,7 @@ def test_the_slowest_connection_is_the_slowest_of_a_step() -> None:
                 time.sleep(0.03)
         return [frame]
 
-    trial = run(stall)
+    trial = over_a_wire(stall, SHORT, LOAD, SECONDS)
     means = [mean for mean in trial.timeline_connect_mean_us if mean]
     longest = [most for most in trial.timeline_connect_max_us if most]
     assert trial.connect_time_us
@@ -70,7 +63,7 @@ def test_a_step_in_which_no_connection_was_set_up_has_no_set_up_time() -> None:
             opened.append(frame)
         return [frame] if len(opened) < 110 else []
 
-    trial = run(gives_up)
+    trial = over_a_wire(gives_up, SHORT, LOAD, SECONDS, patience=1.5)
     assert trial.timeline_connect_mean_us[0] and trial.timeline_connect_max_us[0]
     assert trial.timeline_connect_mean_us[-1] is trial.timeline_connect_max_us[-1] is None
     assert trial.timeline_active[-1] > 0

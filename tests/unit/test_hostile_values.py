@@ -151,14 +151,9 @@ def test_whatever_a_value_is_replaced_by_it_is_a_sentence_or_a_model_that_works(
             model = make(data, "some.yaml", CHOOSE[kind])
         except ConfigError as error:
             said_well(error)
-        except Exception as error:
-            raise AssertionError(f"{type(error)} {error} with {str(data)[:3000]}") from error
-        else:
-            loaded += 1
-            try:
-                WORKS[kind](model)
-            except Exception as error:
-                raise AssertionError(f"{type(error)} {error} with {str(data)[:3000]}") from error
+            continue
+        WORKS[kind](model)
+        loaded += 1
     assert loaded > 20
 
 
@@ -200,7 +195,7 @@ def profile_works(profile: ConnectionProfile | PacketProfile) -> None:
         timing = plan.timing_of(profile, Rate(1e4), 1.0)
         finite(timing.ramp_up_s, packets_per_connection(profile), plan.records_needed(profile, Rate(1e9)))
         assert timing.ramp_up_s < 4000
-        plan.parameters(profile, timing, hertz=3e9, salt=1, records=0, count=1)
+        plan.parameters(profile, Rate(1e4), timing, hertz=3e9, salt=1)
     else:
         finite(bits_per_packet(profile), stream_engine.timing_of(profile, Rate(1e4), 1.0).ramp_up_s)
         stream_engine.payloads(profile)

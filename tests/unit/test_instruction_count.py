@@ -16,12 +16,10 @@ from ctbench.report import console
 from ctbench.results.metrics import METRICS
 from ctbench.run.plan import plan
 from ctbench.sla.floor import Floor, parse
-from ctbench.sla.verdict import Verdict, judge
+from ctbench.sla.verdict import judge
 from ctbench.traffic.profiles import Profile, load_profile
 
-from .test_procedure import campaign
-
-pytestmark = pytest.mark.unit
+from .simulated import campaign
 
 FORWARD = Topology(datapath="emulated", ruleset="forward")
 STATEFUL = Topology(datapath="emulated", ruleset="iptables-stateful")
@@ -98,54 +96,40 @@ def test_of_a_connection_profile_it_is_the_cost_of_a_connection() -> None:
     ]
 
 
+PACKET, RELATIVE = "instructions_per_packet", "relative_cost"
+
+
 @pytest.mark.parametrize(
-    ("limit", "word", "said"),
+    ("counter", "metric", "limit", "word", "said"),
     [
-        (2002.0, "met", ""),
-        (1999.0, "missed", "2,001.0 instructions instead of at most 1,999.0 instructions"),
-        (2001.0, "not measured", "too close to call: 2 seeds found 2,000.0 instructions to 2,002.0 instructions"),
+        (CountingDouble(), PACKET, 2002.0, "met", ""),
+        (CountingDouble(), PACKET, 1999.0, "missed",
+         "2,001.0 instructions instead of at most 1,999.0 instructions"),
+        (CountingDouble(), PACKET, 2001.0, "not measured",
+         "too close to call: 2 seeds found 2,000.0 instructions to 2,002.0 instructions"),
+        (CountingDouble(), RELATIVE, 2.01, "met", "of emulated/forward/1cpu-1rxq, at most"),
+        (CountingDouble(), RELATIVE, 1.99, "missed", "of emulated/forward/1cpu-1rxq, at most"),
+        (CountingDouble(), RELATIVE, 2.001, "not measured", ""),
+        *((CountingDouble(doubts={each.key: "0 came through"}), RELATIVE, 2.1, "not measured",
+           f"{each.key} (seed 1): 0 came through") for each in (BASELINE, FORWARD, STATEFUL)),
+        (CountingDouble(costs=COSTS | {FORWARD.key: COSTS[BASELINE.key]}), RELATIVE, 2.1, "not measured", ""),
+        (CountingDouble(trouble_of="QEMU ended with status 1"), RELATIVE, 2.1, "not measured",
+         "QEMU ended with status 1"),
     ],
-)
-def test_a_promise_is_decided_where_all_seeds_are_on_one_side(limit: float, word: str, said: str) -> None:
-    verdict = judged(measured(CountingDouble(), instructions_per_packet=limit), "instructions_per_packet", limit)
-    assert verdict.word == word
-    assert said in verdict.reason
-
-
-@pytest.mark.parametrize(("limit", "word"), [(2.01, "met"), (1.99, "missed"), (2.001, "not measured")])
-def test_a_relative_promise_too(limit: float, word: str) -> None:
-    verdict = judged(measured(CountingDouble(), relative_cost=limit), "relative_cost", limit)
-    assert verdict.word == word
-    assert word == "not measured" or "of emulated/forward/1cpu-1rxq, at most" in verdict.reason
-
-
-def judged(found: Outcome, metric: str, limit: float) -> Verdict:
-    threshold = parse(f"<= {limit * (100 if metric == 'relative_cost' else 1):g}{'%' * (metric == 'relative_cost')}",
-                      METRICS[metric])  # fmt: skip
+)  # fmt: skip
+def test_a_promise_is_decided_where_all_seeds_are_proved_and_on_one_side(
+    counter: CountingDouble, metric: str, limit: float, word: str, said: str
+) -> None:
+    found = measured(counter, **{metric: limit})
+    text = f"<= {limit * 100:g}%" if metric == RELATIVE else f"<= {limit:g}"
     floor = Floor(
-        STATEFUL.key, STREAM, "", METRICS["instructions_per_packet"], {metric: threshold},
-        relative_to=FORWARD.key if metric == "relative_cost" else "",
+        STATEFUL.key, STREAM, "", METRICS[PACKET], {metric: parse(text, METRICS[metric])},
+        relative_to=FORWARD.key if metric == RELATIVE else "",
     )  # fmt: skip
-    return judge(found, floor)
-
-
-@pytest.mark.parametrize("topology", [BASELINE, FORWARD, STATEFUL])
-def test_what_any_topology_does_not_prove_is_not_measured(topology: Topology) -> None:
-    found = measured(CountingDouble(doubts={topology.key: "0 came through"}), relative_cost=2.1)
-    assert found.figures == {}
-    verdict = judged(found, "relative_cost", 2.1)
-    assert verdict.word == "not measured"
-    assert f"{topology.key} (seed 1): 0 came through" in verdict.reason
-
-
-def test_a_topology_that_costs_nothing_is_nothing_to_compare_with() -> None:
-    dut = CountingDouble(costs=COSTS | {FORWARD.key: COSTS[BASELINE.key]})
-    assert judged(measured(dut, relative_cost=2.1), "relative_cost", 2.1).word == "not measured"
-
-
-def test_a_machine_that_does_not_work_is_a_fault() -> None:
-    found = measured(CountingDouble(trouble_of="QEMU ended with status 1"), relative_cost=2.1)
-    assert (found.limited_by, judged(found, "relative_cost", 2.1).word) == ("fault", "not measured")
+    verdict = judge(found, floor)
+    assert (verdict.word, said in verdict.reason) == (word, True)
+    assert bool(found.figures) == (counter == CountingDouble())
+    assert found.limited_by == ("fault" if counter.trouble_of else "dut")
 
 
 @pytest.mark.parametrize(

@@ -136,15 +136,11 @@ def test_what_was_not_measured_in_this_test_is_not_judged(metadata: dict[str, st
     assert sentence_of(keywords.should_meet_sla) == said
 
 
-def test_a_test_does_not_inherit_the_topology_of_the_one_before(metadata: dict[str, str]) -> None:
+def test_without_a_topology_of_its_own_a_test_measures_nothing(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_record())
+    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
     keywords.use_topology("linux-router", "forward")
     keywords.start_test(*ended())
-    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
-
-
-def test_without_a_topology_nothing_is_measured(metadata: dict[str, str]) -> None:
-    keywords, _ = opened(made_up_record())
     assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
 
 

@@ -54,22 +54,17 @@ def test_a_server_that_only_resets_is_named_when_the_time_is_up(tmp_path: Path) 
     path = tmp_path / "port.sock"
     over = threading.Event()
 
-    def reset_for_ever() -> None:
-        server = listen(path)
-        bound.set()
+    def reset_for_ever(server: socket.socket) -> None:
         while not over.is_set():
-            if not select.select([server], [], [], 0.01)[0]:
-                continue
-            new = listen(tmp_path / "next.sock")
-            (tmp_path / "next.sock").rename(path)
-            server.close()
-            server = new
+            if select.select([server], [], [], 0.01)[0]:
+                new = listen(tmp_path / "next.sock")
+                (tmp_path / "next.sock").rename(path)
+                server.close()
+                server = new
         server.close()
 
-    bound = threading.Event()
-    server = threading.Thread(target=reset_for_ever, daemon=True)
+    server = threading.Thread(target=reset_for_ever, args=(listen(path),), daemon=True)
     server.start()
-    bound.wait()
     with pytest.raises(GeneratorError, match=r"port\.sock resets the link"):
         connect(path, PLAN, timeout=0.3)
     over.set()

@@ -23,7 +23,7 @@ OURS = {"ctbench", "ConntrackSLA"}
 SETTINGS = {"numba.config.CACHE_DIR", "threading.excepthook", "robot.output.LOGGER._message_cache"} | {
     f"sys.{name}" for name in ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__")
 }
-#: Libraries of Robot Framework that the project stands on; pabot is started as a program.
+#: Libraries of Robot Framework that the project stands on.
 STARTS_ROBOT = "libraries/ctbench/cli/robot"
 OF_ROBOT = ("SSHLibrary", "RequestsLibrary")
 
@@ -134,13 +134,10 @@ def test_ctbench_imports_nothing_of_robot_framework_itself(sources: dict[Path, a
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("from pabot.pabotlib import _PabotLib", ["pabot.pabotlib._PabotLib"]),
         ("import os, numpy._core as core", ["numpy._core"]),
-        ("from pabot import pabot\npabot._PABOTLIBURI = 1", ["pabot.pabot._PABOTLIBURI"]),
-        ("import pabot.pabot\npabot.pabot.keyboard_interrupt = 1", ["pabot.pabot.keyboard_interrupt"]),
-        ("import pabot as p\ndel p.main", ["pabot.main"]),
-        ("from pabot import pabot\npabot.count += 1", ["pabot.pabot.count"]),
-        ("from pabot import pabot\nsetattr(pabot, 'main', 1)", ["pabot.pabot.main"]),
+        ("from robot import run\nrun.COUNT = 1", ["robot.run.COUNT"]),
+        ("import robot as r\ndel r.main", ["robot.main"]),
+        ("from robot import run\nsetattr(run, 'main', 1)", ["robot.run.main"]),
         (
             "from SSHLibrary import SSHClient\nclass C(SSHClient):\n def _get_client(self): pass",
             ["SSHLibrary.SSHClient._get_client"],

@@ -14,12 +14,12 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs import OvsInstallation, processes
 from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.dut import awake
 from ctbench.dut.ovs.health import log_problems
 from ctbench.dut.ovs.instance import OvsDaemons
 from ctbench.dut.ovs.processes import Pause, ProcessIdentity
-from ctbench.dut.ovs.queries import awake
 from ctbench.dut.ovs.system import SystemOvs
-from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, sharing_problems, stood_still
+from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, stood_still
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
 
@@ -246,14 +246,14 @@ def test_daemons_that_are_paused_are_in_no_trouble(
     monkeypatch.setattr(processes, "GO_ON_TIMEOUT_S", 0.0)
     daemons = OvsDaemons(OvsControl(LocalHost(), OvsInstallation(), "/nonexistent/ctbench"))
     daemons.pause()  # nothing runs yet
-    assert not daemons.paused
+    assert not daemons.paused.lasts
     ticks = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
     daemons._processes = {"ovs-vswitchd": ProcessIdentity(process.pid, ticks)}
     daemons.pause()
-    assert daemons.paused and becomes(process.pid, "T")
+    assert daemons.paused.lasts and becomes(process.pid, "T")
     assert daemons.trouble().startswith("Open vSwitch cannot be reached any more: /nonexistent/ctbench/db.sock")
-    daemons.resume()
-    assert becomes(process.pid, "SR") and daemons.paused_s > 0
+    daemons.paused.end()
+    assert becomes(process.pid, "SR") and daemons.paused.seconds > 0
     os.kill(process.pid, 19)
     assert becomes(process.pid, "T") and "is stopped" in daemons.trouble()
 
@@ -263,11 +263,3 @@ def test_a_pause_is_no_stall_in_the_log() -> None:
     error = "2026-11-22T14:00:00.000Z|00045|dpdk|ERR|no memory"
     assert [each.severity for each in log_problems([line, error])] == ["fatal", "warning"]
     assert [each.severity for each in log_problems([line, error], was_paused=True)] == ["fatal"]
-
-
-def test_the_time_of_a_pause_is_no_standstill_and_a_rival_took_its_share_of_the_rest() -> None:
-    before, after = times((0.0, 0.0, 0)), times((4.9, 0.1, 1))
-    (taken,) = sharing_problems(before, after, 5.0, with_generator=False)
-    assert (taken.code, taken.cpu_taken) == ("cpu-taken", pytest.approx(0.02))
-    assert sharing_problems(before, after, 10.0, with_generator=False)[0].severity == "stalled"
-    assert sharing_problems(ThreadTimes(), ThreadTimes(), 1.0, with_generator=True) == []

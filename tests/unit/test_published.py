@@ -11,8 +11,6 @@ from ctbench.base.errors import ConfigError
 from ctbench.dut.topology import Topology
 from ctbench.results.published import is_published, read_published
 
-pytestmark = pytest.mark.unit
-
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 OVS_3 = REFERENCE / "ovs-3.0.0"
 

@@ -7,15 +7,12 @@ from functools import cache
 from typing import Any
 
 import jsonschema
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctbench.results.record import SCHEMA_FILE, RecordError, from_json
 
 from .records import GOLDEN_FILES, document
-
-pytestmark = pytest.mark.unit
 
 VALUES: list[Any] = [None, True, 0, -1, 10**19, 1.5, -0.5, 1e300, "", "text", "5", [], ["text"], {}, {"name": "text"}]
 #: What only the models know: a date, an address, what fits together.

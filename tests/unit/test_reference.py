@@ -17,8 +17,6 @@ from ctbench.traffic.profiles import ConnectionProfile
 
 from .simulated import found, made_up_floor, made_up_record
 
-pytestmark = pytest.mark.unit
-
 SHARE = parse(">= 95%", METRICS["ratio"])
 SHORT = ConnectionProfile(name="short-lived", udp_percent=1)
 MACHINE = MachineFacts(cpu_model="Xeon", usable_cpus=[0, 1], kernel="6.1")

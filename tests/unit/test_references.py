@@ -13,8 +13,6 @@ from ctbench.measure.campaign import Campaign
 from ctbench.run import references
 from ctbench.sla.floors import Floors
 
-pytestmark = pytest.mark.unit
-
 STOCK_SLA = (ROOT / "variables/sla/local.yaml").read_text()
 STOCK_CAMPAIGN = (ROOT / "variables/campaigns/quick.yaml").read_text()
 
@@ -58,9 +56,16 @@ def test_a_name_in_an_sla_that_stands_for_nothing(tmp_path: Path, before: str, a
     assert where in mistake(tmp_path, sla=STOCK_SLA.replace(before, after, 1))
 
 
-def test_a_misspelt_profile_among_the_loads_of_a_campaign(tmp_path: Path) -> None:
-    said = mistake(tmp_path, campaign=STOCK_CAMPAIGN.replace("  http-600:", "  htpp-600:"))
-    assert said.startswith('own.yaml: loads.htpp-600: "htpp-600" is not a profile')
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("  http-600:", "  htpp-600:", 'own.yaml: loads.htpp-600: "htpp-600" is not a profile'),
+        (": long-lived-short}", ": long-short}", 'own.yaml: profiles.long-lived: "long-short" is not a profile'),
+    ],
+)
+def test_a_misspelt_profile_in_a_campaign(tmp_path: Path, before: str, after: str, said: str) -> None:
+    assert before in STOCK_CAMPAIGN
+    assert mistake(tmp_path, campaign=STOCK_CAMPAIGN.replace(before, after)).startswith(said)
 
 
 def suite(tmp_path: Path, row: str) -> TestSuite:

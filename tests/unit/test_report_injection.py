@@ -4,13 +4,12 @@ import csv
 import io
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pages import Element, read_page
 
 from ctbench.base.text import code, escaped, one_line, printable
 from ctbench.compare import text as compare_text
@@ -26,8 +25,6 @@ from ctbench.results.record import Record
 from ctbench.results.store import Broken, Stored, WithoutRecord
 
 from .simulated import made_up_record
-
-pytestmark = pytest.mark.unit
 
 OUTPUT = Path("/nowhere/run")
 HOSTILE = [
@@ -59,7 +56,14 @@ FEW = settings(max_examples=40, derandomize=True, deadline=None)
 
 def _record(text: str) -> Record:
     made = made_up_record(
-        suite=f"S{text}", test=text, verdict="missed", verdict_reason=text, notes=[text], tags=[text], run_id=text
+        suite=f"S{text}",
+        test=text,
+        verdict="missed",
+        verdict_reason=text,
+        notes=[text],
+        tags=[text],
+        run_id=text,
+        margin_pct=-3.2,
     )
     facts = made.environment.model_copy(
         update={
@@ -86,86 +90,54 @@ def _report(text: str) -> dict[str, str]:
     return documents(runs, compose(runs, OUTPUT), OUTPUT)
 
 
-class _Tags(HTMLParser):
-    """Names of elements, of attributes and their values, in their order; and the text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, tuple[str, ...]]] = []
-        self.links: list[str] = []
-        self.texts: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, tuple(name for name, _ in attrs)))
-        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-
-def _read(html: str) -> _Tags:
-    reader = _Tags()
-    reader.feed(html)
-    reader.close()
-    return reader
+def _no_other_elements(page: Element, harmless: Element) -> None:
+    """Nothing in a text became an element, an attribute or a link to elsewhere."""
+    for what in (lambda each: {each.name}, lambda each: set(each.attributes)):
+        known = set[str]().union(*map(what, harmless.all()))
+        assert set[str]().union(*map(what, page.all())) <= known
+    links = [each.attributes[name] for each in page.all() for name in ("href", "src") if name in each.attributes]
+    assert all(re.match(r"(#|[A-Za-z0-9_.~%/-]*$)", link) for link in links), links
 
 
 @FEW
 @given(TEXTS)
 @example("<script>alert(1)</script>")
-def test_the_page_has_the_elements_of_a_harmless_one_and_the_text(text: str) -> None:
-    page, harmless = _read(_report(text)["report.html"]), _read(_report("harmless")["report.html"])
-    names = {tag for tag, _ in harmless.tags}
-    assert {tag for tag, _ in page.tags} <= names
-    assert {each for _, some in page.tags for each in some} <= {each for _, some in harmless.tags for each in some}
-    assert all(re.match(r"(#|[A-Za-z0-9_.~%/-]*$)", link) for link in page.links), page.links
-    if text.strip():
-        shown = printable(labels.name(text))
-        assert any(" ".join(shown.split()) in " ".join(each.split()) for each in page.texts)
-    "".join(page.texts).encode()
+def test_every_file_of_a_report_is_that_of_a_harmless_one_with_the_text(text: str) -> None:
+    files, harmless = _report(text), _report("harmless")
+    _check_page(files["report.html"], harmless["report.html"], text)
+    _check_csv(files["results.csv"], text)
+    _check_merge_request(files["report.md"], harmless["report.md"])
 
-
-@FEW
-@given(TEXTS)
-def test_junit_is_well_formed_and_has_the_text(text: str) -> None:
-    root = ET.fromstring(_report(text)["junit.xml"].encode())
-    cases = {case.get("name") for case in root.iter("testcase")}
-    assert printable(text) in cases
+    root = ET.fromstring(files["junit.xml"].encode())
+    assert printable(text) in {case.get("name") for case in root.iter("testcase")}
     assert any(each.get("message") == f"Missed: {printable(text)}" for each in root.iter("failure"))
 
-
-@FEW
-@given(TEXTS)
-def test_no_cell_of_the_csv_is_a_formula_and_numbers_stay_numbers(text: str) -> None:
-    (line,) = csv.DictReader(io.StringIO(_report(text)["results.csv"], newline=""))
-    assert line["test"] in (text, f"'{text}")
-    for name, cell in line.items():
-        number = name in ("margin_pct", "measured", "floor")
-        assert number or not cell.startswith(("=", "+", "-", "@", "\t", "\r")), (name, cell)
-    assert float(line["margin_pct"])
-
-
-def test_a_negative_number_in_the_csv_is_one() -> None:
-    record = made_up_record(margin_pct=-3.2)
-    runs = RunSet((OUTPUT,), (Stored(OUTPUT / "records" / "a.json", record),), (), ())
-    (line,) = csv.DictReader(io.StringIO(documents(runs, compose(runs, OUTPUT), OUTPUT)["results.csv"]))
-    assert line["margin_pct"] == "-3.2"
-
-
-@FEW
-@given(TEXTS)
-def test_the_summary_is_json_and_has_the_text(text: str) -> None:
-    summary = json.loads(_report(text)["summary.json"].encode())
+    summary = json.loads(files["summary.json"].encode())
     assert summary["tests"][0]["test"] == text
     assert summary["without_record"][0]["reason"] == text
 
 
-@FEW
-@given(TEXTS)
-def test_the_page_for_a_merge_request_has_the_lines_of_a_harmless_one(text: str) -> None:
-    lines, harmless = (_report(each)["report.md"].splitlines() for each in (text, "harmless"))
+def _check_page(html: str, other: str, text: str) -> None:
+    page = read_page(html)
+    _no_other_elements(page, read_page(other))
+    assert " ".join(printable(labels.name(text)).split()) in page.text
+    page.text.encode()
+
+
+def _check_csv(content: str, text: str) -> None:
+    """No cell is a formula, and numbers stay numbers."""
+    (line,) = csv.DictReader(io.StringIO(content, newline=""))
+    assert line["test"] in (text, f"'{text}")
+    for name, cell in line.items():
+        number = name in ("margin_pct", "measured", "floor")
+        assert number or not cell.startswith(("=", "+", "-", "@", "\t", "\r")), (name, cell)
+    assert line["margin_pct"] == "-3.2"
+
+
+def _check_merge_request(page: str, harmless: str) -> None:
+    lines = page.splitlines()
     assert [line[:3] for line in lines if line.startswith(("#", "|", ">"))] == [
-        line[:3] for line in harmless if line.startswith(("#", "|", ">"))
+        line[:3] for line in harmless.splitlines() if line.startswith(("#", "|", ">"))
     ]
     without_code = [re.sub(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)", "", line.replace("<!-- -->", "")) for line in lines]
     bare = [re.sub(r"\\.", "", line) for line in without_code]
@@ -234,8 +206,7 @@ def test_a_comparison_is_as_safe(text: str) -> None:
             Runs("a", (OUTPUT,), (Stored(OUTPUT / "records" / "a.json", _record("harmless")),), (Broken(OUTPUT, "b"),)),
         )
     )
-    page, other = _read(comparison_html(found, OUTPUT)), _read(comparison_html(harmless, OUTPUT))
-    assert {tag for tag, _ in page.tags} <= {tag for tag, _ in other.tags}
+    _no_other_elements(*(read_page(comparison_html(each, OUTPUT)) for each in (found, harmless)))
     said = compare_text.markdown(found)
     bare = [re.sub(r"\\.", "", line.replace("<!-- -->", "")) for line in said.splitlines() if line[:2] != "> "]
     assert not any("<" in line.replace("p < 0.01", "") or "](" in line for line in bare)

@@ -5,7 +5,6 @@ import io
 import json
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -30,8 +29,6 @@ from ctbench.results.store import write
 from ctbench.results.threshold_record import ThresholdRecord
 
 from .simulated import found, made_up_record
-
-pytestmark = pytest.mark.unit
 
 #: A metric that no procedure measures. It has the name of another one: the schema of records has a list of the names.
 DRAIN = Metric("latency_max", "time to drain the table", SECONDS, "lower", "promise")
@@ -100,14 +97,6 @@ def test_the_table_and_the_metadata_show_the_limit_as_a_largest_value() -> None:
     assert shown == {"Floor": "at most 5.0 s", "Measured": "8.0 s", "Margin": "-37.5 %", "Verdict": "missed"}
 
 
-def test_a_wide_limit_takes_its_room_from_the_name_of_the_test() -> None:
-    record = drained(3.2, test="x" * 100, thresholds=[])
-    promise = drained(3.2).thresholds[0].model_copy(update={"limit": 0.1234})
-    lines = console.summary([record.model_copy(update={"thresholds": [promise]})]).split("\n")
-    assert "at most 123.4 ms" in lines[2]
-    assert max(map(len, lines)) <= 120
-
-
 def test_every_file_of_a_report_has_the_metric_its_unit_and_the_margin(tmp_path: Path) -> None:
     run = run_of(tmp_path, drained(8.0), drained(3.2, test="Fast"), made_up_record(test="Rate"))
     page = write_reports([run], run)
@@ -162,12 +151,6 @@ def test_history_says_that_lower_is_better_and_has_the_limit_as_its_guide() -> N
     assert [guide.text for guide in chart.guides] == ["floor at most 5.0 s"]
     assert [series.style for series in chart.series] == ["run-line", "run-met", "run-missed"]
     assert "-60" not in draw.draw(chart)
-
-
-def test_two_metrics_of_one_test_are_two_rows(tmp_path: Path) -> None:
-    first, last = datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 1, 2, tzinfo=UTC)
-    run = run_of(tmp_path, made_up_record(test="T", started=first), drained(3.2, test="T", started=last))
-    assert len(read_runs([run]).newest) == 2
 
 
 def test_scaling_goes_from_the_worst_to_the_best_and_a_time_has_no_ideal() -> None:

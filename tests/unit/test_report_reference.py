@@ -1,16 +1,12 @@
 """Figures from elsewhere: what was published, labelled as other hardware, and other runs."""
 
-import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import ConfigError
 from ctbench.base.yaml_files import load
-from ctbench.report.compose import compose
-from ctbench.report.reference import NONE, against, published_table, read_references
+from ctbench.report.reference import NONE, against, published_parts, read_references
 from ctbench.report.runs import read_runs
 from ctbench.results.environment import MachineFacts
 from ctbench.results.published import read_published
@@ -20,8 +16,6 @@ from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .simulated import found, made_up_floor, made_up_record
-
-pytestmark = pytest.mark.unit
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 #: Stands where there is no figure: an en dash.
@@ -38,13 +32,6 @@ def test_the_published_figures_are_those_that_the_sla_shows_beside_its_floors() 
         assert (published.cps, published.pps) == (figure.figures["cps"], figure.figures["pps"]), figure.label
         compared += 1
     assert compared == 16
-
-
-def test_a_row_is_set_beside_the_published_figure_as_other_hardware() -> None:
-    record = made_up_record()
-    compared = against(record, read_references([OVS_3]).find(record))
-    assert compared is not None and compared.other_hardware
-    assert (compared.theirs, round(compared.difference_pct)) == (48_200, 690)
 
 
 def test_without_a_reference_the_figure_beside_the_floor_serves() -> None:
@@ -80,7 +67,8 @@ def test_another_run_of_the_same_machine_is_not_called_other_hardware(tmp_path: 
 
 def test_the_published_tables_have_a_line_of_this_run_and_the_articles_difference(tmp_path: Path) -> None:
     references = read_references([OVS_3, REFERENCE / "ovs-2.17.2"])
-    table = published_table([Stored(tmp_path / "records/a.json", made_up_record())], references, tmp_path)
+    (part,) = published_parts([Stored(tmp_path / "records/a.json", made_up_record())], references, tmp_path)
+    table = part.table
     assert table is not None and len(table.groups) == 16
     fourth = table.groups[2]
     assert fourth.name == "2022, table 4: connection tracking, 1 CPU, 1 queue, short-lived"
@@ -92,23 +80,3 @@ def test_the_published_tables_have_a_line_of_this_run_and_the_articles_differenc
     ]
     assert fourth.lines[-1].cells[0].href == "records/a.json"
     assert table.groups[0].lines[-1].cells[0].text == "this run: no figure"
-
-
-def test_the_page_says_that_published_figures_are_from_other_hardware(tmp_path: Path) -> None:
-    write(made_up_record(), tmp_path)
-    page = compose(read_runs([tmp_path]), tmp_path, read_references([OVS_3]))
-    assert page.rows[0].against.notes[0].text.endswith("other hardware")
-    assert "other hardware" in page.section("published").intro
-
-
-def test_a_published_figure_that_is_broken_is_one_sentence(tmp_path: Path) -> None:
-    shutil.copytree(OVS_3, tmp_path / "copy")
-    file = tmp_path / "copy" / "figure-04.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"profil": "short-lived"}))
-    with pytest.raises(ConfigError, match=r"figure-04\.json: profil: Extra inputs.*\n  Expected a published figure"):
-        read_references([tmp_path / "copy"])
-
-
-def test_a_reference_that_holds_nothing_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="holds no run"):
-        read_references([tmp_path])

@@ -2,13 +2,14 @@
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pages import read_page, rows_of
 
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import CtbenchError
 from ctbench.cli import report, sla
 from ctbench.report import console
 from ctbench.report.compose import compose
@@ -20,8 +21,6 @@ from ctbench.results.environment import TestbedFacts
 from ctbench.results.store import WITHOUT_RECORD_FILE, WithoutRecord, write
 
 from .simulated import found, made_up_record
-
-pytestmark = pytest.mark.unit
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference" / "ovs-3.0.0"
 
@@ -68,36 +67,28 @@ def test_a_run_is_set_beside_published_figures(run: Path) -> None:
     assert "2022, table 4" in (run / "report.html").read_text()
 
 
-@pytest.mark.parametrize("arguments", [["nowhere"], ["--reference", "nowhere"]])
 def test_a_folder_that_is_no_run_is_one_sentence_and_status_4(
-    run: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert report.main([*([str(run)] if arguments[0].startswith("-") else []), *arguments]) == 4
-    assert capsys.readouterr().err.startswith("run: nowhere: holds no run.")
+    (tmp_path / "empty").mkdir()
+    for folder, arguments in (("nowhere", []), (str(tmp_path / "empty"), []), ("nowhere", [str(run), "--reference"])):
+        assert report.main([*arguments, folder]) == 4
+        first, expected = capsys.readouterr().err.splitlines()
+        assert first == f"run: {folder}: holds no run."
+        assert expected.startswith("  Expected a folder that ./run sla wrote")
 
 
-def test_an_unknown_option_is_status_2() -> None:
-    with pytest.raises(SystemExit) as ended:
-        report.main(["--nope"])
-    assert ended.value.code == 2
-
-
-def test_a_run_writes_its_report_and_names_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sla.report(run, None)
-    assert (run / "report.html").exists()
-    assert str(run / "report.html") in capsys.readouterr().out
-
-
-def test_a_run_that_left_nothing_has_no_report(tmp_path: Path) -> None:
-    sla.report(tmp_path, None)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_hinders_the_report_is_said_and_ends_nothing(
-    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_run_writes_its_report_and_names_it_and_what_hinders_it_ends_nothing(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sla.report(run, "nowhere")
     assert "nowhere: holds no run" in capsys.readouterr().err
+    sla.report(run, None)
+    assert (run / "report.html").exists()
+    assert str(run / "report.html") in capsys.readouterr().out
+    (tmp_path / "nothing").mkdir()
+    sla.report(tmp_path / "nothing", None)
+    assert list((tmp_path / "nothing").iterdir()) == []
 
 
 def test_robots_own_report_has_another_name_and_the_skipped_tests_of_an_older_run_are_forgotten(
@@ -130,11 +121,11 @@ def test_the_newest_record_of_a_test_counts_and_the_older_are_history(tmp_path: 
 
 
 def test_the_runs_of_pabots_processes_are_one_report(tmp_path: Path) -> None:
-    for number in (0, 1, 10, 9):
+    for number in (0, 1, 2):
         write(made_up_record(test=f"Test {number}"), tmp_path / "pabot_results" / str(number))
     page = compose(read_runs([tmp_path]), tmp_path)
-    assert page.sentence == "All 4 SLAs that were measured are met."
-    assert [run.text for run in page.runs] == ["0", "1", "9", "10"]
+    assert page.sentence == "All 3 SLAs that were measured are met."
+    assert [run.text for run in page.runs] == ["0", "1", "2"]
     links = [row.record.href for row in page.rows]
     assert all((tmp_path / link).is_file() for link in links)
 
@@ -204,13 +195,28 @@ def test_a_list_of_skipped_tests_that_is_broken_is_named(tmp_path: Path) -> None
     assert [broken.path.name for broken in runs.broken] == ["without-record.json"]
 
 
-@pytest.mark.parametrize("exists", [True, False])
-def test_a_folder_without_a_run_is_one_sentence(tmp_path: Path, exists: bool) -> None:
-    folder = tmp_path / "nothing"
-    if exists:
-        folder.mkdir()
-    with pytest.raises(ConfigError, match=r"nothing: holds no run\.\n  Expected a folder that ./run sla wrote"):
-        read_runs([folder])
+def test_a_test_that_failed_without_a_record_is_an_error_in_junit(tmp_path: Path) -> None:
+    note = WithoutRecord(suite="S", test="T", outcome="failed", reason="no such floor")
+    store.note_without_record([note], tmp_path)
+    write_reports([tmp_path], tmp_path)
+    (error,) = ET.fromstring((tmp_path / "junit.xml").read_text()).iter("error")
+    assert error.get("message") == "no such floor"
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    write(made_up_record(), tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(CtbenchError, match="the report could not be written"):
+        write_reports([tmp_path], tmp_path / "file")
+
+
+def test_a_report_replaces_an_older_one_and_leaves_nothing_else(tmp_path: Path) -> None:
+    write(made_up_record(), tmp_path)
+    for _ in range(2):
+        write_reports([tmp_path], tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "junit.xml", "records", "report.css", "report.html", "report.md", "results.csv", "summary.json"
+    ]  # fmt: skip
 
 
 TESTS = 2000
@@ -260,13 +266,6 @@ def test_figures_for_programs_have_all_tests(large: Path) -> None:
     assert len(json.loads((large / "summary.json").read_text())["tests"]) == TESTS
     assert len((large / "results.csv").read_text().splitlines()) == TESTS + 1
     assert (large / "junit.xml").read_text().count("<testcase ") == TESTS
-
-
-def test_trials_are_not_kept_and_what_runs_have_in_common_is_kept_once(large: Path) -> None:
-    newest = read_runs([large]).newest
-    assert all(not each.record.evidence.trials and each.sustain_s for each in newest)
-    assert len({id(each.record.campaign) for each in newest}) == 1
-    assert len({id(each.record.profile) for each in newest}) == 1
 
 
 def test_a_test_of_hundreds_of_runs_has_one_chart(tmp_path: Path) -> None:

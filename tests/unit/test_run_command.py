@@ -1,8 +1,6 @@
 """`./run` itself: its help, its mistakes, and what it says when it cannot install what is missing."""
 
-import contextlib
 import os
-import signal
 import subprocess
 from pathlib import Path
 
@@ -82,7 +80,6 @@ def test_the_help_of_a_command_needs_nothing_that_is_installed(name: str, elsewh
         (["bogus"], "there is no command 'bogus': see ./run --help."),
         (["slaa"], "there is no command 'slaa': see ./run --help. Did you mean \"sla\"?"),
         (["help", "bogus"], "there is no command 'bogus': see ./run --help."),
-        (["--nope"], "there is no command '--nope': see ./run --help."),
         (["\x1b[31m"], "there is no command '\\x1b[31m': see ./run --help."),
         (["setup", "now"], "now is one argument too many. Try `./run setup --help`."),
         (
@@ -95,6 +92,12 @@ def test_the_help_of_a_command_needs_nothing_that_is_installed(name: str, elsewh
         (["compare", "one"], "BASE and CANDIDATE are needed, and 1 of them is given. Try `./run compare --help`."),
         (["compare", "one", "two", "--nope"], "there is no option --nope. Try `./run compare --help`."),
         (["sla", "--testbeds"], "argument --testbeds: expected one argument. Try `./run sla --help`."),
+        (["sla", "--resume"], "argument --resume: expected one argument. Try `./run sla --help`."),
+        (
+            ["check", "bogus"],
+            "argument NAME: invalid choice: 'bogus' (choose from 'lint', 'types', 'promises', 'dryrun', 'unit',"
+            " 'integration', 'docs'). Try `./run check --help`.",
+        ),
         (["check"], "the following arguments are required: NAME. Try `./run check --help`."),
         (["check", "lint", "x"], "check lint takes no arguments, and x is one. Try `./run check --help`."),
     ],
@@ -113,70 +116,16 @@ def test_no_command_at_all_is_status_2_and_the_help(elsewhere: Path) -> None:
     assert done.stderr == run("--help", script=elsewhere).stdout
 
 
-def test_an_unknown_check_is_status_2_and_the_checks_that_there_are(elsewhere: Path) -> None:
-    done = run("check", "bogus", script=elsewhere)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "lint" in done.stderr and "integration" in done.stderr
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_the_help_is_made_is_no_traceback(number: signal.Signals, elsewhere: Path) -> None:
-    process = subprocess.Popen(
-        ["/bin/bash", str(elsewhere), "--help"], stdout=full_pipe(), stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
-    )  # fmt: skip
-    while not any("bootstrap.py" in line for line in commands_of_group(process.pid)):
-        assert process.poll() is None
-    os.killpg(process.pid, number)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 128 + number
-    assert "Traceback" not in err and err.count("\n") <= 1
-
-
-def full_pipe() -> int:
-    """The end of a pipe that is written to, whose other end stays open and is not read: what is shown waits there."""
-    _, write = os.pipe()
-    os.set_blocking(write, False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            os.write(write, b"x" * 4096)
-    os.set_blocking(write, True)
-    return write
-
-
-def commands_of_group(group: int) -> list[str]:
-    """The command lines of the processes in a process group."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            if int(stat.read_text().rpartition(") ")[2].split()[2]) == group:
-                found.append((stat.parent / "cmdline").read_text())
-    return found
-
-
-DROPPED = "run: what is shown here cannot be written (No space left on device): the rest of it is dropped.\n"
-
-
-@pytest.mark.parametrize(
-    ("shell", "said"),
-    [
-        ("--help | true", ""),
-        ("sla --help | head -1 >&2", "usage: ./run sla [options] [options of Robot Framework] [suites...]\n"),
-        ("--help >&-", ""),
-        ("--help >&- 2>&- <&-", ""),
-        ("--help >/dev/full", DROPPED),
-        ("compare --help >/dev/full 2>&1", ""),
-    ],
-)
-def test_help_that_nobody_reads_is_no_mistake(shell: str, said: str, elsewhere: Path) -> None:
+@pytest.mark.parametrize("shell", ["--help | true", "--help >&- 2>&- <&-"])
+def test_help_that_nobody_reads_is_no_mistake(shell: str, elsewhere: Path) -> None:
     done = subprocess.run(
         ["/bin/bash", "-c", f"bash '{elsewhere}' {shell}; exit ${{PIPESTATUS[0]}}"],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, said)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["sla", "--help"], ["report"], ["bogus"], []])
+@pytest.mark.parametrize("arguments", [["sla", "--help"], ["report"], []])
 def test_without_python_there_is_one_sentence(arguments: list[str], without_python: Path) -> None:
     done = run(*arguments, script=without_python)
     assert (done.returncode, done.stdout) == (6, "")

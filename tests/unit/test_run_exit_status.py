@@ -69,10 +69,7 @@ def test_verdicts_are_counted(tmp_path: Path) -> None:
     for name, verdict in {"a": "met", "b": "met", "c": "missed", "d": "not measured"}.items():
         write(tmp_path, name, verdict)
     assert read_verdicts(tmp_path) == Verdicts(met=2, missed=1, not_measured=1)
-
-
-def test_a_folder_that_does_not_exist_has_no_verdicts(tmp_path: Path) -> None:
-    assert read_verdicts(tmp_path / "records") == Verdicts()
+    assert read_verdicts(tmp_path / "nowhere") == Verdicts()
 
 
 def test_broken_records_are_named_and_the_others_still_count(tmp_path: Path) -> None:
@@ -83,12 +80,8 @@ def test_broken_records_are_named_and_the_others_still_count(tmp_path: Path) -> 
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
     verdicts = read_verdicts(tmp_path)
     assert verdicts.met == 1
-    assert [Path(text.split(":")[0]).name for text in verdicts.broken] == [
-        "bytes.json",
-        "half.json",
-        "list.json",
-        "odd.json",
-    ]
+    broken = [Path(text.split(":")[0]).stem for text in verdicts.broken]
+    assert broken == ["bytes", "half", "list", "odd"]
     assert verdicts.total == 5
 
 

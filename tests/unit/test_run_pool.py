@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import ConfigError
 from ctbench.cli import sla
 from ctbench.cli.robot import pool
 from ctbench.report.runs import PABOT_RESULTS, read_runs
@@ -13,7 +12,6 @@ from ctbench.results.record import PoolMember
 from ctbench.results.store import WithoutRecord, write
 from ctbench.run.exit_status import MISTAKES_FILE
 from ctbench.testbed import new_dut
-from ctbench.testbed.pool import CONSOLE_FILE
 
 from .simulated import made_up_record
 
@@ -38,17 +36,13 @@ def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -
     assert not command.names_suites
 
 
-def test_testbeds_without_a_value_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sla.main(["--testbeds"]) == 2
-    assert capsys.readouterr().err == "run: option --testbeds requires argument. Try `./run sla --help`.\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
         (["--testbeds", "local"], 4, "is no pool"),
         (["--testbeds", "local,locl"], 4, "variables/testbeds/locl.yaml: no such file"),
         (["--testbeds", "local,local", "-v", "TESTBED:local"], 4, "are both given"),
+        (["--testbeds", "local,local-trex", "-v", "CAMPAIGN:quik"], 4, "quik"),
         (["--testbeds", "local,local"], 6, "local would have"),
     ],
 )
@@ -75,13 +69,13 @@ def test_what_the_processes_left_is_put_where_a_single_one_leaves_it(
         part = tmp_path / PABOT_RESULTS / str(number)
         (part / "dut").mkdir(parents=True)
         (part / "dut" / "ovs-vswitchd.log").write_text(f"log {number}")
-        (part / CONSOLE_FILE).write_text(f"table {number}\n")
+        (part / pool.CONSOLE_FILE).write_text(f"table {number}\n")
         store.note_without_record(
             [WithoutRecord(suite=f"S{number}", test="T", outcome="skipped", reason="2 CPUs")], part
         )
         (part / "output.xml").write_text("<robot></robot>\n")
     (part / "output.xml").write_text("<robot><suite>")  # that of a process that was killed
-    with (part / CONSOLE_FILE).open("ab") as console:
+    with (part / pool.CONSOLE_FILE).open("ab") as console:
         console.write("µ".encode()[:1])  # it was killed while it wrote
     (tmp_path / PABOT_RESULTS / "3").mkdir()  # that of a process that got no testbed any more
     (part / MISTAKES_FILE).write_text("mine.yaml: x: is missing.\n")
@@ -112,9 +106,3 @@ def test_the_order_on_the_page_is_that_of_the_suites_and_not_that_of_the_clock(t
         write(made_up_record(suite=f"S{place}", started=began, ended=began, pool=member), tmp_path)
     runs = read_runs([tmp_path])
     assert [each.record.suite for each in runs.newest] == ["S0", "S1", "S2"]
-
-
-def test_split_names_and_settings_are_read_for_each_testbed() -> None:
-    command = sla.parse(["--testbeds", "local,local-trex", "-v", "CAMPAIGN:quik"], DEFAULT)
-    with pytest.raises(ConfigError, match="quik"):
-        sla.read_testbeds(command)

@@ -1,6 +1,7 @@
 """The search on simulated DUTs: the result is within the width of the truth, whatever the DUT does."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,53 +11,115 @@ from hypothesis import strategies as st
 from ctbench.base.errors import GeneratorError
 from ctbench.base.units import format_rate
 from ctbench.dut.base import Problem
-from ctbench.measure.campaign import Bisection, GateSettings, LoadRange, Mlr
+from ctbench.measure.campaign import Bisection, GateSettings, LoadRange, Mlr, SaturationSettings
+from ctbench.measure.mlr import MlrSearch
 from ctbench.measure.observation import Observation
-from ctbench.measure.search import expected, planned_trials, search
-from ctbench.measure.search_result import Goal, Made, SearchResult, repeat
+from ctbench.measure.search import Goal, Made, SearchResult, expected, planned_trials, repeat, search
 from ctbench.measure.trial import Step
 from ctbench.measure.trials import Trials
 
 from .simulated import LIMITS, SimulatedDut, outcome_of, seen
 
-LO, HI, WIDTH = 1_000.0, 1_000_000.0, 0.05
+LO, HI, WIDTH, MLR_WIDTH, TRUTH = 1_000.0, 1_000_000.0, 0.05, 0.02, 381_000.0
 
 
 def how(**keys: Any) -> Bisection:
-    base = {
-        "trial_duration": "1s",
-        "max_iterations": 12,
-        "relative_width": "5%",
-        "final_duration": "3s",
-    }
+    base = {"trial_duration": "1s", "max_iterations": 12, "relative_width": "5%", "final_duration": "3s"}
     return Bisection.model_validate(base | keys)
+
+
+def mlr(**keys: Any) -> Mlr:
+    base = {"trial_duration": "1s", "final_duration": "4s", "relative_width": "2%"}
+    return Mlr.model_validate(base | keys)
 
 
 #: Eight times the middle and nothing else.
 PUBLISHED = how(middle="arithmetic", max_iterations=8, relative_width=None, final_duration=None)
-
-
-TRUTH = 381_000.0
+KINDS = ["bisection", "mlr"]
+in_both_ways = pytest.mark.parametrize("searching", [how(), mlr()], ids=KINDS)
 
 
 def phases(result: SearchResult) -> list[str]:
     return [step.phase for step in result.steps]
 
 
+def assert_sharp(result: SearchResult, truth: float, width: float, final_s: float, off: float) -> None:
+    """The capacity is found within the width; `off`: what the edge, or what came through, may be off (ratio)."""
+    assert result.upper is not None and result.proof is not None
+    # A load above the capacity by less than the loss limit is good, so that the edge is not at the truth itself.
+    assert result.capacity <= truth * 1.0003
+    assert truth <= result.upper * (1 + off)
+    assert result.upper <= result.capacity * (1 + width) * (1 + off)
+    assert (result.limited_by, result.proof.trial.duration_s) == ("dut", final_s)
+    figure = outcome_of(result).result
+    assert figure is not None and (figure.value, figure.low) == (result.capacity, result.capacity)
+
+
+@in_both_ways
+def test_a_dut_that_never_passes_has_no_capacity(searching: Bisection | Mlr) -> None:
+    result = search(SimulatedDut(0.0), LO, HI, searching)
+    assert (result.capacity, result.proof, result.limited_by) == (0, None, "dut")
+    assert result.reason.startswith("no load held, not even 1.0 k/s: 100.0 % of the connections were lost")
+    figure = outcome_of(result).result
+    assert figure is not None and figure.value == 0
+
+
+@pytest.mark.parametrize(
+    ("searching", "hint", "least"), [(how(), None, HI / (1 + WIDTH)), (mlr(), 500_000, HI)], ids=KINDS
+)
+def test_a_dut_that_always_passes_reaches_the_end_of_the_range(
+    searching: Bisection | Mlr, hint: float | None, least: float
+) -> None:
+    result = search(SimulatedDut(10 * HI), LO, HI, searching, hint=hint)
+    assert (result.limited_by, result.upper) == ("range", None)
+    assert least <= result.capacity <= HI
+    assert "the range of the campaign ends there" in result.reason
+
+
+@in_both_ways
+def test_a_generator_that_is_slower_than_the_dut_is_named_as_the_limit(searching: Bisection | Mlr) -> None:
+    result = search(SimulatedDut(10 * HI, generator_limit=300_000), LO, HI, searching)
+    assert result.limited_by == "generator"
+    assert 300_000 / (1 + searching.relative_width) <= result.capacity <= 300_000  # type: ignore[operator]
+    assert "the generator was the limit" in result.reason
+
+
+@in_both_ways
+def test_a_pause_of_the_generator_does_not_end_the_search(searching: Bisection | Mlr) -> None:
+    paused = [0]
+
+    def pauses(load: float, duration: float) -> Observation:
+        paused[0] += 1
+        limited = "late by 6 ms" if paused[0] in (3, 7) else ""
+        return seen(load=load, duration=duration, loss=0.5 if load > TRUTH else 0.0, generator_limited=limited)
+
+    result = search(pauses, LO, HI, searching)
+    assert result.limited_by == "dut"
+    assert TRUTH / (1 + searching.relative_width) <= result.capacity <= TRUTH  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("searching", [how(), mlr(), SaturationSettings()], ids=[*KINDS, "saturation"])
+@pytest.mark.parametrize("dies", [True, False], ids=["dut", "generator"])
+def test_what_breaks_ends_a_search_with_its_reason_and_the_trials_so_far(searching: Any, dies: bool) -> None:
+    dut = SimulatedDut(0.8 * TRUTH)
+
+    def breaks(load: float, duration: float) -> Observation:
+        made = dut(load, duration)
+        if len(dut.loads) < 2:
+            return made
+        if dies:
+            return seen((Problem("fatal", "It broke."),), load=load)
+        raise GeneratorError("It broke.")
+
+    result = search(breaks, LO, HI, searching, hint=TRUTH)
+    reason = f"It broke, in trial 2, at {format_rate(dut.loads[-1])}"
+    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", reason, 1 + dies)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.floats(min_value=LO * 1.2, max_value=HI / 1.2), st.sampled_from([1.0, 0.1]))
 def test_a_sharp_capacity_is_found_within_the_width_also_when_the_dut_collapses(truth: float, overload: float) -> None:
-    result = search(SimulatedDut(truth, overload=overload), LO, HI, how())
-    assert result.upper is not None
-    # A load above the capacity by less than the loss limit is good, so that the edge is not at the truth itself.
-    assert result.capacity <= truth * 1.0003
-    assert truth <= result.upper <= result.capacity * (1 + WIDTH) * (1 + 1e-9)
-    assert result.limited_by == "dut"
-    assert result.proof is not None
-    assert result.proof.trial.duration_s == 3
-    figure = outcome_of(result).result
-    assert figure is not None
-    assert (figure.value, figure.low) == (result.capacity, result.capacity)
+    assert_sharp(search(SimulatedDut(truth, overload=overload), LO, HI, how()), truth, WIDTH, 3, 1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -65,22 +128,6 @@ def test_a_noisy_capacity_is_found_within_the_width_and_the_noise(truth: float, 
     result = search(SimulatedDut(truth, noise=0.005, seed=seed), LO, HI, how())
     # The final trial may fail at a load on the edge, and the result then steps down by a width.
     assert truth / (1 + WIDTH) ** 2 * 0.97 <= result.capacity <= truth * 1.03
-
-
-def test_a_dut_that_never_passes_has_no_capacity() -> None:
-    result = search(SimulatedDut(0.0), LO, HI, how())
-    assert (result.capacity, result.proof, result.limited_by) == (0, None, "dut")
-    assert result.reason.startswith("no load held, not even 1.0 k/s: 100.0 % of the connections were lost")
-    figure = outcome_of(result).result
-    assert figure is not None
-    assert figure.value == 0
-
-
-def test_a_dut_that_always_passes_reaches_the_end_of_the_range() -> None:
-    result = search(SimulatedDut(10 * HI), LO, HI, how())
-    assert (result.limited_by, result.upper) == ("range", None)
-    assert HI / (1 + WIDTH) <= result.capacity <= HI
-    assert "the range of the campaign ends there" in result.reason
 
 
 def test_asked_to_start_at_the_maximum_one_trial_and_its_confirmation_are_enough() -> None:
@@ -130,37 +177,29 @@ def test_a_good_hint_saves_trials_and_a_bad_one_costs_no_truth() -> None:
         assert truth / (1 + WIDTH) * (1 - 1e-9) <= result.capacity <= truth
 
 
-def test_a_capacity_below_which_the_longer_trial_fails_is_stepped_down() -> None:
-    def tires(load: float, duration: float) -> Observation:
-        return seen(load=load, duration=duration, loss=0.5 if load > (100_000 if duration < 2 else 91_000) else 0.0)
-
-    result = search(tires, LO, HI, how())
-    assert 91_000 / (1 + WIDTH) <= result.capacity <= 91_000
-    assert result.proof is not None
-    assert result.proof.trial.duration_s == 3
-
-
-def test_a_dut_that_slows_down_under_the_search_is_not_said_to_do_nothing() -> None:
+@pytest.mark.parametrize(
+    ("too_much", "hint", "least", "most"),
+    [
+        # The longer trial fails from a lower load on; or the DUT slows down under the search.
+        (lambda _made, load, seconds: load > (100_000 if seconds < 2 else 91_000), None, 91_000 / (1 + WIDTH), 91_000),
+        (lambda made, load, _seconds: load > (450_000 if made < 4 else 300_000), 440_000, 150_001, 300_000),
+        # No longer trial holds.
+        (lambda _made, load, seconds: load > 100_000 or seconds > 2, None, 0, 0),
+    ],
+)
+def test_what_no_longer_trial_confirms_is_stepped_down_and_the_dut_not_said_to_do_nothing(
+    too_much: Callable[[int, float, float], bool], hint: float | None, least: float, most: float
+) -> None:
     tried: list[float] = []
 
-    def slows(load: float, duration: float) -> Observation:
+    def trial(load: float, duration: float) -> Observation:
         tried.append(load)
-        return seen(load=load, duration=duration, loss=0.05 if load > (450_000 if len(tried) < 4 else 300_000) else 0.0)
+        return seen(load=load, duration=duration, loss=0.05 * too_much(len(tried), load, duration))
 
-    result = search(slows, LO, HI, how(), hint=440_000)
-    assert tried[0] == 440_000
-    assert 150_000 < result.capacity <= 300_000
-    assert result.proof is not None
-    assert result.proof.trial.duration_s == 3
-    assert result.upper is not None and result.upper > 300_000
-
-
-def test_a_load_that_no_longer_trial_confirms_is_no_capacity() -> None:
-    def never_for_long(load: float, duration: float) -> Observation:
-        return seen(load=load, duration=duration, loss=0.5 if load > 100_000 or duration > 2 else 0.0)
-
-    result = search(never_for_long, LO, HI, how())
-    assert (result.capacity, result.upper) == (0, LO)
+    result = search(trial, LO, HI, how(), hint=hint)
+    assert least <= result.capacity <= most and (hint is None or tried[0] == hint)
+    assert (result.proof.trial.duration_s if result.proof else None) == (3 if most else None)
+    assert result.upper is not None and (result.upper > most if most else result.upper == LO)
 
 
 def test_nothing_is_tried_again_because_it_failed() -> None:
@@ -185,13 +224,6 @@ def test_where_trials_at_a_load_disagree_more_bad_than_good_ones_make_it_too_hig
     assert goal.classify(trials) == bound
 
 
-def test_a_generator_that_is_slower_than_the_dut_is_named_as_the_limit() -> None:
-    result = search(SimulatedDut(800_000, generator_limit=300_000), LO, HI, how())
-    assert result.limited_by == "generator"
-    assert 300_000 / (1 + WIDTH) <= result.capacity <= 300_000
-    assert "the generator was the limit" in result.reason
-
-
 def test_a_generator_that_only_fails_far_above_the_capacity_is_not_the_limit() -> None:
     assert search(SimulatedDut(100_000, generator_limit=400_000), LO, HI, how()).limited_by == "dut"
 
@@ -201,33 +233,11 @@ def test_a_generator_that_can_do_nothing_leaves_no_result() -> None:
     assert (result.capacity, result.limited_by, outcome_of(result).figures) == (0, "generator", {})
 
 
-def test_a_fatal_problem_of_the_dut_stops_the_search_with_its_reason() -> None:
-    def dies(load: float, duration: float) -> Observation:
-        calls.append(load)
-        return seen((Problem("fatal", "ovs-vswitchd was restarted"),) if len(calls) == 3 else (), load=load)
-
-    calls: list[float] = []
-    result = search(dies, LO, HI, how())
-    reason = f"ovs-vswitchd was restarted, in trial 3, at {format_rate(calls[-1])}"
-    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", reason, 3)
-
-
-def test_a_trial_that_cannot_be_made_stops_the_search_and_keeps_the_trials_before_it() -> None:
-    def breaks(number: int) -> None:
-        if number == 4:
-            raise GeneratorError("the memif link broke")
-
-    dut = SimulatedDut(381_000, before=breaks)
-    result = search(dut, LO, HI, how())
-    reason = f"the memif link broke, in trial 4, at {format_rate(dut.loads[-1])}"
-    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", reason, 3)
-
-
 def test_every_trial_is_told_with_its_number_and_the_time_left_runs_out() -> None:
     told: list[Step] = []
     result = search(SimulatedDut(381_000), LO, HI, how(), Trials(told.append))
     assert [step.number for step in told] == list(range(1, len(told) + 1))
-    assert [step.observation for step in told] == list(result.observations)
+    assert [step.observation for step in told] == [step.observation for step in result.steps]
     assert told[-1].left_s == 0
     assert told[0].left_s > told[-2].left_s > 0
     spent = sum(step.observation.trial.wall_s for step in told[1:])
@@ -285,19 +295,6 @@ def test_the_plan_counts_the_bisections_that_the_width_needs() -> None:
     assert planned_trials(LO, HI, how(middle="arithmetic")) <= 12
 
 
-def test_a_pause_of_the_generator_does_not_end_the_search() -> None:
-    truth, paused = 381_000.0, [0]
-
-    def pauses(load: float, duration: float) -> Observation:
-        paused[0] += 1
-        limited = "late by 6 ms" if paused[0] in (3, 7) else ""
-        return seen(load=load, duration=duration, loss=0.5 if load > truth else 0.0, generator_limited=limited)
-
-    result = search(pauses, LO, HI, how())
-    assert result.limited_by == "dut"
-    assert truth / (1 + WIDTH) <= result.capacity <= truth
-
-
 @settings(deadline=None)
 @given(st.floats(LO * 1.2, HI * 0.8), st.sampled_from([1.0, 0.7, 0.1]))
 def test_what_is_forwarded_of_too_many_packets_leads_to_the_capacity_and_never_past_it(
@@ -317,14 +314,18 @@ def test_packets_need_fewer_trials_for_the_same_width() -> None:
     assert trials[True] < trials[False]
 
 
-pytestmark = pytest.mark.unit
 SPAN = LoadRange.model_validate({"min": "5k", "max": "1.5M"})
-BISECTION = {"trial_duration": "1s", "final_duration": "2s", "max_iterations": 10, "relative_width": "10%"}
-MLR = {"trial_duration": "1s", "final_duration": "5s", "relative_width": "10%"}
 
 
 @pytest.mark.parametrize("capacity", [60_000.0, 250_000.0, 900_000.0])
-@pytest.mark.parametrize("settings", [Bisection.model_validate(BISECTION), Mlr.model_validate(MLR)], ids=["bi", "mlr"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        how(final_duration="2s", max_iterations=10, relative_width="10%"),
+        mlr(final_duration="5s", relative_width="10%"),
+    ],
+    ids=KINDS,
+)
 def test_a_search_makes_about_as_many_trials_as_were_expected(settings: Any, capacity: float) -> None:
     found = search(SimulatedDut(capacity), SPAN.min, SPAN.max, settings, hint=50_000.0)
     assert len(found.steps) / 2 <= expected(settings, SPAN).trials <= len(found.steps) * 2
@@ -333,3 +334,161 @@ def test_a_search_makes_about_as_many_trials_as_were_expected(settings: Any, cap
 def test_a_gate_is_two_trials_and_what_each_takes_beside_its_traffic() -> None:
     settings = GateSettings.model_validate({"trial_duration": "3s", "headroom": "1%"})
     assert expected(settings, SPAN).seconds(0.5) == 7.0
+
+
+# With MLRsearch.
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.floats(min_value=LO * 1.2, max_value=HI / 1.2),
+    st.sampled_from([1.0, 0.7, 0.1]),
+    st.booleans(),
+    st.sampled_from([None, 0.3, 0.95, 1.0, 1.2, 4.0]),
+)
+def test_a_sharp_capacity_is_found_within_the_width_wherever_it_begins(
+    truth: float, overload: float, packets: bool, guess: float | None
+) -> None:
+    dut = SimulatedDut(truth, overload=overload, packets=packets)
+    # The capacity is what came through, which may be less than what was offered by as much as a trial may lose.
+    assert_sharp(search(dut, LO, HI, mlr(), hint=guess and truth * guess), truth, MLR_WIDTH, 4, 3e-4)
+
+
+@pytest.mark.parametrize("overload", [1.0, 0.1])
+def test_one_disturbed_trial_in_twenty_does_not_move_the_result(overload: float) -> None:
+    good = 0
+    for seed in range(200):
+        dut = SimulatedDut(TRUTH, noise=0.005, disturbed=0.05, overload=overload, seed=seed)
+        result = search(dut, LO, HI, mlr(), hint=TRUTH * 0.8)
+        good += TRUTH / (1 + MLR_WIDTH) * 0.98 <= result.capacity <= TRUTH * 1.02
+    assert good >= 195
+
+
+def test_a_dut_that_warms_up_is_not_judged_by_its_first_trials() -> None:
+    result = search(SimulatedDut(TRUTH, cold=0.2, warm_after_s=10), LO, HI, mlr())
+    assert result.capacity >= TRUTH / (1 + MLR_WIDTH) * 0.99
+
+
+def test_short_trials_lead_there_and_long_ones_decide() -> None:
+    dut = SimulatedDut(TRUTH)
+    result = search(dut, LO, HI, mlr())
+    assert dut.durations[:3] == [1, 1, 1]
+    made = list(zip(dut.loads, dut.durations, strict=True))
+    assert (result.capacity, 4) in made
+    assert (result.upper, 4) in made
+
+
+def test_with_mlrsearch_too_a_hint_saves_trials() -> None:
+    plain, hinted = SimulatedDut(TRUTH, overload=0.1), SimulatedDut(TRUTH, overload=0.1)
+    search(plain, LO, HI, mlr())
+    search(hinted, LO, HI, mlr(), hint=380_000)
+    assert len(hinted.loads) < len(plain.loads)
+    assert max(hinted.loads) < 600_000
+
+
+def test_a_disturbed_trial_near_the_hint_does_not_end_the_range_there() -> None:
+    disturbed: list[float] = []
+
+    def once(load: float, duration: float) -> Observation:
+        first = not disturbed
+        disturbed.append(load)
+        return seen(load=load, duration=duration, loss=0.01 if first or load > TRUTH else 0.0)
+
+    result = search(once, LO, HI, mlr(), hint=TRUTH / 2)
+    assert disturbed[0] < TRUTH
+    assert TRUTH / (1 + MLR_WIDTH) <= result.capacity <= TRUTH
+
+
+def test_the_relevant_upper_bound_is_the_smallest_of_all_trials() -> None:
+    # A DUT that has become faster by the time that the library comes back to a load.
+    dut = SimulatedDut(TRUTH, noise=0.1, seed=3)
+    search_of_ours = MlrSearch(dut, LO, HI, mlr(), Trials())
+    result = search_of_ours.run(TRUTH)
+    assert result.goal is not None
+    uppers = [load for load, made in search_of_ours.made.items() if search_of_ours.goal.classify(made) == "upper"]
+    assert result.upper == result.goal.relevant_upper_bound == min(uppers)
+    assert result.goal.relevant_lower_bound == result.capacity < min(uppers)
+
+
+def test_it_reports_what_rfc_9971_asks_for() -> None:
+    result = search(SimulatedDut(TRUTH), LO, HI, mlr())
+    goal = result.goal
+    assert goal is not None
+    assert (goal.loss_ratio, goal.final_duration_s, goal.duration_sum_s, goal.exceed_ratio, goal.relative_width) == (
+        0.0002, 4.0, 8.0, 0.5, 0.02,
+    )  # fmt: skip
+    assert (goal.relevant_lower_bound, goal.relevant_upper_bound) == (result.capacity, result.upper)
+    assert goal.conditional_throughput == result.capacity
+
+
+def test_the_conditional_throughput_is_what_was_really_forwarded() -> None:
+    goal = Goal(final_duration_s=4, duration_sum_s=8, exceed_ratio=0.5)
+    lossy = [Made(4, seen(loss=loss)) for loss in (0.0001, 0.3)]
+    assert goal.classify(lossy) == "lower"
+    assert goal.conditional_throughput(10_000, lossy) == pytest.approx(9_999)
+    # Half of the sum has to be measured, or nothing is known to be forwarded.
+    assert goal.conditional_throughput(10_000, [Made(1, seen())]) == 0
+    assert Goal(4, 8, 0.25).conditional_throughput(10_000, lossy) == pytest.approx(7_000)
+
+
+def test_what_is_cold_is_warmed_up_by_a_trial_that_does_not_count() -> None:
+    dut = SimulatedDut(TRUTH)
+    result = search(dut, LO, HI, mlr(), hint=100_000, cold=True)
+    assert phases(result)[0] == "warm-up"
+    assert "warm-up" not in phases(result)[1:]
+    assert dut.loads[0] == 100_000
+    cold = search(SimulatedDut(TRUTH, cold=0.9, warm_after_s=1), LO, HI, mlr(), hint=100_000, cold=True)
+    assert cold.capacity >= TRUTH / (1 + MLR_WIDTH)
+
+
+def test_out_of_trials_it_says_so_and_gives_what_it_knows() -> None:
+    result = search(SimulatedDut(TRUTH, overload=0.1), LO, HI, mlr(max_iterations=5))
+    assert len(result.steps) == 5
+    assert result.limited_by == "dut"
+    assert result.reason.endswith("(stopped after 5 trials)")
+    assert result.capacity <= TRUTH
+    assert result.upper is not None
+    assert result.upper > TRUTH
+
+
+def test_a_bug_in_a_trial_is_not_taken_for_an_end_of_the_search() -> None:
+    def bug(_load: float, _duration: float) -> Observation:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        search(bug, LO, HI, mlr())
+
+
+def test_a_contradiction_that_the_library_finds_costs_no_trial_that_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def contradiction(self: object, *_: object) -> None:
+        search_of_ours: MlrSearch = _[0]  # type: ignore[assignment]
+        search_of_ours.measure(1.0, 100_000.0)
+        search_of_ours.measure(1.0, 500_000.0)
+        raise RuntimeError("Load not worth: 1")
+
+    monkeypatch.setattr("ctbench.measure.mlr.MultipleLossRatioSearch.search", contradiction)
+    result = search(SimulatedDut(TRUTH), LO, HI, mlr())
+    assert (result.capacity, result.upper) == (100_000, 500_000)
+    assert result.reason.endswith("(MLRsearch gave up: Load not worth: 1)")
+
+
+def test_the_console_is_told_each_trial_and_what_is_left() -> None:
+    told: list[Step] = []
+    result = search(SimulatedDut(TRUTH), LO, HI, mlr(), Trials(told.append))
+    assert [step.number for step in told] == list(range(1, len(result.steps) + 1))
+    assert all(step.left_s > 0 for step in told[:-2])
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.floats(1.001, 3.0), st.floats(0.5, 4.0), st.floats(0.3, 4.0),
+    st.sampled_from(["0.5%", "5%", "50%"]), st.integers(0, 9999),
+)  # fmt: skip
+def test_a_narrow_range_and_noise_never_break_it(
+    ratio: float, truth: float, hint: float, width: str, seed: int
+) -> None:
+    dut = SimulatedDut(truth * LO, noise=0.1, disturbed=0.2, seed=seed)
+    wanted = mlr(relative_width=width, max_iterations=60)
+    result = search(dut, LO, LO * ratio, wanted, hint=hint * LO)
+    assert LO <= min(dut.loads) <= max(dut.loads) <= LO * ratio * (1 + 1e-9)
+    assert result.capacity == 0 or result.proof is not None

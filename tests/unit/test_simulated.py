@@ -1,7 +1,10 @@
-"""The simulated DUTs behave as those that they stand for: rings hide an overload, machines hop, pairs share them."""
+"""The simulated DUTs behave as those that they stand for: rings hide an overload, machines hop, pairs share them. The
+simulations behind docs/evidence, which are scripts and use what a change may move, still run."""
 
 import math
+import runpy
 import statistics
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +61,20 @@ def test_what_the_machine_does_falls_on_both_sides_of_a_pair() -> None:
     assert statistics.stdev(part.rate for part in slices) > 0.1 * statistics.mean(part.rate for part in slices)
     assert math.exp(statistics.median(log for log in logs if log is not None)) == pytest.approx(0.95, rel=0.01)
     assert len(pair.order) == 384
+
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.mark.parametrize("name", ["backlog", "floor", "pairs", "search"])
+def test_a_simulation_prints_whole_tables(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [name, "--runs", "4"])
+    runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    tables = [block.splitlines() for block in printed.split("\n\n") if block.startswith("|")]
+    assert tables
+    for table in tables:
+        assert len(table) > 4
+        assert len({row.count("|") for row in table}) == 1, table[0]

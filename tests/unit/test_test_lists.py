@@ -1,5 +1,7 @@
-"""Each list of test_lists/ is understood by ./run sla, names files that exist, and selects what it promises."""
+"""Each list of test_lists/ is understood by ./run sla, names files that exist, and selects what it promises. Tags
+select the same tests in ./run sla and in plain Robot Framework."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,25 @@ def command(name: str) -> sla.CommandLine:
 
 def selected(name: str) -> list[str]:
     """Long names of the tests that a list selects."""
-    return [test.full_name for test in selected_suite(command(name).arguments).all_tests]
+    return names(command(name))
+
+
+def names(chosen: sla.CommandLine) -> list[str]:
+    return [test.full_name for test in selected_suite(chosen.arguments).all_tests]
+
+
+TEXTS = [path.read_text() for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *LISTS)]
+OPTIONS = sorted({found for text in TEXTS for found in re.findall(r"--(include|exclude) ([A-Za-z0-9-]+)", text)})
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
+def test_tags_that_docs_and_lists_name_select_the_same_in_plain_robot(option: tuple[str, str]) -> None:
+    way, tags = option
+    plain = TestSuiteBuilder().build(SUITES)
+    every = plain.test_count
+    plain.configure(**{f"{way}_tags": [tags]})
+    assert 0 < plain.test_count < every
+    assert names(sla.parse([f"--{way}", tags], SUITES)) == [test.full_name for test in plain.all_tests]
 
 
 def test_there_is_a_list_for_the_gate_the_night_and_the_comparison_with_2022() -> None:

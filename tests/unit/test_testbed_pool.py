@@ -1,19 +1,14 @@
-"""Which testbeds may measure side by side, which CPUs of this machine each of them gets, and that each is taken by one
-process, and is free when that has ended, whatever ended it."""
+"""Which testbeds may measure side by side, and which CPUs of this machine each of them gets."""
 
-import errno
-import fcntl
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pool import Member, Share, Shares, least_cpus, make_pool, split_names
+from ctbench.testbed.pool import Member, least_cpus, make_pool, split_names
 
 pytestmark = pytest.mark.unit
 
@@ -71,14 +66,6 @@ def test_the_local_testbed_twice_gets_half_of_the_cpus_each(
     assert {member.testbed for member in members} == {"local"}
 
 
-def test_a_share_that_is_too_small_is_refused_with_both_numbers() -> None:
-    with pytest.raises(
-        MissingResource, match=r"local would have 1 of this machine's 2 CPU\(s\) and needs 2"
-    ) as refused:
-        make_pool([("local", a_testbed())] * 2, single(2))
-    assert refused.value.exit_status == 6
-
-
 def test_oversubscribed_testbeds_need_one_cpu_each() -> None:
     config = a_testbed(oversubscribe=True)
     assert shares(make_pool([("x", config)] * 2, [(0, 1)])) == {"local#1": (0,), "local#2": (1,)}
@@ -98,119 +85,42 @@ def test_a_file_that_leaves_some_to_us_gets_them_beside_those_it_names() -> None
     assert shares(members) == {"half": (0, 1, 3), "local": (2, 4, 5)}
 
 
-def test_a_cpu_that_two_files_name_is_refused() -> None:
-    one, two = a_testbed("one", **plan([0], [1], [0])), a_testbed("two", **plan([2], {1: [3], 2: [3, 1]}, [2]))
-    with pytest.raises(ConfigError, match="CPU 1 is named by two testbeds") as refused:
-        make_pool([("one", one), ("two", two)], single(4))
-    assert refused.value.exit_status == 4
-
-
 def test_a_lab_uses_no_cpu_of_this_machine_and_leaves_them_to_the_local_testbed() -> None:
     pool = [("lab-a", lab("lab-a")), ("lab-b", lab("lab-b"))]
     assert shares(make_pool(pool, single(1))) == {"lab-a": (), "lab-b": ()}
     assert shares(make_pool([pool[0], ("local", a_testbed())], single(2))) == {"lab-a": (), "local": (0, 1)}
 
 
-@pytest.mark.parametrize("second", [lab("lab-a"), lab("lab-b", address="lab-a")])
-def test_a_lab_that_would_be_shared_is_refused(second: TestbedConfig) -> None:
-    with pytest.raises(ConfigError, match=r"would share host \S+\.lab-a\.example"):
-        make_pool([("lab-a", lab("lab-a")), ("second", second)], single(8))
+ONE, TWO = a_testbed("one", **plan([0], [1], [0])), a_testbed("two", **plan([2], {1: [3], 2: [3, 1]}, [2]))
+PORTS = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
+OWN = a_testbed(duts=[{"type": "linux-router", "host": "local", "ports": PORTS}])
 
 
-def test_this_machines_own_network_cannot_be_shared() -> None:
-    ports = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
-    own = a_testbed(duts=[{"type": "linux-router", "host": "local", "ports": ports}])
-    with pytest.raises(ConfigError, match="this machine's own network"):
-        make_pool([("own", own)] * 2, single(8))
-
-
-def test_two_files_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigError, match="two files have the name local"):
-        make_pool([("a.yaml", a_testbed()), ("b.yaml", a_testbed())], single(4))
+@pytest.mark.parametrize(
+    ("pool", "cpus", "status", "said"),
+    [
+        ([("local", a_testbed())] * 2, 2, 6, r"local would have 1 of this machine's 2 CPU\(s\) and needs 2"),
+        ([("one", ONE), ("two", TWO)], 4, 4, "CPU 1 is named by two testbeds"),
+        ([("lab-a", lab("lab-a"))] * 2, 8, 4, r"would share host \S+\.lab-a\.example"),
+        (
+            [("lab-a", lab("lab-a")), ("b", lab("lab-b", address="lab-a"))],
+            8,
+            4,
+            r"would share host \S+\.lab-a\.example",
+        ),
+        ([("own", OWN)] * 2, 8, 4, "this machine's own network"),
+        ([("a.yaml", a_testbed()), ("b.yaml", a_testbed())], 4, 4, "two files have the name local"),
+    ],
+)
+def test_what_cannot_be_a_pool_is_refused(
+    pool: list[tuple[str, TestbedConfig]], cpus: int, status: int, said: str
+) -> None:
+    with pytest.raises(CtbenchError, match=said) as refused:
+        make_pool(pool, single(cpus))
+    assert refused.value.exit_status == status
 
 
 def test_what_a_testbed_needs_of_this_machine() -> None:
     assert least_cpus(a_testbed()) == 2
     assert least_cpus(a_testbed(file="local-trex")) >= 2
     assert least_cpus(lab("lab-a")) == 0
-
-
-LIBRARIES = Path(__file__).parents[2] / "libraries"
-#: Takes a testbed, says which, and keeps it until its standard input ends.
-TAKER = """
-import sys; sys.path.insert(0, sys.argv[1])
-from pathlib import Path
-from ctbench.testbed.pool import Shares
-share = Shares(Path(sys.argv[2])).take()
-print(share and share.name, flush=True)
-sys.stdin.read()
-"""
-PAIR = [Share(f"local#{number}", "local", (number, number + 4), "run-1", "/results") for number in (1, 2)]
-
-
-@pytest.fixture
-def offered(tmp_path: Path) -> Shares:
-    made = Shares(tmp_path / "shares")
-    made.offer(PAIR)
-    return made
-
-
-def taker(folder: Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", TAKER, str(LIBRARIES), str(folder)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def said(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout
-    return process.stdout.readline().strip()
-
-
-def test_no_two_processes_have_one_testbed_and_a_killed_one_gives_its_own_back(offered: Shares, tmp_path: Path) -> None:
-    processes = [taker(tmp_path / "shares") for _ in PAIR]
-    try:
-        assert sorted(said(process) for process in processes) == ["local#1", "local#2"]
-        assert set(offered.holders()) == {process.pid for process in processes}
-
-        processes.append(taker(tmp_path / "shares"))  # it waits
-        freed = next(process for process in processes if process.pid == offered.holders()[1])
-        freed.kill()
-
-        assert said(processes[2]) == "local#2"
-        assert set(offered.holders()) == {process.pid for process in processes if process is not freed}
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
-    assert offered.holders() == []
-
-
-def test_a_share_is_what_was_offered(offered: Shares) -> None:
-    assert offered.take() == PAIR[0]
-    assert Share.from_json(PAIR[1].to_json()) == PAIR[1]
-
-
-def test_nobody_gets_a_testbed_once_the_run_was_stopped_nor_waits_for_one(offered: Shares, tmp_path: Path) -> None:
-    for name in ("local#1", "local#2"):
-        share = offered.take()
-        assert share and share.name == name
-    waiting = taker(tmp_path / "shares")
-    offered.stop()
-
-    assert said(waiting) == "None"
-    assert offered.take() is None
-    waiting.communicate()
-
-
-def test_a_run_whose_folder_is_gone_has_no_testbeds(tmp_path: Path) -> None:
-    gone = Shares(tmp_path / "gone")
-    assert gone.take() is None
-    assert gone.holders() == []
-
-
-def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_locks(_file: object, _kind: int) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", no_locks)
-    with pytest.raises(ConfigError, match=r"cannot be locked \(No locks available\)\.\n  Expected .* --outputdir\."):
-        Shares(tmp_path / "shares").offer(PAIR)

@@ -18,9 +18,10 @@ from ctbench.hosts.local import LocalHost
 
 pytestmark = pytest.mark.unit
 
-#: Locks and unlocks a mutex of the C library without end, in a child of ours.
+#: Locks and unlocks a mutex of the C library without end, and says so when it hears a signal.
 SPINS = """
-import ctypes
+import ctypes, signal
+signal.signal(signal.SIGUSR1, lambda *_: print("heard", flush=True))
 libc = ctypes.CDLL(None)
 mutex = ctypes.create_string_buffer(64)
 lock, unlock = libc.pthread_mutex_lock, libc.pthread_mutex_unlock
@@ -30,62 +31,46 @@ while True:
 """
 
 
-#: Says so when it hears a signal.
-HEARS = """
-import signal
-signal.signal(signal.SIGUSR1, lambda *_: print("heard", flush=True))
-print("ready", flush=True)
-while True: pass
-"""
-
-
 @pytest.fixture
-def spinning() -> Iterator[int]:
-    child = subprocess.Popen([sys.executable, "-I", "-S", "-c", SPINS], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    child.stdout.readline()
-    yield child.pid
-    child.kill()
-    child.wait()
+def spinning() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", SPINS], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+        yield child
+        child.kill()
+
+
+def sampling(pid: int, *how: str) -> list[str]:
+    source = Path(thread_samples.__file__).read_text()
+    return [sys.executable, "-I", "-S", "-c", source, str(pid), str(pid), "0.4", "499", "199", *how]
 
 
 @pytest.mark.parametrize("how", [[], ["stops"]])
-def test_a_thread_of_an_ordinary_process_is_sampled_and_its_functions_have_names(spinning: int, how: list[str]) -> None:
-    source = Path(thread_samples.__file__).read_text()
-    argv = [sys.executable, "-I", "-S", "-c", source, str(spinning), str(spinning), "0.4", "499", "199", *how]
+def test_a_thread_of_an_ordinary_process_is_sampled_and_its_functions_have_names(
+    spinning: "subprocess.Popen[bytes]", how: list[str]
+) -> None:
     begun = time.monotonic()
-    said = json.loads(LocalHost().run(argv).stdout)
+    said = json.loads(LocalHost().run(sampling(spinning.pid, *how)).stdout)
     assert time.monotonic() - begun < 10
     assert (said["how"] == "stack samples") if how else said["how"]
     functions = threads._by_function(LocalHost(), said)
     assert functions.total() == sum(times for _, times in said["user"] + said["kernel"]) > 20
     assert any("pthread_mutex" in name for name in functions), functions
-    child = Path(f"/proc/{spinning}/stat").read_text().rpartition(")")[2].split()[0]
+    child = Path(f"/proc/{spinning.pid}/stat").read_text().rpartition(")")[2].split()[0]
     assert child in "RS"  # it goes on
 
 
-def test_a_signal_that_comes_meanwhile_is_handed_on() -> None:
-    child = subprocess.Popen([sys.executable, "-c", HEARS], stdout=subprocess.PIPE)
-    try:
-        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
-        source = Path(thread_samples.__file__).read_text()
-        argv = [sys.executable, "-I", "-S", "-c", source, str(child.pid), str(child.pid), "0.5", "499", "199", "stops"]
-        sampler = subprocess.Popen(argv, stdout=subprocess.PIPE)
+def test_a_signal_that_comes_meanwhile_is_handed_on(spinning: "subprocess.Popen[bytes]") -> None:
+    with subprocess.Popen(sampling(spinning.pid, "stops"), stdout=subprocess.PIPE) as sampler:
         for _ in range(20):
             time.sleep(0.01)
-            child.send_signal(signal.SIGUSR1)
+            spinning.send_signal(signal.SIGUSR1)
         assert sampler.wait(10) == 0
-        assert child.stdout.readline() == b"heard\n" and child.poll() is None
-    finally:
-        child.kill()
-        child.wait()
+    assert spinning.stdout and spinning.stdout.readline() == b"heard\n" and spinning.poll() is None
 
 
 def test_a_thread_that_is_not_there_is_an_error() -> None:
-    argv = [sys.executable, "-I", "-S", "-c", Path(thread_samples.__file__).read_text(), "4194305", "4194305", "0.1",
-            "499", "199"]  # fmt: skip
     with pytest.raises(TestbedError):
-        LocalHost().run(argv)
+        LocalHost().run(sampling(4194305))
 
 
 def test_a_stripped_library_names_the_parts_of_its_exported_locks() -> None:

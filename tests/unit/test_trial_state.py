@@ -2,8 +2,9 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
+from .healthy import HealthyDut
 from .simulated import LIMITS, found, judged, made_up_floor, made_up_packets, made_up_record, made_up_trial, outcome_of
 
 pytestmark = pytest.mark.unit
@@ -45,28 +47,19 @@ LIMIT = 0.0002
     [(99, 0), (100, 1), (500, 1), (1_000, 1), (1_100, 2), (4_336, 3), (10_000, 5), (20_000, 9), (24_999, 10)],
 )
 def test_of_few_as_many_may_be_lost_as_chance_explains(of: int, allowed: int) -> None:
+    """0.02 % of a trial with 4336 long-lived connections is 0.87 of one."""
     assert few(LIMIT, of) == allowed
     assert within(allowed, of, LIMIT)
     assert not within(allowed + 1, of, LIMIT)
 
 
-def test_where_the_limit_allows_five_the_ratio_is_judged() -> None:
-    assert few(LIMIT, 25_000) == 0
-    assert within(5, 25_000, LIMIT)
-    assert not within(6, 25_000, LIMIT)
-    assert within(20, 100_000, LIMIT)
-    assert not within(21, 100_000, LIMIT)
-
-
-def test_one_lost_connection_of_4336_is_no_reason_to_fail() -> None:
-    """0.02 % of a trial with long-lived connections is 0.87 of one."""
-    assert within(1, 4_336, LIMIT)
-    assert LIMIT < 1 / 4_336
-
-
-def test_a_limit_of_nothing_allows_nothing() -> None:
-    assert within(0, 10, 0.0)
-    assert not within(1, 1_000_000, 0.0)
+@pytest.mark.parametrize(
+    ("allowed", "of", "limit"), [(5, 25_000, LIMIT), (20, 100_000, LIMIT), (0, 10, 0.0), (0, 1_000_000, 0.0)]
+)
+def test_where_the_limit_allows_five_or_nothing_the_ratio_is_judged(allowed: int, of: int, limit: float) -> None:
+    assert few(limit, of) == 0
+    assert within(allowed, of, limit)
+    assert not within(allowed + 1, of, limit)
 
 
 @pytest.mark.parametrize(("lost", "of"), [(0, 0), (1, 0), (1, 1), (1, 2), (2, 100)])
@@ -111,22 +104,23 @@ def seen(
 # What is a rate.
 
 
+@pytest.mark.parametrize(
+    ("completed", "changes", "rate"),
+    [
+        ([4_800, 4_700], {}, 9_500),
+        ([5_200, 5_300], {}, 10_000),  # no more than what began in it
+        ([5_200, 5_300], {"under_way": 512}, 10_500),  # but in a closed loop
+    ],
+)
+def test_the_rate_is_what_ended_in_the_sustain_phase(completed: list[int], changes: dict[str, int], rate: int) -> None:
+    late = seen(made_up_trial(load=10_000, duration=1.0), timeline_step_s=0.5, timeline_completed=completed, **changes)
+    assert (late.trial.rate, late.trial.forwarded_rate) == (10_000, rate)
+    assert late.rate == min(rate, 10_000)
+
+
 def test_the_rate_of_packets_is_what_came_in_the_sustain_phase() -> None:
     late = seen(made_up_packets(load=100_000, duration=1.0), rx_packets={"client": 0, "server": 97_000})
     assert (late.trial.rate, late.values["pps"], late.rate) == (100_000, 97_000, 97_000)
-
-
-def test_the_rate_of_connections_is_what_ended_in_the_sustain_phase() -> None:
-    late = {"timeline_step_s": 0.5, "timeline_completed": [4_800, 4_700]}
-    trial = seen(made_up_trial(load=10_000, duration=1.0), **late)
-    assert (trial.trial.rate, trial.values["cps"], trial.rate) == (10_000, 9_500, 9_500)
-    more = seen(made_up_trial(load=10_000, duration=1.0), **late | {"timeline_completed": [5_200, 5_300]})
-    assert more.rate == 10_000
-
-
-def test_a_closed_loop_has_a_rate_of_its_own() -> None:
-    late = {"timeline_step_s": 0.5, "timeline_completed": [5_200, 5_300], "under_way": 512}
-    assert seen(made_up_trial(load=10_000, duration=1.0), **late).trial.forwarded_rate == 10_500
 
 
 # Late, and lost.
@@ -226,12 +220,9 @@ def test_connections_lose_packets_of_those_that_either_end_sent() -> None:
     assert trial.values["loss_ratio"] == 0
 
 
-def test_a_packet_that_came_twice_is_no_negative_loss() -> None:
-    trial = seen(made_up_trial(), total_rx_packets={"client": 10**7, "server": 10**7})
-    assert trial.values["packet_loss_ratio"] == 0
-
-
-def test_of_a_packet_profile_both_are_the_same() -> None:
+def test_a_packet_that_came_twice_is_no_negative_loss_and_of_packets_both_are_the_same() -> None:
+    twice = seen(made_up_trial(), total_rx_packets={"client": 10**7, "server": 10**7})
+    assert twice.values["packet_loss_ratio"] == 0
     values = seen(made_up_packets(loss=0.01)).values
     assert values["loss_ratio"] == values["packet_loss_ratio"] == pytest.approx(0.01)
 
@@ -292,7 +283,7 @@ def test_a_trial_that_was_ended_counts_what_was_due_until_then() -> None:
     )
 
 
-class Asked:
+class Asked(HealthyDut):
     """A DUT and a generator that remember what load they were asked for."""
 
     def __init__(self) -> None:
@@ -301,16 +292,6 @@ class Asked:
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         self.loads.append(load)
         return made_up_trial(10_000, duration_s)
-
-    def flush_state(self) -> None: ...
-    def begin_trial(self) -> None: ...
-    def health(self) -> list[Problem]:
-        return []
-
-    def trouble(self) -> str:
-        return ""
-
-    def cpu_use(self) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -351,13 +332,11 @@ def test_a_straight_line_has_its_slope() -> None:
     assert (found.per_s, found.least_per_s, found.late_per_s) == pytest.approx((200, 200, 200))
 
 
-@pytest.mark.parametrize("points", [[], [5], [0, 100, 200, 300, 400]])
-def test_too_few_points_tell_nothing(points: list[float]) -> None:
-    assert growth(points, STEP_S) == UNKNOWN
-
-
-def test_points_without_a_step_tell_nothing() -> None:
-    assert growth([1, 2, 3, 4, 5, 6, 7], 0) == UNKNOWN
+@pytest.mark.parametrize(
+    ("points", "step_s"), [([], STEP_S), ([5], STEP_S), ([0, 100, 200, 300, 400], STEP_S), ([1, 2, 3, 4, 5, 6, 7], 0)]
+)
+def test_too_few_points_and_points_without_a_step_tell_nothing(points: list[float], step_s: float) -> None:
+    assert growth(points, step_s) == UNKNOWN
 
 
 def test_one_stall_is_no_growth() -> None:
@@ -397,16 +376,14 @@ def under_way(load: float, capacity: Sequence[float] | float, duration_s: float,
     return points
 
 
-def packets(load: float, points: list[int], duration_s: float) -> Observation:
+def packets(
+    load: float, points: list[int], duration_s: float, made: Callable[..., Trial] = made_up_packets
+) -> Observation:
     """A lossless trial of packets with these points."""
-    trial = made_up_packets(load=load, duration=duration_s)
-    return Observation(trial.model_copy(update={"timeline_step_s": STEP_S, "timeline_active": points}), LIMITS)
+    return seen(made(load=load, duration=duration_s), timeline_step_s=STEP_S, timeline_active=points)
 
 
-def connections(load: float, points: list[int], duration_s: float) -> Observation:
-    """A lossless trial of connections with these points."""
-    trial = made_up_trial(load=load, duration=duration_s)
-    return Observation(trial.model_copy(update={"timeline_step_s": STEP_S, "timeline_active": points}), LIMITS)
+connections = partial(packets, made=made_up_trial)
 
 
 @pytest.mark.parametrize("duration_s", [0.5, 1.0, 2.0])
@@ -420,31 +397,28 @@ def test_a_dut_too_slow_by_2_percent_behind_a_ring_of_16384_frames_is_not_good(l
     assert seen.reason == "the DUT fell behind by 2.0 %"
 
 
-def test_a_dut_that_is_as_fast_as_the_load_is_good() -> None:
-    seen = packets(400_000, under_way(400_000, 400_000, 1.0), 1.0)
-    assert (seen.state, seen.falls_behind) == ("good", 0)
+@pytest.mark.parametrize(
+    ("speed", "conditions", "state"),
+    [
+        (1.0, LIMITS, "good"),
+        (0.9951, LIMITS, "good"),  # half a percent is the limit where losses may be fewer
+        (0.9945, LIMITS, "bad"),
+        (0.98, {"loss_ratio": 0.03}, "good"),  # a wider limit on losses is one on the backlog as well
+        (0.98, {"packet_loss_ratio": 0.01}, "bad"),
+    ],
+)
+def test_a_dut_may_be_slower_by_half_a_percent_or_by_what_may_be_lost(
+    speed: float, conditions: Conditions, state: str
+) -> None:
+    trial = packets(400_000, under_way(400_000, 400_000 * speed, 1.0), 1.0).trial
+    assert Observation(trial, conditions).state == state
 
 
-def test_a_share_of_half_a_percent_is_the_limit_where_losses_may_be_fewer() -> None:
-    assert packets(400_000, under_way(400_000, 400_000 * 0.9951, 1.0), 1.0).good
-    assert not packets(400_000, under_way(400_000, 400_000 * 0.9945, 1.0), 1.0).good
-
-
-def test_a_wider_limit_on_losses_is_one_on_the_backlog_as_well() -> None:
-    seen = packets(400_000, under_way(400_000, 400_000 * 0.98, 1.0), 1.0)
-    assert Observation(seen.trial, {"loss_ratio": 0.03}).good
-    assert Observation(seen.trial, {"packet_loss_ratio": 0.01}).state == "bad"
-
-
-def test_in_a_closed_loop_nothing_falls_behind() -> None:
-    seen = packets(400_000, under_way(400_000, 380_000, 0.5), 0.5)
-    assert not seen.good
-    assert Observation(seen.trial.model_copy(update={"under_way": 2048}), LIMITS).good
-
-
-def test_an_idle_trial_does_not_fall_behind() -> None:
-    trial = packets(400_000, under_way(400_000, 380_000, 0.5), 0.5).trial
-    assert Observation(trial.model_copy(update={"load": 0.0}), LIMITS).falls_behind == 0
+def test_in_a_closed_loop_and_in_an_idle_trial_nothing_falls_behind() -> None:
+    behind = packets(400_000, under_way(400_000, 380_000, 0.5), 0.5)
+    assert not behind.good
+    assert Observation(behind.trial.model_copy(update={"under_way": 2048}), LIMITS).good
+    assert Observation(behind.trial.model_copy(update={"load": 0.0}), LIMITS).falls_behind == 0
 
 
 def noisy(seed: int, load: float, share: float, duration_s: float, noise: float) -> Observation:
@@ -501,8 +475,7 @@ def test_the_trial_of_9018_bytes_in_which_15_percent_came_too_late_is_bad() -> N
     """74 848 of 88 238 packets arrived in its 0.5 s, all of them later, with a latency of 66 ms at the median."""
     load, arrived, sent = 176_476.0, 74_848, 88_238
     points = [round((sent - arrived) * (place + 1) / 10) for place in range(10)]
-    seen = packets(load, points, 0.5)
-    late = seen.trial.model_copy(update={"rx_packets": {"client": 0, "server": arrived}})
+    late = packets(load, points, 0.5).trial.model_copy(update={"rx_packets": {"client": 0, "server": arrived}})
     seen = Observation(late, LIMITS)
     assert (seen.state, seen.reason) == ("bad", "the DUT fell behind by 15.2 %")
     assert seen.values["pps"] == seen.rate == pytest.approx(arrived / 0.5)

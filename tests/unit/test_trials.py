@@ -1,17 +1,222 @@
-"""The recorder of trials: numbers, faults, and the one rule for invalid trials."""
+"""One trial, the order of what is done to the DUT, and what is thought of the counts; and the recorder of trials, with
+its one rule for invalid ones."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from ctbench.base.errors import GeneratorError
-from ctbench.dut.base import Problem
+from ctbench.base.errors import GeneratorError, TestbedError
+from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.observation import Observation
-from ctbench.measure.trial import Step
+from ctbench.measure.trial import Step, TrialRunner
 from ctbench.measure.trials import MOST_INVALID, PAUSE_S, Repetitions, TrialFault, Trials, merge
 from ctbench.results.evidence import Evidence, TableCount
+from ctbench.traffic.generator import LinkWork, Trial
+from ctbench.traffic.loads import Load, Rate
+from ctbench.traffic.profiles import ConnectionProfile, Profile
 
-from .simulated import seen
+from .healthy import HealthyDut
+from .simulated import LIMITS, made_up_trial, seen, seen_packets
+
+PROFILE = ConnectionProfile(name="short")
+RESTARTED = Problem("fatal", "ovs-vswitchd was restarted")
+
+
+class RecordingTestbed(HealthyDut):
+    """A DUT and a generator in one that write down what they are asked."""
+
+    def __init__(self, problems: list[Problem] | None = None, error: Exception | None = None) -> None:
+        self.calls: list[str] = []
+        self.problems, self.error = problems or [], error
+        self.broken = ""
+        self.cpu: CpuUse | None = None
+        self.link: LinkWork | None = None
+
+    def flush_state(self) -> None:
+        self.calls.append("flush")
+
+    def begin_trial(self) -> None:
+        self.calls.append("begin")
+
+    def health(self) -> list[Problem]:
+        self.calls.append("health")
+        return self.problems
+
+    def trouble(self) -> str:
+        return self.broken
+
+    def cpu_use(self) -> CpuUse | None:
+        self.calls.append("cpu")
+        return self.cpu
+
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        assert isinstance(load, Rate)
+        self.calls.append(f"{profile.name} at {load.per_s:g} for {duration_s:g} s")
+        if self.error:
+            raise self.error
+        return made_up_trial(load.per_s, duration_s).model_copy(update={"link": self.link})
+
+    def runner(self, **more: Any) -> TrialRunner:
+        return TrialRunner(self, self, PROFILE, LIMITS, **more)
+
+
+def test_the_state_is_flushed_before_the_trial_and_a_pause_and_the_health_asked_after_it() -> None:
+    testbed, ticks = RecordingTestbed(), iter([100.0, 117.0])
+    pause = {"settle_s": 2.5, "sleep": lambda seconds: testbed.calls.append(f"sleep {seconds}")}
+    seen = testbed.runner(clock=lambda: next(ticks), **pause)(1000, 10)
+    assert seen.good and seen.trial.wall_s == 17  # the flush included
+    assert testbed.calls == ["flush", "sleep 2.5", "begin", "short at 1000 for 10 s", "health", "cpu"]
+
+
+@pytest.mark.parametrize("noticed_by", [GeneratorError("the memif link broke"), TestbedError("`ovs-appctl` failed")])
+def test_a_dut_that_died_is_named_and_not_what_noticed_it(noticed_by: Exception) -> None:
+    testbed = RecordingTestbed(error=noticed_by)
+    testbed.broken = "ovs-vswitchd (process 16) was killed by SIGKILL."
+    with pytest.raises(TestbedError, match=r"^ovs-vswitchd \(process 16\) was killed by SIGKILL\.$"):
+        testbed.runner()(1000, 10)
+
+
+def test_a_broken_generator_with_a_healthy_dut_is_the_generators_fault() -> None:
+    with pytest.raises(GeneratorError, match="out of memory"):
+        RecordingTestbed(error=GeneratorError("out of memory")).runner()(1000, 10)
+
+
+def test_a_generator_that_counts_backwards_is_named_with_what_it_counted() -> None:
+    with pytest.raises(ValidationError) as impossible:
+        Trial.model_validate(made_up_trial(1000, 10).model_dump() | {"completed": -1})
+    with pytest.raises(GeneratorError, match="counted what cannot be: completed: Input should be greater"):
+        RecordingTestbed(error=impossible.value).runner()(1000, 10)
+
+
+def test_what_the_trial_cost_is_asked_of_the_dut_and_else_of_the_threads_that_carry_its_frames() -> None:
+    testbed = RecordingTestbed()
+    assert testbed.runner()(1000, 10).cpu is None
+    testbed.link = LinkWork(busy_cpus=0.9, packets=1000, refused=0, ns_per_packet=900.0)
+    assert testbed.runner()(1000, 10).cpu == CpuUse(0.9, 900.0, "link threads")
+    testbed.link = LinkWork(busy_cpus=0.0, packets=0, refused=0, ns_per_packet=0.0)
+    assert testbed.runner()(1000, 10).cpu == CpuUse(0.0, None, "link threads")
+    testbed.cpu = CpuUse(1.0, 500.0, "PMD cycles")
+    assert testbed.runner()(1000, 10).cpu == testbed.cpu
+
+
+def test_a_dut_that_died_is_not_asked_what_it_cost() -> None:
+    testbed = RecordingTestbed([RESTARTED])
+    assert testbed.runner()(1000, 10).cpu is None
+    assert testbed.calls[-1] == "health"
+
+
+def test_lost_packets_are_called_so_with_the_direction_that_lost_most() -> None:
+    assert seen_packets(loss=0.01).reason == "1.00 % of the packets were lost (limit 0.020 %)"
+    there, back = seen_packets(loss=0.02, back_loss=0.0), seen_packets(loss=0.0, back_loss=0.02)
+    assert there.reason == "1.00 % of the packets were lost, mostly from client to server (limit 0.020 %)"
+    assert back.reason == "1.00 % of the packets were lost, mostly from server to client (limit 0.020 %)"
+
+
+@pytest.mark.parametrize(
+    ("observe", "metric", "title"),
+    [(seen_packets, "latency_p99", "latency (p99)"), (seen, "connect_time_p99", "TCP connect time (p99)")],
+)
+def test_a_time_over_its_limit_makes_a_trial_bad(observe: Any, metric: str, title: str) -> None:
+    limits = {"loss_ratio": 0.0002, metric: 0.005}
+    assert observe(conditions=limits, p99_us=5000.0).good
+    slow = observe(conditions=limits, p99_us=5001.0)
+    assert (slow.state, slow.reason) == ("bad", f"{title} was 5.0 ms (limit 5.0 ms)")
+    assert observe(conditions=limits, p99_us=None).reason.startswith(f"{title} was not measured")
+
+
+def test_the_latency_of_the_slower_direction_counts() -> None:
+    limits = {"loss_ratio": 0.0002, "latency_p99": 0.005}
+    assert seen_packets(conditions=limits, p99_us=2600.0, back_loss=0.0).state == "bad"  # the way back is twice as slow
+
+
+def test_the_figures_of_packets_are_their_rate_the_worse_latency_and_what_they_cost() -> None:
+    cpu = CpuUse(0.98, 2_450.0, "link threads")
+    values = seen_packets(cpu=cpu, load=400_000.0, back_loss=0.0).values
+    assert (values["pps"], "cps" in values) == (400_000, False)
+    assert values["bps"] == pytest.approx(400_000 * 60 * 8)
+    assert values["latency_p99"] == pytest.approx(160e-6)
+    assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.98, pytest.approx(2_450e-9))
+    assert "connect_time_p99" not in values
+
+
+def test_exactly_the_permitted_loss_is_good_whatever_the_rounding() -> None:
+    limits = {"loss_ratio": 0.001}
+    assert 1 - 999 / 1000 > 0.001
+    assert all(seen(conditions=limits, load=1_000 * n, duration=1.0, loss=0.001).good for n in range(1, 200))
+    assert not seen(conditions=limits, load=10_000, duration=1.0, loss=0.0012).good
+
+
+ELSEWHERE = Problem("invalid", "3.0 % of the DUT's packets were processed on CPU 0")
+
+
+@pytest.mark.parametrize(
+    ("trial", "state", "reason"),
+    [
+        (seen(loss=0.0002), "good", ""),
+        (seen((Problem("warning", "12 packets dropped"),)), "good", ""),
+        (seen(loss=0.01), "bad", "1.00 % of the connections were lost, mostly no syn ack (limit 0.020 %)"),
+        (seen(loss=1.0), "bad", "100.0 % of the connections were lost, mostly no syn ack (limit 0.020 %)"),
+        (seen(generator_limited="it ran 40 ms late"), "invalid", "it ran 40 ms late"),
+        (seen(load=99_600, duration=10.0, loss=0.58, attempted=420_000), "invalid",
+         "the generator began only 42.0 k/s of 99.6 k/s"),
+        (seen(load=0.0), "invalid", "nothing was offered"),
+        (seen(attempted=0, loss=1.0), "invalid", "nothing was offered"),
+        (seen((RESTARTED,)), "invalid", RESTARTED.text),
+        (seen((ELSEWHERE,)), "invalid", ELSEWHERE.text),
+    ],
+)  # fmt: skip
+def test_a_trial_is_good_bad_or_says_nothing_about_the_dut(trial: Observation, state: str, reason: str) -> None:
+    assert (trial.state, trial.good, trial.reason) == (state, state == "good", reason)
+    # Only what is fatal ends the search.
+    assert trial.fault == (RESTARTED.text if RESTARTED in trial.problems else "")
+
+
+def test_a_loss_while_others_had_the_duts_cpu_says_nothing_and_what_held_all_the_same_counts() -> None:
+    taken = (Problem("disturbed", "Other processes took 3.0 % of a PMD CPU of the DUT."),)
+    lossy = seen(taken, loss=0.1)
+    assert (lossy.state, lossy.reason) == ("invalid", taken[0].text)
+    assert seen(taken, conditions={"loss_ratio": 0.0002, "connect_time_p99": 0.0001}).state == "invalid"
+    assert seen(taken).good
+
+
+STILL = Problem(
+    "stalled", "Open vSwitch stood still for 3.0 s: its PMD threads did not run, although their CPUs were free."
+)
+
+
+def test_what_was_lost_while_the_dut_stood_still_is_its_own_loss_however_late_the_generator_was() -> None:
+    busy = Problem("disturbed", "Other processes took 3.2 % of a PMD CPU of the DUT.")
+    lost = seen((STILL, busy), loss=0.5, generator_limited="6.6 % of the connections began late")
+    assert lost.state == "bad"
+    assert lost.reason == (
+        "50.0 % of the connections were lost, mostly no syn ack (limit 0.020 %): Open vSwitch stood still for 3.0 s: "
+        "its PMD threads did not run, although their CPUs were free"
+    )
+    held = seen((STILL,), generator_limited="6.6 % of the connections began late")
+    assert (held.state, held.reason) == ("invalid", "6.6 % of the connections began late")
+    nothing = seen((STILL,), loss=1.0, attempted=0)
+    assert (nothing.state, nothing.reason) == ("invalid", "nothing was offered")
+
+
+def test_threads_that_carry_the_frames_are_the_duts_cpus_too() -> None:
+    testbed = RecordingTestbed()
+    link = LinkWork(busy_cpus=0.9, packets=1000, refused=0, ns_per_packet=900.0, waiting=0.2)
+    lossy = Observation(made_up_trial(loss=0.1).model_copy(update={"link": link}), LIMITS)
+    assert (lossy.state, lossy.reason) == ("invalid", "other processes took 20.0 % of a CPU of the DUT")
+    rested = lossy.trial.model_copy(update={"link": link.model_copy(update={"waiting": 0.04})})
+    assert Observation(rested, LIMITS).state == "bad"
+    testbed.link = link
+    assert testbed.runner()(1000, 10).good
+
+
+def test_the_record_of_a_trial_has_its_counts_its_state_and_its_problems() -> None:
+    record = Step(1, "final", seen((RESTARTED,)), 0.0).as_record()
+    assert (record.phase, record.state, record.reason) == ("final", "invalid", "ovs-vswitchd was restarted")
+    assert record.problems == [RESTARTED]
+    assert record.trial.intended == 100_000
+
 
 GOOD, BAD, SLOW = seen(), seen(loss=0.1), seen(generator_limited="late")
 BUSY = replace(SLOW, problems=(Problem("invalid", "It was swapped out."),))

@@ -16,7 +16,7 @@ from ctbench.traffic.profiles import load_profile
 from ctbench.traffic.trex.generator import unsupported
 
 from .made_up_sla import KEY, LONG, OTHER, SHORT, TOPOLOGY, floors
-from .test_testbed_pair import CONNTRACK, PROFILE, Fakes
+from .test_testbed import CONNTRACK, PROFILE, Fakes
 
 pytestmark = pytest.mark.unit
 

@@ -17,7 +17,6 @@ from ctbench.run.plan import plan
 from ctbench.sla.floor import packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.profiles import KINDS as PROFILES
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 
 KINDS: dict[str, type[BaseModel]] = {
@@ -58,28 +57,18 @@ def test_every_profile_that_ships_can_be_read(name: str) -> None:
     assert load_profile(name).name == name
 
 
-@pytest.mark.parametrize("size", [64, 128, 256, 512, 1024, 1280, 1518, "imix"])
-def test_there_are_packets_of_every_size_of_rfc_2544(size: int | str) -> None:
-    ours = load_profile(f"udp-{size}-10k")
+STREAMS = {f"udp-{size}-10k": (size, 10_000, "one") for size in (64, 128, 256, 512, 1024, 1280, 1518, "imix")} | {
+    "udp-64-1flow": (64, 1, "one"),
+    "udp-64-10k-both": (64, 10_000, "both"),
+    "udp-64-1m": (64, 1_000_000, "one"),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_there_are_packets_of_every_size_of_rfc_2544_of_one_flow_or_many_one_way_or_both(name: str) -> None:
+    ours = load_profile(name)
     assert isinstance(ours, PacketProfile)
-    assert (ours.frame_bytes, ours.flows, ours.directions, ours.vlan) == (size, 10_000, "one", 0)
-
-
-def test_packets_have_one_flow_or_many_and_go_one_way_or_both() -> None:
-    found = {name: load_profile(name) for name in names("profiles") if name.startswith("udp-64")}
-    shapes = {name: (ours.flows, ours.directions) for name, ours in found.items() if isinstance(ours, PacketProfile)}
-    assert shapes["udp-64-1flow"] == (1, "one")
-    assert shapes["udp-64-10k-both"] == (10_000, "both")
-    assert shapes["udp-64-1m"] == (1_000_000, "one")
-
-
-def test_the_defaults_and_the_profiles_that_the_issue_names_are_there() -> None:
-    assert {"quick", "gate", "compare", "characterise", "published"} <= set(names("campaigns"))
-    assert {"short-lived", "long-lived", "long-lived-short", "http-600", "http-800", "tcp-no-data", "udp-800"} <= set(
-        names("profiles")
-    )
-    assert "local" in names("testbeds")
-    assert "local" in names("sla")
+    assert (ours.frame_bytes, ours.flows, ours.directions, ours.vlan) == (*STREAMS[name], 0)
 
 
 @pytest.mark.parametrize(("name", "messages", "wait"), [("short-lived", 1, 0), ("long-lived", 500, 50)])
@@ -125,18 +114,6 @@ def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
         assert floor.derivation.startswith("from long-lived's ") == (floor.main is not None)
 
 
-@pytest.mark.parametrize("name", ["quick", "gate", "compare", "characterise", "published"])
-def test_every_campaign_can_search_the_ceiling_of_both_kinds_of_connection(name: str) -> None:
-    ours = campaign(name)
-    for asked in ("short-lived", "long-lived"):
-        assert ours.load_range(profile(ours.profile_for(asked)))
-
-
-def test_no_campaign_has_a_range_for_a_profile_that_does_not_exist() -> None:
-    for name in names("campaigns"):
-        assert set(campaign(name).loads) | set(campaign(name).profiles) <= set(names("profiles")) | set(PROFILES)
-
-
 def test_the_published_campaign_is_the_procedure_of_2022() -> None:
     ours = campaign("published")
     for name, duration, lo, hi in (("short-lived", 30, 1_000, 100_000), ("long-lived", 120, 500, 2_000)):
@@ -162,10 +139,6 @@ ROWS = {
     for row in rows(running.TestSuite.from_file_system(ROOT / "suites"))
     if row.topology.datapath != CABLE.datapath
 }
-
-
-def test_every_row_of_the_suites_is_known_here() -> None:
-    assert len(ROWS) == running.TestSuite.from_file_system(ROOT / "suites").test_count - 2
 
 
 #: Those that promise a rate: instructions, and entries of the table, are counted without one.

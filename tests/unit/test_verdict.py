@@ -1,13 +1,12 @@
 """The verdict: green always means measured, and at or above the floor. Every way to fail is proved to fail."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from ctbench.dut.base import Problem
 from ctbench.measure.procedure import Code, Decision, Outcome
-from ctbench.measure.sequential import Known, SequentialResult, SequentialTest
+from ctbench.measure.sequential import Known, SequentialTest
 from ctbench.measure.trial import TrialFn
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS, Metric
@@ -68,31 +67,31 @@ LOOP = replace(
 SLOW = compared(0.9, 0.89, 0.91)
 
 
-def gate(trial_fn: TrialFn, load: float = 48_700) -> SequentialResult:
+def gate(trial_fn: TrialFn, load: float = 48_700, metric: str = "cps") -> Outcome:
     """The trials at a floor, of a DUT of which nothing is known yet."""
-    return SequentialTest(trial_fn, load, 5.0, Known()).run()
+    return SequentialTest(trial_fn, load, 5.0, Known(), metric=METRICS[metric]).run()
 
 
-def gated(capacity: float, **dut: float) -> SequentialResult:
+def gated(capacity: float, **dut: float) -> Outcome:
     return gate(SimulatedDut(capacity, **dut))  # type: ignore[arg-type]
 
 
-def broken() -> SequentialResult:
+def broken() -> Outcome:
     restarted = (Problem("fatal", "ovs-vswitchd was restarted"),)
     return gate(lambda load, duration: seen(restarted, load=load, duration=duration))
 
 
-def leaking() -> SequentialResult:
+def leaking() -> Outcome:
     return gate(lambda load, duration: seen(load=load, duration=duration, loss=0.001))
 
 
-def late() -> SequentialResult:
+def late() -> Outcome:
     limits = {"loss_ratio": 0.0002, "connect_time_p99": 0.005}
     return gate(lambda load, duration: seen(load=load, duration=duration, p99_us=10_000, conditions=limits))
 
 
-def leaking_packets() -> SequentialResult:
-    return gate(lambda load, duration: seen_packets(load=load, duration=duration, loss=0.001), 303_000)
+def leaking_packets() -> Outcome:
+    return gate(lambda load, duration: seen_packets(load=load, duration=duration, loss=0.001), 303_000, "pps")
 
 
 def nothing_offered() -> Outcome:
@@ -211,6 +210,10 @@ def elsewhere(result: object, floor: Floor = BOUND, machine: MachineFacts | None
 def test_a_floor_of_another_machine_is_shown_and_a_miss_of_it_is_not_measured() -> None:
     verdict = elsewhere(found(40_100))
     assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Reason.ANOTHER_MACHINE, None)
+    assert verdict.reason == (
+        "this floor (48.2 k/s) was made on Xeon(R) Gold 5118, 24 CPUs; the DUT's machine has AMD EPYC 9R14, 2 CPUs, "
+        "and reaches 40.1 k/s"
+    )
     rate = verdict.thresholds[0]
     assert (rate.bound_to, rate.limit, rate.undecided) == ("Xeon(R) Gold 5118, 24 CPUs", 48_200, True)
     # That trials at the floor decided it changes nothing; a machine that is not known is another one.
@@ -232,7 +235,11 @@ def test_an_oversubscribed_testbed_never_measures() -> None:
 
 
 def test_repetitions_that_do_not_agree_are_not_measured() -> None:
-    assert judged(SCATTERED, FLOOR, max_spread=0.2).code == Reason.SCATTERED
+    apart = judged(SCATTERED, FLOOR, max_spread=0.2)
+    assert apart.code == Reason.SCATTERED
+    assert apart.reason == (
+        "3 searches found 300.0 k/s to 400.0 k/s, a spread of 26.2 % where the campaign allows 20.0 %"
+    )
     assert judged(SCATTERED, FLOOR, max_spread=0.3).word == MET
     assert judged(SCATTERED, FLOOR).word == MET
     assert judged(found(381_000), FLOOR, max_spread=0.01).word == MET
@@ -282,84 +289,45 @@ def test_a_metric_of_which_less_is_better_is_judged_the_right_way_round(
     assert [each.operator for each in verdict.thresholds] == ["<="]
 
 
-SAID: list[tuple[Callable[[], Verdict], str]] = [
-    (lambda: judged(found(381_000), FLOOR), "new connections: 381.0 k/s, +690 % against the floor of 48.2 k/s"),
-    (lambda: judged(found(381_000, "range"), FLOOR), "new connections: at least 381.0 k/s"),
-    (lambda: judged(found(40_000), ONLY_CPS), "new connections: 40.0 k/s instead of at least 48.2 k/s (-17.0 %)"),
-    (lambda: judged(found(0), FLOOR), "not even the lowest load held, the floor is 48.2 k/s: as it was tried"),
-    (
-        lambda: judged(found(2_000, "range"), ONLY_CPS),
-        "the campaign's range ended at 2.0 k/s, where the floor of",
-    ),
-    (lambda: judged(found(381_000, "fault"), FLOOR), "the measurement broke off: as it was tried"),
-    (
-        lambda: judged(found(30_000, "generator"), FLOOR),
-        "the traffic generator was the limit below the floor of 48.2 k/s: as it was tried",
-    ),
-    (
-        lambda: judged(found(30_000, "floor"), FLOOR, 48_100),
-        "the traffic generator reaches only 48.1 k/s, the floor is 48.2 k/s",
-    ),
-    (
-        lambda: judged(found(45_000), FLOOR, 50_000),
-        "45.0 k/s is within 10 % of what the traffic generator can do (50.0 k/s), and below the floor of 48.2 k/s",
-    ),
-    (
-        lambda: judged(LOOP, FAR, 1.26e6),
-        "new connections: the DUT saturates at 160.0 k/s, where the traffic generator reaches 1.26 M/s; the floor of "
-        "3.90 M/s is above both",
-    ),
-    (
-        lambda: judged(SCATTERED, FLOOR, max_spread=0.2),
-        "3 searches found 300.0 k/s to 400.0 k/s, a spread of 26.2 % where the campaign allows 20.0 %",
-    ),
-    (
-        lambda: elsewhere(found(40_100)),
-        "this floor (48.2 k/s) was made on Xeon(R) Gold 5118, 24 CPUs; the DUT's machine has AMD EPYC 9R14, 2 CPUs, "
-        "and reaches 40.1 k/s",
-    ),
-    (lambda: judged(gated(60_000), FLOOR), "the floor of 48.2 k/s was held: 4 of 4 trials at 48.7 k/s held"),
-    # What was wrong with the trials is said once, and how many of them held.
-    (
-        lambda: judged(leaking(), FLOOR),
-        "lost connections: 0.100 % instead of at most 0.020 % (-80.0 %); 0 of 4 trials at 48.7 k/s held",
-    ),
-    (
-        lambda: judged(late(), QUICK),
-        "TCP connect time (p99): 10.0 ms instead of at most 5.0 ms (-50.0 %); 0 of 4 trials at 48.7 k/s held",
-    ),
-    (
-        lambda: judged(gated(40_000), ONLY_CPS),
+#: By case, how the sentence of its verdict begins.
+SAID = {
+    "a capacity above the floor": "new connections: 381.0 k/s, +690 % against the floor of 48.2 k/s",
+    "the range's end above the floor": "new connections: at least 381.0 k/s",
+    "an end well below the ceiling": "new connections: 30.0 k/s instead of at least 48.2 k/s (-37.8 %)",
+    "nothing held": "not even the lowest load held, the floor is 48.2 k/s: as it was tried",
+    "the range ended": "the campaign's range ended at 2.0 k/s, where the floor of",
+    "a fault": "the measurement broke off: as it was tried",
+    "the generator was the limit": "the traffic generator was the limit below the floor of 48.2 k/s: as it was tried",
+    "a gate and a ceiling below the floor": "the traffic generator reaches only 48.1 k/s, the floor is 48.2 k/s",
+    "near the ceiling": "45.0 k/s is within 10 % of what the traffic generator can do (50.0 k/s), "
+    "and below the floor of 48.2 k/s",
+    "a closed loop below both": "new connections: the DUT saturates at 160.0 k/s, where the traffic generator reaches "
+    "1.26 M/s; the floor of 3.90 M/s is above both",
+    "a gate that held": "the floor of 48.2 k/s was held: 4 of 4 trials at 48.7 k/s held",
+    "a gate that leaks": "lost connections: 0.100 % instead of at most 0.020 % (-80.0 %); "
+    "0 of 4 trials at 48.7 k/s held",
+    "a gate that is late": "TCP connect time (p99): 10.0 ms instead of at most 5.0 ms (-50.0 %); "
+    "0 of 4 trials at 48.7 k/s held",
+    "a gate that broke": "the measurement broke off: ovs-vswitchd was restarted, in trial 1, at 48.7 k/s",
+    "trials held, figure below": "new connections: 47.0 k/s, ",
+    "trials failed, figure above": "new connections: 48.2 k/s not held: 3 of 3 failed",
+    "trials too close": "this machine scatters",
+    "a ratio above": "packets: 264.4 k pps, +164 % against the floor of 100.0 k pps; "
+    "64.2 % ± 1.1 % of linux-router/forward/1cpu-1rxq, at least 60 % promised",
+    "a ratio below": "packets: 58.3 % ± 1.6 % of linux-router/forward/1cpu-1rxq, at least 60 % promised (-2.8 %)",
+    "a build too close": "too close to call on this machine: 97.0 % ± 1.0 % of the packaged build, "
+    "at least 97 % promised",
+    "a ratio not measured": "the rate relative to linux-router/forward/1cpu-1rxq could not be measured",
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_a_verdict_says_why(case: str) -> None:
+    assert judged(*CASES[case][:3]).reason.startswith(SAID[case])
+
+
+def test_what_was_wrong_with_the_trials_is_said_once_and_how_many_of_them_held() -> None:
+    assert judged(gated(40_000), ONLY_CPS).reason.startswith(
         "new connections: 40.0 k/s instead of at least 48.2 k/s (-17.0 %): 0 of 4 trials at 48.7 k/s held; "
-        "lost connections: 17.9 %",
-    ),
-    (
-        lambda: judged(broken(), FLOOR),
-        "the measurement broke off: ovs-vswitchd was restarted, in trial 1, at 48.7 k/s",
-    ),
-    (lambda: judged(sprt(True, "3 of 3 held", 47_000.0), FLOOR), "new connections: 47.0 k/s, "),
-    (lambda: judged(sprt(False, "3 of 3 failed"), FLOOR), "new connections: 48.2 k/s not held: 3 of 3 failed"),
-    (lambda: judged(sprt(None, "it scatters by 7 %."), FLOOR), "it scatters by 7 %"),
-    (
-        lambda: judged(compared(0.642, 0.631, 0.65), COMPARED),
-        "packets: 264.4 k pps, +164 % against the floor of 100.0 k pps; "
-        "64.2 % ± 1.1 % of linux-router/forward/1cpu-1rxq, at least 60 % promised",
-    ),
-    (
-        lambda: judged(compared(0.583, 0.57, 0.599), COMPARED),
-        "packets: 58.3 % ± 1.6 % of linux-router/forward/1cpu-1rxq, at least 60 % promised (-2.8 %)",
-    ),
-    (
-        lambda: judged(compared(0.97, 0.96, 0.98, metric="of_build"), OF_BUILD),
-        "too close to call on this machine: 97.0 % ± 1.0 % of the packaged build, at least 97 % promised",
-    ),
-    (
-        lambda: judged(found_packets(264_400), COMPARED),
-        "the rate relative to linux-router/forward/1cpu-1rxq could not be measured",
-    ),
-]
-
-
-@pytest.mark.parametrize(("verdict", "said"), SAID, ids=[said for _, said in SAID])
-def test_a_verdict_says_why(verdict: Callable[[], Verdict], said: str) -> None:
-    assert verdict().reason.startswith(said)
+        "lost connections: 17.9 %"
+    )

@@ -29,13 +29,13 @@ class Program:
 
     def name(self, offset: int) -> str:
         """The function at an offset of the file; empty where none is known."""
-        address = self._address(offset)
+        address = self.address(offset)
         return "" if address is None else self._named(address)
 
     def place(self, offset: int) -> str:
         """The function at an offset: its name, or where it begins (`+0x1a2b`), as the tables for its unwinding say,
         which stripped programs have as well; empty where not even that is known."""
-        address = self._address(offset)
+        address = self.address(offset)
         if address is None:
             return ""
         if name := self._named(address):
@@ -56,7 +56,8 @@ class Program:
                 at = begin + _whole(size_of)
         return ""
 
-    def _address(self, offset: int) -> int | None:
+    def address(self, offset: int) -> int | None:
+        """Where an offset of the file is loaded to; None where it is not."""
         return next((address + offset - begin for kind, begin, address, size in self._segments
                      if kind == _LOAD and begin <= offset < begin + size), None)  # fmt: skip
 

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from ctbench.base.text import brief
 from ctbench.base.units import did_you_mean, quoted
 
-#: Of a file with many mistakes the first ones are said; more do not help anybody.
+#: Of a file with many mistakes the first ones are said; more do not help.
 MOST_PROBLEMS = 10
 #: Characters of a line: some lists of what is known are long.
 _MOST_WIDE = 500
@@ -93,7 +93,7 @@ def _expected(kind: str, context: dict[str, Any], message: str) -> str:
 
 
 def _display_path(loc: tuple[int | str, ...], data: Any, *, keep_last: bool) -> Iterator[str]:
-    """Yield the keys of the file that `loc` passes. Parts that are no keys (the tag of a union, a field
+    """Yield the keys of the file that `loc` passes. Parts that are not keys (the tag of a union, a field
     that a validator made up) are left out, the last one too unless it is the very key that is missing."""
     for index, part in enumerate(loc):
         last = index == len(loc) - 1
@@ -117,7 +117,7 @@ def _models_at(model: Any, loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
         for place in places:
             if isinstance(place, type) and issubclass(place, BaseModel):
                 field = place.model_fields.get(str(part))
-                # A part that is no field is the tag of a union: stay where we are.
+                # A part that is not a field is the tag of a union: stay where we are.
                 found += list(_models(field.annotation)) if field else [place] if _has_tag(place, part) else []
             elif typing.get_args(place):
                 found += list(_models(typing.get_args(place)[-1]))

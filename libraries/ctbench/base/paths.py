@@ -1,5 +1,6 @@
 """Where the parts of this checkout are."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -19,3 +20,14 @@ REFERENCES = RESULTS / "reference"
 RESULTS_VARIABLE = "CONNTRACK_SLA_RESULTS"
 #: What ./run hands over to: a command and its arguments follow.
 PROGRAM = (sys.executable, str(LIBRARIES / "ctbench" / "cli" / "__main__.py"))
+
+
+def results_root() -> Path:
+    """Where runs land: where the environment says, else results/ of the checkout, or, when that is somebody else's, a
+    folder of the user's own."""
+    if named := os.environ.get(RESULTS_VARIABLE):
+        return Path(named).absolute()
+    if os.access(RESULTS if RESULTS.exists() else ROOT, os.W_OK):
+        return RESULTS
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return home / "conntrack-sla" / "results"

@@ -2,7 +2,7 @@
 no package: `./run --help` needs it before anything is installed."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
@@ -64,13 +64,3 @@ Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
 #: A rate, a time, a ratio.
 Amount = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
 Real = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
-
-
-def require_bounded(value: Any) -> None:
-    """Raise `ValueError` for facts from JSON with infinity, NaN or a number beyond `MOST` in them."""
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            if not isinstance(inner, str):
-                require_bounded(inner)
-    elif isinstance(value, int | float) and not abs(value) <= MOST:
-        raise ValueError("has a number that is not finite, or too large")

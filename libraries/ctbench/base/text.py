@@ -5,7 +5,7 @@ it)."""
 import re
 
 #: Control characters but tab and newline, those that turn the direction of reading, separators of lines, halves of
-#: surrogate pairs, and what is no character at all.
+#: surrogate pairs, and what is not a character at all.
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
     + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(1, 17))

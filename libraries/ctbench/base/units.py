@@ -24,8 +24,6 @@ _PERCENT = re.compile(rf"{_NUMBER} ?%")
 _DURATION = re.compile(rf"{_NUMBER} ?(ns|us|µs|ms|s|min)")
 
 EXPECTED_NUMBER = "Expected a number, with k, M or G if you like, for example 48200 or 48.2k."
-EXPECTED_RATIO = 'Expected a percentage from 0% to 100%, for example "0.02%".'
-EXPECTED_SHARE = 'Expected a percentage, for example "60%".'
 EXPECTED_DURATION = 'Expected a number and a unit (ns, us, ms, s, min), for example "250us" or "1.5s".'
 
 
@@ -48,18 +46,20 @@ def parse_whole(value: object, least: int, most: int) -> int:
 
 def parse_ratio(value: object) -> float:
     """Turn `0.02%` into 0.0002. The percent sign is required: a bare 0.02 could mean either."""
-    if isinstance(value, str) and (match := _PERCENT.fullmatch(value.strip())):
-        ratio = _finite(Decimal(match[1]).scaleb(-2), value, "a percentage", EXPECTED_RATIO)
-        if ratio <= 1:
-            return ratio
-    raise ValueError(f"{quoted(value)} is not a percentage.\n  {EXPECTED_RATIO}")
+    return _parse_percentage(value, 1, 'Expected a percentage from 0% to 100%, for example "0.02%".')
 
 
 def parse_share(value: object) -> float:
     """Turn `60%` into 0.6. Unlike a ratio, a share of something else may exceed 100 %."""
+    return _parse_percentage(value, math.inf, 'Expected a percentage, for example "60%".')
+
+
+def _parse_percentage(value: object, most: float, expected: str) -> float:
     if isinstance(value, str) and (match := _PERCENT.fullmatch(value.strip())):
-        return _finite(Decimal(match[1]).scaleb(-2), value, "a percentage", EXPECTED_SHARE)
-    raise ValueError(f"{quoted(value)} is not a percentage.\n  {EXPECTED_SHARE}")
+        ratio = _finite(Decimal(match[1]).scaleb(-2), value, "a percentage", expected)
+        if ratio <= most:
+            return ratio
+    raise ValueError(f"{quoted(value)} is not a percentage.\n  {expected}")
 
 
 def parse_duration(value: object) -> float:

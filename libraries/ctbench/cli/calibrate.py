@@ -12,14 +12,14 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus
-from ctbench.base.paths import ROOT, VARIABLES
+from ctbench.base.files import check_writable
+from ctbench.base.paths import ROOT, VARIABLES, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, load
 from ctbench.cli.child_runs import ChildRun, Clock
 from ctbench.cli.emulated_dut import check_target, keep_image
 from ctbench.cli.parser.tree import parse
-from ctbench.cli.results_folder import check_writable, results_root
 from ctbench.dut.registry import abilities
 from ctbench.results import store
 from ctbench.results.record import Record
@@ -35,7 +35,6 @@ _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 
 
 def main() -> int:
-    """The command line; returns the exit status."""
     options = parse("calibrate")
     try:
         return Calibration(options).run()
@@ -190,7 +189,6 @@ def _named(test: Calibrated) -> str:
 
 
 def _arguments(options: argparse.Namespace) -> list[str]:
-    """What a run of the suites is told."""
     variables = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
     argv = [part for variable in variables for part in ("-v", variable)]
     return argv + [part for tag in options.include for part in ("--include", tag)]
@@ -200,12 +198,12 @@ def records_of(folders: Sequence[Path]) -> list[Record]:
     """All records of the runs; `ConfigError` for a folder without any."""
     records: list[Record] = []
     for folder in folders:
-        found, broken = store.read_all(folder)
+        found, broken = store.read_stored(folder)
         for file in broken:
             print(f"Not a record: {file.reason}", file=sys.stderr)
         if not found:
             raise ConfigError(f"{folder}: has no records. Expected the folder of a run, such as results/latest.")
-        records += found
+        records += [each.record for each in found]
     return records
 
 

@@ -23,10 +23,9 @@ class Check:
     #: Whether they take more arguments, which come before `last`.
     takes_arguments: bool = False
     last: tuple[str, ...] = ()
-    #: Whether they import our libraries by PYTHONPATH. To the others that would hide what does not find them.
-    imports_ours: bool = False
 
 
+_FINDS_OURS = {"PYTHONPATH": str(LIBRARIES)}
 _PROMISES = ("python", "-m", "ConntrackSLA.check_promises")
 
 CHECKS = {
@@ -40,10 +39,9 @@ CHECKS = {
             ("lint-imports", "--no-cache"),
             _PROMISES,
         ),
-        imports_ours=True,
     ),
     "types": Check("types of the sources (mypy)", (("mypy",),), takes_arguments=True),
-    "promises": Check("rows of suites without a floor, and floors without a row", (_PROMISES,), imports_ours=True),
+    "promises": Check("rows of suites without a floor, and floors without a row", (_PROMISES,)),
     "dryrun": Check(
         "the suites can be read and run (robot --dryrun)",
         (
@@ -72,30 +70,21 @@ def main() -> int:
     options = parse("check")
     check = CHECKS[options.name]
     if len(check.programs) == 1:
-        become([*check.programs[0], *options.arguments, *check.last], imports_ours=check.imports_ours)
-    ours = _environment(imports_ours=check.imports_ours)
-    ended = [subprocess.run(_argv(program), cwd=ROOT, env=ours, check=False).returncode for program in check.programs]
+        become([*check.programs[0], *options.arguments, *check.last])
+    environment = os.environ | _FINDS_OURS
+    ended = [subprocess.run(_argv(each), cwd=ROOT, env=environment, check=False).returncode for each in check.programs]
     return ExitStatus.MISSED if any(ended) else ExitStatus.MET
 
 
-def become(program: Sequence[str], *, imports_ours: bool) -> NoReturn:
-    """Replace this process by a program of our .venv, as somebody would start it by hand in the checkout, so that
-    signals and the exit status are that program's."""
+def become(program: Sequence[str]) -> NoReturn:
+    """Replace this process by a program of our .venv, so that signals and the exit status are that program's."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.chdir(ROOT)
     sys.stdout.flush()
     sys.stderr.flush()
     command = _argv(program)
-    os.execve(command[0], command, _environment(imports_ours=imports_ours))
+    os.execve(command[0], command, os.environ | _FINDS_OURS)
 
 
 def _argv(program: Sequence[str]) -> list[str]:
     return [str(Path(sys.prefix) / "bin" / program[0]), *program[1:]]
-
-
-def _environment(*, imports_ours: bool) -> dict[str, str]:
-    """Ours, without what `./run` sets for the commands that measure; with our libraries in PYTHONPATH, or without."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONUTF8")}
-    path = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each not in ("", str(LIBRARIES))]
-    path = [str(LIBRARIES)] * imports_ours + path
-    return kept | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})

@@ -21,7 +21,6 @@ class ChildRun:
 
     @property
     def done(self) -> bool:
-        """Whether this run came to its end before."""
         return (self.folder / STATUS_FILE).exists()
 
     def make(self, arguments: Sequence[str]) -> int:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus
-from ctbench.base.paths import SUITES
+from ctbench.base.paths import SUITES, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole
 from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRun, Clock
 from ctbench.cli.emulated_dut import emulated_dut
 from ctbench.cli.parser.tree import parse as parse_options
-from ctbench.cli.results_folder import results_root
 from ctbench.cli.robot.command_line import DataError, chosen_files, parse, selected_suite
 from ctbench.compare import text
 from ctbench.compare.judge import compare, grown, judge_counts, nothing_counted, that_differ, whole
@@ -39,11 +38,10 @@ from ctbench.compare.setups import (
     installations,
     kernel_setting,
     kernels,
-    refuse_earlier,
     write_emulated,
     write_testbed,
 )
-from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs, require_runs
+from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs
 from ctbench.compare.starts import (
     Start,
     judge_starts,
@@ -105,8 +103,6 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
 
 def of_runs(sides: Sequence[str], least: float, options: argparse.Namespace) -> Comparison:
     """The comparison of two sides of finished runs."""
-    for side in sides:
-        require_runs(side)
     base, candidate = (read_runs(side) for side in sides)
     if options.only_alike:
         base = only_alike(base, candidate)
@@ -154,7 +150,6 @@ def _not_written(output: Path, error: OSError) -> ConfigError:
 
 
 def status(found: Comparison) -> ExitStatus:
-    """What a script learns."""
     if not found.tests and not (found.counts and found.counts.tests):
         return ExitStatus.NOTHING_MEASURED
     by_word = {"regressed": ExitStatus.REGRESSED, "not measurable": ExitStatus.NOT_MEASURABLE}
@@ -183,7 +178,6 @@ class Installations:
             self.starts = None if options.starts is None else parse_whole(options.starts, LEAST_STARTS, MOST_STARTS)
         except ValueError as error:
             raise ConfigError(f"--starts: {error}") from None
-        refuse_earlier(output)
         self.chosen = ["-v", f"CAMPAIGN:{options.campaign}", *for_robot(rest, "OR".join(comparable()))]
         self.files: dict[Role, Path] = {role: output / f"{role}.yaml" for role in self.prefixes}
 
@@ -316,7 +310,6 @@ class Counting:
         return self._with_functions(counts) if options.functions else counts
 
     def side(self, role: Role) -> Runs:
-        """What was counted of a side."""
         stored, broken = read_stored(self._folder(role))
         return Runs(self.names[role], (self._folder(role),), tuple(stored), tuple(broken))
 
@@ -393,7 +386,6 @@ def of_kernels(
 
 
 def main() -> int:
-    """The command line; returns the exit status."""
     options = parse_options("compare")
     try:
         return run(options, options.rest)

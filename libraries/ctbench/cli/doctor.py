@@ -11,7 +11,6 @@ from ctbench.testbed.config import TestbedConfig
 
 
 def main() -> int:
-    """The command line; returns the exit status."""
     options = parse("doctor")
     marks = MARKS if _can_show("".join(MARKS.values())) else PLAIN_MARKS
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ

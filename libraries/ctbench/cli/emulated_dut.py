@@ -1,11 +1,11 @@
 """The emulated machine of a testbed, for what is not a test: to look into its functions, and to keep what it boots."""
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.files import check_writable
 from ctbench.dut.counting import Counter
 from ctbench.dut.kind import Surroundings
 from ctbench.dut.registry import KINDS, abilities
@@ -44,8 +44,7 @@ def check_target(target: Path, testbed: TestbedConfig, *, force: bool) -> None:
     if target.exists() and not force:
         raise ConfigError(f"--keep-image: {target} is there already.\n  Expected another name, or --force.")
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-"):
-            pass
+        check_writable(target.parent)
     except OSError as error:
         raise ConfigError(f"--keep-image: {target} cannot be written ({error.strerror}).") from None
 

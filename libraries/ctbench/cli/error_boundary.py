@@ -16,7 +16,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO, NoReturn, TextIO, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 from ctbench.base.errors import CtbenchError, InternalError, MissingResource, OutputError
 from ctbench.base.paths import LIBRARIES, ROOT
@@ -42,7 +42,6 @@ def enter(command: str, find: Callable[[], Main]) -> NoReturn:
     """Run a command to its end, and end the process with its status. `find` imports it: that is inside as well."""
     _protect_streams()
     threading.excepthook = lambda broken: _say_unexpected("", broken.exc_value or broken.exc_type())
-    _handle(_leave_at_once)
     status = _status_of(command, find)
     _handle(signal.SIG_DFL)  # while Python takes itself down, Ctrl-C has nothing more to stop
     sys.stdout.flush()
@@ -69,7 +68,7 @@ def told(command: str, error: BaseException) -> int:
             "Expected a disk with space left, or another folder (--outputdir)."
         )
         return OutputError.exit_status
-    if _is_damaged(error):
+    if isinstance(error, ImportError) and _lacks_package(error):
         with contextlib.suppress(OSError):
             (VENV / "stamp-requirements").unlink(missing_ok=True)
         _say(f"the Python packages in {VENV} are damaged ({cut(str(error))}): ./run setup installs them again.")
@@ -85,56 +84,38 @@ def cut(text: str) -> str:
 
 def _status_of(command: str, find: Callable[[], Main]) -> int:
     try:
-        main = find()
         _handle(_stop)
-        return int(main())
+        return int(find()())
     except KeyboardInterrupt:
         _say("stopped.")
         return 128 + signal.SIGINT
     except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            return end.code or 0
-        _say(str(end.code))  # a reason, and Python's status 1 for it is not ours
-        return InternalError.exit_status
+        return int(end.code or 0)
     except BaseException as error:
         return told(command, error)
 
 
 def _say_unexpected(command: str, error: BaseException) -> None:
-    what = cut(" ".join(str(error).split()))
+    """The traceback goes to a file in the run's folder, or in that for temporary files; where it cannot be written, the
+    terminal has it."""
+    what, now = cut(" ".join(str(error).split())), datetime.now(UTC)
     sentence = f"unexpected error, {type(error).__name__}{f': {what}' if what else ''}."
-    place = _write_traceback(command, error)
-    if place:
-        _say(f"{sentence} This is a fault of the program: please report it with its traceback, which is in {place}.")
-    else:
+    try:
+        path = (_folder or Path(tempfile.gettempdir())) / f"error-{now:%Y%m%dT%H%M%SZ}-{os.getpid()}.txt"
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"./run {command}, {now:%Y-%m-%d %H:%M:%S} UTC\nPython {sys.version}\n\n")
+            traceback.print_exception(error, file=file)
+    except OSError:
         _say(f"{sentence} Its traceback follows, as no folder for it can be written:")
         traceback.print_exception(error)
+    else:
+        _say(f"{sentence} This is a fault of the program: please report it with its traceback, which is in {path}.")
 
 
-def _write_traceback(command: str, error: BaseException) -> Path | None:
-    """Write a file with the traceback into the run's folder, else into that for temporary files. Returns its path; None
-    where neither can be written."""
-    now = datetime.now(UTC)
-    text = f"./run {command}, {now:%Y-%m-%d %H:%M:%S} UTC\nPython {sys.version}\n\n"
-    text += "".join(traceback.format_exception(error))
-    for folder in (_folder, None):
-        with contextlib.suppress(OSError):
-            path = (folder or Path(tempfile.gettempdir())) / f"error-{now:%Y%m%dT%H%M%SZ}-{os.getpid()}.txt"
-            with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            return path
-    return None
-
-
-def _is_damaged(error: BaseException) -> bool:
-    """Whether an error is of a package in .venv that lacks something, and not of what this project does."""
-    if Path(sys.prefix).resolve() != VENV.resolve():
-        return False
-    if isinstance(error, ImportError) and error.name:
-        return not (LIBRARIES / error.name.partition(".")[0]).exists()
-    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    last = error.filename if isinstance(error, SyntaxError) and error.filename else (files or [""])[-1]
-    return Path(last).is_relative_to(VENV) and any(file.startswith("<frozen importlib") for file in files)
+def _lacks_package(error: ImportError) -> bool:
+    """Whether .venv lacks what was imported, and not this project."""
+    ours = not error.name or (LIBRARIES / error.name.partition(".")[0]).exists()
+    return not ours and Path(sys.prefix).resolve() == VENV.resolve()
 
 
 def _say(text: str) -> None:
@@ -151,13 +132,6 @@ def _handle(handler: Callable[[int, FrameType | None], None] | signal.Handlers) 
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-
-
-def _leave_at_once(number: int, _frame: FrameType | None) -> None:
-    """While modules are imported nothing is started, and an exception may land where it is only printed."""
-    with contextlib.suppress(OSError):
-        os.write(2, b"run: stopped.\n")
-    os._exit(128 + number)
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
@@ -190,22 +164,12 @@ class _LastingOutput(io.FileIO):
 
 
 def _protect_streams() -> None:
-    """Let the standard streams be open, because the next file would take the place of a closed one and get what is said
-    to it, and let them take every character, whatever the terminal knows."""
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free one, which is this
-    if sys.stdin is None:
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = _lasting(2, sys.stderr)  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = _lasting(1, sys.stdout)  # type: ignore[misc]
+    """Let the standard streams, which `./run` has opened, take every character, whatever the terminal knows."""
+    sys.stderr = sys.__stderr__ = _lasting(2, sys.stderr.encoding)  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _lasting(1, sys.stdout.encoding)  # type: ignore[misc]
 
 
-def _lasting(descriptor: int, before: TextIO | None) -> io.TextIOWrapper:
-    os.set_blocking(descriptor, True)  # a terminal is shared with programs that may have changed it
+def _lasting(descriptor: int, encoding: str) -> io.TextIOWrapper:
     # Without a buffer of bytes: a signal's handler may write while something else does.
     output = cast(BinaryIO, _LastingOutput(descriptor, "w", closefd=False))
-    encoding = before.encoding if before is not None else "utf-8"
     return io.TextIOWrapper(output, encoding, "backslashreplace", line_buffering=True)

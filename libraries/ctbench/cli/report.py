@@ -5,16 +5,15 @@ from collections.abc import Sequence
 
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.files import named_folder
+from ctbench.base.paths import results_root
 from ctbench.base.text import printable
 from ctbench.cli.parser.tree import parse
-from ctbench.cli.results_folder import results_root
 from ctbench.report import console
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the report; every mistake is one sentence on stderr."""
     asked = parse("report", arguments)
     try:
         runs = [named_folder(run) for run in asked.runs] or [results_root() / "latest"]

@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, OutputError
-from ctbench.base.paths import SUITES
+from ctbench.base.files import check_writable
+from ctbench.base.paths import SUITES, results_root
 from ctbench.cli import error_boundary
-from ctbench.cli.results_folder import WatchedFolder, check_possible, check_writable, results_root
+from ctbench.cli.robot import pool
 from ctbench.cli.robot.command_line import (
     CommandLine,
     DataError,
     Information,
-    check_forms,
     check_names,
     chosen_files,
     parse,
@@ -80,35 +80,21 @@ def point_latest(results: Path, folder: Path) -> None:
         raise
 
 
-@contextmanager
-def _said_about(wanted: Path) -> Iterator[None]:
-    """What hinders us from writing there, as one sentence."""
+def prepare(command: CommandLine) -> Path:
+    """The folder this run writes to, made now and found through `latest`, so that even a killed run can be found."""
+    results = results_root()
+    folder = Path(command.outputdir or results).absolute()
     try:
-        yield
+        if command.outputdir is None:
+            folder = make_outputdir(results, datetime.now(UTC), os.getpid())
+        folder.mkdir(parents=True, exist_ok=True)
+        check_writable(folder)
     except (OSError, ValueError) as error:  # ValueError: a name with NUL
-        where = error_boundary.cut(str(getattr(error, "filename", None) or wanted))
+        where = error_boundary.cut(str(getattr(error, "filename", None) or folder))
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"The results cannot be written to {where} ({reason}): choose a folder with --outputdir."
         ) from None
-
-
-def prepare(command: CommandLine) -> Path:
-    """The folder this run writes to, made now and found through `latest`, so that even a killed run can be found."""
-    results = results_root()
-    with _said_about(Path(command.outputdir or results)):
-        if command.outputdir is None:
-            folder, made = make_outputdir(results, datetime.now(UTC), os.getpid()), True
-        else:
-            folder = Path(command.outputdir).absolute()
-            made = not folder.exists()
-            folder.mkdir(parents=True, exist_ok=True)
-        try:
-            check_writable(folder)
-        except OSError:
-            if made:
-                folder.rmdir()
-            raise
     if not command.dry_run:
         try:
             point_latest(results, folder)
@@ -120,9 +106,6 @@ def prepare(command: CommandLine) -> Path:
 
 def check_selection(command: CommandLine) -> None:
     """Raise `ConfigError` where no test would run, or a variable is given that no suite uses: then nothing is made."""
-    if command.outputdir:
-        with _said_about(Path(command.outputdir)):
-            check_possible(Path(command.outputdir).absolute())
     try:
         suite = selected_suite(command.arguments)
     except DataError as error:
@@ -136,7 +119,7 @@ def run(
     """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it: of the whole run, where
     this is another `part` of it. A signal that stopped it is this run's exit status."""
     records = folder / "records"
-    watched, robot = WatchedFolder(folder), RobotRun()
+    robot = RobotRun()
     before = part.before if part else record_stamps(records)
     mistakes = folder / MISTAKES_FILE
     # report.html is ours; an option of the user comes later and wins.
@@ -146,9 +129,11 @@ def run(
     else:
         for left in (mistakes, folder / WITHOUT_RECORD_FILE):  # those of an older run
             left.unlink(missing_ok=True)
+    robot_rc = 0  # what has a record counts by its verdict: of the return code, that of the rest is all that matters
     with _heard() as signals:
-        # What has a record counts by its verdict: of the return code, that of the rest is all that matters.
-        robot_rc = 0 if part and not part.left else _run_robot(robot, members, folder, arguments, run_id)
+        if not part or part.left:
+            alone = ["--variable", f"RUN_ID:{run_id}", *arguments]
+            robot_rc = pool.run(members, folder, arguments, run_id) if members else robot.run(alone)
     if part:
         part.end()
 
@@ -156,7 +141,7 @@ def run(
     for problem in verdicts.broken:
         print(f"Not a record: {problem}", file=sys.stderr)
     found = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
-    broken_off = abnormal_exit(watched, robot.escaped, before)
+    broken_off = abnormal_exit(folder, robot.escaped, before)
     status = ExitStatus.INTERRUPTED if signals else broken_off or found
     if verdicts.total:
         print(f"Records: {records}")
@@ -186,15 +171,6 @@ def _heard() -> Iterator[list[int]]:
         signal.set_wakeup_fd(-1)
         with suppress(BlockingIOError):  # there was none
             numbers += [number for number in heard.recv(4096) if number in error_boundary.STOP_SIGNALS]
-
-
-def _run_robot(robot: RobotRun, members: Sequence[Member], folder: Path, arguments: Sequence[str], run_id: str) -> int:
-    if not members:
-        return robot.run(["--variable", f"RUN_ID:{run_id}", *arguments])
-    # It brings pabot, which few runs need.
-    from ctbench.cli.robot import pool  # noqa: PLC0415
-
-    return pool.run(members, folder, arguments, run_id)
 
 
 def report(folder: Path, reference: str | None) -> bool:
@@ -267,7 +243,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments, SUITES)
-        check_forms(command.assignments)
         return begin(command) if command.resume is None else resume(command, command.resume)
     except Information as information:
         print(information)

@@ -2,8 +2,7 @@
 
 Root sees files and namespaces that others do not, so a test that passes for root says little about other users. Started
 by root, the tests that are marked `root_too` run as root, and then every test as `nobody` in a copy of the checkout,
-as after a clone. Each of the two is one run of pytest on all CPUs (tests/conftest.py). What failed in the first is an
-item of the second as well, so that the closing line of pytest, which is the last, tells of both.
+as after a clone. Each of the two is one run of pytest on all CPUs (tests/conftest.py).
 """
 
 import contextlib
@@ -23,9 +22,9 @@ from ctbench.cli.check import become
 NOBODY = 65534
 DROP = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 #: What ./run and the tools that it calls make: a fresh clone has none of it, and none of what runs left.
-#: mypy's cache is kept: without it the types take a minute.
+#: mypy's cache is kept: without it the types take a minute. The history is large, and no test reads it.
 MADE = shutil.ignore_patterns(
-    ".venv", ".tox", "__pycache__", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"
+    ".git", ".venv", ".tox", "__pycache__", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"
 )
 RESULTS_OF_A_CLONE = ("README.md", "reference")
 #: Of root's environment: what tells who and where root is, and that Python is to keep nothing that it compiled: the
@@ -45,18 +44,15 @@ class User:
 
     checkout: Path
     environment: Mapping[str, str]
+    python: str
     drop: tuple[str, ...] = ("setpriv",)
 
-    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        """Our Python with these arguments, in this terminal. Whatever ends us interrupts it: pytest then ends what it
-        has started."""
-        python = str(self.checkout / ".venv" / "bin" / "python") if len(self.drop) > 1 else sys.executable
-        command = [*self.drop, "--pdeathsig=INT", "--", python, *arguments]
-        return subprocess.Popen(command, env=self.environment, cwd=self.checkout)
-
     def test(self, *options: str) -> int:
-        """pytest's exit status. At Ctrl-C it needs time to clean up."""
-        pytest = self.start("-P", "-m", "pytest", "-n", "auto", "--durations=20", "--durations-min=5", *options)
+        """pytest's exit status. Whatever ends us interrupts it: it then ends what it has started, which takes time."""
+        command = [*self.drop, "--pdeathsig=INT", "--", self.python, "-P", "-m", "pytest", "-n", "auto"]
+        pytest = subprocess.Popen(
+            [*command, "--durations=20", "--durations-min=5", *options], env=self.environment, cwd=self.checkout
+        )
         try:
             return pytest.wait()
         except KeyboardInterrupt:
@@ -66,29 +62,29 @@ class User:
 
 def run(*options: str) -> int:
     """Everything; 0 when all of it passed, otherwise 1."""
-    us = User(ROOT, os.environ)
+    us = User(ROOT, os.environ, sys.executable)
     # The tests that need the traffic generator come last: it is compiled beside the others.
     compiling = compile_generator()
     if os.geteuid() != 0:
-        return FAILED if us.test("--before=", *options) else PASSED
+        return FAILED if us.test(*options) else PASSED
     with folder_that_goes() as folder:
         try:
             nobody = ordinary_user(folder)
         except subprocess.CalledProcessError as error:  # root alone proves nothing about other users
             reason = (error.stderr.strip().splitlines() or [str(error)])[-1]
-            us.test(f"--before=as an ordinary user, nothing ran: {reason}", *options)
+            print(f"run: as an ordinary user, nothing can run: {reason}", file=sys.stderr)
             return FAILED
         print("== as root, tests that root may do differently", flush=True)
-        status = us.test("--root-too", *options)
-        first = any(option in ("-x", "--exitfirst") or option.startswith("--maxfail") for option in options)
-        if status not in (PASSED, FAILED, NONE_CHOSEN) or (status == FAILED and first):
+        as_root = us.test("--root-too", *options)
+        if as_root not in (PASSED, FAILED, NONE_CHOSEN) or (as_root == FAILED and {"-x", "--exitfirst"} & {*options}):
             return FAILED
         compiling.wait()
         bring_compiled(Path(os.environ.get("NUMBA_CACHE_DIR", os.devnull)), nobody.checkout, nobody.environment["USER"])
         subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", nobody.environment["NUMBA_CACHE_DIR"]], check=True)
-        print("== as an ordinary user, all tests", flush=True)
-        before = "tests failed as root: see above" if status == FAILED else ""
-        return FAILED if nobody.test(f"--before={before}", *options) or before else PASSED
+        before = " (as root, tests failed: see above)" if as_root == FAILED else ""
+        print(f"== as an ordinary user, all tests{before}", flush=True)
+        status = nobody.test(*options)
+        return FAILED if status or as_root == FAILED else PASSED
 
 
 def compile_generator() -> "subprocess.Popen[bytes]":
@@ -102,26 +98,25 @@ def ordinary_user(folder: Path) -> User:
     Python of the .venv is not for such a user."""
     checkout, home = folder / "checkout", folder / "home"
     copy_checkout(checkout)
+    copy_venv(ROOT, checkout)
     home.mkdir()
     own = {"HOME": str(home), "NUMBA_CACHE_DIR": str(checkout / ".venv" / "numba-nobody"), "PATH": PATH}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
-    user = User(checkout, kept | own | {"USER": "nobody", "LOGNAME": "nobody"}, DROP)
+    python = str(checkout / ".venv" / "bin" / "python")
     subprocess.run(
         ["chown", "-R", f"{NOBODY}:{NOBODY}", str(checkout), str(home)], check=True, capture_output=True, text=True
     )
-    python = [*DROP, "--", str(checkout / ".venv" / "bin" / "python"), "-c", "import numba"]
-    subprocess.run(python, check=True, capture_output=True, text=True)
-    return user
+    subprocess.run([*DROP, "--", python, "-c", "import numba"], check=True, capture_output=True, text=True)
+    return User(checkout, kept | own | {"USER": "nobody", "LOGNAME": "nobody"}, python, DROP)
 
 
 def copy_checkout(target: Path) -> None:
-    """Copy what a clone would have, changes that are not committed included, and the .venv."""
+    """Copy what a clone would have, changes that are not committed included."""
 
     def left_out(place: str, names: list[str]) -> set[str]:
         return set(names) - set(RESULTS_OF_A_CLONE) if Path(place) == ROOT / "results" else MADE(place, names)
 
     shutil.copytree(ROOT, target, symlinks=True, ignore=left_out)
-    copy_venv(ROOT, target)
 
 
 def copy_venv(checkout: Path, target: Path) -> None:
@@ -170,7 +165,7 @@ def folder_that_goes() -> Iterator[Path]:
 
 def main() -> int:
     """Becomes the program below, which handles signals in its own way; never returns."""
-    become(["python", "-m", "ctbench.cli.tests", *sys.argv[1:]], imports_ours=True)
+    become(["python", "-m", "ctbench.cli.tests", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

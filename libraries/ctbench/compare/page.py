@@ -1,7 +1,7 @@
 """compare.html: base and candidate side by side, from the comparison that `./run compare` judged."""
 
+import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ctbench.base.units import format_share
@@ -46,63 +46,33 @@ _INTRO: dict[Kind, str] = {
 }
 
 
-@dataclass(frozen=True)
-class ComparisonPage:
-    """Everything on the page, from top to bottom."""
-
-    title: str
-    tone: Tone
-    sentence: str
-    counts: tuple[Count, ...]
-    differences: tuple[str, ...]
-    sides: tuple[Fact, ...]
-    #: Rates; and instructions, with them or alone. None where there are none. Each with what is said of it.
-    tests: tuple[Table, str] | None
-    counted: tuple[Table, str] | None
-    #: Of tests that differ: what a table is of, and its rows.
-    functions: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...]
-    counts_words: tuple[str, ...]
-    notes: tuple[str, ...]
-    method: str
-    broken: tuple[str, ...]
-
-
 def comparison_html(found: Comparison, output: Path) -> str:
-    """The page of a comparison, which will stand in the folder `output`."""
-    return environment().get_template("compare.html.j2").render(page=compose_comparison(found, output))
+    """The page of a comparison, which will stand in the folder `output`: links are relative to it. The worst news comes
+    first."""
+    tables = dict(text.tables(found))
+    counted = tables.pop("counts", None)
+    of_rates = [_table(kind, tests, output) for kind, tests in tables.items() if tests or not counted]
+    machines = ", ".join(found.counts.machines) if found.counts else ""
+    template = environment().get_template("compare.html.j2")
+    return template.render(
+        found=found,
+        tone=_TONES[found.judgement],
+        counts=[Count(found.count(word), word, _SIGNS[word], _TONES[word]) for word in JUDGEMENTS],
+        sides=[_side("Base", found.base), _side("Candidate", found.candidate)],
+        tests=next(iter(of_rates), None),
+        counted=_table("counts", counted, output, machines) if counted else None,
+        functions={text.functions_title(each): map(text.grown_cells, each.grown) for each in text.functions_of(found)},
+        counts_words=text.counts_words(found),
+        method=text.method(found).replace("*", ""),
+    )
 
 
 def write_comparison(found: Comparison, output: Path) -> Path:
     """Write the page with its style sheet and return its path. Raises `OSError` as writing does."""
     page = output / PAGE
     page.write_text(comparison_html(found, output), encoding="utf-8")
-    (output / "report.css").write_text(STYLE_SHEET.read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copyfile(STYLE_SHEET, output / STYLE_SHEET.name)
     return page
-
-
-def compose_comparison(found: Comparison, output: Path) -> ComparisonPage:
-    """What the page says; links are relative to `output`. The worst news comes first."""
-    tables = dict(text.tables(found))
-    counted = tables.pop("counts", None)
-    of_rates = [_table(kind, tests, output) for kind, tests in tables.items() if tests or not counted]
-    machines = ", ".join(found.counts.machines) if found.counts else ""
-    return ComparisonPage(
-        title=f"{found.candidate.name} against {found.base.name}",
-        tone=_TONES[found.judgement],
-        sentence=found.sentence,
-        counts=tuple(Count(found.count(word), word, _SIGNS[word], _TONES[word]) for word in JUDGEMENTS),
-        differences=tuple(found.differences),
-        sides=(_side("Base", found.base), _side("Candidate", found.candidate)),
-        tests=next(iter(of_rates), None),
-        counted=_table("counts", counted, output, machines) if counted else None,
-        functions=tuple(
-            (text.functions_title(each), tuple(map(text.grown_cells, each.grown))) for each in text.functions_of(found)
-        ),
-        counts_words=tuple(text.counts_words(found)),
-        notes=tuple(found.notes),
-        method=text.method(found).replace("*", ""),
-        broken=(*found.base.broken, *found.candidate.broken),
-    )
 
 
 def _table(kind: Kind, tests: text.AnyTests, output: Path, machines: str = "") -> tuple[Table, str]:

@@ -1,6 +1,7 @@
 """What is set up on the two sides of a comparison, installations or kernels: looked at before one of them is measured,
 for a night is too long to learn of it; and their testbed files, which differ in nothing else."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.base.files import read_yaml
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import load
-from ctbench.compare.sides import Role
+from ctbench.compare.sides import ROLES, Role
 from ctbench.dut.kernel import check_kernel, read_release
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.connections import HostPool, machine_of
@@ -21,68 +22,44 @@ from ctbench.testbed.config import TestbedConfig
 
 #: The kind of DUT that counts instructions; the testbed that has nothing else is called the same.
 EMULATED = next(name for name, kind in KINDS.items() if "instructions" in kind.abilities)
-#: What an earlier version of this command left in its folder: runs of either side.
-_EARLIER = ("base", "candidate")
 _A_KERNEL = 'a package of Linux (.deb), a bzImage with its modules beside it, or "distribution"'
 
 
 def installations(given: Sequence[str]) -> dict[Role, str]:
     """The prefixes of `base=distribution candidate=/opt/ovs-3.3`; `ConfigError` where they are not two such."""
-    return _both("--installations", "PREFIX", given, installation)
+    expected = (
+        'base=PREFIX candidate=PREFIX, each with "distribution" or the absolute path that the build was configured '
+        "with, such as /opt/ovs-3.3"
+    )
+    return _both("--installations", "an installation", expected, given, lambda prefix: prefix.startswith("/"))
 
 
 def kernels(given: Sequence[str]) -> dict[Role, str]:
     """The files of `base=distribution candidate=/tmp/linux.deb`, each looked into: a package has to unpack, an image to
     be whole. `ConfigError` where they are not two kernels, `MissingResource` where packages cannot be unpacked."""
-    found = _both("--kernels", "FILE", given, _kernel)
-    for path in found.values():
+    expected = f"base=FILE candidate=FILE, each {_A_KERNEL}"
+    found = _both("--kernels", "a kernel that is there", expected, given, os.path.exists)
+    files = {role: path if path == "distribution" else str(Path(path).absolute()) for role, path in found.items()}
+    for path in files.values():
         if path != "distribution":
             _release(Path(path))
-    return found
+    return files
 
 
-def _both(option: str, what: str, given: Sequence[str], one: Callable[[str], tuple[Role, str]]) -> dict[Role, str]:
-    found = dict(map(one, given))
+def _both(
+    option: str, what: str, expected: str, given: Sequence[str], is_one: Callable[[str], bool]
+) -> dict[Role, str]:
+    """Take `base=something candidate=something` apart."""
+    found: dict[Role, str] = {}
+    for text in given:
+        name, _, each = text.partition("=")
+        role = next((role for role in ROLES if role == name), None)
+        if role is None or not (each == "distribution" or is_one(each)):
+            raise ConfigError(f"{option}: {quoted(text)} is not a side with {what}.\n  Expected {expected}.")
+        found[role] = each
     if len(found) < 2:
-        raise ConfigError(f"{option}: names one side twice.\n  Expected base={what} candidate={what}.")
+        raise ConfigError(f"{option}: names one side twice.\n  Expected {expected}.")
     return found
-
-
-def installation(text: str) -> tuple[Role, str]:
-    """Take `base=distribution` apart; `ConfigError` where it is not such a pair."""
-    if (found := _of_role(text)) and (found[1] == "distribution" or found[1].startswith("/")):
-        return found
-    raise ConfigError(
-        f"--installations: {quoted(text)} is not an installation.\n  Expected base=PREFIX candidate=PREFIX, each with "
-        '"distribution" or the absolute path that the build was configured with, such as /opt/ovs-3.3.'
-    )
-
-
-def _kernel(text: str) -> tuple[Role, str]:
-    role, path = _of_role(text) or (None, "")
-    if role and path == "distribution":
-        return role, path
-    if role and Path(path).exists():
-        return role, str(Path(path).absolute())
-    missing = "is not there" if role else "does not name a side and its kernel"
-    raise ConfigError(f"--kernels: {quoted(text)} {missing}.\n  Expected base=FILE candidate=FILE, each {_A_KERNEL}.")
-
-
-def _of_role(text: str) -> tuple[Role, str] | None:
-    """Take `base=something` apart; None where it is not such a pair."""
-    role, _, what = text.partition("=")
-    if role in ("base", "candidate") and what:
-        return ("base" if role == "base" else "candidate"), what
-    return None
-
-
-def refuse_earlier(output: Path) -> None:
-    """Raise `ConfigError` where an earlier version of this command measured into the folder."""
-    if found := [role for role in _EARLIER if (output / role).is_dir()]:
-        raise ConfigError(
-            f"{output / found[0]}: has runs of an earlier version, which measured one build after the other.\n"
-            "  Expected another --outputdir; ./run compare BASE CANDIDATE compares those runs."
-        )
 
 
 def check_installation(role: str, prefix: str, testbed: TestbedConfig) -> None:

@@ -2,10 +2,9 @@
 between the sides apart from what is compared."""
 
 import json
-import os
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from ctbench.base.units import quoted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
+from ctbench.report.labels import once
 from ctbench.results.comparison import ComparedSide, Samples
 from ctbench.results.metrics import METRICS, RATES, SATURATION_OF, Metric
 from ctbench.results.record import Record
@@ -78,11 +78,11 @@ class Runs:
             name=self.name,
             folders=[str(folder) for folder in self.folders],
             records=len(self.stored),
-            versions=_each(environment.dut.product_details for environment in environments),
-            testbeds=_each(environment.testbed.name for environment in environments),
-            machines=_each(environment.machine.cpu_model for environment in environments),
-            kernels=_each(environment.machine.kernel for environment in environments),
-            campaigns=_each(record.campaign.name for record in self.records),
+            versions=once(environment.dut.product_details for environment in environments),
+            testbeds=once(environment.testbed.name for environment in environments),
+            machines=once(environment.machine.cpu_model for environment in environments),
+            kernels=once(environment.machine.kernel for environment in environments),
+            campaigns=once(record.campaign.name for record in self.records),
             broken=[each.reason for each in self.broken],
         )
 
@@ -92,33 +92,29 @@ def read_runs(name: str) -> Runs:
 
     Raises `ConfigError` where there is no record.
     """
-    folders = [folder for part in name.split(",") for folder in _run_folders(named_folder(part))]
+    folders = [folder for part in name.split(",") for folder in _run_folders(part)]
     stored, broken = read_stored(*folders)
     if not stored:
-        raise _no_runs(f"{brief(name, 300)}: has no records")
+        raise _no_runs(name)
     return Runs(name, tuple(folders), tuple(stored), tuple(broken))
 
 
-def require_runs(name: str) -> None:
-    """Raise `ConfigError` where one of the folders that `name` stands for holds no run. Nothing is read yet."""
-    for part in name.split(","):
-        known = bool(part) and os.path.isdir(part)  # noqa: PTH112 # pathlib's raises where a name is too long
-        if not known or not _run_folders(Path(part)):
-            what = f"{part}: has no records" if part else f'"{name}": a folder has no name'
-            raise _no_runs(f"{what}{'' if known or not part else ', it is not a folder'}")
-
-
-def _no_runs(what: str) -> ConfigError:
-    return ConfigError(
-        f"{what}.\n  Expected the folder of a run, such as results/latest, a folder with runs in it, or several with "
-        "commas between them."
-    )
-
-
-def _run_folders(folder: Path) -> list[Path]:
+def _run_folders(name: str) -> list[Path]:
+    folder = named_folder(name)
+    if not name or not folder.is_dir():
+        raise _no_runs(name, ", it is not a folder")
     if (folder / "records").is_dir():
         return [folder]
-    return sorted(path.parent for path in folder.glob("*/records") if path.is_dir())
+    if not (runs := sorted(path.parent for path in folder.glob("*/records") if path.is_dir())):
+        raise _no_runs(name)
+    return runs
+
+
+def _no_runs(name: str, why: str = "") -> ConfigError:
+    return ConfigError(
+        f"{brief(name, 300) or 'a folder without a name'}: has no records{why}.\n  Expected the folder of a run, such "
+        "as results/latest, a folder with runs in it, or several with commas between them."
+    )
 
 
 def samples(stored: Sequence[Stored]) -> Samples | None:
@@ -195,11 +191,6 @@ def names_of(record: Record, metric: Metric) -> dict[str, str]:
         "metric": metric.name,
         "unit": metric.unit.name,
     }
-
-
-def _each(values: Iterable[str]) -> list[str]:
-    """Each value once, in order of appearance; what is not known is left out."""
-    return list(dict.fromkeys(value for value in values if value))
 
 
 #: Facts that change from minute to minute and say nothing about the machine.

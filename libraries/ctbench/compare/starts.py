@@ -2,9 +2,9 @@
 ratio.
 
 A start is one run of the suites in which each test sets both builds up again and serves them in turn
-(`ctbench.measure.start`). The builds change roles from start to start: what favours the one that is set up first
-favours each as often. A start is the unit of replication: slices within one start share what a start decides (where
-memory lies, which core's cache), so however many there are, their interval is that of one start.
+(`ctbench.measure.procedures.pair`). The builds change roles from start to start: what favours the one that is set up
+first favours each as often. A start is the unit of replication: slices within one start share what a start decides
+(where memory lies, which core's cache), so however many there are, their interval is that of one start.
 """
 
 import math

@@ -10,9 +10,9 @@ from ctbench.doctor import cards, cpus, system
 from ctbench.doctor.site import HostPlan, Site, plan_hosts, read_site
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.base import Host
+from ctbench.hosts.config import LOCAL
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.examination import Card, Finding, State, bad, ok, unknown
-from ctbench.hosts.local import LocalHost
-from ctbench.hosts.ssh import SshHost
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.registry import SOURCES, GeneratorConfig
 
@@ -35,9 +35,7 @@ class Section:
 
 def connect(testbed: TestbedConfig, plan: HostPlan) -> Host:
     """This machine, or a host over SSH."""
-    if plan.ssh is None:
-        return LocalHost()
-    return SshHost(plan.name, plan.ssh, testbed.hosts.get(plan.ssh.jump))
+    return HostPool(testbed.hosts).host(plan.name if plan.ssh else LOCAL)
 
 
 def examine(testbed: TestbedConfig, say: Callable[[str], None], connect: Connect = connect) -> Iterator[Section]:

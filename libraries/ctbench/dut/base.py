@@ -1,10 +1,11 @@
 """The Dut interface, and what passes between a DUT, the testbed and a trial."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from socket import socket
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
@@ -79,10 +80,20 @@ class Ports:
     open_socket: Callable[[Literal["packet", "xdp"]], socket] | None = None
 
 
-def differing(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """A clause for each thing that was read back and is not as asked, `what: asked …, found …`."""
-    read = ((what, value, found.get(what)) for what, value in asked.items())
+def differing(asked: Mapping[str, Any], found: Mapping[str, Any], of: str = "") -> list[str]:
+    """A clause for each thing (`of` something) that was read back and is not as asked, `what: asked …, found …`."""
+    read = ((f"{what} of {of}" if of else what, value, found.get(what)) for what, value in asked.items())
     return [f"{what}: asked {value}, found {got}" for what, value, got in read if value != got]
+
+
+def wait_until(done: Callable[[], bool], timeout_s: float, poll_s: float = 0.05) -> bool:
+    """Look again and again; whether it was so before the time was up."""
+    deadline = time.monotonic() + timeout_s
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(poll_s)
+    return True
 
 
 def queue_size(frames: int, rx_queues: int) -> int:
@@ -157,6 +168,10 @@ class Dut(ABC):
         the time of the threads that carry its frames, and the trial counts that: `Trial.link`)."""
         return None
 
+    def look_ups(self) -> LookUps | None:
+        """Where it found what to do with all packets since `begin_trial`; None where it is not known."""
+        return None
+
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
         """What the record says of the DUT: versions, masks, queue map, statistics since `begin_trial`; less of a DUT
@@ -176,11 +191,3 @@ class Dut(ABC):
 
     def restore(self) -> None:
         """Leave the host as it was found. May be called twice."""
-
-
-@runtime_checkable
-class LookingUp(Protocol):
-    """A DUT that can tell where it found what to do with packets."""
-
-    def look_ups(self) -> LookUps | None:
-        """Of all packets since `Dut.begin_trial`; None where it is not known."""

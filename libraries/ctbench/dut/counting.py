@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 from ctbench.base.quantities import Count, Real
@@ -51,9 +52,7 @@ class Counted:
     @property
     def each(self) -> float:
         """Instructions for one packet or connection: the median of the rounds."""
-        ordered = sorted(each.each for each in self.rounds)
-        middle = len(ordered) // 2
-        return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+        return median(each.each for each in self.rounds)
 
 
 @dataclass(frozen=True)

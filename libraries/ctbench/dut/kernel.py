@@ -5,9 +5,8 @@ import lzma
 import re
 import struct
 import subprocess
-import tarfile
+import tempfile
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -52,7 +51,9 @@ class Kernel:
         while waiting:
             name = waiting.pop()
             if name not in found:
-                found[name] = self._needed_by(name)
+                said = _DEPENDS.search(b"\0" + self.read(name))  # in a module's own words (modinfo(8))
+                needed = said[1].decode().split(",") if said else []
+                found[name] = [each.replace("-", "_") for each in needed if each]
                 waiting += found[name]
         return found
 
@@ -60,18 +61,16 @@ class Kernel:
         data = self._files[name].read_bytes()
         return lzma.decompress(data) if self._files[name].suffix == ".xz" else data
 
-    def _needed_by(self, name: str) -> list[str]:
-        """What a module says that it needs, in its own words (modinfo(8))."""
-        said = _DEPENDS.search(b"\0" + self.read(name))
-        return [each.replace("-", "_") for each in said[1].decode().split(",") if each] if said else []
-
 
 def unpack_package(package: Path, folder: Path) -> Path:
     """A kernel's package, unpacked into a folder and not installed. `MissingResource` where it is not a package."""
     argv = ["dpkg-deb", "--extract", str(package), str(folder)]
-    said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    try:
+        said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    except FileNotFoundError:
+        raise MissingResource("a package is unpacked with dpkg-deb, which is not installed") from None
     if said.returncode:
-        raise MissingResource(f"{package} is not a kernel's package: {one_line(said.stderr.strip())[-200:]}")
+        raise MissingResource(f"{package} does not unpack ({one_line(said.stderr.strip())[-200:]})")
     return folder
 
 
@@ -105,36 +104,20 @@ def check_kernel(named: Path) -> str:
     `MissingResource` says what is wrong with it."""
     if named.suffix == ".deb":
         require_file(named)
-        return _packed_release(named)
+        with tempfile.TemporaryDirectory(prefix="ctbench-kernel-") as folder:
+            image = next((unpack_package(named, Path(folder)) / "boot").glob("vmlinuz-*"), None)
+            if image is None:
+                raise MissingResource(f"{named} has no file boot/vmlinuz-*")
+            try:
+                require_bootable(image)
+            except MissingResource as error:
+                raise MissingResource(str(error).replace(folder, str(named))) from None
+            return image.name.removeprefix("vmlinuz-")
     if not named.is_dir():
         raise MissingResource(f"{named} does not exist" if not named.exists() else f"{named} is not a folder")
     kernel = find_kernel(named)
     require_bootable(kernel.image)
     return kernel.release
-
-
-def _packed_release(package: Path) -> str:
-    """All of a package is unpacked, to nowhere: one that was cut ends too early."""
-    argv, image, kept = ["dpkg-deb", "--fsys-tarfile", str(package)], "", b""
-    try:
-        unpacking = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    except FileNotFoundError:
-        raise MissingResource("a package is unpacked with dpkg-deb, which is not installed") from None
-    with unpacking:
-        assert unpacking.stdout and unpacking.stderr
-        with suppress(tarfile.TarError), tarfile.open(fileobj=unpacking.stdout, mode="r|") as files:
-            for file in files:
-                name = file.name.removeprefix("./")
-                if name.startswith("boot/vmlinuz-") and (content := files.extractfile(file)):
-                    image, kept = name, content.read()
-        unpacking.stdout.read()
-        said = unpacking.stderr.read().decode(errors="replace")
-    if unpacking.returncode:
-        raise MissingResource(f"{package} does not unpack ({one_line(said.strip())[-200:]})")
-    if not image:
-        raise MissingResource(f"{package} has no file boot/vmlinuz-*")
-    _require_bootable(kept[:_HEAD], len(kept), f"{image} of {package}")
-    return image.removeprefix("boot/vmlinuz-")
 
 
 def require_file(path: Path) -> None:
@@ -154,18 +137,14 @@ def require_bootable(image: Path) -> bytes:
             head = file.read(_HEAD)
     except OSError as error:
         raise MissingResource(f"{image} cannot be read ({error.strerror})") from None
-    _require_bootable(head, image.stat().st_size, str(image))
-    return head
-
-
-def _require_bootable(head: bytes, size: int, what: str) -> None:
     if head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] == _MAGIC:
         (sixteens,) = struct.unpack_from("<I", head, _LENGTH_AT)
-        whole = ((head[_SECTORS_AT] or 4) + 1) * 512 + sixteens * 16
+        size, whole = image.stat().st_size, ((head[_SECTORS_AT] or 4) + 1) * 512 + sixteens * 16
         if size < whole:
-            raise MissingResource(f"{what} was cut off: {size} bytes of at least {whole}")
+            raise MissingResource(f"{image} was cut off: {size} bytes of at least {whole}")
     elif head[:4] != b"\x7fELF" and head[:2] not in (b"MZ", b"\x1f\x8b"):
-        raise MissingResource(f"{what} is not a kernel (bzImage or ELF)")
+        raise MissingResource(f"{image} is not a kernel (bzImage or ELF)")
+    return head
 
 
 def read_release(image: Path) -> str:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import DUMP_TIMEOUT_S, Done
+from ctbench.dut.base import wait_until
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 
@@ -46,14 +47,13 @@ class TableSettings(BaseModel):
 def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:
     """Flush a table until it has no entry: frames that waited in the rings may have opened connections since.
     `TestbedError` when some stay."""
-    deadline = time.monotonic() + FLUSH_TIMEOUT_S
-    while True:
+
+    def is_empty() -> bool:
         flush()
-        if (left := count()) == 0:
-            return
-        if time.monotonic() > deadline:
-            raise TestbedError(f"{left} connections are left {FLUSH_TIMEOUT_S:g} s after conntrack was flushed.")
-        time.sleep(POLL_S)
+        return count() == 0
+
+    if not wait_until(is_empty, FLUSH_TIMEOUT_S, POLL_S):
+        raise TestbedError(f"{count()} connections are left {FLUSH_TIMEOUT_S:g} s after conntrack was flushed.")
 
 
 def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> Done:

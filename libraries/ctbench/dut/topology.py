@@ -40,7 +40,7 @@ class Topology(BaseModel):
     emc_insert_inv_prob: int | None = Field(None, ge=0, le=2**32 - 1)
     #: Signature match cache of OVS (`smc-enable`); None is OVS' default.
     smc: bool | None = None
-    #: Ports of the bridge besides, which nothing of the load passes.
+    #: Extra bridge ports without test traffic.
     idle_ports: int = Field(0, ge=0, le=1024)
     #: Threads of OVS that look at the flows of the datapath (`n-revalidator-threads`); None is OVS' default.
     revalidators: int | None = Field(None, ge=1, le=128)
@@ -63,7 +63,7 @@ class Topology(BaseModel):
         """The name in SLA files, reports and comparisons: `ovs-dpdk/conntrack/1cpu-1rxq`, and what is not the default
         behind it: `ovs-dpdk/normal/1cpu-1rxq/mtu=9000`."""
         own = (
-            f"/{name}={_written(value)}"
+            f"/{name}={str(value).lower()}"
             for name in OPTIONS
             if (value := getattr(self, name)) != type(self).model_fields[name].default
         )
@@ -96,7 +96,3 @@ class Topology(BaseModel):
 
 #: What a key names only where it is not the default, in this order.
 OPTIONS = tuple(name for name in Topology.model_fields if name not in ("datapath", "cpus", "rx_queues", "ruleset"))
-
-
-def _written(value: object) -> str:
-    return str(value).lower()

@@ -8,6 +8,8 @@ from socket import socket
 from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.dut.base import Ports, queue_size
+from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host, SocketKind
 
 #: What ip(8) says of a device type that the kernel does not have.
@@ -77,6 +79,13 @@ class Links(ABC):
     def open_socket(self) -> Callable[[SocketKind], socket] | None:
         """Opens a socket where the generator's ends are; None where they are another machine's."""
         return None
+
+    def ports(self, topology: Topology, cpus: tuple[int, ...], tx_queues: int, frames: int) -> Ports:
+        """For the generator, which hands frames over on these `cpus`; a link holds so many `frames` towards the DUT."""
+        client, server = self.peers
+        ring = queue_size(frames, topology.rx_queues)
+        queues = topology.rx_queues, tx_queues
+        return Ports("interface", client, server, *queues, ring, cpus=cpus, open_socket=self.open_socket)
 
     @abstractmethod
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:

@@ -1,7 +1,6 @@
 """Another machine as a Host, over SSH: nothing is installed there, and nothing of ours stays."""
 
 import contextlib
-import os
 import secrets
 import shlex
 import threading
@@ -9,7 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from socket import socket
-from typing import NoReturn
+
+import paramiko
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Completed, Host, Process, SocketKind
@@ -28,19 +28,15 @@ BOOT = """exec {sudo}sh -c 'while IFS= read -r line && [ "$line" != {nonce} ]; d
 #: sudo(8): never from its cache, so that it either reads the password or needs none; a process group for the command.
 SUDO_WITH_PASSWORD = "sudo -k -S -p '' -- setsid "
 SUDO = "sudo -n -- setsid "
-#: Bytes read at once, and of a log in one call.
+#: Bytes read at once.
 CHUNK = 1 << 16
-LOG_CHUNK = 16 << 20
+#: Seconds that a job and its children may take to be gone, those that were asked, and then were killed, among it.
+LONGEST_END_S = 30.0
 
 
 def call(function: str, *arguments: str | int) -> str:
     """A line of shell that calls a function of ssh.sh."""
     return shlex.join([function, *map(str, arguments)])
-
-
-def new_nonce() -> str:
-    """What replies are known by."""
-    return secrets.token_hex(8)
 
 
 def script(nonce: str, line: str, env: Mapping[str, str] | None = None) -> bytes:
@@ -52,151 +48,18 @@ def script(nonce: str, line: str, env: Mapping[str, str] | None = None) -> bytes
     return text.encode("utf-8", "surrogateescape")
 
 
-class EndedEarly(TestbedError):
-    """The other end said less than it should have."""
-
-
-class Conversation:
-    """One call: what it is told, and what it says."""
-
-    def __init__(
-        self,
-        connection: SshConnection,
-        line: str,
-        env: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        nonce: str | None = None,
-    ) -> None:
-        """`line`: what `call` made; `stdin` is its input; `nonce` what its replies begin with."""
-        self._connection = connection
-        self._nonce = nonce or new_nonce()
-        self._unread = bytearray()
-        self._sudo, before = _sudo(connection)
-        text = script(self._nonce, line, env)
-        told = f"{before}{self._nonce}\n".encode() + text + stdin
-        self._channel = connection.command(BOOT.format(sudo=self._sudo, nonce=self._nonce, size=len(text)))
-        try:
-            with connection.answering(len(told)):
-                self._channel.sendall(told)
-                self._channel.shutdown_write()
-        except OSError:
-            pass  # it ended before it had heard all: `reply` finds out what it said
-
-    def __enter__(self) -> "Conversation":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError, TestbedError), self._connection.answering():
-            self._channel.close()
-
-    def reply(self, timeout: float | None = None) -> list[str]:
-        """The words of the next reply, waited for `timeout` seconds (None: as long as a host may take to answer).
-        `TimeoutError` when the time is up, `EndedEarly` when no reply comes any more, `ConnectionLost`."""
-        deadline = time.monotonic() + (self._connection.config.connect_timeout_s if timeout is None else timeout)
-        while True:
-            line, found, rest = self._unread.partition(b"\n")
-            if not found:
-                try:
-                    self._unread += self._receive(deadline - time.monotonic()) or self._ended()
-                except TimeoutError as error:
-                    if timeout is None:
-                        raise self._connection.lost(error) from None
-                    raise
-            else:
-                self._unread = rest
-                nonce, *words = line.decode(errors="replace").split(" ")
-                if nonce == self._nonce:
-                    return words
-
-    def content(self, size: int) -> bytes:
-        """The next `size` bytes."""
-        while len(self._unread) < size:
-            try:
-                self._unread += self._receive(self._connection.config.connect_timeout_s) or self._ended()
-            except TimeoutError as error:
-                raise self._connection.lost(error) from None
-        content, self._unread = bytes(self._unread[:size]), self._unread[size:]
-        return content
-
-    def _receive(self, timeout: float) -> bytes:
-        self._channel.settimeout(max(timeout, 0.0))
-        return bytes(self._channel.recv(CHUNK))
-
-    def _ended(self) -> NoReturn:
-        if not self._channel.eof_received:  # the end was not said
-            raise self._connection.lost()
-        connection = self._connection
-        said = [line for line in (self._unread + self._complaints()).decode(errors="replace").splitlines() if line]
-        reason = said[-1].rstrip(".") if said else "it printed nothing"
-        if self._sudo:
-            raise EndedEarly(
-                f"{connection.name}: {connection.config.user} could not become root with sudo ({reason}): allow it in "
-                "sudoers(5), without a password or with the one that password_env names."
-            )
-        raise EndedEarly(f"{connection.name}: the shell of {connection.config.user} ended early ({reason}).")
-
-    def _complaints(self) -> bytes:
-        said = b""
-        with contextlib.suppress(TimeoutError):
-            while piece := self._channel.recv_stderr(CHUNK):
-                said += piece
-        return said
-
-
-def _sudo(connection: SshConnection) -> tuple[str, str]:
-    """What goes before the command, and what sudo is told ahead of it."""
-    config, password = connection.config, connection.password
-    if not config.sudo or config.user == "root":
-        return "", ""
-    if password is None or config.key:  # with a key, the password is that of the key
-        return SUDO, ""
-    return SUDO_WITH_PASSWORD, f"{password.get_secret_value()}\n"
-
-
-#: Where a process and the kernel that it runs on are described; proc(5).
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-
-def new_session_name() -> str:
-    """A name that says who we are: kernel, namespace of process IDs, process, when it started; and a random end."""
-    return f"{_kernel()}.{os.getpid()}.{_start_ticks(os.getpid())}.{secrets.token_hex(4)}"
-
-
-def is_left_over(session: str, *, connected: bool) -> bool:
-    """Whether the process that named this session has ended. One of another machine has when its connection
-    is gone; for one of this machine we need not trust the other end to have noticed."""
-    parts = session.rpartition("/")[2].split(".")
-    if len(parts) != 5 or ".".join(parts[:2]) != _kernel() or not parts[2].isdigit():
-        return not connected
-    return _start_ticks(int(parts[2])) != parts[3]
-
-
-def _kernel() -> str:
-    namespace = Path("/proc/self/ns/pid").stat().st_ino
-    return f"{BOOT_ID.read_text().strip()}.{namespace}"
-
-
-def _start_ticks(pid: int) -> str:
-    """When a process started, clock ticks since boot; empty when there is none. Field 22 of /proc/PID/stat."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
-
-
-#: Seconds between two looks at a command that was asked to end.
-POLL_S = 0.05
-
-#: Holds a conversation about a call.
-Converse = Callable[[str], Conversation]
+def exit_status(status: int) -> int:
+    """What a shell calls 128 + N was ended by signal N, which we call -N."""
+    return 128 - status if 128 < status <= 128 + 64 else status
 
 
 class SshProcess(Process):
     """A job of ssh.sh. Its log on this machine is brought up to date whenever one asks whether it runs."""
 
-    def __init__(self, converse: Converse, pid: int, job: str, log: Path | None) -> None:
-        self._converse = converse
+    def __init__(self, ask: Callable[..., bytes], pid: int, job: str, log: Path | None) -> None:
+        """`ask` calls a function of ssh.sh on the host, connected again where that is needed."""
         self.pid = pid
+        self._ask = ask
         self._job = job
         self._log = log
         self._fetched = 0
@@ -205,51 +68,25 @@ class SshProcess(Process):
 
     def is_running(self) -> bool:
         if self._status is None:
-            while self._look() == LOG_CHUNK:
-                pass
+            self._hear(self._ask(call("look", self._job, self._fetched)))
         return self._status is None
 
     def stop(self, timeout: float = 5.0) -> int:
-        if self.is_running():
-            self._tell("ask_job")
-            deadline = time.monotonic() + timeout
-            while self.is_running() and time.monotonic() < deadline:
-                time.sleep(POLL_S)
-            if self._status is None:
-                self._tell("kill_job")
-                self.is_running()
         if not self._dropped:
-            self._tell("drop_job")
+            asked = call("stop", self._job, self._fetched, round(timeout * 20))
+            self._hear(self._ask(asked, timeout + LONGEST_END_S))
             self._dropped = True
         return -9 if self._status is None else self._status
 
-    def _look(self) -> int:
-        """Ask how it is, and fetch what it printed meanwhile: how many bytes that was."""
-        with self._converse(call("look", self._job, self._fetched, LOG_CHUNK)) as said:
-            state, *words = said.reply()
-            printed = said.content(int(words[-1]))
+    def _hear(self, reply: bytes) -> None:
+        """How it is, and what it printed meanwhile."""
+        state, _, printed = reply.partition(b"\n")
         if self._log is not None and printed:
             with self._log.open("ab") as log:
                 log.write(printed)
         self._fetched += len(printed)
-        if state == "ended":
-            self._status = exit_status(int(words[0]))
-        return len(printed)
-
-    def _tell(self, function: str) -> None:
-        with self._converse(call(function, self._job)) as said:
-            said.reply()
-
-
-def exit_status(status: int) -> int:
-    """What a shell calls 128 + N was ended by signal N, which we call -N."""
-    return 128 - status if 128 < status <= 128 + 64 else status
-
-
-#: Seconds that a left-over of a crashed run gets to end when it is asked to.
-END_TIMEOUT_S = 5
-#: Seconds that all of a session gets to be gone, those that were asked, and then were killed, among it.
-LONGEST_END_S = 30.0
+        if state != b"running":
+            self._status = exit_status(int(state))
 
 
 class SshHost(Host):
@@ -264,10 +101,9 @@ class SshHost(Host):
         when the environment lacks a password that they name."""
         self.name = name
         self._connection = SshConnection(name, config, jump)
-        self._session_name = new_session_name()
+        self._session_name = secrets.token_hex(8)
+        #: Folder of our jobs on the host.
         self._session: str | None = None
-        #: Commands whose end was not seen because the connection was lost.
-        self._unfinished: list[str] = []
         self._started: list[SshProcess] = []
         self._lock = threading.RLock()
 
@@ -280,39 +116,40 @@ class SshHost(Host):
         self, argv: Sequence[str], timeout: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> tuple[int, bytes, str]:
         """Run `argv`: its status, what it printed, and what it complained of."""
-        command = " ".join(argv)
-        session, nonce = self._ready(), new_nonce()
-        line, job = call("run", session, len(stdin), *argv), _job(session, nonce)
-        with Conversation(self._connection, line, env, stdin, nonce) as said:
-            self._started_job(said, command, job)
-            try:
-                _, status, printed, complained = said.reply(timeout)
-            except ConnectionLost:
-                self._unfinished.append(job)
-                raise
-            except TimeoutError:
-                self._end(job)
-                raise TestbedError(f"{self.name}: `{command}` did not end within {timeout:g} s.") from None
-            except BaseException:  # Ctrl-C: it is in a session of its own and would not get it
-                with contextlib.suppress(TestbedError):
-                    self._end(job)
-                raise
-            content = said.content(int(printed))
-            return exit_status(int(status)), content, said.content(int(complained)).decode(errors="replace")
+        session, nonce = self._ready(), secrets.token_hex(8)
+        try:
+            reply = self._converse(call("run", session, len(stdin), *argv), stdin, env, timeout, nonce)
+        except ConnectionLost:  # `open_session` ends it, once the host can be reached again
+            raise
+        except TimeoutError:
+            self._drop(session, nonce)
+            raise TestbedError(f"{self.name}: `{' '.join(argv)}` did not end within {timeout:g} s.") from None
+        except BaseException:  # Ctrl-C: it is in a session of its own and would not get it
+            with contextlib.suppress(TestbedError):
+                self._drop(session, nonce)
+            raise
+        status, printed = self._words(reply, argv)
+        content = reply.partition(b"\n")[2]
+        return exit_status(status), content[:printed], content[printed:].decode(errors="replace")
 
     def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> SshProcess:
         # It outlives a lost connection. What it prints comes whenever one asks whether it runs, and at its end.
         if log is not None:
             log.open("ab").close()
-        session, nonce = self._ready(), new_nonce()
+        session, nonce = self._ready(), secrets.token_hex(8)
         output = "/dev/null" if log is None else "$1/out"
         job_script = script(nonce, f'background "$1" "{output}" {shlex.join(argv)}', env)
-        line, job = call("start", session, len(job_script), *argv), _job(session, nonce)
-        with Conversation(self._connection, line, stdin=job_script, nonce=nonce) as said:
-            pid = self._started_job(said, " ".join(argv), job)
-        process = SshProcess(self._talk, pid, job, log)
+        reply = self._converse(call("start", session, len(job_script), *argv), job_script, nonce=nonce)
+        process = SshProcess(self._ask_again, self._words(reply, argv)[0], f"{session}/job.{nonce}", log)
         self._started.append(process)
         return process
+
+    def _words(self, reply: bytes, argv: Sequence[str]) -> list[int]:
+        """The numbers in the first line of the reply to a command."""
+        words = reply.partition(b"\n")[0].split()
+        if words == [b"absent"]:
+            raise TestbedError(f"{self.name}: `{' '.join(argv)}` cannot be started: No such file or directory.")
+        return [int(word) for word in words]
 
     def put(self, local: Path, remote: str) -> None:
         """Copy a file to the host, with its mode. It appears there when all of it has arrived."""
@@ -328,6 +165,12 @@ class SshHost(Host):
             local.write_bytes(self._succeed(["cat", "--", remote], 300))
             local.chmod(mode & 0o777)
 
+    def read(self, remote: str) -> str:
+        try:
+            return self._succeed(["cat", "--", remote], 30).decode(errors="replace")
+        except OSError as error:
+            raise TestbedError(f"{self.name}: cannot read {remote}: {error}.") from None
+
     def _succeed(self, argv: Sequence[str], timeout: float, stdin: bytes = b"") -> bytes:
         """What a command prints; `OSError` with what it complained about, where it failed."""
         status, printed, complaint = self._execute(argv, timeout, stdin)
@@ -340,27 +183,13 @@ class SshHost(Host):
         try:
             yield
         except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise TestbedError(f"{self.name}: cannot copy {source} to {target}: {reason}.") from None
-
-    def read(self, remote: str) -> str:
-        done = self.run(["cat", "--", remote], check=False)
-        if done.exit_status != 0:
-            reason = done.stderr.strip().rpartition(": ")[2]
-            raise TestbedError(f"{self.name}: cannot read {remote}: {reason}.")
-        return done.stdout
+            raise TestbedError(f"{self.name}: cannot copy {source} to {target}: {error.strerror or error}.") from None
 
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket:
         raise MissingResource(
             f"{self.name}: a socket of another machine cannot be had: the software traffic generator needs a DUT with "
             "`host: sandbox`, and one across the network needs TRex."
         )
-
-    def clean_leftovers(self) -> list[str]:
-        """End what runs that crashed left on the host, and forget them; the command lines of what still ran. Done by
-        itself when the host is connected for the first time."""
-        with self._lock:
-            return self._end_sessions(self._open_session())
 
     def close(self) -> None:
         """End what was started here, let nothing stay, and let go of the host. May be called twice. What cannot be
@@ -371,72 +200,110 @@ class SshHost(Host):
                     while self._started:
                         self._started.pop().stop()
                 with contextlib.suppress(TestbedError):
-                    self._end_sessions([self._ready()])
+                    self._ask(call("end_session", self._ready()), LONGEST_END_S)
             self._session = None
             self._connection.close()
 
     def _ready(self) -> str:
-        """Connect where that is needed; the folder of our jobs."""
+        """Connect where that is needed, which ends what runs that crashed left there; the folder of our jobs."""
         with self._lock:
-            if self._session is None:
-                self.clean_leftovers()
-            elif not self._connection.is_up:
-                self._open_session()
-                while self._unfinished:
-                    self._end(self._unfinished.pop())
-            assert self._session
+            if self._session is None or not self._connection.is_up:
+                self._connection.open()
+                said = self._ask(call("open_session", self._session_name), LONGEST_END_S).decode(errors="replace")
+                state, path = said.strip().split(" ", 1)
+                if state == "refused":
+                    raise TestbedError(
+                        f"{self.name}: {path}, where our state is to be kept, belongs to somebody else: remove it."
+                    )
+                self._session = path
             return self._session
 
-    def _open_session(self) -> list[str]:
-        """Tell the host that we are there; the sessions that crashed runs left."""
-        self._connection.open()
-        left: list[str] = []
-        with Conversation(self._connection, call("open_session", self._session_name)) as said:
-            while (words := said.reply()) != ["done"]:
-                match words:
-                    case ["session", path]:
-                        self._session = path
-                    case ["other", state, path] if is_left_over(path, connected=state == "connected"):
-                        left.append(path)
-                    case ["refused", path]:
-                        raise TestbedError(
-                            f"{self.name}: {path}, where our state is to be kept, belongs to somebody else: remove it."
-                        )
-        return left
+    def _drop(self, session: str, nonce: str) -> None:
+        """Kill the job of a call, with all of its process group."""
+        self._ask(call("drop_job", f"{session}/job.{nonce}"), LONGEST_END_S)
 
-    def _end_sessions(self, sessions: Sequence[str]) -> list[str]:
-        ended: list[str] = []
-        if sessions:
-            with Conversation(self._connection, call("end_sessions", END_TIMEOUT_S, *sessions)) as said:
-                while (words := said.reply(LONGEST_END_S * len(sessions))) != ["done"]:
-                    ended.append(" ".join(words[1:]).strip())
-        return ended
-
-    def _talk(self, line: str) -> Conversation:
+    def _ask_again(self, line: str, timeout: float | None = None) -> bytes:
         self._ready()
-        return Conversation(self._connection, line)
+        return self._ask(line, timeout)
 
-    def _started_job(self, said: Conversation, command: str, job: str) -> int:
-        """Process ID of a job that begins."""
+    def _ask(self, line: str, timeout: float | None = None) -> bytes:
+        """What a function of ssh.sh replies; a host that takes too long counts as lost."""
         try:
-            words = said.reply()
-        except ConnectionLost:  # whether it began is not known
-            self._unfinished.append(job)
-            raise
-        if words[0] == "absent":
-            raise TestbedError(f"{self.name}: `{command}` cannot be started: No such file or directory.")
-        return int(words[1])
-
-    def _end(self, job: str) -> None:
-        """Kill a job, with all of its process group; when the host does not answer, as soon as it does."""
-        try:
-            with Conversation(self._connection, call("drop_job", job)) as said:
-                said.reply(LONGEST_END_S)
-        except (ConnectionLost, TimeoutError) as error:
-            self._unfinished.append(job)
+            return self._converse(line, timeout=timeout)
+        except TimeoutError as error:
             raise self._connection.lost(error) from None
 
+    def _converse(
+        self,
+        line: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        nonce: str = "",
+    ) -> bytes:
+        """What a function of ssh.sh replies to a call (`line`), whose input is `stdin`.
 
-def _job(session: str, nonce: str) -> str:
-    """Folder of the job that a call begins, as new_job of ssh.sh names it."""
-    return f"{session}/job.{nonce}"
+        `TimeoutError` when no reply begins within `timeout` seconds (None: as long as a host may take to answer, and
+        the connection counts as lost then), `ConnectionLost`, and `TestbedError` where the shell ends before that.
+        """
+        connection, nonce = self._connection, nonce or secrets.token_hex(8)
+        patience = connection.config.connect_timeout_s
+        marker = f"{nonce} ".encode()
+        sudo, before = _sudo(connection)
+        text = script(nonce, line, env)
+        told = f"{before}{nonce}\n".encode() + text + stdin
+        said = bytearray()
+        with connection.answering(len(told)):
+            channel = connection.new_channel()
+            channel.exec_command(BOOT.format(sudo=sudo, nonce=nonce, size=len(text)))
+            with contextlib.suppress(OSError):  # it may end before it has heard all
+                channel.sendall(told)
+                channel.shutdown_write()
+
+        def hear(timeout: float) -> bytes:
+            channel.settimeout(max(timeout, 0.0))
+            piece = bytes(channel.recv(CHUNK))
+            said.extend(piece)
+            return piece
+
+        try:
+            deadline = time.monotonic() + (patience if timeout is None else timeout)
+            while marker not in said and hear(deadline - time.monotonic()):
+                pass
+            while hear(patience):
+                pass
+            if not channel.eof_received:  # the end was not said
+                raise connection.lost()
+            if not channel.status_event.wait(patience) or channel.exit_status != 0 or marker not in said:
+                raise self._ended_early(bytes(said), channel, sudo)
+            return bytes(said.partition(marker)[2])
+        except TimeoutError as error:
+            if timeout is None or marker in said:
+                raise connection.lost(error) from None
+            raise
+        finally:
+            channel.close()
+
+    def _ended_early(self, said: bytes, channel: paramiko.Channel, sudo: str) -> TestbedError:
+        """What to raise where the shell did not do what it was told."""
+        user = self._connection.config.user
+        while piece := channel.recv_stderr(CHUNK):
+            said += piece
+        lines = [line for line in said.decode(errors="replace").splitlines() if line]
+        reason = lines[-1].rstrip(".") if lines else "it printed nothing"
+        if sudo:
+            return TestbedError(
+                f"{self.name}: {user} could not become root with sudo ({reason}): allow it in sudoers(5), without a "
+                "password or with the one that password_env names."
+            )
+        return TestbedError(f"{self.name}: the shell of {user} ended early ({reason}).")
+
+
+def _sudo(connection: SshConnection) -> tuple[str, str]:
+    """What goes before the command, and what sudo is told ahead of it."""
+    config, password = connection.config, connection.password
+    if not config.sudo or config.user == "root":
+        return "", ""
+    if password is None or config.key:  # with a key, the password is that of the key
+        return SUDO, ""
+    return SUDO_WITH_PASSWORD, f"{password.get_secret_value()}\n"

@@ -2,10 +2,12 @@
 # functions, so that nothing needs to be installed there and no command line shows what is run.
 #
 # A command is a job: a process group of its own, and a folder with what it reads and prints and who it is. The jobs of
-# one client are in one folder, its session. Replies begin with $nonce, to be told from what a login shell may print.
+# one client are in one folder, its session. A reply begins with $nonce, to be told from what a login shell may print,
+# and ends when this shell does, with status 0.
 #   SESSION/connection        the sshd that the client came through, as identity
-#   SESSION/job.*/argv, in, out, err, status
+#   SESSION/job.*/in, out, err, status
 #   SESSION/job.*/leader, command   identities: the shell that leads the group and waits, and the command
+#   SESSION/job.*/started           a named pipe: the job outlives the connection
 # An identity is "PID TICKS", the process and when it started: an ID alone may be another's later.
 
 LC_ALL=C
@@ -37,9 +39,9 @@ working() {
     alive "$1/leader" || alive "$1/command"
 }
 
-# await_end JOB SECONDS: whether its group has ended within this time.
+# await_end JOB TWENTIETHS: whether its group has ended within this time, twentieths of a second.
 await_end() {
-    tries=$(($2 * 20))
+    tries=$2
     while working "$1"; do
         [ "$tries" -gt 0 ] || return 1
         tries=$((tries - 1))
@@ -49,7 +51,8 @@ await_end() {
 
 # --- sessions -------------------------------------------------------------------------------------------------------
 
-# open_session NAME: makes it, or finds it again after the connection was lost; says which others there are.
+# open_session NAME: makes it, or finds it again after the connection was lost, and says where it is. Ends what no run
+# waits for any more: the sessions whose connection is gone, and of this one what was not to outlive it.
 open_session() {
     if [ "$(id -u)" = 0 ]; then home=/run/ctbench/ssh; else home=/tmp/ctbench-$(id -u); fi
     # Somebody else may have made it in /tmp: nothing of theirs is trusted.
@@ -58,13 +61,13 @@ open_session() {
         return
     fi
     came_through >"$home/$1/connection"
-    echo "$nonce session $home/$1"
-    for other in "$home"/*/; do
-        other=${other%/}
-        if alive "$other/connection"; then state=connected; else state=alone; fi
-        echo "$nonce other $state $other"
+    for job in "$home/$1"/job.*; do
+        [ -p "$job/started" ] || drop_job "$job" >/dev/null
     done
-    echo "$nonce done"
+    for other in "$home"/*; do
+        [ "$other" = "$home/$1" ] || alive "$other/connection" || end_session "$other" >/dev/null
+    done
+    echo "$nonce session $home/$1"
 }
 
 # The identity of the sshd that this shell descends from; nothing when there is none.
@@ -81,23 +84,17 @@ came_through() {
     done
 }
 
-# end_sessions SECONDS SESSION...: asks what still works to end, and insists after SECONDS; says what that was.
-end_sessions() {
-    patience=$1
-    shift
-    for session in "$@"; do
-        for job in "$session"/job.*; do
-            working "$job" || continue
-            echo "$nonce ended $(tr '\n' ' ' <"$job/argv")"
-            kill -s TERM -- "-$pgrp" 2>/dev/null
-        done
-        for job in "$session"/job.*; do
-            await_end "$job" "$patience" || kill_group "$job"
-        done
-        rm -rf "$session"
-        rmdir "${session%/*}" 2>/dev/null && rmdir /run/ctbench 2>/dev/null
+# end_session SESSION: asks what still works to end, and insists after five seconds.
+end_session() {
+    for job in "$1"/job.*; do
+        working "$job" && kill -s TERM -- "-$pgrp" 2>/dev/null
     done
-    echo "$nonce done"
+    for job in "$1"/job.*; do
+        await_end "$job" 100 || kill_group "$job"
+    done
+    rm -rf "$1"
+    rmdir "${1%/*}" /run/ctbench 2>/dev/null
+    echo "$nonce "
 }
 
 # --- jobs -----------------------------------------------------------------------------------------------------------
@@ -105,93 +102,89 @@ end_sessions() {
 # new_job SESSION BYTES ARGV...: sets job, which the client knows by the nonce even if no reply arrives; its input is
 # what stands in stdin.
 new_job() {
+    if ! command -v "$3" >/dev/null; then
+        echo "$nonce absent"
+        exit
+    fi
     job=$1/job.$nonce
     mkdir -m 700 "$job" || exit
     bytes=$2
-    shift 2
-    printf '%s\n' "$@" >"$job/argv"
     : >"$job/out"
     head -c "$bytes" >"$job/in"
     if [ "$(($(wc -c <"$job/in")))" != "$bytes" ]; then
         rm -rf "$job" # the connection was lost before it was all there
-        exit
+        exit 1
     fi
 }
 
 # What a job's own shell does before it becomes the command.
 become='cut -d " " -f 1,22 "/proc/$$/stat" >"$1/command"
-if command -v "$3" >/dev/null; then echo "$2 started $$"; else echo "$2 absent"; fi >&3
-shift 2
-exec "$@" 3>&-'
+if [ -p "$1/started" ]; then echo $$ >"$1/started"; fi
+shift
+exec "$@"'
 
-# run SESSION BYTES ARGV...: runs it in this shell's group, and says how it ended and what it printed.
+# run SESSION BYTES ARGV...: runs it in this shell's group, and says how it ended, how much it printed, and that.
 run() {
     new_job "$@"
     shift 2
     identity $$ >"$job/leader"
-    exec 3>&1
     input=$job/in output=$job/out errors=$job/err
-    in_environment sh -c "$become" sh "$job" "$nonce" "$@"
+    in_environment sh -c "$become" sh "$job" "$@"
     status=$?
     # A daemon that it left behind may go on printing: what counts was there when the command ended.
     out=$(($(wc -c <"$job/out"))) err=$(($(wc -c <"$job/err")))
-    echo "$nonce ended $status $out $err"
+    echo "$nonce $status $out"
     head -c "$out" "$job/out"
     head -c "$err" "$job/err"
     rm -rf "$job"
 }
 
-# start SESSION BYTES ARGV...: leaves it running. The input is this file with a call of `background`. No `&`: that
-# would have the command ignore SIGINT. setsid(1) forks, because this shell leads its group.
+# start SESSION BYTES ARGV...: leaves it running, and says its process ID. The input is this file with a call of
+# `background`. No `&` for that: it would have the command ignore SIGINT. setsid(1) forks, because this shell leads its
+# group.
 start() {
     new_job "$@"
-    exec setsid sh "$job/in" "$job"
+    mkfifo "$job/started"
+    { printf '%s ' "$nonce" && exec cat "$job/started"; } &
+    exec setsid sh "$job/in" "$job" </dev/null >/dev/null 2>&1
 }
 
 # background FOLDER OUTPUT ARGV...: the job whose folder it is, in the group of its own that it was given.
 background() {
     job=$1 input=/dev/null output=$2 errors=$2
     shift 2
-    # The client may have gone when it ends.
-    exec 3>&1 </dev/null >/dev/null 2>&1
     identity $$ >"$job/leader"
-    in_environment sh -c "$become" sh "$job" "$nonce" "$@"
+    in_environment sh -c "$become" sh "$job" "$@"
     echo $? >"$job/status.new"
     mv "$job/status.new" "$job/status"
 }
 
-# look JOB OFFSET LIMIT: whether it still runs, and at most LIMIT bytes of what it printed after the first OFFSET.
+# look JOB OFFSET: its status, or whether it still runs, and what it printed after the first OFFSET bytes.
 look() {
     state=running
-    alive "$1/leader" || state='ended 137'
-    [ ! -e "$1/status" ] || state="ended $(cat "$1/status")"
-    printed=$(($(wc -c <"$1/out") - $2))
-    [ "$printed" -le "$3" ] || printed=$3
-    echo "$nonce $state $printed"
-    tail -c "+$(($2 + 1))" "$1/out" | head -c "$printed"
+    alive "$1/leader" || state=137
+    [ ! -e "$1/status" ] || state=$(cat "$1/status")
+    echo "$nonce $state"
+    tail -c "+$(($2 + 1))" "$1/out"
 }
 
-# ask_job JOB: asks the command to end.
-ask_job() {
+# stop JOB OFFSET TWENTIETHS: asks the command to end, ends its whole group after this time, looks, and forgets it.
+stop() {
     alive "$1/command" && kill -s TERM "$pid"
-    echo "$nonce done"
+    await_end "$1" "$3" || kill_group "$1"
+    look "$1" "$2"
+    rm -rf "$1"
 }
 
-# kill_job JOB: ends its whole group at once.
-kill_job() {
-    kill_group "$1"
-    echo "$nonce done"
-}
-
-# drop_job JOB: ends what is left of it, and forgets it.
+# drop_job JOB: ends its whole group at once, and forgets it.
 drop_job() {
     kill_group "$1"
     rm -rf "$1"
-    echo "$nonce done"
+    echo "$nonce "
 }
 
 kill_group() {
     working "$1" || return
     kill -s KILL -- "-$pgrp" 2>/dev/null
-    await_end "$1" 5
+    await_end "$1" 100
 }

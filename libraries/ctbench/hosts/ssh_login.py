@@ -10,6 +10,7 @@ from pathlib import Path
 
 import paramiko
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+from paramiko.ssh_exception import NoValidConnectionsError
 from pydantic import SecretStr
 from SSHLibrary import SSHClient
 
@@ -41,114 +42,94 @@ logging.getLogger(QUIET).addHandler(logging.NullHandler())
 logging.getLogger(QUIET).propagate = False
 
 
-class _RefuseUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
-    def __init__(self, host: str, config: SshConfig) -> None:
-        self._host = host
-        self._config = config
-
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        config = self._config
-        raise TestbedError(
-            f"{self._host}: the key of {config.address} ({key.get_name()} {key.fingerprint}) is not in "
-            f"{config.known_hosts}: compare it with that host's own (`ssh-keygen -lf FILE.pub` there), and "
-            f"add it with `ssh -p {config.port} -o UserKnownHostsFile={config.known_hosts} "
-            f"{config.user}@{config.address}`; or set check_host_key to false in a lab that trusts its network."
-        )
-
-
-def log_in(
-    host: str, config: SshConfig, password: SecretStr | None, sock: "socket.socket | paramiko.Channel"
-) -> SSHClient:
-    """A client that is logged in over `sock`, with the key, else with the password, else with the agent and ~/.ssh.
+def log_in(host: str, config: SshConfig, password: SecretStr | None, sock: paramiko.Channel | None = None) -> SSHClient:
+    """A client that is logged in with the key, else with the password, else with the agent and ~/.ssh; by way of `sock`
+    where another host makes the connection.
 
     It is SSHLibrary's, less its trust: that one takes any host key, and goes on after one was refused. Raises
-    `TestbedError` for a host key that is not as known, and when the user may not log in."""
+    `TestbedError` for a host that cannot be reached or has another key than is known, and when the user may not log in.
+    """
     made = SSHClient(config.address, port=config.port, timeout=config.connect_timeout_s)
     client: paramiko.SSHClient = made.client
     client.set_log_channel(QUIET)
-    client.set_missing_host_key_policy(
-        _RefuseUnknown(host, config) if config.check_host_key else paramiko.AutoAddPolicy()
-    )
-    known = client.get_host_keys()
-    for name, each in _known_keys(host, config) if config.check_host_key else ():
-        if each.get_name() not in (known.lookup(name) or ()):
-            known.add(name, each.get_name(), each)
+    if config.check_host_key:
+        client.set_missing_host_key_policy(paramiko.RejectPolicy())
+        for entry in _known_keys(host, config):
+            for name in entry.hostnames:
+                client.get_host_keys().add(name, entry.key.get_name(), entry.key)
     key = _load_key(host, config, password) if config.key else None
     alone = key is None and password is None
     try:
-        with _refusals(host, config):
-            client.connect(
-                config.address,
-                config.port,
-                config.user,
-                pkey=key,
-                password=password.get_secret_value() if password and not key else None,
-                allow_agent=alone,
-                look_for_keys=alone,
-                timeout=config.connect_timeout_s,
-                auth_timeout=LOGIN_TIMEOUT_S,
-                sock=sock,
-            )
+        client.connect(
+            config.address,
+            config.port,
+            config.user,
+            pkey=key,
+            password=password.get_secret_value() if password and not key else None,
+            allow_agent=alone,
+            look_for_keys=alone,
+            timeout=config.connect_timeout_s,
+            auth_timeout=LOGIN_TIMEOUT_S,
+            sock=sock,
+        )
+        transport = client.get_transport()
+        transport.set_keepalive(config.keepalive_s)
+        if sock is None:
+            # It ends by itself when the other end is silent for longer than keepalive and timeout.
+            silence_s = config.keepalive_s + config.connect_timeout_s
+            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        said = _refusal(config, error, client.get_transport())
+        made.close()
+        raise TestbedError(f"{host}: {said}") from None
     except BaseException:
         made.close()
         raise
-    client.get_transport().set_keepalive(config.keepalive_s)
     return made
 
 
-@contextmanager
-def _refusals(host: str, config: SshConfig) -> Iterator[None]:
-    try:
-        yield
-    except paramiko.BadHostKeyException as error:
-        raise TestbedError(
-            f"{host}: the key of {config.address} is {error.key.get_name()} {error.key.fingerprint}, and "
-            f"{config.known_hosts} knows another ({error.expected_key.get_name()} "
-            f"{error.expected_key.fingerprint}): if it was reinstalled, forget the old one with `ssh-keygen -R "
-            f"'{known_name(config)}' -f {config.known_hosts}`; was it not, somebody is between you and it."
-        ) from None
-    except paramiko.AuthenticationException as error:
-        raise TestbedError(
-            f"{host}: {config.user} may not log in at {config.address} with {_means(config)} ({_reason(error)}): "
-            f"try `ssh -p {config.port} {config.user}@{config.address}`. Correct `user`, `key` or `password_env`."
-        ) from None
-    except (paramiko.SSHException, EOFError, OSError) as error:
-        if "No authentication methods" in str(error):
-            raise TestbedError(
-                f"{host}: there is nothing to log in with at {config.address}: neither `key` nor `password_env` is "
-                "given, no SSH agent has a key, and ~/.ssh has none without a passphrase."
-            ) from None
-        raise TestbedError(
-            f"{host}: {config.address} does not answer as an SSH server on port {config.port} ({_reason(error)}): "
-            "is sshd what listens there?"
-        ) from None
-
-
-def known_name(config: SshConfig) -> str:
-    """What known_hosts calls the host, sshd(8)."""
-    return config.address if config.port == 22 else f"[{config.address}]:{config.port}"
-
-
-def reach(host: str, config: SshConfig) -> socket.socket:
-    """A TCP connection, which ends by itself when the other end is silent for longer than keepalive and timeout."""
-    where = f"{config.address}, port {config.port},"
-    try:
-        opened = socket.create_connection((config.address, config.port), config.connect_timeout_s)
-    except socket.gaierror as error:
-        raise TestbedError(
-            f"{host}: there is no host {config.address} ({error.strerror}): correct `address`."
-        ) from None
-    except TimeoutError:
-        raise TestbedError(
-            f"{host}: {where} did not answer within {config.connect_timeout_s:g} s: is it up, and is `address` right?"
-        ) from None
-    except OSError as error:
-        raise TestbedError(
-            f"{host}: {where} cannot be reached ({error.strerror}): does sshd run there, on this port?"
-        ) from None
-    silence_s = config.keepalive_s + config.connect_timeout_s
-    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
-    return opened
+def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport | None) -> str:
+    """Why one is not logged in, and what to do; `transport` where there is a connection."""
+    address, known_hosts = config.address, config.known_hosts
+    where, reason = f"{address}, port {config.port},", _reason(error)
+    match error:
+        case paramiko.BadHostKeyException():
+            name = address if config.port == 22 else f"[{address}]:{config.port}"  # sshd(8)
+            said = (
+                f"the key of {address} is {_fingerprint(error.key)}, and {known_hosts} knows another "
+                f"({_fingerprint(error.expected_key)}): if it was reinstalled, forget the old one with "
+                f"`ssh-keygen -R '{name}' -f {known_hosts}`; was it not, somebody is between you and it."
+            )
+        case paramiko.AuthenticationException():
+            said = (
+                f"{config.user} may not log in at {address} with {_means(config)} ({reason}): "
+                f"try `ssh -p {config.port} {config.user}@{address}`. Correct `user`, `key` or `password_env`."
+            )
+        case paramiko.SSHException() if transport and "not found in known_hosts" in reason:
+            said = (
+                f"the key of {address} ({_fingerprint(transport.get_remote_server_key())}) is not in {known_hosts}: "
+                "compare it with that host's own (`ssh-keygen -lf FILE.pub` there), and add it with "
+                f"`ssh -p {config.port} -o UserKnownHostsFile={known_hosts} {config.user}@{address}`; "
+                "or set check_host_key to false in a lab that trusts its network."
+            )
+        case paramiko.SSHException() if "No authentication methods" in reason:
+            said = (
+                f"there is nothing to log in with at {address}: neither `key` nor `password_env` is given, no SSH "
+                "agent has a key, and ~/.ssh has none without a passphrase."
+            )
+        case socket.gaierror():
+            said = f"there is no host {address} ({error.strerror}): correct `address`."
+        case TimeoutError() if transport is None:
+            said = f"{where} did not answer within {config.connect_timeout_s:g} s: is it up, and is `address` right?"
+        case OSError() if transport is None:
+            failed = next(iter(error.errors.values())) if isinstance(error, NoValidConnectionsError) else error
+            said = f"{where} cannot be reached ({failed.strerror}): does sshd run there, on this port?"
+        case _:
+            said = (
+                f"{address} does not answer as an SSH server on port {config.port} ({reason}): is sshd what listens "
+                "there?"
+            )
+    return said
 
 
 def reach_through(jump: paramiko.Transport, jump_name: str, host: str, config: SshConfig) -> paramiko.Channel:
@@ -164,9 +145,9 @@ def reach_through(jump: paramiko.Transport, jump_name: str, host: str, config: S
         ) from None
 
 
-def _known_keys(host: str, config: SshConfig) -> list[tuple[str, paramiko.PKey]]:
-    """Names of hosts and their keys; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT. Revoked keys are left out, and lines that
-    paramiko would stumble over (certificates, kinds of keys that it does not know) say nothing."""
+def _known_keys(host: str, config: SshConfig) -> list[HostKeyEntry]:
+    """Hosts and their keys; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT. Revoked keys are left out, and lines that paramiko
+    would stumble over (certificates, kinds of keys that it does not know) say nothing."""
     file = Path(config.known_hosts).expanduser()
     try:
         lines = file.read_text(errors="replace").splitlines()
@@ -174,7 +155,7 @@ def _known_keys(host: str, config: SshConfig) -> list[tuple[str, paramiko.PKey]]
         return []  # no host is known yet
     except OSError as error:
         raise ConfigError(f"{host}: known_hosts: {file} cannot be read: {error.strerror}.") from error
-    known: list[tuple[str, paramiko.PKey]] = []
+    known: list[HostKeyEntry] = []
     revoked: list[paramiko.PKey] = []
     for line in lines:
         with suppress(paramiko.SSHException, InvalidHostKey):
@@ -182,8 +163,8 @@ def _known_keys(host: str, config: SshConfig) -> list[tuple[str, paramiko.PKey]]
             if entry and line.startswith("@revoked"):
                 revoked.append(entry.key)
             elif entry:
-                known += [(name, entry.key) for name in entry.hostnames]
-    return [(name, key) for name, key in known if key not in revoked]
+                known.append(entry)
+    return [entry for entry in known if entry.key not in revoked]
 
 
 def _load_key(host: str, config: SshConfig, passphrase: SecretStr | None) -> paramiko.PKey:
@@ -208,6 +189,10 @@ def _means(config: SshConfig) -> str:
     return f"the password in {config.password_place}" if config.password_env else "the keys of the SSH agent and ~/.ssh"
 
 
+def _fingerprint(key: paramiko.PKey) -> str:
+    return f"{key.get_name()} {key.fingerprint}"
+
+
 def _reason(error: BaseException) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__
 
@@ -227,11 +212,12 @@ class SshConnection:
         """Nothing is connected before the first use. Raises `ConfigError` when a password is not there."""
         self.name = name
         self.config = config
-        self.password: SecretStr | None = password_of(name, config)
-        self._jump = jump
-        self._jump_name = f"jump host {jump.address}" if jump else ""
-        self._jump_password = password_of(self._jump_name, jump) if jump else None
-        #: The way to the host: itself, and before it the jump host.
+        self.password = password_of(name, config)
+        #: The way to the host: the jump host, where there is one, and itself.
+        self._way = [(name, config, self.password)]
+        if jump:
+            jump_name = f"jump host {jump.address}"
+            self._way.insert(0, (jump_name, jump, password_of(jump_name, jump)))
         self._clients: list[SSHClient] = []
         self._silent = False
 
@@ -247,23 +233,21 @@ class SshConnection:
             return
         self.close()
         self._silent = False
+        sock = None
         try:
-            sock = reach(self._jump_name if self._jump else self.name, self._jump or self.config)
-            if self._jump:
-                self._clients = [log_in(self._jump_name, self._jump, self._jump_password, sock)]
-                sock = reach_through(self._transports()[0], self._jump_name, self.name, self.config)
-            self._clients.insert(0, log_in(self.name, self.config, self.password, sock))
+            for number, (name, config, password) in enumerate(self._way):
+                if number:
+                    sock = reach_through(self._transports()[-1], self._way[0][0], name, config)
+                self._clients.append(log_in(name, config, password, sock))
         except BaseException:
             self.close()
             raise
 
-    def command(self, line: str) -> paramiko.Channel:
-        """Have the login shell run `line`; the channel is its standard input, output and error."""
-        with self.answering():
-            channel = self._transport().open_session()
-            channel.settimeout(self.config.connect_timeout_s)
-            channel.exec_command(line)
-        return channel
+    def new_channel(self) -> paramiko.Channel:
+        """One that can run a command."""
+        if not self._clients:
+            raise self.lost()
+        return self._transports()[-1].open_session()
 
     @contextmanager
     def answering(self, bytes_: int = 0) -> Iterator[None]:
@@ -289,7 +273,7 @@ class SshConnection:
 
     def lost(self, error: BaseException | None = None) -> ConnectionLost:
         """The exception to raise when the connection broke; it is opened again the next time."""
-        error = next((transport.get_exception() for transport in self._transports()), None) or error
+        error = next((transport.get_exception() for transport in self._transports()[-1:]), None) or error
         if self._silent or isinstance(error, TimeoutError):
             reason = "the host does not answer any more"
         elif error is None or isinstance(error, EOFError) or not str(error):
@@ -302,15 +286,10 @@ class SshConnection:
     def close(self) -> None:
         """Let go of it. May be called twice."""
         while self._clients:
-            self._clients.pop(0).close()
-
-    def _transport(self) -> paramiko.Transport:
-        if not self._clients:
-            raise self.lost()
-        return self._transports()[0]
+            self._clients.pop().close()
 
     def _transports(self) -> list[paramiko.Transport]:
-        """That of the host first."""
+        """That of the host last."""
         return [each.client.get_transport() for each in list(self._clients)]
 
     def _give_up(self) -> None:

@@ -8,6 +8,7 @@ each time, for some 20 us, whether it runs or sleeps. Both work as an ordinary u
 perf_event_open sees no kernel code (perf_event_paranoid 2), and nothing at all where an administrator forbids it (3).
 """
 
+import bisect
 import contextlib
 import ctypes
 import json
@@ -120,22 +121,16 @@ def by_ptrace(thread: int, seconds: float, hz: int) -> "tuple[Counter[int], str,
 
 def _kernel_symbols(addresses: "list[int]") -> "dict[int, str]":
     """The kernel's functions at these addresses; none where it does not say where they are."""
-    if not addresses:
-        return {}
     table = []
     with contextlib.suppress(OSError):
-        for line in Path("/proc/kallsyms").read_text().splitlines():
+        for line in Path("/proc/kallsyms").read_text().splitlines() if addresses else ():
             begin, kind, name = line.split()[:3]
             if kind in "tTwW" and int(begin, 16):
                 table.append((int(begin, 16), name))
     table.sort()
-    found: dict[int, str] = {}
-    at = 0
-    for address in sorted(addresses) if table else ():
-        while at + 1 < len(table) and table[at + 1][0] <= address:
-            at += 1
-        found[address] = table[at][1]
-    return found
+    begins = [begin for begin, _ in table]
+    places = {address: bisect.bisect_right(begins, address) for address in addresses}
+    return {address: table[place - 1][1] for address, place in places.items() if place}
 
 
 def _ran(process: str, thread: str) -> "tuple[float, float]":

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Annotated, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -16,7 +16,6 @@ from ctbench.traffic.profiles import PacketProfile, Profile
 #: Seconds within which every flow of a load comes again: Open vSwitch forgets one after 10 s (`max-idle`), and looks at
 #: the least of them for longer than that.
 _EACH_WITHIN_S = 4.0
-_SKIPS_LONG = "Expected skips: [long, nightly] of the campaign: tests that take so long have these tags."
 
 
 class ControlPlaneSettings(YamlModel):
@@ -30,24 +29,17 @@ class ControlPlaneSettings(YamlModel):
     connections: Load = 10_000
     packets: Load = 20_000
 
-    gone: ClassVar[Mapping[str, str]] = {"most": _SKIPS_LONG, "leave_out": _SKIPS_LONG}
-
     def rate(self, profile: Profile) -> float:
         """The load of a profile, in its unit per second; of one with very many flows, enough to keep each alive."""
         if not isinstance(profile, PacketProfile):
             return self.connections
-        ways = 2 if profile.directions == "both" else 1
-        return max(self.packets, profile.flows * ways / _EACH_WITHIN_S)
-
-    def first_pass_s(self, profile: Profile) -> float:
-        """Seconds before a trial counts: of a packet profile, every flow is sent once."""
-        if not isinstance(profile, PacketProfile):
-            return 0.0
-        return profile.flows * (2 if profile.directions == "both" else 1) / self.rate(profile)
+        return max(self.packets, profile.flows * profile.ways / _EACH_WITHIN_S)
 
     def traffic_s(self, profile: Profile, least_s: float = 0.0) -> float:
-        """Seconds of traffic of a test whose trial beside the control plane takes `least_s` or more."""
-        return self.alone_duration + max(self.trial_duration, least_s) + 2 * self.first_pass_s(profile)
+        """Seconds of traffic of a test whose trial beside the control plane takes `least_s` or more. Before either of
+        its trials counts, every flow of a packet profile is sent once."""
+        flows = profile.flows * profile.ways if isinstance(profile, PacketProfile) else 0
+        return self.alone_duration + max(self.trial_duration, least_s) + 2 * flows / self.rate(profile)
 
 
 class TableSettings(YamlModel):
@@ -66,10 +58,6 @@ class TableSettings(YamlModel):
     expiring: Connections = 1_000_000.0
     #: Connections per second at which the table settles, one after the other.
     steady: list[Load] = Field(default_factory=lambda: [5_000.0], min_length=1)
-
-    gone: ClassVar[Mapping[str, str]] = {
-        "longest": "Expected skips: [nightly] of the campaign: tests that wait for a slow sweep have that tag.",
-    }
 
 
 #: The ends of a range that is searched are at least so far apart, as a factor: farther than any width (below 100%),
@@ -98,11 +86,6 @@ class Bisection(YamlModel):
     #: Length of the trial that confirms the result, where that is longer. None: no such trial, as in 2022.
     final_duration: TrialDuration | None = None
 
-    gone: ClassVar[Mapping[str, str]] = {
-        "recheck": "Expected no such key: bounds come from all trials, and nothing is tried again because it failed.",
-        "final_retries": "Expected no such key: a result that is not confirmed is lowered until one is.",
-    }
-
 
 class Mlr(YamlModel):
     """How the capacity is searched with MLRsearch (RFC 9971)."""
@@ -117,10 +100,6 @@ class Mlr(YamlModel):
     preceding_targets: int = Field(1, ge=1, le=8)
     #: Trials at most until the bounds are believed to be near enough.
     max_iterations: int = Field(64, ge=1, le=999)
-
-    gone: ClassVar[Mapping[str, str]] = {
-        "recheck": "Expected no such key: a load is too high where at least half of its trials fail (RFC 9971)."
-    }
 
 
 class SaturationSettings(YamlModel):
@@ -143,10 +122,6 @@ class GateSettings(YamlModel):
     #: Offer this much more than the floor: what a permitted loss and the packets in flight at the end of
     #: a trial take away must not push the measured rate below the floor.
     headroom: Ratio = 0.01
-
-    gone: ClassVar[Mapping[str, str]] = {
-        "max_trials": "Expected no such key: nine trials at most, those that the generator spoilt not counted."
-    }
 
 
 #: How a capacity is searched.
@@ -172,11 +147,6 @@ class LoadRange(YamlModel):
     max_iterations: int | None = Field(None, ge=1, le=64)
     #: Of a search that begins with a closed loop: see `SaturationSettings.first`.
     first: FirstShare | None = None
-
-    gone: ClassVar[Mapping[str, str]] = {
-        "confirm": "Expected a final_duration of the same length as trial_duration: then no trial confirms the result.",
-        "ceiling": "Expected no such key: the generator's ceiling is one trial of a closed loop.",
-    }
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
@@ -336,7 +306,7 @@ class Campaign(YamlModel):
         return span
 
     def _check_first_pass(self, profile: PacketProfile, span: LoadRange) -> None:
-        packets = profile.flows * (2 if profile.directions == "both" else 1)
+        packets = profile.flows * profile.ways
         if packets / span.min > _LONGEST_FIRST_PASS_S:
             raise ConfigError(
                 f"{self._source}: loads.{profile.name}.min: at {format_count(span.min)} packets/s a trial begins after "

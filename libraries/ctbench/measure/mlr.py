@@ -13,8 +13,19 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.observation import Observation
-from ctbench.measure.search import JUST_BELOW, LONG_TRIALS, ROUGH_STRIDE, STRIDE, planned_halvings
-from ctbench.measure.search_result import Goal, Made, SearchResult, broken_off, conclude, strongest
+from ctbench.measure.search import (
+    JUST_BELOW,
+    LONG_TRIALS,
+    ROUGH_STRIDE,
+    STRIDE,
+    Goal,
+    Made,
+    SearchResult,
+    broken_off,
+    conclude,
+    planned_halvings,
+    strongest,
+)
 from ctbench.measure.trial import Phase, TrialFn
 from ctbench.measure.trials import MOST_INVALID, TrialFault, Trials
 from ctbench.results.evidence import GoalRecord

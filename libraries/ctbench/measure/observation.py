@@ -70,8 +70,8 @@ Conditions = Mapping[str, float]
 #: Share of a trial that a link thread may wait for its CPU. ksoftirqd does work of the DUT there as well, and they were
 #: seen to wait 0.6 % (median of 286 trials), 1.5 % (95 of 100), 3.7 % (99 of 100). A rival takes half.
 MOST_WAITING_OF_LINKS = 0.05
-#: What had a CPU of the DUT for a share of a trial explains a loss of so many times that share, and a little more: the
-#: DUT loses what its rings cannot hold meanwhile, and works off what they held afterwards.
+#: A process that took x % of a DUT CPU can explain a loss of up to 3 x % + 1 %: the DUT loses what its rings cannot
+#: hold meanwhile, and works off what they held afterwards.
 EXPLAINED_TIMES, EXPLAINED_MORE = 3, 0.01
 #: A generator that was so late, ms, had to wait for a CPU: a millisecond or two are its own.
 LATE_MS = 5.0
@@ -173,7 +173,10 @@ class Observation:
     @property
     def fault(self) -> str:
         """The first fatal problem of the DUT, empty without one. The search stops at it."""
-        return next((problem.text for problem in self.problems if problem.severity == "fatal"), "")
+        return self._first("fatal")
+
+    def _first(self, severity: str) -> str:
+        return next((problem.text for problem in self.problems if problem.severity == severity), "")
 
     @property
     def generator_fault(self) -> str:
@@ -183,12 +186,11 @@ class Observation:
         was never put to the DUT (TRex does that without an error, see research/trex.md, trap 1).
         """
         trial = self.trial
-        if trial.attempted > 0 and self._failed and self._stall:
+        if trial.attempted > 0 and self._failed and self._first("stalled"):
             return ""  # what was lost while the DUT stood still is its own loss, however busy the others were
         if trial.generator_limited:
             return trial.generator_limited
-        spoilt = next((problem.text for problem in self.problems if problem.severity == "invalid"), "")
-        if spoilt:
+        if spoilt := self._first("invalid"):
             return spoilt
         if trial.intended <= 0 or trial.attempted <= 0:
             return "nothing was offered"
@@ -200,15 +202,9 @@ class Observation:
     @property
     def machine_was_busy(self) -> bool:
         """Whether something else on the machine may have spoilt it, which a pause may outlast."""
-        waiting = self.trial.link.waiting if self.trial.link else 0.0
         others = any(problem.severity in ("invalid", "disturbed") for problem in self.problems)
         late = self.trial.late_max_ms >= LATE_MS
-        return others or late or waiting > MOST_WAITING_OF_LINKS or bool(self.trial.generator_disturbed)
-
-    @property
-    def _stall(self) -> str:
-        """How the DUT stood still by itself; empty when it did not."""
-        return next((problem.text for problem in self.problems if problem.severity == "stalled"), "")
+        return others or late or self._waiting > MOST_WAITING_OF_LINKS or bool(self.trial.generator_disturbed)
 
     @property
     def _disturbance(self) -> str:
@@ -217,10 +213,13 @@ class Observation:
         for problem in self.problems:
             if problem.severity == "disturbed" and self._is_explained_by(problem.cpu_taken):
                 return problem.text
-        waiting = self.trial.link.waiting if self.trial.link else 0.0
-        if waiting > MOST_WAITING_OF_LINKS and self._is_explained_by(waiting):
-            return f"other processes took {waiting * 100:.1f} % of a CPU of the DUT"
+        if self._waiting > MOST_WAITING_OF_LINKS and self._is_explained_by(self._waiting):
+            return f"other processes took {self._waiting * 100:.1f} % of a CPU of the DUT"
         return self.trial.generator_disturbed
+
+    @property
+    def _waiting(self) -> float:
+        return self.trial.link.waiting if self.trial.link else 0.0
 
     def _is_explained_by(self, cpu_taken: float | None) -> bool:
         """Whether what was lost, or piled up, can be because others had a CPU of the DUT for this share of the time;
@@ -249,7 +248,8 @@ class Observation:
         parts = [self._breach(name) for name in self._broken] + ([self.wrong] if self.wrong else [])
         if self.falls_behind:
             parts.append(f"the DUT fell behind by {self.falls_behind * 100:.1f} %")
-        because = [self._stall.rstrip(".")] if parts and self._stall else []
+        stall = self._first("stalled")  # of the DUT, by itself
+        because = [stall.rstrip(".")] if parts and stall else []
         return ": ".join([" and ".join(parts), *because])
 
     def _breach(self, name: str) -> str:

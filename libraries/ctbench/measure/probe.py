@@ -3,9 +3,9 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from time import monotonic as _now
-from types import TracebackType
 from typing import Self
 
 from ctbench.base.errors import TestbedError
@@ -55,23 +55,18 @@ class Samples:
     values: list[float | None] = field(default_factory=list)
 
 
-class _Background:
+class _Background(ExitStack[None]):
     """Works in threads for as long as it is entered."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._done = threading.Event()
-        self._threads: list[threading.Thread] = []
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:
-        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
-        self._threads[-1].start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-        for thread in self._threads:
-            thread.join()
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
+        thread.start()
+        self.callback(thread.join)
+        self.callback(self._done.set)  # what comes last is called first
 
 
 class Sampling(_Background):
@@ -83,17 +78,12 @@ class Sampling(_Background):
         self.samples = tuple(Samples(probe.name, probe.unit, probe.every_s) for probe in probes)
 
     def __enter__(self) -> Self:
+        for probe in self._probes:
+            self.callback(probe.after)
         for probe, samples in zip(self._probes, self.samples, strict=True):
             probe.before()
             self._start(self._sample, probe, samples.values)
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
-        for probe in self._probes:
-            probe.after()
 
     def _sample(self, probe: Probe, values: list[float | None]) -> None:
         due = _now()

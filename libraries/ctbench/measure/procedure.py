@@ -82,33 +82,33 @@ class Decision:
         return f"{self.reason}: {self.because}" if self.because else self.reason
 
     @classmethod
-    def by_interval(cls, metric: Metric, low: float, high: float, limit: float, what: str) -> "Decision":
-        """Kept or broken where all of an interval is on one side of the limit. `what` the interval is of."""
-        kept = {metric.keeps(end, limit) for end in (low, high)}
-        said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
+    def _by_values(
+        cls, metric: Metric, values: Sequence[float], limit: float, said: str, code: Code, of: str = ""
+    ) -> "Decision":
+        """Kept or broken where all of them are on one side of the limit. `of`: what they are of, where they are not."""
+        kept = {metric.keeps(value, limit) for value in values}
         if len(kept) == 1:
-            return cls(kept.pop(), said, code=Code.INTERVAL)
+            return cls(kept.pop(), said, code=code)
         promised = f"{metric.bound} {metric.format(limit)} promised"
-        return cls(None, f"too close to call: {metric.title}, {said}, {promised}", code=Code.TOO_CLOSE)
+        return cls(None, f"too close to call: {of}{said}, {promised}", code=Code.TOO_CLOSE)
 
     @classmethod
     def of_interval(
         cls, figure: Figure, metric: Metric, limits: Mapping[str, float], what: str
     ) -> "dict[str, Decision]":
-        """By its interval, where something is promised of a metric."""
-        if metric.name not in limits or figure.low is None or figure.high is None:
+        """By its interval, where something is promised of a metric. `what` it is of."""
+        low, high = figure.low, figure.high
+        if metric.name not in limits or low is None or high is None:
             return {}
-        return {metric.name: cls.by_interval(metric, figure.low, figure.high, limits[metric.name], what)}
+        said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
+        of = f"{metric.title}, "
+        return {metric.name: cls._by_values(metric, (low, high), limits[metric.name], said, Code.INTERVAL, of)}
 
     @classmethod
     def by_range(cls, metric: Metric, values: Sequence[float], limit: float, what: str) -> "Decision":
-        """Kept or broken where all of some values are on one side of the limit. `what` they are of."""
-        kept = {metric.keeps(value, limit) for value in values}
+        """By the range of some values. `what` they are of."""
         said = f"{what} found {metric.format(min(values))} to {metric.format(max(values))}"
-        if len(kept) == 1:
-            return cls(kept.pop(), said, code=Code.RANGE)
-        promised = f"{metric.bound} {metric.format(limit)} promised"
-        return cls(None, f"too close to call: {said}, {promised}", code=Code.TOO_CLOSE)
+        return cls._by_values(metric, values, limit, said, Code.RANGE)
 
     @classmethod
     def by_figure(cls, kept: bool | None, reason: str = "") -> "Decision":
@@ -159,14 +159,9 @@ class Bench:
         return RATE_OF[self.profile.kind]
 
     @property
-    def made(self) -> int:
-        """Trials that were made in this test so far."""
-        return len(self.earlier.steps) if self.earlier else 0
-
-    @property
     def trials(self) -> Trials:
         """A recorder of the trials that are made here next."""
-        return Trials(self.on_trial, self.made, self.repetitions)
+        return Trials(self.on_trial, len(self.earlier.steps) if self.earlier else 0, self.repetitions)
 
     @property
     def timeout_s(self) -> int:
@@ -208,26 +203,16 @@ class Outcome:
 
     @classmethod
     def nothing(
-        cls,
-        metric: Metric,
-        limited_by: LimitedBy,
-        reason: str,
-        trials: Trials,
-        decisions: Mapping[str, Decision] | None = None,
+        cls, metric: Metric, limited_by: LimitedBy, reason: str, decisions: Mapping[str, Decision] | None = None
     ) -> "Outcome":
-        """Nothing was found by these trials; `fault`: because the DUT or the generator broke."""
-        return cls(metric, {}, limited_by, reason, False, trials.made, decisions or {}, trials.evidence)
+        """Nothing was found; `fault`: because the DUT or the generator broke."""
+        return cls(metric, {}, limited_by, reason, False, decisions=decisions or {})
 
     @classmethod
-    def fault(cls, metric: Metric, reason: str, trials: Trials) -> "Outcome":
-        """The DUT or the generator broke, after these trials."""
-        return cls.nothing(metric, "fault", reason, trials)
-
-    @classmethod
-    def not_held(cls, metric: Metric, alone: Observation, trials: Trials) -> "Outcome":
+    def not_held(cls, metric: Metric, alone: Observation) -> "Outcome":
         """Nothing was found, because the load was not held even alone."""
         why = f"the load alone is not held here: {alone.reason}"
-        return cls.nothing(metric, "generator" if alone.state == "invalid" else "dut", why, trials)
+        return cls.nothing(metric, "generator" if alone.state == "invalid" else "dut", why)
 
     @property
     def result(self) -> Figure | None:
@@ -310,13 +295,14 @@ class Procedure(ABC):
         then."""
         trials = bench.trials
         try:
-            return self.measure(bench, trials)
+            found = self.measure(bench, trials)
         except TrialFault as fault:
-            return Outcome.fault(self.metric(bench.profile), str(fault), trials)
+            found = Outcome.nothing(self.metric(bench.profile), "fault", str(fault))
+        return replace(found, steps=trials.made, evidence=merge(trials.evidence, found.evidence))
 
     @abstractmethod
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Measure, with trials that this recorder makes; its `TrialFault` may pass."""
+        """Measure, with trials that this recorder makes; its `TrialFault` may pass. What it has, `run` adds."""
 
 
 def require(procedure: Procedure, offered: frozenset[type[Load]], able: frozenset[Ability]) -> None:
@@ -337,8 +323,7 @@ def figures_of(seen: Observation | None, metric: Metric, result: Figure | None =
     """Figures of one trial by metric, in the order of the registry; `result` replaces the trial's own of `metric`."""
     if seen is None:
         return {}
-    values = seen.values
-    found = {name: Figure(value=values[name], unit=METRICS[name].unit.name) for name in METRICS if name in values}
+    found = figures_by_name({name: seen.values.get(name) for name in METRICS})
     return found | ({metric.name: result} if result else {})
 
 

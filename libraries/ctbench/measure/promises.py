@@ -56,11 +56,6 @@ class Promise:
         return isinstance(self.procedure, TableProcedure)
 
     @property
-    def floor_is_held(self) -> bool:
-        """Whether the floor is the number of connections that are held."""
-        return self.procedure is not None and "held_connections" in self.procedure.found_out
-
-    @property
     def says(self) -> str:
         """What is measured, as the end of a sentence that begins with "it"."""
         return self.procedure.says if self.procedure else self.of_rate

@@ -12,9 +12,11 @@ from typing import Literal
 
 from ctbench.base.units import format_rate, format_ratio
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Code, Decision
-from ctbench.measure.trial import Step, TrialFn
+from ctbench.measure.procedure import Code, Decision, Outcome, figures_of
+from ctbench.measure.trial import TrialFn
 from ctbench.measure.trials import TrialFault, Trials
+from ctbench.results.metrics import METRICS, Metric
+from ctbench.results.record_model import Figure
 
 #: Chance that a trial is good of a DUT that keeps the promise, and of one that does not: between the two nothing is
 #: decided. The chances of a wrong decision, for either, are at most `ERROR`.
@@ -99,21 +101,6 @@ class Known:
         return f", although a trial at {format_rate(high)} had held" if high else ""
 
 
-@dataclass(frozen=True)
-class SequentialResult:
-    """What the trials at a load decided."""
-
-    #: Offered load, in the profile's unit per second: the floor and the campaign's headroom.
-    load: float
-    decision: Decision
-    #: `floor`: the trials decided, or are too close to call; `generator`: it spoilt too many; `fault`: something broke.
-    limited_by: Literal["floor", "generator", "fault"]
-    #: The trial that stands for the decision: the one that completed least of those that agree with it.
-    proof: Observation | None
-    #: All trials in their order; none where what is known was enough.
-    steps: tuple[Step, ...]
-
-
 #: What ended the trials where they did not decide.
 _LIMITS: dict[Code, Literal["generator", "fault"]] = {
     Code.GENERATOR: "generator", Code.INVALID: "generator", Code.FAULT: "fault"
@@ -121,7 +108,7 @@ _LIMITS: dict[Code, Literal["generator", "fault"]] = {
 
 
 class SequentialTest:
-    """One decision in progress."""
+    """One decision in progress: of a rate, and with it of every rate that was promised, as the load tries all."""
 
     def __init__(
         self,
@@ -130,15 +117,17 @@ class SequentialTest:
         duration_s: float,
         known: Known,
         trials: Trials | None = None,
+        metric: Metric = METRICS["cps"],
     ) -> None:
-        """`trials`: a recorder without any yet."""
+        """`load`: the floor and the campaign's headroom. `trials`: a recorder without any yet."""
+        self.metric = metric
         self.trial_fn, self.duration_s, self.known, self.trials = trial_fn, duration_s, known, trials or Trials()
         #: What is promised, what is offered, and on which side of that all that is known is, where it is far.
         self.floor, self.load, self.side = load, load, known.far(load)
         self.good: list[Observation] = []
         self.bad: list[Observation] = []
 
-    def run(self, ceiling: float | None = None) -> SequentialResult:
+    def run(self, ceiling: float | None = None) -> Outcome:
         """Decide whether the DUT holds the load. `ceiling`: what the generator reaches; where that is less, only a DUT
         that is far below can be found out, by a load that the generator does reach.
 
@@ -185,12 +174,18 @@ class SequentialTest:
         one = self.side is not None and len(self.good) + len(self.bad) == 1 and bool(self.good) is self.side
         return 0.0 if one else trials_left(len(self.good), len(self.bad)) * seen.trial.wall_s
 
-    def _result(self, kept: bool | None, reason: str, code: Code) -> SequentialResult:
+    def _result(self, kept: bool | None, reason: str, code: Code) -> Outcome:
+        # What completed least of those that agree with it.
         agreeing = self.bad or self.good if kept is None else self.good if kept else self.bad
         proof = min(agreeing, key=lambda seen: seen.trial.completed, default=None)
         because = self.bad[-1].reason if kept is False else ""
         decision = Decision(kept, reason, because, code)
-        return SequentialResult(self.load, decision, _LIMITS.get(code, "floor"), proof, self.trials.made)
+        # The offered load where it held, else what was completed of it.
+        result = Figure(value=self.load, unit=self.metric.unit.name, low=self.load) if kept else None
+        return Outcome(
+            self.metric, figures_of(proof, self.metric, result), _LIMITS.get(code, "floor"), decision.whole,
+            kept is True, self.trials.made, {self.metric.name: decision},
+        )  # fmt: skip
 
     # Reasons.
 

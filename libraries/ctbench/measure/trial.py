@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
-from ctbench.dut.base import CpuUse, Dut, LookingUp
+from ctbench.dut.base import CpuUse, Dut
 from ctbench.measure.observation import Conditions, Observation, hopeless
 from ctbench.measure.probe import Probe, Sampling
 from ctbench.results.evidence import Series, TrialRecord
@@ -132,7 +132,7 @@ class TrialRunner:
         dead = any(problem.severity == "fatal" for problem in problems)
         cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)
         whole = trial.model_copy(update={"wall_s": self.clock() - begun})
-        found = self.dut.look_ups() if isinstance(self.dut, LookingUp) and not dead else None
+        found = None if dead else self.dut.look_ups()
         return Observation(whole, self.conditions, problems, cpu, found, sampling.samples)
 
     def _most_lost(self, load: float, duration_s: float) -> float:

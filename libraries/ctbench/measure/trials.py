@@ -77,10 +77,6 @@ class Repetitions:
         return True
 
 
-def _nothing_left(_seen: Observation) -> float:
-    return 0.0
-
-
 @dataclass
 class Trials:
     """The trials of one measurement."""
@@ -116,7 +112,7 @@ class Trials:
         one: Callable[[int], Observation],
         at: float = 0.0,
         *,
-        note: Callable[[Observation], float] = _nothing_left,
+        note: Callable[[Observation], float] = lambda _seen: 0.0,
         again: Phase | None = None,
         most: int = MOST_INVALID,
     ) -> Observation:

@@ -243,10 +243,5 @@ def _cut(text: str, width: int) -> str:
 
 def _indented(text: str, by: int) -> str:
     """Break a sentence into lines that fit, each indented."""
-    lines, line = [], ""
-    for word in printable(text).split():
-        if line and by + len(line) + 1 + len(word) > WIDTH:
-            lines.append(line)
-            line = ""
-        line = f"{line} {_cut(word, WIDTH - by)}".strip()
-    return "\n".join(" " * by + part for part in [*lines, line])
+    margin = " " * by
+    return textwrap.fill(one_line(text), WIDTH, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)

@@ -2,7 +2,7 @@
 from the standards."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.dut import registry
@@ -46,8 +46,11 @@ def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
     when = f"{labels.span(first, last)}, {labels.length(traffic)} of it traffic"
     found = [
         _fact("Device under test", (dut(record) for record in records)),
-        _fact("Machine", (_short_machine(dut_machine(record)) for record in records)),
-        _fact("Testbed and campaign", (_where(record) for record in records)),
+        _fact("Machine", (", ".join(machine(record.environment.dut_machine).split(", ")[:3]) for record in records)),
+        _fact(
+            "Testbed and campaign",
+            (f"{record.environment.testbed.name or '?'}, {record.campaign.name or '?'}" for record in records),
+        ),
         Fact("Measured", (when,)),
         *([Fact("Runs", (f"{runs} runs; where one measured a test again, the newest counts",))] if runs > 1 else []),
     ]
@@ -56,20 +59,20 @@ def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
 
 def environment(records: Sequence[Record], run_ids: Sequence[str]) -> tuple[Fact, ...]:
     """Everything that a reader needs to compare figures. `run_ids` are those of older records too."""
-    found = [
-        _fact("Device under test", (_whole_dut(record) for record in records)),
-        _fact("Machine of the DUT", (machine(dut_machine(record)) for record in records)),
-        _fact("Packet memory of the DUT", (_memory(record) for record in records)),
-        _fact("Hugepages", (_hugepages(dut_machine(record)) for record in records)),
-        _fact("Traffic generator", (_generator(record) for record in records)),
-        _fact("Machine of the generator", (machine(record.environment.machine) for record in records)),
-        _fact("CPUs", (_placement(record) for record in records)),
-        _fact("Testbed", (testbed(record) for record in records)),
-        _fact("Generator's ceiling", (_ceiling(record) for record in records)),
-        _fact("Suite version", (record.tool_version for record in records)),
-        _fact("Runs", run_ids),
-    ]
-    return tuple(fact for fact in found if fact.values)
+    of_records: dict[str, Callable[[Record], str]] = {
+        "Device under test": _whole_dut,
+        "Machine of the DUT": lambda record: machine(record.environment.dut_machine),
+        "Packet memory of the DUT": _memory,
+        "Hugepages": lambda record: _hugepages(record.environment.dut_machine),
+        "Traffic generator": _generator,
+        "Machine of the generator": lambda record: machine(record.environment.machine),
+        "CPUs": _placement,
+        "Testbed": _testbed,
+        "Generator's ceiling": _ceiling,
+        "Suite version": lambda record: record.tool_version,
+    }
+    found = [_fact(title, map(text, records)) for title, text in of_records.items()]
+    return tuple(fact for fact in (*found, _fact("Runs", run_ids)) if fact.values)
 
 
 def dut(record: Record) -> str:
@@ -90,21 +93,7 @@ def machine(facts: MachineFacts) -> str:
     return ", ".join(parts)
 
 
-def dut_machine(record: Record) -> MachineFacts:
-    """Where the DUT ran: on the generator's machine, unless the record knows another one."""
-    own = record.environment.dut.machine
-    return own if own and own.cpu_model else record.environment.machine
-
-
-def _short_machine(facts: MachineFacts) -> str:
-    return ", ".join(machine(facts).split(", ")[:3])
-
-
-def _where(record: Record) -> str:
-    return f"{record.environment.testbed.name or '?'}, {record.campaign.name or '?'}"
-
-
-def testbed(record: Record) -> str:
+def _testbed(record: Record) -> str:
     """The testbed's name with its description."""
     facts = record.environment.testbed
     return f"{facts.name}: {facts.description}" if facts.description else facts.name
@@ -181,24 +170,18 @@ def deviations(newest: Sequence[Stored]) -> Table | None:
     """Where the campaigns fall short of the standards, by what the trials of the records really were."""
     found: list[tuple[str, str, str]] = []
     records = [each.record for each in newest]
-    of_connections = [
-        each
-        for each in newest
-        if each.record.profile.kind == "connections" and each.sustain_s and not METRICS[each.record.metric].of_table
-    ]
-    of_packets = [each for each in newest if each.record.profile.kind == "packets" and each.sustain_s]
+    searched = [each for each in newest if each.sustain_s and not METRICS[each.record.metric].of_table]
+    of_connections, of_packets = (
+        [each for each in searched if each.record.profile.kind == kind] for kind in ("connections", "packets")
+    )
     if lengths := _short(of_connections, _RFC_9411_SUSTAIN_S):
         found.append(("RFC 9411, 7.2", "a sustain phase of 300 s", lengths))
     if lengths := _short(of_packets, _RFC_2544_SUSTAIN_S):
         found.append(("RFC 2544, 24", "trials of at least 60 s", lengths))
-    connections, packets = ([each.record for each in some] for some in (of_connections, of_packets))
-    limits = sorted({limit for record in connections if (limit := record.campaign.loss_ratio) > _RFC_9411_LOSS})
-    if limits:
-        allowed = _listed([format_ratio(limit) for limit in limits])
-        found.append(("RFC 9411, 7.2", "fewer than 0.001 % failed transactions", f"at most {allowed} lost"))
-    if any(record.campaign.loss_ratio > 0 for record in packets):
-        allowed = _listed(sorted({format_ratio(record.campaign.loss_ratio) for record in packets}))
-        found.append(("RFC 2544, 26.1", "throughput without any loss", f"at most {allowed} lost"))
+    if allowed := _lost(of_connections, _RFC_9411_LOSS):
+        found.append(("RFC 9411, 7.2", "fewer than 0.001 % failed transactions", allowed))
+    if allowed := _lost(of_packets, 0.0):
+        found.append(("RFC 2544, 26.1", "throughput without any loss", allowed))
     substitutes = {
         (old, new) for record in records for old, new in record.campaign.profiles.items() if record.profile.name == new
     }
@@ -245,5 +228,8 @@ def _short(newest: Sequence[Stored], asked_s: float) -> str:
     return format_duration(least) if least == most else f"{format_duration(least)} to {format_duration(most)}"
 
 
-def _listed(values: list[str]) -> str:
-    return ", ".join(labels.some(labels.once(values), LIMITS.values))
+def _lost(newest: Sequence[Stored], asked: float) -> str:
+    """The losses that the campaigns allow, where they are more than is asked for."""
+    limits = sorted({each.record.campaign.loss_ratio for each in newest})
+    above = [format_ratio(limit) for limit in limits if limit > asked]
+    return f"at most {', '.join(labels.some(labels.once(above), LIMITS.values))} lost" if above else ""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ctbench.dut import registry
 from ctbench.report import figures, labels
-from ctbench.report.method import dut, dut_machine
-from ctbench.report.page import Cell, Column, Group, Line, Table
+from ctbench.report.method import dut
+from ctbench.report.page import Cell, Column, Group, Line, Part, Table
 from ctbench.report.runs import href, read_runs
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.published import Published, is_published, read_published
@@ -45,7 +45,7 @@ class Elsewhere:
 
     def other_hardware(self, record: Record) -> bool:
         """Whether it was measured on another machine than the record."""
-        return not self.machine or self.machine != dut_machine(record).cpu_model
+        return not self.machine or self.machine != record.environment.dut_machine.cpu_model
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,19 @@ def read_references(folders: Sequence[Path]) -> References:
     published: list[Published] = []
     for folder in folders:
         if is_published(folder):
-            found = read_published(folder)
-            published += found
-            for each in found:
+            figures_there = read_published(folder)
+            published += figures_there
+            for each in figures_there:
                 series.setdefault(each.source.dut, {})[each.key, each.profile] = of_published(each)
         else:
-            own = series.setdefault(f"run {folder.resolve().name}", {})
+            label = f"run {folder.resolve().name}"
+            own = series.setdefault(label, {})
             for stored in read_runs([folder]).newest:
                 record = stored.record
+                profile, machine = record.profile.name, record.environment.dut_machine.cpu_model
                 if record.result:
-                    own[record.topology.key, record.profile.name] = _of_record(record, folder)
+                    found = {name: figure.value for name, figure in record.figures.items()}
+                    own[record.topology.key, profile] = Elsewhere(label, profile, found, machine)
     return References(series, tuple(published))
 
 
@@ -134,26 +137,15 @@ def of_published(figure: Published) -> Elsewhere:
     return Elsewhere(figure.label, figure.profile, figure.figures)
 
 
-def _of_record(record: Record, folder: Path) -> Elsewhere:
-    return Elsewhere(
-        label=f"run {folder.resolve().name}",
-        profile=record.profile.name,
-        figures={name: figure.value for name, figure in record.figures.items()},
-        machine=dut_machine(record).cpu_model,
-    )
-
-
-def published_table(newest: Sequence[Stored], references: References, output: Path) -> Table | None:
-    """The published figures of each topology and profile, in the order of their source, with a line of this run in each
-    group, as the 2022 article compares two releases. A topology that this run did not measure says so."""
+def published_parts(newest: Sequence[Stored], references: References, output: Path) -> list[Part]:
+    """A table of the published figures of each topology and profile, in the order of their source, with a line of this
+    run in each group, as the 2022 article compares two releases. A topology that this run did not measure says so."""
     tables: dict[tuple[str, str, int], list[Published]] = {}
     for figure in references.published:
         if figure.key:
             tables.setdefault((figure.key, figure.profile, figure.number), []).append(figure)
-    ordered = sorted(tables.items(), key=lambda item: item[0][2])
-    return (
-        Table(_PUBLISHED, tuple(_group(some, newest, output) for _, some in ordered), "published") if ordered else None
-    )
+    groups = [_group(some, newest, output) for _, some in sorted(tables.items(), key=lambda item: item[0][2])]
+    return [Part(table=Table(_PUBLISHED, tuple(groups), "published"))] if groups else []
 
 
 def _group(some: Sequence[Published], newest: Sequence[Stored], output: Path) -> Group:
@@ -161,16 +153,15 @@ def _group(some: Sequence[Published], newest: Sequence[Stored], output: Path) ->
     cpus = labels.cpus_and_queues(one.topology.cpus or 0, one.topology.rx_queues or 0)
     ruleset = registry.ruleset_title(one.topology.ruleset).lower()
     theirs = [_line(Cell(each.source.dut), each.figures, labels.margin(each.difference_pct)) for each in ordered]
-    ours = [_own_line(each, ordered[-1], output) for each in newest if _is_of(each.record, one)]
+    ours = [
+        _own_line(each, ordered[-1], output)
+        for each in newest
+        if each.record.topology.key == one.key and one.profile in profiles(each.record) and each.record.figures
+    ]
     return Group(
         f"{one.source.place.capitalize()}: {ruleset}, {cpus}, {one.profile}",
         (*theirs, *(ours or [_line(Cell("this run: no figure"), {}, labels.DASH, "ours")])),
     )
-
-
-def _is_of(record: Record, figure: Published) -> bool:
-    """Whether a record is of the topology and profile of a figure, or of a profile that substitutes it."""
-    return record.topology.key == figure.key and figure.profile in profiles(record) and bool(record.figures)
 
 
 def _own_line(each: Stored, last: Published, output: Path) -> Line:

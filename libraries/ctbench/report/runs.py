@@ -1,8 +1,8 @@
 """What a report is made from: the records of one or more runs, and what could not be read."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -37,18 +37,18 @@ class RunSet:
         """The record that counts for each test: the newest one. In the order of `by_test`."""
         return tuple(each[-1] for each in self.by_test().values())
 
-    def without(self, odd: Mapping[Path, str]) -> "RunSet":
-        """The same without these files, which are broken for the reason given."""
-        kept = tuple(each for each in self.stored if each.path not in odd)
-        return replace(self, stored=kept, broken=(*self.broken, *(Broken(path, why) for path, why in odd.items())))
-
     def by_test(self) -> dict[Identity, list[Stored]]:
         """All records of each test, oldest first. Tests in the order in which they ran; those of a pool in the order in
         which one testbed would have run them."""
         tests: dict[Identity, list[Stored]] = {}
         for each in self.stored:
             tests.setdefault(identity(each.record), []).append(each)
-        return dict(sorted(tests.items(), key=lambda test: _turn(test[1][-1].record)))
+
+        def turn(test: tuple[Identity, list[Stored]]) -> tuple[int, datetime]:
+            newest = test[1][-1].record
+            return newest.pool.suite if newest.pool else 0, newest.started
+
+        return dict(sorted(tests.items(), key=turn))
 
 
 def identity(record: Record) -> Identity:
@@ -62,11 +62,6 @@ def identity(record: Record) -> Identity:
         record.campaign.name,
         record.environment.testbed.name,
     )
-
-
-def _turn(record: Record) -> tuple[int, datetime]:
-    """What tests are ordered by."""
-    return (record.pool.suite if record.pool else 0, record.started)
 
 
 def read_runs(folders: Sequence[Path]) -> RunSet:
@@ -91,23 +86,15 @@ def read_runs(folders: Sequence[Path]) -> RunSet:
 
 def _places(folder: Path) -> list[Path]:
     """The folders with records in and below a run's folder."""
-    below = sorted((folder / PABOT_RESULTS).glob("*"), key=_by_number)
-    found = [place for place in [folder, *below] if _holds_a_run(place)]
+    below = sorted((folder / PABOT_RESULTS).glob("*"))
+    known = ("records", store.WITHOUT_RECORD_FILE)
+    found = [place for place in [folder, *below] if any((place / name).exists() for name in known)]
     if not found:
         raise ConfigError(
             f"{folder}: holds no run.\n  Expected a folder that ./run sla wrote, with records/ in it, "
             "for example results/latest."
         )
     return found
-
-
-def _holds_a_run(place: Path) -> bool:
-    return (place / "records").is_dir() or (place / store.WITHOUT_RECORD_FILE).is_file()
-
-
-def _by_number(path: Path) -> tuple[int, str]:
-    """pabot numbers its processes: 10 comes after 9."""
-    return (int(path.name) if path.name.isdigit() else -1, path.name)
 
 
 def href(path: Path, output: Path) -> str:

@@ -17,12 +17,12 @@ from ctbench.report.charts import bars, lines
 from ctbench.report.charts.model import Chart
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import Cell, Column, Line, Part, Row, Section, Table, Tone
-from ctbench.report.reference import NOTE, References, published_table
+from ctbench.report.reference import NOTE, References, published_parts
 from ctbench.report.runs import RunSet
 from ctbench.results.evidence import ControlRecord, ProfileRecord, TrialRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.published import Published, read_published
-from ctbench.results.record import Record, RecordError
+from ctbench.results.record import Record
 from ctbench.results.store import Stored, read_whole
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
@@ -37,6 +37,11 @@ class Shown:
     references: References
     #: The folder of the page.
     output: Path
+
+    @property
+    def tests(self) -> list[tuple[Stored, Row]]:
+        """Each test with its row."""
+        return list(zip(self.runs.newest, self.rows, strict=True))
 
     @property
     def records(self) -> list[Record]:
@@ -83,7 +88,7 @@ def _section(declared: Declared, shown: Shown) -> Section:
     if declared.columns:
         found = [
             _line(declared.columns, each.record, item, row)
-            for each, row in zip(shown.runs.newest, shown.rows, strict=True)
+            for each, row in shown.tests
             for item in declared.items(each.record)
         ]
     beyond = max(len(charts), len(parts)) - LIMITS.charts
@@ -144,35 +149,17 @@ def _waited(record: Record, _: Any) -> str:
     return next((text for text in known if text != labels.DASH), labels.DASH)
 
 
-def _other_side(record: Record, _: Any) -> str:
-    other = figures.other_side(record)
-    return labels.name(figures.side(other)) if other else ""
-
-
-def _rate_of_other_side(record: Record, _: Any) -> str:
-    other = figures.other_side(record)
-    return labels.rate(other.rate, record.profile.kind) if other and other.rate else ""
-
-
 def _of_the_table(shown: Shown) -> list[Chart]:
-    """Connections held, by topology; and of each test that watched the table over time, its entries. Their series are
-    read again; none where the file has gone, or has changed, since the page was begun."""
+    """Connections held, by topology; and of each test that watched the table over time, its entries, whose series are
+    read again."""
     charts: list[Chart] = [*bars.held_charts(shown.records)]
     for each in shown.runs.newest:
         metric = METRICS[each.record.metric]
         if metric.of_table and metric.name != "held_connections" and len(charts) <= LIMITS.charts:
-            record = _whole(each)
             name = f"{registry.title(each.record.topology.datapath)}, {registry.what_it_does(each.record.topology)}"
-            found = lines.series_charts(record) if record else []
+            found = lines.series_charts(read_whole(each.path))
             charts += [replace(chart, title=f"{chart.title}: {name}") for chart in found]
     return charts
-
-
-def _whole(each: Stored) -> Record | None:
-    try:
-        return read_whole(each.path)
-    except (RecordError, FileNotFoundError):
-        return None
 
 
 # Where the time of a thread went.
@@ -184,11 +171,7 @@ _LOCKS = METRICS["mutex_share"]
 
 def _time_tables(shown: Shown) -> list[Part]:
     """A table for each thread that was sampled: its first functions next to those that were published of others."""
-    found = [
-        (profile, row)
-        for each, row in zip(shown.runs.newest, shown.rows, strict=True)
-        for profile in each.record.evidence.profiles
-    ]
+    found = [(profile, row) for each, row in shown.tests for profile in each.record.evidence.profiles]
     others = _published_functions(shown.references) if found else []
     return [Part(row, _how_sampled(profile), table=_functions(profile, others)) for profile, row in found]
 
@@ -248,16 +231,12 @@ _STATES: dict[str, Tone] = {"good": "met", "bad": "missed", "invalid": "unmeasur
 
 def _searches(shown: Shown) -> list[Part]:
     """The searches of tests that are missed or not measured, and of the one that is nearest to its floor."""
-    pairs = [
-        (each, row)
-        for each, row in zip(shown.runs.newest, shown.rows, strict=True)
-        if each.sustain_s or each.record.evidence.pairs
-    ]
+    pairs = [(each, row) for each, row in shown.tests if each.sustain_s or each.record.evidence.pairs]
     doubtful = [pair for pair in pairs if pair[1].verdict != "met"]
     met = [pair for pair in pairs if pair[1].verdict == "met" and pair[1].margin.margin_pct is not None]
     chosen = sorted(doubtful, key=lambda pair: pair[1].verdict)[: LIMITS.searches - 1]
     chosen += [min(met, key=lambda pair: pair[1].margin.margin_pct or 0.0)] if met else []
-    return [_search(record, row) for each, row in chosen if (record := _whole(each))]
+    return [_search(read_whole(each.path), row) for each, row in chosen]
 
 
 def _search(record: Record, row: Row) -> Part:
@@ -312,8 +291,8 @@ def _match_tables(shown: Shown) -> list[Part]:
     """A table for each datapath, number of CPUs, and setting of the caches; those of a datapath and its CPUs have the
     same shades. What was not measured for certain is not there."""
     groups: dict[tuple[str, str], dict[str, list[_Tested]]] = {}
-    for record, row in zip(shown.records, shown.rows, strict=True):
-        made = record.topology
+    for each, row in shown.tests:
+        record, made = each.record, each.record.topology
         if _TAG in record.tags and _pps(record) and record.verdict != "not measured":
             groups.setdefault((made.datapath, made.label), {}).setdefault(_caches(made), []).append((record, row))
     return [
@@ -371,11 +350,6 @@ def _flows(record: Record) -> int:
 
 def _pps(record: Record) -> float:
     return figures.value_of(record, _PPS.name) or 0.0
-
-
-def _published(shown: Shown) -> list[Part]:
-    table = published_table(shown.runs.newest, shown.references, shown.output)
-    return [Part(table=table)] if table else []
 
 
 #: In the order of the page.
@@ -475,16 +449,29 @@ SECTIONS = (
         "What the device under test served in a closed loop: so many connections open, or packets under way, that it "
         "never waits. It says nothing of the load at which something is lost, so it is neither compared with a floor "
         "nor with the rates above.",
-        items=lambda record: [record] if figures.saturation(record) else [],
+        items=lambda record: [figures.other_side(record)] if figures.saturation(record) else [],
         columns=(
             Figure("Saturation rate", lambda record, _: figures.saturation(record)),
-            Figure("Measured with", _other_side, right=False, code=True),
-            Figure("Its saturation rate", _rate_of_other_side),
+            Figure(
+                "Measured with",
+                lambda _, other: labels.name(figures.side(other)) if other else "",
+                right=False,
+                code=True,
+            ),
+            Figure(
+                "Its saturation rate",
+                lambda record, other: labels.rate(other.rate, record.profile.kind) if other else "",
+            ),
         ),
         what="test",
         elsewhere="see results.csv",
     ),
-    Declared("published", "Next to published figures, from other hardware", NOTE, parts=_published),
+    Declared(
+        "published",
+        "Next to published figures, from other hardware",
+        NOTE,
+        parts=lambda shown: published_parts(shown.runs.newest, shown.references, shown.output),
+    ),
     Declared(
         "searches",
         "How results came about",

@@ -20,7 +20,6 @@ from ctbench.report.files import junit_xml, report_md, results_csv, summary_json
 from ctbench.report.page import Cell, Page
 from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
-from ctbench.results.store import Stored
 
 PAGE = "report.html"
 TEMPLATES = Path(__file__).with_name("templates")
@@ -30,7 +29,9 @@ STYLE_SHEET = TEMPLATES / "report.css"
 def write_reports(folders: Sequence[Path], output: Path, references: References = NONE) -> Page:
     """Write everything into `output` and return what the page says. Raises `ConfigError` where a folder holds no run,
     `OutputError` where `output` cannot be written."""
-    page, texts = _rendered(read_runs(folders), output, references)
+    runs = read_runs(folders)
+    page = compose(runs, output, references)
+    texts = documents(runs, page, output, references)
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
@@ -41,29 +42,6 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
             "on a disk with space left."
         ) from None
     return page
-
-
-def _rendered(runs: RunSet, output: Path, references: References) -> tuple[Page, dict[str, str]]:
-    """The page and all texts. The last line of defence: records that pass as such and cannot be shown are named among
-    the broken ones, and the others are shown without them."""
-    try:
-        page = compose(runs, output, references)
-        return page, documents(runs, page, output, references)
-    except Exception:  # whatever it is, and it is raised where no record is the cause
-        odd = {each.path: why for each in runs.stored if (why := _why_odd(each, output, references))}
-        if not odd:
-            raise
-        return _rendered(runs.without(odd), output, references)
-
-
-def _why_odd(each: Stored, output: Path, references: References) -> str:
-    """Why the report of one record alone cannot be made; empty where it can."""
-    runs = RunSet((), (each, each), (), ())  # twice, so that it has a history
-    try:
-        documents(runs, compose(runs, output, references), output, references)
-    except Exception as error:
-        return f"{printable(str(each.path))}: cannot be shown ({type(error).__name__}: {printable(str(error))})."
-    return ""
 
 
 def documents(runs: RunSet, page: Page, output: Path, references: References = NONE) -> dict[str, str]:

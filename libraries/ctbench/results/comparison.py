@@ -59,7 +59,7 @@ class Starts(RecordModel):
     shows: float | None
 
 
-class ComparedTest(RecordModel):
+class _Test(RecordModel):
     """One test: a metric of a topology with a profile, matched by the three."""
 
     #: As the base has them, or the candidate where the base has none.
@@ -71,6 +71,14 @@ class ComparedTest(RecordModel):
     #: What was looked for, and the unit of its values: `cps` and `connections/s`.
     metric: str
     unit: str
+    #: What to think of it, and why in one sentence.
+    judgement: Judgement
+    reason: str
+
+
+class ComparedTest(_Test):
+    """A test whose rates scatter."""
+
     #: Of pairs; None of runs.
     starts: Starts | None = None
     #: Of runs; None of pairs, and where a side measured nothing of it.
@@ -89,9 +97,6 @@ class ComparedTest(RecordModel):
     #: The same after Holm's correction for the number of tests, `Comparison.family`.
     p_regressed_corrected: float | None
     p_improved_corrected: float | None
-    judgement: Judgement
-    #: One sentence.
-    reason: str
 
     @property
     def p(self) -> float | None:
@@ -102,16 +107,10 @@ class ComparedTest(RecordModel):
         return self.p_regressed_corrected if worse else self.p_improved_corrected
 
 
-class CountedTest(RecordModel):
+class CountedTest(_Test):
     """What one test costs in instructions, on both sides: no samples of something that scatters, but a figure for each
     seed of the kernel's hash functions."""
 
-    suite: str
-    test: str
-    topology: str
-    profile: str
-    metric: str
-    unit: str
     #: Of each seed; none where a side was not counted.
     base: list[float]
     candidate: list[float]
@@ -123,9 +122,6 @@ class CountedTest(RecordModel):
     difference_pct: float | None
     low_pct: float | None
     high_pct: float | None
-    judgement: Judgement
-    #: One sentence.
-    reason: str
 
 
 class Grown(RecordModel):

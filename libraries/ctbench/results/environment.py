@@ -9,14 +9,13 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 from pydantic_core import to_json
 
-from ctbench.base.quantities import Amount, Count, Real, require_bounded
+from ctbench.base.quantities import Amount, Count, Real
 
 Found = TypeVar("Found")
 
 
 class SharedFacts:
-    """Context of a validation that reads records: only then the facts without a name are checked, as a measurement is
-    not lost for an odd fact of its environment. What records have in common is checked once, and held once."""
+    """Context of a validation that reads records: what they have in common is checked once, and held once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, bytes], Any] = {}
@@ -47,16 +46,10 @@ class Facts(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _read(cls, facts: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        def read(facts: Any) -> Any:
-            found = handler(facts)
-            require_bounded(found.extra if cls is DutFacts else facts)
-            return found
-
-        if not isinstance(info.context, SharedFacts):
-            return handler(facts)
         # A DUT's counters differ from record to record; what is in common is inside.
-        made: Self = read(facts) if cls is DutFacts else info.context.once(cls, facts, read)
-        return made
+        if cls is DutFacts or not isinstance(info.context, SharedFacts):
+            return handler(facts)
+        return info.context.once(cls, facts, handler)
 
 
 class HugepageFacts(Facts):

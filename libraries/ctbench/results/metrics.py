@@ -162,7 +162,7 @@ METRICS: dict[str, Metric] = {
         Metric("revalidation_time", "revalidation of the datapath flows", SECONDS, "lower", "promise", _PACKETS),
         Metric("sweep_time", "forced revalidation of the datapath flows", SECONDS, "lower", "promise", _PACKETS),
         #: In which it did not wait for an event and did not answer; seen from outside, each 3 ms.
-        Metric("main_thread_longest", "longest time without an answer of the main thread", SECONDS, "lower", "promise"),
+        Metric("main_thread_longest", "longest main-thread stall", SECONDS, "lower", "promise"),
         #: Of the samples of a PMD thread at the highest load, those in functions that acquire, release or await a lock.
         Metric("mutex_share", "time in mutexes and other locks", TIME_SHARE, "lower", "promise"),
         #: That the DUT makes flows of its datapath for, with nothing lost.

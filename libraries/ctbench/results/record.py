@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationError
 
 from ctbench.base.errors import CtbenchError
-from ctbench.base.quantities import MOST, Amount, Count, Real
+from ctbench.base.quantities import Amount, Count, Real
 from ctbench.base.text import printable
 from ctbench.base.units import quoted
 from ctbench.dut.topology import Topology
@@ -27,37 +27,7 @@ if TYPE_CHECKING:
     import jsonschema
 
 
-#: Lists and mappings in each other, at most: programs that read JSON have limits.
-MOST_LEVELS = 50
 UNKNOWN_VERSION = "schema_version: {} is not known.\n  Expected 2."
-
-
-def to_text(document: Any) -> str:
-    """JSON that every program reads. A fact that would not be (half a surrogate pair, infinity, a number of a thousand
-    digits, fifty lists in each other) becomes text: a measurement is not thrown away for it."""
-    return json.dumps(_plain(document, MOST_LEVELS), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _plain(value: Any, levels: int) -> Any:
-    if isinstance(value, str):
-        return value if value.isascii() or _is_unicode(value) else printable(value)
-    if isinstance(value, dict | list | tuple) and not levels:
-        return "nested too deeply"
-    if isinstance(value, dict):
-        return {_plain(str(key), levels): _plain(inner, levels - 1) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner, levels - 1) for inner in value]
-    if isinstance(value, int | float) and not abs(value) <= MOST:  # NaN is not
-        return hex(value) if isinstance(value, int) else repr(value)
-    return value
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _why_no_record(errors: ValidationError) -> str:
@@ -155,10 +125,11 @@ class Record(RecordModel):
         return next((each for each in self.thresholds if each.metric == metric), None)
 
     def to_json(self) -> str:
-        """Write it as JSON that is valid by the schema; what JSON does not know in the environment becomes text."""
-        text = to_text(self.model_dump(mode="json", fallback=str))
+        """Write it as JSON that is valid by the schema. What JSON does not know in the environment becomes text, and
+        half a surrogate pair `?`: a measurement is not lost for an odd fact."""
+        text = json.dumps(self.model_dump(mode="json", fallback=str), indent=1, allow_nan=False, ensure_ascii=False)
         _validator().validate(json.loads(text))
-        return text
+        return text.encode(errors="replace").decode() + "\n"
 
 
 def from_json(text: str | bytes, source: str, shared: SharedFacts | None = None) -> Record:

@@ -1,6 +1,6 @@
 """What the models of a record are made of: their base, metrics by name, and figures."""
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Annotated
 
 from pydantic import (
@@ -21,15 +21,7 @@ from ctbench.base.units import quoted
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.statistics import spread
 
-
-def _in_utc(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("is beyond the years 1 to 9999 in UTC") from None
-
-
-Utc = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Utc = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
 
 
 class RecordModel(BaseModel):

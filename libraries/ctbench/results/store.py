@@ -8,12 +8,12 @@ import gc
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ValidationError
 
@@ -32,8 +32,6 @@ _IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", 
               "notes")  # fmt: skip
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
-
-Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -90,42 +88,24 @@ def write(record: Record, output: Path) -> Path:
     return path
 
 
-def read_all(output: Path) -> tuple[list[Record], list[Broken]]:
-    """Read the records of a run, oldest first; files that are not records are named, not fatal."""
-    found, broken = _read_folders([output], lambda _path, record, _shared: record)
-    return sorted(found, key=lambda record: record.started), broken
-
-
 def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
     """The records of one or more runs, each with its file and without its trials, so that a year of them fits into
-    memory. Oldest first."""
-    found, broken = _read_folders(outputs, _stored)
-    return sorted(found, key=lambda each: each.record.started), broken
-
-
-def _read_folders(
-    outputs: Sequence[Path], keep: Callable[[Path, Record, SharedFacts], Kept]
-) -> tuple[list[Kept], list[Broken]]:
-    """What `keep` makes of each record, and the files that are not records."""
-    listed = [_listed(output / "records") for output in outputs]
-    broken = [each for _, unlisted in listed for each in unlisted]
-    found: list[Kept] = []
+    memory. Oldest first; files that are not records are named, not fatal."""
+    found: list[Stored] = []
+    broken: list[Broken] = []
     shared = SharedFacts()
-    collects = gc.isenabled()
     gc.disable()  # reading makes no cycles, and each search for them goes through all records read so far
     try:
-        for path in (path for paths, _ in listed for path in paths):
+        for path in (path for output in outputs for path in _listed(output / "records", broken)):
             try:
-                found.append(keep(path, read_whole(path, shared), shared))
+                found.append(_stored(path, read_whole(path, shared), shared))
             except FileNotFoundError:  # it went since it was listed
-                if path.is_symlink():
-                    broken.append(Broken(path, f"{printable(str(path))}: is a link that leads nowhere."))
+                continue
             except RecordError as error:
                 broken.append(Broken(path, str(error)))
     finally:
-        if collects:
-            gc.enable()
-    return found, broken
+        gc.enable()
+    return sorted(found, key=lambda each: each.record.started), broken
 
 
 def _stored(path: Path, record: Record, shared: SharedFacts) -> Stored:
@@ -157,16 +137,15 @@ def _slim(whole: Record, shared: SharedFacts) -> Record:
     return whole.model_copy(update={**common, "evidence": evidence, "environment": environment})
 
 
-def _listed(folder: Path) -> tuple[list[Path], list[Broken]]:
-    """What is named like a record, in the order of the names. A folder that cannot be listed is named as broken."""
+def _listed(folder: Path, broken: list[Broken]) -> list[Path]:
+    """What is named like a record, in the order of the names. A folder that cannot be listed is added to `broken`."""
     try:
-        listed = os.listdir(folder)  # noqa: PTH208  a year of names, of which none has to be a path
-        names = sorted((name for name in listed if name.endswith(SUFFIX)), key=lambda name: name[:-5])
+        return sorted((path for path in folder.iterdir() if path.suffix == SUFFIX), key=lambda path: path.stem)
     except FileNotFoundError:
-        return [], []
+        return []
     except OSError as error:
-        return [], [Broken(folder, f"{printable(str(folder))}: cannot be listed ({error.strerror}).")]
-    return [folder / name for name in names], []
+        broken.append(Broken(folder, f"{printable(str(folder))}: cannot be listed ({error.strerror})."))
+        return []
 
 
 def read_whole(path: Path, shared: SharedFacts | None = None) -> Record:

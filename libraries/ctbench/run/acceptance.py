@@ -110,7 +110,7 @@ class AcceptanceRun:
         self._progress.expect(each.expected(profile, test.campaign) for each in (*pairs, *alone))
         case = feasibility.FeasibilityCase(self.settings.testbed, test.campaign, topology, profile, test.floor)
         if promise.holds:
-            promised = test.floor.limit("held_connections") or 0.0 if promise.floor_is_held else 0.0
+            promised = test.floor.limit("held_connections") or 0.0
             test.bounds = feasibility.check_table(case, promised, held=Hold in test.plan.main.loads)
         elif topology.datapath != CABLE.datapath and test.plan.makes_trials:
             test.bounds = feasibility.check(case, self.testbed.placement(topology))

@@ -27,6 +27,7 @@ from ctbench.traffic.registry import SOURCES
 
 #: A frame of TCP without options, and one of UDP, both without data; bytes with FCS.
 TCP_FRAME, UDP_FRAME = 58, 46
+_MORE_CLIENTS = "\n  Expected more client_ips, or a wider range of client ports."
 
 
 @dataclass(frozen=True)
@@ -40,25 +41,9 @@ class FeasibilityCase:
     floor: Floor
 
     @property
-    def needed(self) -> float:
-        """The load that keeps the floor, in the profile's unit per second."""
-        return self.floor.load(0.0)
-
-    @property
     def dut(self) -> DutConfig | None:
         """The DUT that the topology is for."""
         return next((config for config in self.testbed.duts if config.type == self.topology.datapath), None)
-
-    @property
-    def tracks(self) -> bool:
-        """Whether the ruleset fills the DUT's connection table."""
-        return tracks(self.topology)
-
-    @property
-    def longest_trial_s(self) -> float:
-        """Length of the longest sustain phase."""
-        search, floor = self.campaign.search_for(self.profile), self.campaign.floor_trials(self.profile)
-        return max(search.trial_duration, search.final_duration or 0.0, floor.trial_duration)
 
 
 @dataclass(frozen=True)
@@ -88,10 +73,16 @@ def check(case: FeasibilityCase, placement: Placement, table: Path = NF_CONNTRAC
     _check_cpus(case.testbed, dut, placement)
     end = case.campaign.load_range(case.profile).max
     found = [*_line_rate(case, dut), *_endpoints(case), *_connection_table(case, dut, table), *_open_connections(case)]
-    for bound in found:
-        if bound.error and case.needed > (bound.impossible or bound.rate):
-            raise bound.error(f"{bound.text}, and the floor is {format_rate(case.needed)}.{bound.remedy}")
-    return sorted((bound for bound in found if bound.rate < end), key=lambda bound: bound.rate)
+    needed = case.floor.load(0.0)
+    return [bound for bound in _possible(found, needed, format_rate(needed)) if bound.rate < end]
+
+
+def _possible(bounds: Sequence[Bound], promised: float, said: str) -> list[Bound]:
+    """The bounds, the lowest first, unless one of them makes what is promised impossible."""
+    for bound in bounds:
+        if bound.error and promised > (bound.impossible or bound.rate):
+            raise bound.error(f"{bound.text}, and the floor is {said}.{bound.remedy}")
+    return sorted(bounds, key=lambda bound: bound.rate)
 
 
 def notes(bounds: Sequence[Bound], measured: float | None) -> list[str]:
@@ -102,18 +93,18 @@ def notes(bounds: Sequence[Bound], measured: float | None) -> list[str]:
 def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) -> None:
     """Raise `ConfigError` where a CPU that forwards in this topology is the generator's as well."""
     generator = testbed.generator
-    host = generator.host
-    if testbed.oversubscribe or machine_of(host) != machine_of(dut.host):
+    if testbed.oversubscribe or machine_of(generator.host) != machine_of(dut.host):
         return
     key, used = "cpus.generator", placement.generator
-    own = SOURCES[generator.type].own_cpus(generator)
-    if own.others or own.generating:
-        key, used = "generator.cpus", (*own.others, *own.generating)
+    known = SOURCES[generator.type].own_cpus(generator)
+    if known.others or known.generating:
+        key, used = "generator.cpus", (*known.others, *known.generating)
     shared = sorted(set(used) & set(placement.pmd))
     if shared:
+        own, forwarding = (", ".join(map(str, cpus)) for cpus in (shared, placement.pmd))
         raise ConfigError(
-            f"{_file(testbed)}: {key}: CPU {_listed(shared)} is the generator's, and {len(placement.pmd)} PMD "
-            f"thread(s) run on CPU {_listed(placement.pmd)}.\n  Expected cpus.pmd to name others than the generator's."
+            f"{_file(testbed)}: {key}: CPU {own} is the generator's, and {len(placement.pmd)} PMD thread(s) run on CPU "
+            f"{forwarding}.\n  Expected cpus.pmd to name others than the generator's."
         )
 
 
@@ -156,14 +147,13 @@ def _endpoints(case: FeasibilityCase) -> Iterator[Bound]:
     profile = case.profile
     if isinstance(profile, PacketProfile):
         return
-    linger = CLOSED_S
-    rate = profile.client_endpoints / (profile.lifetime_s + linger)
+    rate = profile.client_endpoints / (profile.lifetime_s + CLOSED_S)
     yield Bound(
         rate,
         f"The {format_count(profile.client_endpoints)} client addresses and ports of profile {profile.name} suffice for"
-        f" {format_rate(rate)}: a connection takes {profile.lifetime_s:g} s and is remembered for {linger:g} s",
+        f" {format_rate(rate)}: a connection takes {profile.lifetime_s:g} s and is remembered for {CLOSED_S:g} s",
         ConfigError,
-        "\n  Expected more client_ips, or a wider range of client ports.",
+        _MORE_CLIENTS,
         impossible=profile.client_endpoints / profile.lifetime_s if profile.lifetime_s else float("inf"),
     )
 
@@ -171,7 +161,7 @@ def _endpoints(case: FeasibilityCase) -> Iterator[Bound]:
 def _connection_table(case: FeasibilityCase, dut: DutConfig, table: Path) -> Iterator[Bound]:
     """Connections pile up for as long as the table remembers them, or for as long as a trial takes."""
     known = KINDS[dut.type].table(dut, table)
-    if known is None or not case.tracks:
+    if known is None or not tracks(case.topology):
         return
     profile = case.profile
     if isinstance(profile, PacketProfile):
@@ -183,7 +173,9 @@ def _connection_table(case: FeasibilityCase, dut: DutConfig, table: Path) -> Ite
         return
     own, entries = case.topology.timeout_s, case.topology.max_connections or known.entries
     known = replace(known, entries=entries, tcp_s=own or known.tcp_s, udp_s=own or known.udp_s)
-    trial_s, udp = case.longest_trial_s + profile.lifetime_s, profile.udp_percent / 100
+    search, gate = case.campaign.search_for(profile), case.campaign.floor_trials(profile)
+    sustained_s = max(search.trial_duration, search.final_duration or 0.0, gate.trial_duration)
+    trial_s, udp = sustained_s + profile.lifetime_s, profile.udp_percent / 100
     lingers = ((1 - udp, known.tcp_s), (udp, known.udp_s))
     stay_s = sum(share * min(profile.lifetime_s + linger, trial_s) for share, linger in lingers)
     rate = known.entries / stay_s
@@ -192,7 +184,7 @@ def _connection_table(case: FeasibilityCase, dut: DutConfig, table: Path) -> Ite
         f"{known.name} holds {known.entries} entries, enough for {format_rate(rate)} of profile {profile.name}, which "
         f"stay in it for {stay_s:.3g} s of a trial in the mean",
         MissingResource,
-        known.remedy.format(entries=round(case.needed * stay_s * 1.1)),
+        known.remedy.format(entries=round(case.floor.load(0.0) * stay_s * 1.1)),
     )
 
 
@@ -213,10 +205,6 @@ def _open_connections(case: FeasibilityCase) -> Iterator[Bound]:
 
 def _file(settings: TestbedConfig) -> str:
     return settings.file or f"testbed {settings.name}"
-
-
-def _listed(cpus: Sequence[int]) -> str:
-    return ", ".join(map(str, cpus))
 
 
 def require_ip_version(topology: Topology, profile: Profile) -> None:
@@ -260,10 +248,7 @@ def check_table(
     """
     bounds = [*_clients(case), *_limit_of_host(case, table), *_memory(case, meminfo)]
     bounds += [*_remembered(case), *_generator(case)] if held else []
-    for bound in bounds:
-        if bound.error and promised > bound.rate:
-            raise bound.error(f"{bound.text}, and the floor is {format_count(promised)}.{bound.remedy}")
-    return sorted(bounds, key=lambda bound: bound.rate)
+    return _possible(bounds, promised, format_count(promised))
 
 
 def _clients(case: FeasibilityCase) -> Iterator[Bound]:
@@ -271,7 +256,7 @@ def _clients(case: FeasibilityCase) -> Iterator[Bound]:
     text = (
         f"Profile {case.profile.name} has {format_count(clients)} client addresses and ports, one for each connection"
     )
-    yield Bound(clients, text, ConfigError, "\n  Expected more client_ips, or a wider range of client ports.")
+    yield Bound(clients, text, ConfigError, _MORE_CLIENTS)
 
 
 def _remembered(case: FeasibilityCase) -> Iterator[Bound]:

@@ -33,6 +33,8 @@ def check(floors: Floors, campaign: Campaign, rows: Collection[Named] = ()) -> N
     for name in campaign.loads:
         if name not in ("connections", "packets"):
             _check_profile(f"{campaign.file}: loads.{name}", name, known)
+    for name, substitute in campaign.profiles.items():
+        _check_profile(f"{campaign.file}: profiles.{name}", substitute, known)
     for key, entries in floors.floors.items():
         _check_topology(f"{floors.file}: {key}", Topology.parse(key))
         for profile, entry in entries.items():

@@ -13,7 +13,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -38,14 +38,15 @@ from ctbench.testbed.pool import least_cpus
 #: In the output folder of a run, next to `records/`.
 REQUEST_FILE = "asked-for.json"
 _EXPECTED = "Expected the folder of a run that ./run sla began, such as results/latest."
+#: In the environment of a process of a pool: its `PoolRun`, as JSON.
+POOL_VARIABLE = "CTBENCH_POOL"
 #: Words for people, which change no figure.
 _WORDS = {"description", "source"}
 #: Suite and test, by their full names.
 TestKey = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class PoolRun:
+class PoolRun(BaseModel):
     """What a process of a pool has in common with the others, and what it is given for itself."""
 
     run_id: str
@@ -195,8 +196,5 @@ def hashes_of_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) 
     if any(map(least_cpus, testbeds)):
         with suppress(TestbedError):  # the CPUs that this process may use are among its facts
             found["The machine"] = asdict(read_machine(LocalHost()))
-    return {what: _hash(value) for what, value in found.items()}
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(sorted(leaves(value))).encode()).hexdigest()
+    as_text = {what: json.dumps(sorted(leaves(value))) for what, value in found.items()}
+    return {what: hashlib.sha256(text.encode()).hexdigest() for what, text in as_text.items()}

@@ -65,9 +65,8 @@ class RunSettings:
         if self.base:
             metric = procedure.metric(profile)
             return Floor(topology.key, profile, source="", metric=metric, thresholds={}, base_build=self.base)
-        floor = self.floors.find(
-            topology, profile, procedure.metric(profile), procedure.found_out, build=self.build(topology)
-        ).counted_in(self.campaign.loss_unit)
+        floor = self.floors.find(topology, profile, procedure, build=self.build(topology))
+        floor = floor.counted_in(self.campaign.loss_unit)
         source = SOURCES[self.testbed.generator.type]
         floor = floor.as_far_as_told(source.unmeasured, source.title)
         if self.reference is None or self.floors.of_reference is None:

@@ -5,8 +5,7 @@ kernel's hash functions: its floors have room for another one.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +19,6 @@ from ctbench.base.units import format_ratio
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import COSTS, METRICS, RATES, Metric, kind_of
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
 from ctbench.sla.calibration_figures import Bound, Figures, bound_of, gather, runs_of
 from ctbench.sla.floor import Threshold, parse, promise
 from ctbench.traffic.generator import LoadUnit
@@ -75,6 +73,8 @@ def count(number: int, thing: str) -> str:
 
 #: What is said of a promise in its entry, and not of another one in its place.
 _ABOUT_RATES = ("source", "smoke")
+#: What is said of a promise in the place of a figure: an entry with nothing else promises nothing.
+_ABOUT = {"source", "reference", "smoke"}
 
 
 class NothingMeasured(CtbenchError):
@@ -92,7 +92,7 @@ class Calibrated:
     #: As the file has it; None where it has none.
     threshold: Threshold | None
     #: Why it has no floor, a sentence without its full stop; empty where it has one.
-    refused: str
+    refused: str = ""
 
 
 def calibrate(records: Sequence[Record], widest: float) -> list[Calibrated]:
@@ -153,12 +153,7 @@ def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) 
         f"source: {scalar(count(runs, 'run') + ' on ' + line_of(machine.cpu_model or 'this machine'))}",
     ]
     lines = [*map(one_line, lines), *_machine(machine), *yaml_lines(stock.of_all)]
-    floors: dict[str, list[Calibrated]] = defaultdict(list)
-    for test in tests:
-        floors[test.figures.key].append(test)
-    for key in dict.fromkeys([*floors, *stock.entries]):
-        lines += _topology(key, floors[key], stock)
-    return "\n".join(lines) + "\n"
+    return _written(lines, tests, stock, _left)
 
 
 def _machine(machine: MachineFacts) -> list[str]:
@@ -171,33 +166,46 @@ def _machine(machine: MachineFacts) -> list[str]:
     return ["machine:", *(f"  {line}" for line in yaml_lines(facts))]
 
 
-def _topology(key: str, tests: Sequence[Calibrated], stock: Stock) -> list[str]:
+#: What an entry says besides the floors that were made for it, by their metrics.
+Left = Callable[[Mapping[str, Any], Collection[str]], dict[str, Any]]
+
+
+def _written(head: Sequence[str], tests: Sequence[Calibrated], stock: Stock, left: Left) -> str:
+    """The whole file."""
+    lines = list(head)
+    for key in dict.fromkeys([*(test.figures.key for test in tests), *stock.entries]):
+        lines += _topology(key, [test for test in tests if test.figures.key == key], stock, left)
+    return "\n".join(lines) + "\n"
+
+
+def _topology(key: str, tests: Sequence[Calibrated], stock: Stock, left: Left) -> list[str]:
     """The entries of one topology: what was measured, and what `stock` has besides."""
     entries: list[str] = []
     comments: list[str] = []
-    left = dict(stock.entries.get(key, {}))
-    for profile in dict.fromkeys([*(test.figures.profile for test in tests), *left]):
+    stays = stock.entries.get(key, {})
+    for profile in dict.fromkeys([*(test.figures.profile for test in tests), *stays]):
         own = [test for test in tests if test.figures.profile == profile]
-        derived_from = own[0].figures.derived_from if own else ""
-        known = left.get(profile) or left.get(derived_from) or {}
+        known = stays.get(profile) or stays.get(own[0].figures.derived_from if own else "") or {}
         made = {test.figures.metric.name: test for test in own if test.threshold}
-        said = [f"    # {_said(test)}" for test in own]
-        if not made and profile not in left:
+        said = [_said(test) for test in own]
+        if not made and profile not in stays:
             # A substitute without a floor of its own follows from the profile that it stands for.
-            comments += [f"  # {scalar(profile)}: {line.strip().removeprefix('# ')}" for line in said]
+            comments += [f"{scalar(profile)}: {each}" for each in said]
             continue
-        rest = _left(known, made)
-        entries += [f"  {scalar(profile)}:", *said]
-        entries += [f"    {_promise(test)}" for test in made.values()]
+        rest = left(known, made)
+        if not made and rest.keys() <= _ABOUT:
+            continue
+        entries += [f"  {scalar(profile)}:", *(f"    # {each}" for each in said)]
+        entries += [f'    {name}: "{test.threshold}"' for name, test in made.items()]
         entries += _conditions(own, rest, stock) if made else []
         if rest:
             entries += [f"    # as in SLA {stock.name}", *(f"    {line}" for line in yaml_lines(rest))]
     if not entries:
-        return ["", *(f"# {key}: {line.strip().removeprefix('# ')}" for line in comments)] if comments else []
-    return ["", f"{scalar(key)}:", *comments, *entries]
+        return ["", *(f"# {key}: {comment}" for comment in comments)] if comments else []
+    return ["", f"{scalar(key)}:", *(f"  # {comment}" for comment in comments), *entries]
 
 
-def _left(entry: Mapping[str, Any], made: Mapping[str, Calibrated]) -> dict[str, Any]:
+def _left(entry: Mapping[str, Any], made: Collection[str]) -> dict[str, Any]:
     """What an entry says besides what was calibrated: all where nothing was."""
     if not made:
         return dict(entry)
@@ -218,6 +226,9 @@ def _conditions(tests: Sequence[Calibrated], rest: Mapping[str, Any], stock: Sto
 def _said(test: Calibrated) -> str:
     """What a reader has to know of a floor, or of why it is missing."""
     found, bound = test.figures, test.bound
+    if found.metric.name in COSTS:
+        ends = dict.fromkeys(f"{end(found.results):,.1f}" for end in (min, max))
+        return f"{found.metric.title}: {' to '.join(ends)}, {len(found.results)} seeds"
     if test.refused or bound is None:
         return f"{found.metric.title}: no floor of this machine: {test.refused}."
     low, high = (found.metric.unit.write(_round(end(found.results))) for end in (min, max))
@@ -228,10 +239,6 @@ def _said(test: Calibrated) -> str:
         f"{count(bound.runs, 'run')}, scatter {format_ratio(bound.scatter)}; the floor is {format_ratio(bound.width)} "
         f"worse than the median{missing}{beyond}"
     )
-
-
-def _promise(test: Calibrated) -> str:
-    return f'{test.figures.metric.name}: "{test.threshold}"'
 
 
 def _threshold(metric: Metric, value: float) -> Threshold | None:
@@ -269,24 +276,11 @@ def _round(value: float) -> float:
 ROOM: Mapping[LoadUnit, float] = {"packets": 0.0005, "connections": 0.005}
 
 
-@dataclass(frozen=True)
-class Ceiling:
-    """The most that a test may cost."""
-
-    metric: Metric
-    figure: Figure
-    #: What is promised, whole instructions.
-    most: int
-
-    @classmethod
-    def of(cls, metric: Metric, figure: Figure, kind: LoadUnit) -> "Ceiling":
-        """Above all seeds by as much as these are apart, or by the room for another one, whichever is more."""
-        low, high = min(figure.repetitions), max(figure.repetitions)
-        return cls(metric, figure, math.ceil(high + max(high - low, ROOM[kind] * high)))
-
-
-#: What is said of a promise in the place of a figure.
-_ABOUT = {"source", "reference", "smoke"}
+def most_of(seeds: Sequence[float], kind: LoadUnit) -> int:
+    """The most that a test may cost, whole instructions: above all seeds by as much as these are apart, or by the room
+    for another one, whichever is more."""
+    low, high = min(seeds), max(seeds)
+    return math.ceil(high + max(high - low, ROOM[kind] * high))
 
 
 def only_counts(records: Sequence[Record]) -> bool:
@@ -294,18 +288,22 @@ def only_counts(records: Sequence[Record]) -> bool:
     return bool(records) and all(record.metric in COSTS for record in records)
 
 
-def ceilings(records: Sequence[Record]) -> dict[tuple[str, str], Ceiling]:
-    """By topology and profile, of each test that was counted. Raises `ConfigError` where they are of several images."""
+def ceilings(records: Sequence[Record]) -> list[Calibrated]:
+    """The floor of each test that was counted, by its last record. Raises `ConfigError` where they are of several
+    images."""
     images = list(dict.fromkeys(line_of(record.environment.dut.image) for record in records))
     if len(images) > 1:
         raise ConfigError(
             f"These runs are of several emulated machines: {', '.join(images)}.\n  Expected runs of one image."
         )
-    return {
-        (record.topology.key, record.profile.name): Ceiling.of(METRICS[record.metric], found, record.profile.kind)
-        for record in records
-        if (found := record.figures.get(record.metric)) is not None
-    }
+    counted = {(record.topology.key, record.profile.name): record for record in records if record.result}
+    return [_counted(record, record.result.repetitions) for record in counted.values() if record.result]
+
+
+def _counted(record: Record, seeds: Sequence[float]) -> Calibrated:
+    metric, most = METRICS[record.metric], most_of(seeds, record.profile.kind)
+    figures = Figures(record.topology.key, record.profile.name, "", metric, tuple(seeds), 0.0, 0, True, {})
+    return Calibrated(figures, None, Threshold(metric, most, f"<= {most}"))
 
 
 def counts_file(name: str, records: Sequence[Record], stock: Stock) -> str:
@@ -322,31 +320,10 @@ def counts_file(name: str, records: Sequence[Record], stock: Stock) -> str:
         "# Another image is not judged by these figures.",
         f"image: {scalar(str(dut.image))}",
     ]
-    lines = [*map(one_line, lines), *yaml_lines(stock.of_all)]
-    for key in dict.fromkeys([*(key for key, _ in found), *stock.entries]):
-        lines += _counted_topology(key, {profile: each for (own, profile), each in found.items() if own == key}, stock)
-    return "\n".join(lines) + "\n"
+    return _written([*map(one_line, lines), *yaml_lines(stock.of_all)], found, stock, _left_uncounted)
 
 
-def _counted_topology(key: str, made: Mapping[str, Ceiling], stock: Stock) -> list[str]:
-    """The entries of one topology."""
-    known, lines = stock.entries.get(key, {}), list[str]()
-    for profile in dict.fromkeys([*made, *known]):
-        entry = list(_entry(made.get(profile), known.get(profile, {}), stock.name))
-        lines += [f"  {scalar(profile)}:", *entry] if entry else []
-    return ["", f"{scalar(key)}:", *lines] if lines else []
-
-
-def _entry(made: Ceiling | None, known: Mapping[str, Any], stock: str) -> Iterable[str]:
-    """A promise of the image, and what the entry says besides: nothing that was counted in another image."""
-    replaced = {*COSTS, "source", "smoke"} if made else COSTS
-    rest = {name: promised for name, promised in known.items() if name not in replaced}
-    if not made and rest.keys() <= _ABOUT:
-        return
-    if made:
-        seeds = made.figure.repetitions
-        ends = dict.fromkeys(f"{end(seeds):,.1f}" for end in (min, max))
-        yield f"    # {made.metric.title}: {' to '.join(ends)}, {len(seeds)} seeds"
-        yield f'    {made.metric.name}: "<= {made.most}"'
-    if rest:
-        yield from [f"    # as in SLA {stock}", *(f"    {line}" for line in yaml_lines(rest))]
+def _left_uncounted(entry: Mapping[str, Any], made: Collection[str]) -> dict[str, Any]:
+    """The same of an image: nothing that was counted in another one."""
+    replaced = {*COSTS, *(_ABOUT_RATES if made else ())}
+    return {name: promised for name, promised in entry.items() if name not in replaced}

@@ -148,7 +148,7 @@ def scatter_of(logs: Sequence[float], resolution: float) -> float:
 
 def runs_needed(figures: Sequence[Figures], widest: float, most: int) -> int:
     """How many runs it will probably take, by the scatter that is known: until the bound of each test that is measured
-    at all is no farther than `widest` from its median; at most `most`."""
+    at all is not farther than `widest` from its median; at most `most`."""
     needed = LEAST_RUNS
     for found in figures:
         bound = bound_of(found)

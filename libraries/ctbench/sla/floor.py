@@ -67,7 +67,9 @@ def parse(value: object, metric: Metric) -> Threshold:
         why = f"{metric.better} is better"
         raise ValueError(f"{quoted(value)} points the wrong way: {why}.\n  {expected}.")
     if not unit.parse(unit.least) <= limit <= unit.parse(unit.most):
-        raise ValueError(f"{quoted(value)} promises nothing.\n  {expected}, from {unit.least} to {unit.most}.")
+        raise ValueError(
+            f"{quoted(value)} is outside the allowed range.\n  {expected}, from {unit.least} to {unit.most}."
+        )
     return Threshold(metric, limit, str(value).strip())
 
 
@@ -253,8 +255,8 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
     """The floor of a profile with fewer messages, from the same packet rate: pps stays, cps grows.
 
     The whole connection per second is rounded up, so that nothing is promised less. What is promised relative to
-    another topology stays: there the profile is the same; and so does what is no rate. Reference figures belong to the
-    original and are left out.
+    another topology stays, as there the profile is the same, and so does what is not a rate. Reference figures belong
+    to the original and are left out.
     Raises `ConfigError` when the profiles differ in more than their messages.
     """
     apart = {"name", "description", "derived_from", "messages"}

@@ -1,6 +1,6 @@
 """The SLA file: its entries, and the floors per topology and profile. Read from variables/sla/*.yaml."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal, Self
@@ -13,17 +13,20 @@ from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import Name, YamlModel, load
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Procedure
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, Metric, kind_of, promised_metrics
 from ctbench.results.threshold_record import Reference
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 _AS_WRITTEN = PlainSerializer(str, return_type=str)
-CostThreshold = Annotated[Threshold, PlainValidator(partial(parse, metric=METRICS["relative_cost"])), _AS_WRITTEN]
-RatioThreshold = Annotated[Threshold, PlainValidator(partial(parse, metric=METRICS["ratio"])), _AS_WRITTEN]
-LossThreshold = Annotated[Threshold, PlainValidator(partial(parse, metric=METRICS["loss_ratio"])), _AS_WRITTEN]
-ConnectThreshold = Annotated[Threshold, PlainValidator(partial(parse, metric=METRICS["connect_time_p99"])), _AS_WRITTEN]
-BuildThreshold = Annotated[Threshold, PlainValidator(partial(parse, metric=METRICS["of_build"])), _AS_WRITTEN]
+
+
+def _reads(metric: Metric) -> PlainValidator:
+    return PlainValidator(partial(parse, metric=metric))
+
+
+RatioThreshold = Annotated[Threshold, _reads(METRICS["ratio"]), _AS_WRITTEN]
 
 
 class OfBuild(YamlModel):
@@ -31,14 +34,14 @@ class OfBuild(YamlModel):
 
     #: `distribution`, the package; or the folder that the other build was configured with (--prefix).
     base: str
-    rate: BuildThreshold
+    rate: Annotated[Threshold, _reads(METRICS["of_build"]), _AS_WRITTEN]
 
     @model_validator(mode="after")
     def _is_a_build(self) -> Self:
         if self.base != "distribution" and not self.base.startswith("/"):
             raise ValueError(
-                f'base: {quoted(self.base)} is no build.\n  Expected "distribution" or the absolute path that it was '
-                'configured with (--prefix), for example "/opt/ovs-3.3".'
+                f'base: {quoted(self.base)} is not a build.\n  Expected "distribution" or the absolute path that it '
+                'was configured with (--prefix), for example "/opt/ovs-3.3".'
             )
         return self
 
@@ -97,7 +100,7 @@ class CostEntry(_RelativeEntry):
     """It compares the instructions, with the same profile and in the same machine."""
 
     #: Share of its instructions; less than 100% promises to be cheaper.
-    instructions: CostThreshold
+    instructions: Annotated[Threshold, _reads(METRICS["relative_cost"]), _AS_WRITTEN]
 
 
 def _published(value: object, metric: Metric) -> float:
@@ -114,13 +117,14 @@ def _keys(name: str, types: dict[str, Any]) -> Any:
     return create_model(name, __base__=YamlModel, **fields)
 
 
-def _threshold_of(metric: Metric) -> Any:
-    return Annotated[Threshold, PlainValidator(partial(parse, metric=metric)), _AS_WRITTEN]
-
-
 #: What an entry can promise by a figure of its own, and what can be published.
 _Promises: Any = _keys(
-    "_Promises", {each.name: _threshold_of(each) for each in promised_metrics() if each.name not in RELATIVE}
+    "_Promises",
+    {
+        each.name: Annotated[Threshold, _reads(each), _AS_WRITTEN]
+        for each in promised_metrics()
+        if each.name not in RELATIVE
+    },
 )
 _Published: Any = _keys(
     "_Published",
@@ -129,7 +133,7 @@ _Published: Any = _keys(
 
 
 class ReferenceEntry(_Published):  # type: ignore[misc]  # made from the registry
-    """Published figures next to the floor, by metric. They are no promise."""
+    """Published figures next to the floor, by metric. They are not a promise."""
 
     source: str
 
@@ -150,7 +154,7 @@ class FloorEntry(_Promises):  # type: ignore[misc]
         if self.smoke and not self.rates:
             raise ValueError(
                 "smoke: is about the entry's own rates, and it has none.\n"
-                "  Expected cps or pps beside it, or smoke: true within ratio."
+                "  Expected cps or pps next to it, or smoke: true within ratio."
             )
         return self
 
@@ -162,7 +166,7 @@ class FloorEntry(_Promises):  # type: ignore[misc]
 
     @property
     def rates(self) -> frozenset[str]:
-        """Metrics of its own promises that are no conditions of every trial."""
+        """Metrics of its own promises that are not conditions of every trial."""
         return frozenset(name for name in self.thresholds if METRICS[name].role == "promise")
 
     @property
@@ -189,9 +193,9 @@ class Floors(YamlModel):
     #: Where the figures come from, in words for the report.
     source: str
     #: Holds for every floor that has no `loss_ratio` of its own.
-    loss_ratio: LossThreshold | None = None
+    loss_ratio: Annotated[Threshold, _reads(METRICS["loss_ratio"]), _AS_WRITTEN] | None = None
     #: Holds for every floor of connections with TCP that has no `connect_time_p99` of its own.
-    connect_time_p99: ConnectThreshold | None = None
+    connect_time_p99: Annotated[Threshold, _reads(METRICS["connect_time_p99"]), _AS_WRITTEN] | None = None
     #: The machine that the rates of this file were made on: elsewhere they are shown, and a miss is not measured.
     machine: BoundMachine | None = None
     #: The emulated machine that instructions of this file were counted in, as records name it (`image`): another one is
@@ -234,28 +238,26 @@ class Floors(YamlModel):
         self,
         topology: Topology,
         profile: Profile,
-        metric: Metric | None = None,
-        found_out: Collection[str] = RATES,
+        procedure: Procedure | None = None,
         *,
         build: str | None = None,
-        load_profile: Callable[[str], ConnectionProfile] | None = None,
     ) -> Floor:
-        """The floor of a test that looks for `metric` (else for the profile's rate) and finds `found_out` out; metrics
-        that the same entry promises of other tests are not of it. A profile that is derived from another takes its
-        floor by the packet rate when the file has none of its own; `load_profile` finds that other profile
-        (variables/profiles). `build`: the installation under test, `distribution` or a folder; None where there are no
-        builds.
+        """The floor of a test with a procedure, else of one of the profile's rate; what the same entry promises of
+        other tests is not of it. A profile that is derived from another
+        (variables/profiles) takes its floor by the packet rate when the file has none of its own. `build`: the
+        installation under test, `distribution` or a folder; None where there are no builds.
 
         Raises `ConfigError` that names the file and the key to add when there is none, or one that does not suit
         the kind of profile; `MissingResource` where the entry promises nothing but a share of the build that is tested.
         """
         key = topology.key
-        test = _Test(metric or RATE_OF[profile.kind], found_out, build)
+        metric = procedure.metric(profile) if procedure else RATE_OF[profile.kind]
+        test = _Test(metric, procedure.found_out if procedure else RATES, build)
         profiles = self.floors.get(key, {})
         if profile.name in profiles:
             return with_packets(self._complete(topology, profile, test))
         if isinstance(profile, ConnectionProfile) and profile.derived_from in profiles:
-            base = (load_profile or _load_profile)(profile.derived_from)
+            base = load("profiles", profile.derived_from, ConnectionProfile)
             return with_packets(derive(self._complete(topology, base, test), base, profile))
         meant = did_you_mean(profile.name, list(profiles)) if profiles else did_you_mean(key, list(self.floors))
         raise ConfigError(
@@ -369,7 +371,3 @@ def _relative_to(entry: FloorEntry, test: _Test) -> str:
     if entry.ratio and test.has("ratio"):
         return entry.ratio.to
     return entry.cost.to if entry.cost and test.has("relative_cost") else ""
-
-
-def _load_profile(name: str) -> ConnectionProfile:
-    return load("profiles", name, ConnectionProfile)

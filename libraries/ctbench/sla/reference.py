@@ -54,9 +54,9 @@ class ReferenceRun:
 
 def read_reference(folder: str) -> ReferenceRun:
     """Read the records of a run; `ConfigError` where it has no capacity of anything."""
-    records, _ = store.read_all(named_folder(folder))
+    stored, _ = store.read_stored(named_folder(folder))
     found: dict[tuple[Topology, str], list[float]] = defaultdict(list)
-    for record in records:
+    for record in (each.record for each in stored):
         if record.verdict != "not measured" and record.limited_by in ("dut", "range") and record.result:
             found[record.topology, record.profile.name] += record.result.repetitions
     rates = {key: statistics.median(capacities) for key, capacities in found.items() if capacities}
@@ -65,5 +65,5 @@ def read_reference(folder: str) -> ReferenceRun:
             f"REFERENCE: {quoted(folder)} has no record with a capacity.\n"
             "  Expected the folder of a run that searched, not one that is being written (results/latest) and no gate."
         )
-    environment = records[0].environment
+    environment = stored[0].record.environment
     return ReferenceRun(folder, rates, environment.testbed.name, environment.machine)

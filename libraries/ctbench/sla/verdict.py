@@ -189,7 +189,7 @@ def _evidence(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
 
 
 def _reconsidered(judgement: Judgement, each: ThresholdRecord, own: Decision) -> Decision | None:
-    """What a decision about a rate comes to by the generator's ceiling; None where that changes nothing."""
+    """What becomes of a decision about a rate by the generator's ceiling; None where that changes nothing."""
     if not each.is_promise or own.kept:
         return None
     return saturated(judgement, each) if own.kept is None else near_ceiling(judgement)

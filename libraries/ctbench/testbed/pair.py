@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.base import Dut, LookingUp, Problem
+from ctbench.dut.base import Dut, Problem
 from ctbench.dut.registry import describe
 from ctbench.dut.topology import Topology
 from ctbench.results.evidence import SideRecord
@@ -60,11 +60,8 @@ class SideBySide:
         return {side: self._looked_up(side, known) for side, known in self._sides.items()}
 
     def _looked_up(self, side: Side, known: SideRecord) -> SideRecord:
-        dut = self._duts[side]
-        if not isinstance(dut, LookingUp):
-            return known
         with suppress(TestbedError):  # of one that broke there is more to say than this
-            return known.model_copy(update={"look_ups": dut.look_ups()})
+            return known.model_copy(update={"look_ups": self._duts[side].look_ups()})
         return known
 
     def flush(self) -> None:

@@ -1,17 +1,9 @@
-"""A pool of testbeds that measure side by side: which ones, which CPUs of this machine each of them has, and which
-process has which of them: the one that has locked the testbed's file.
-"""
+"""A pool of testbeds that measure side by side: which ones, and which CPUs of this machine each of them has."""
 
-import fcntl
-import json
-import os
-import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations, pairwise
-from pathlib import Path
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import quoted
@@ -19,12 +11,6 @@ from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.registry import SOURCES
 
-#: In the environment of the processes of a pool: the folder of its shares, and of one its own share, as JSON.
-SHARES_VARIABLE, SHARE_VARIABLE = "CTBENCH_POOL_SHARES", "CTBENCH_POOL_SHARE"
-#: What a process says, in the folder of its suite's results. It is there as soon as the process has a testbed.
-CONSOLE_FILE = "console.txt"
-#: Seconds between two attempts to take a testbed.
-_POLL_S = 0.05
 #: Testbeds that a pool has at least, and at most.
 _LEAST, _MOST = 2, 64
 
@@ -102,7 +88,6 @@ def _places(config: TestbedConfig) -> set[str]:
 
 
 def _share_out(configs: Sequence[TestbedConfig], cores: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """CPUs of this machine for each testbed."""
     usable = {cpu for core in cores for cpu in core}
     named = [_named(config) for config in configs]
     taken = Counter(cpu for cpus in named for cpu in cpus)
@@ -126,7 +111,6 @@ def _share_out(configs: Sequence[TestbedConfig], cores: Sequence[Sequence[int]])
 
 
 def _named(config: TestbedConfig) -> set[int]:
-    """CPUs of this machine that a testbed file names."""
     if not least_cpus(config):
         return set()
     plan = config.cpus
@@ -146,95 +130,3 @@ def _divide(cores: Sequence[Sequence[int]], parts: int) -> list[tuple[int, ...]]
     units = list(cores) if len(cores) >= parts else [[cpu] for core in cores for cpu in core]
     cuts = [len(units) * number // parts for number in range(parts + 1)] if parts else []
     return [tuple(cpu for unit in units[first:last] for cpu in unit) for first, last in pairwise(cuts)]
-
-
-@dataclass(frozen=True)
-class Share:
-    """A testbed of a pool, one process' own until it ends."""
-
-    #: `lab-a`; `local#1` and `local#2` where a testbed is in the pool more than once.
-    name: str
-    #: As the user named it: a name below variables/testbeds/, or a path.
-    testbed: str
-    #: CPUs of this machine that it has for itself; empty where it uses none of them.
-    cpus: tuple[int, ...]
-    run_id: str
-    #: Where the records of all processes go.
-    output: str
-
-    def to_json(self) -> str:
-        """For `from_json`."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Share":
-        """What `to_json` wrote."""
-        values = json.loads(text)
-        return cls(**values | {"cpus": tuple(values["cpus"])})
-
-
-class Shares:
-    """The shares of a pool, a file each in a folder of the run. One process offers them, others take one each. The
-    kernel lets go of a lock when the process that holds it has ended, whatever ended it: pabot's own value sets stay
-    taken then."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def offer(self, shares: Sequence[Share]) -> None:
-        """Put the shares into the folder, which is made here. `ConfigError` where files cannot be locked there."""
-        self._folder.mkdir()
-        for number, share in enumerate(shares):
-            with (self._folder / f"{number}.json").open("w", encoding="utf-8") as file:
-                file.write(share.to_json() + "\n")
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise ConfigError(
-                        f"--testbeds: files in {self._folder} cannot be locked ({error.strerror}).\n  Expected results"
-                        " on a file system with locks: choose another folder with --outputdir."
-                    ) from None
-
-    def take(self) -> Share | None:
-        """Wait for a testbed that is free, and keep it until this process has ended. None once the run was told to end.
-
-        Children that this process forks without starting another program keep it as well.
-        """
-        while not self._stopped.exists() and self._folder.exists():  # without its folder the run is over
-            for path in self._files():
-                file = os.open(path, os.O_RDWR)
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    os.close(file)
-                    continue
-                line = path.read_text(encoding="utf-8").splitlines()[0]
-                os.pwrite(file, f"{line}\n{os.getpid():10}\n".encode(), 0)
-                # Looked at once more: the process that stops the run knows of us, or we know of the stop.
-                return None if self._stopped.exists() else Share.from_json(line)
-            time.sleep(_POLL_S)
-        return None
-
-    def stop(self) -> None:
-        """No process gets a testbed from now on."""
-        with suppress(OSError):  # the run is over
-            self._stopped.touch()
-
-    def holders(self) -> list[int]:
-        """The process IDs of those that have a testbed now."""
-        found = []
-        for path in self._files():
-            with path.open(encoding="utf-8") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    found += [int(line) for line in file.read().splitlines()[1:]]
-        return found
-
-    @property
-    def _stopped(self) -> Path:
-        return self._folder / "stopped"
-
-    def _files(self) -> list[Path]:
-        """In the order in which they were offered."""
-        return sorted(self._folder.glob("*.json"), key=lambda path: int(path.stem))

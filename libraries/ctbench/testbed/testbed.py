@@ -9,17 +9,15 @@ from typing import Any
 from ctbench.base.errors import MissingResource, TestbedError, reraise_stop, sentence_of
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE
-from ctbench.dut.counting import Counter
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.config import TestbedConfig, plan_cpus
 from ctbench.testbed.connectors.connector import Connector, ConnectorContext
 from ctbench.testbed.connectors.registry import CONNECTORS
-from ctbench.testbed.cpu_placement import plan_cpus
 from ctbench.testbed.new_dut import DutMaker, Place
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, trouble_of, unlike
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
@@ -73,13 +71,6 @@ class Testbed:
         """The DUT that was set up last; of a pair the tested one."""
         if self._connected is None:
             raise TestbedError("No topology is applied yet.")
-        return self._connected
-
-    @property
-    def counter(self) -> Counter:
-        """What counts the topology that was set up last, of a kind with the ability `instructions`."""
-        if not isinstance(self._connected, Counter):
-            raise TestbedError("No topology is applied whose instructions are counted.")
         return self._connected
 
     def placement(self, topology: Topology) -> Placement:

@@ -28,7 +28,7 @@ class Hold:
     connections: int
     #: Connections opened per second until all are open.
     opened_per_s: float
-    #: How often each is asked something; None: so often, and at such times, as nobody knows before.
+    #: How often each is asked something; None: not known in advance.
     asks: int | None = 1
     #: Seconds from the end of an opening to the first asking, at least, of a generator that has to know that before.
     asked_after_s: float = 1.0

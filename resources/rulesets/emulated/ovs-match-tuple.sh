@@ -1,6 +1,6 @@
 # shellcheck shell=dash disable=SC2034,SC2154
 # Open vSwitch with its kernel datapath, and a rule of its own for each flow, which names addresses, ports and protocol:
-# so has each flow of the datapath. Beside ovs-forward, whose two rules name the port only.
+# so has each flow of the datapath. To compare with ovs-forward, whose two rules name the port only.
 openvswitch forward.flows
 STREAMS_ONLY=yes FLOWS=1
 case $WORKLOADS in

@@ -27,8 +27,6 @@ class Needs(StrEnum):
 
 @dataclass(frozen=True)
 class Command:
-    """One command: its help, its options, and what it needs."""
-
     name: str
     #: One line of `./run --help`.
     summary: str
@@ -64,7 +62,6 @@ class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        """End with status 2."""
         end = "" if message.endswith((".", "?")) else "."
         self.exit(ExitStatus.USAGE, f"run: {message}{end} Try `{self.prog} --help`.\n")
 
@@ -88,7 +85,6 @@ def status_rows(meanings: Mapping[ExitStatus, str]) -> str:
 
 
 def rows(found: Iterable[tuple[str, str]]) -> str:
-    """Two columns."""
     listed = list(found)
     indent = " " * (2 + max(len(name) for name, _ in listed) + 2)
     return "\n".join(

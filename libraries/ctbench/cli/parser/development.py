@@ -1,12 +1,12 @@
 """`./run setup`, `./run tests` and `./run check`: nothing of them is measured."""
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
 
 from ctbench.base.errors import ExitStatus
 from ctbench.base.text import brief
 from ctbench.cli.check import CHECKS
-from ctbench.cli.parser.command import Command, Needs, pass_on
+from ctbench.cli.parser.command import Command, Needs, Parser, pass_on
 
 SETUP = Command(
     name="setup",
@@ -41,23 +41,17 @@ TESTS = Command(
 )
 
 
-class _Arguments(argparse.Action):
-    """Arguments of a check, where it takes some."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
-    ) -> None:
-        if values and not CHECKS[namespace.name].takes_arguments:
-            parser.error(f"check {namespace.name} takes no arguments, and {brief(values[0], 60)} is one")
-        namespace.arguments = values
-
-
 def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", choices=CHECKS, metavar="NAME", help="one of the checks below")
     rest = parser.add_argument(
-        "arguments", action=_Arguments, nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="for the program behind it"
+        "arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="for the program behind it"
     )
     rest.required = False
+
+
+def _judge_check(parser: Parser, options: argparse.Namespace, _rest: Sequence[str]) -> None:
+    if options.arguments and not CHECKS[options.name].takes_arguments:
+        parser.error(f"check {options.name} takes no arguments, and {brief(options.arguments[0], 60)} is one")
 
 
 CHECK = Command(
@@ -66,6 +60,7 @@ CHECK = Command(
     usage="./run check NAME [ARGUMENTS]",
     description="Run one of the checks of this project alone.",
     add=_add_check,
+    judge=_judge_check,
     more={"checks": [(name, check.summary) for name, check in CHECKS.items()]},
     closing="types, dryrun, unit and integration take arguments for their program: ./run check unit --help is the help"
     " of pytest.",

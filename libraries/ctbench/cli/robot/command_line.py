@@ -4,7 +4,7 @@ Robot Framework reads the suites here as for a run, so that a mistake is found b
 """
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from robot.utils.argumentparser import ArgFileParser
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.units import did_you_mean, quoted
+from ctbench.cli.parser.tree import parse as parse_ours
 from ctbench.dut.rulesets import catalogue
 from ctbench.testbed.pool import split_names
 
@@ -53,8 +54,8 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     DataError (wrong usage) and Information (`--help`, `--version`), as the parser does; `ConfigError` for a pool that
     is none.
     """
-    complete, testbeds = _take("--testbeds", _ARGUMENT_FILES.process(list(arguments)))
-    complete, resume = _take("--resume", complete)
+    ours = parse_ours("sla", _ARGUMENT_FILES.process(list(arguments)))
+    complete = list(ours.rest)
     parser, names_suites = RobotFramework(), True
     try:
         options, suites = parser.parse_arguments(complete)
@@ -76,24 +77,11 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
         assignments=assignments,
         dry_run=bool(options.get("dryrun")),
         names_suites=names_suites,
-        testbeds=tuple(split_names(testbeds)) if testbeds is not None else (),
+        testbeds=tuple(split_names(ours.testbeds)) if ours.testbeds is not None else (),
         options=options,
         suites=tuple(suites),
-        resume=resume,
+        resume=ours.resume,
     )
-
-
-def _take(option: str, arguments: Sequence[str]) -> tuple[list[str], str | None]:
-    """The arguments without an option of our own, and its value; the last one counts, as with Robot's options."""
-    rest, found = [], None
-    waiting = iter(arguments)
-    for argument in waiting:
-        name, assigned, value = argument.partition("=")
-        if name != option:
-            rest.append(argument)
-        elif (found := value if assigned else next(waiting, None)) is None:
-            raise DataError(f"option {option} requires argument")
-    return rest, found
 
 
 def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
@@ -174,53 +162,20 @@ def _said_later() -> Iterator[None]:
 
 #: What the suites of this project read (resources/testbed.resource).
 KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE", "BASE")
-#: What a run sets for its own processes.
-_INTERNAL = ("TESTBED_POOL",)
-#: Those that cannot be empty, by their plain names.
-_NEEDED = {"testbed": "TESTBED", "campaign": "CAMPAIGN", "sla": "SLA"}
-#: Files in which suites that are not ours may say that they use a variable.
-_SUITE_FILES = ("*.robot", "*.resource", "*.py", "*.yaml", "*.yml", "*.json", "*.tsv", "*.txt")
-
-
-def check_forms(assignments: Sequence[str]) -> None:
-    """Raise `ConfigError` for an assignment without a name, or of a variable of ours without a value."""
-    for assignment in assignments:
-        name, value = plain_name(assignment), assignment.partition(":")[2]
-        if not name:
-            raise ConfigError(f"-v {quoted(assignment)}: there is no name before the colon.\n  Expected -v NAME:value.")
-        if name in _NEEDED and not value:
-            raise ConfigError(f"-v {quoted(assignment)}: has no value.\n  Expected -v {_NEEDED[name]}:NAME.")
 
 
 def check_names(assignments: Sequence[str], suites: Collection[Path], root: Path) -> None:
     """Raise `ConfigError` for an assignment of a variable that no suite uses.
 
-    `suites` are the files of the tests that are to run. Where all of them are below `root` (suites/ of the checkout),
-    an unknown name is refused. Suites of somebody else may have variables of their own: there a name is refused only
-    where it is close to a known one and no file next to them has it.
+    `suites` are the files of the tests that are to run. Where one of them is not below `root` (suites/ of the
+    checkout), every name is taken: suites of somebody else have variables of their own.
     """
-    ours = all(suite.resolve().is_relative_to(root.resolve()) for suite in suites)
-    known = {plain_name(name) for name in (*KNOWN, *_INTERNAL)}
+    if not all(suite.resolve().is_relative_to(root.resolve()) for suite in suites):
+        return
     for assignment in assignments:
         typed, name = assignment.partition(":")[0], plain_name(assignment)
-        if name in known:
-            continue
-        meant = did_you_mean(name.upper(), KNOWN)
-        if ours or (meant and not _mentioned(name, suites)):
+        if name not in map(plain_name, KNOWN):
+            meant = did_you_mean(name.upper(), KNOWN)
             raise ConfigError(
                 f"-v {quoted(typed)}: no suite uses this variable.\n  Expected one of: {', '.join(KNOWN)}.{meant}"
             )
-
-
-def _mentioned(name: str, suites: Iterable[Path]) -> bool:
-    """Whether a file next to the suites has the name, in whatever way."""
-    for folder in {suite.parent for suite in suites}:
-        for pattern in _SUITE_FILES:
-            for file in folder.glob(pattern):
-                try:
-                    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-                except OSError:
-                    continue
-                if name in text.replace("_", "").replace(" ", "").lower():
-                    return True
-    return False

@@ -4,8 +4,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from robot.errors import DataError
 from robot.run import RobotFramework
 
 from ctbench.base.errors import ConfigError
+from ctbench.base.files import check_writable
 from ctbench.cli.robot.command_line import as_arguments, plain_name, selected_suite
 from ctbench.report import console
 from ctbench.report.runs import PABOT_RESULTS
@@ -83,7 +84,8 @@ class Resumed:
 
     def __init__(self, folder: Path, request: RunRequest, arguments: Sequence[str], here: Path) -> None:
         """`arguments`: of Robot Framework; `here`: the folder that the user is in. Raises `ConfigError` where the
-        arguments select nothing. A file that should be a record and is none is put aside, and its test measured again.
+        arguments select nothing, or the folder cannot be written. A file that should be a record and is none is put
+        aside, and its test measured again.
         """
         self.here = here
         self._folder, self._request = folder, request
@@ -92,16 +94,22 @@ class Resumed:
         except DataError as error:
             raise ConfigError(f"--resume: {str(error).rstrip('.')}.\n  Expected the suites of the run.") from None
         self._name = suite.full_name
-        with _writing(folder):
-            for part in (folder / "records").glob("*.tmp"):  # of a record that was being written
-                part.unlink()
-            for broken in read_stored(folder)[1]:
-                if broken.path.name not in request.earlier:
-                    aside = broken.path.rename(f"{broken.path}.broken")
-                    print(
-                        f"run: {broken.reason}\n  It is now called {aside.name}, and its test is measured again.",
-                        file=sys.stderr,
-                    )
+        try:
+            check_writable(folder)
+        except OSError as error:
+            raise ConfigError(
+                f"--resume: {folder} cannot be written ({error.strerror}).\n  Expected a folder of your own, on a disk "
+                "with space left."
+            ) from None
+        for part in (folder / "records").glob("*.tmp"):  # of a record that was being written
+            part.unlink()
+        for broken in read_stored(folder)[1]:
+            if broken.path.name not in request.earlier:
+                aside = broken.path.rename(f"{broken.path}.broken")
+                print(
+                    f"run: {broken.reason}\n  It is now called {aside.name}, and its test is measured again.",
+                    file=sys.stderr,
+                )
         tests = [(test.parent.full_name, test.name) for test in suite.all_tests]
         #: The tests that have no record.
         self.left = left(tests, [each.record for each in request.stored(folder)])
@@ -111,7 +119,6 @@ class Resumed:
 
     @property
     def before(self) -> Stamps:
-        """The records of another run in this folder."""
         stamps = record_stamps(self._folder / "records")
         return {path: stamp for path, stamp in stamps.items() if path.name in self._request.earlier}
 
@@ -123,11 +130,10 @@ class Resumed:
             return list(arguments)
         output = Path(self._settings.output) if self._settings.output else None
         paths = [path for path in (output, *(self._folder / name for name in _LEFT)) if path and path.exists()]
-        with _writing(self._folder):
-            part = self._folder / PARTS / str(len(list((self._folder / PARTS).glob("*"))) + 1)
-            part.mkdir(parents=True)
-            for path in paths:
-                shutil.move(path, part / path.name)
+        part = self._folder / PARTS / str(len(list((self._folder / PARTS).glob("*"))) + 1)
+        part.mkdir(parents=True)
+        for path in paths:
+            shutil.move(path, part / path.name)
         modifier = f"ConntrackSLA.leave_out.LeaveOut;{self._name};{self._folder}"
         # The last one: those of the user may give tests the names that they have in their records.
         return [*arguments[:-suites], "--prerunmodifier", modifier, *arguments[-suites:]]
@@ -149,20 +155,13 @@ class Resumed:
         folders = sorted((self._folder / PARTS).glob("*"), key=lambda path: (len(path.name), path.name))
         outputs = [path for folder in folders for where in (last.name, f"{PABOT_RESULTS}/*/output.xml")
                    for path in sorted(folder.glob(where))]  # fmt: skip
-        whole = [path for path in (*outputs, last) if path.exists() and path.read_bytes().endswith(b"</robot>\n")]
+        whole = [path for path in (*outputs, last) if is_whole(path)]
         if len(whole) > 1:
             ExecutionResult(*whole, merge=True).save(part := last.with_name(f".part-{last.name}"))
             part.replace(last)
             ResultWriter(str(last)).write_results(self._settings.get_rebot_settings())
 
 
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """A folder that cannot be written is one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError(
-            f"--resume: {folder} cannot be written ({error.strerror}).\n  Expected a folder of your own, on a disk "
-            "with space left."
-        ) from None
+def is_whole(output: Path) -> bool:
+    """Whether an output.xml is there to its end: Robot Framework writes it as it goes."""
+    return output.exists() and output.read_bytes().endswith(b"</robot>\n")

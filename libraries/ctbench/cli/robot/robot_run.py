@@ -1,16 +1,17 @@
-"""Robot Framework in this process, and how a run ended otherwise than by its verdicts: its folder is gone, the disk is
-full, Robot Framework failed."""
+"""Robot Framework in this process, and how a run ended otherwise than by its verdicts: the disk is full, its folder is
+gone, Robot Framework failed."""
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from robot.errors import DataError
 from robot.run import RobotFramework
 
-from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus
+from ctbench.base.errors import CtbenchError, ExitStatus, OutputError
+from ctbench.base.files import check_writable
 from ctbench.cli import error_boundary
-from ctbench.cli.results_folder import WatchedFolder
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.run.exit_status import ROBOT_CRASHED, ROBOT_INVALID_DATA, Stamps
@@ -37,7 +38,7 @@ class RobotRun(RobotFramework):  # type: ignore[misc] # robot has no types
         try:
             status: int = super().main(datasources, **options)
         except DataError as error:  # after `selected_suite` accepted it all: of what Robot wrote
-            self.escaped = ConfigError(str(error))
+            self.escaped = OutputError(str(error))
             return ROBOT_INVALID_DATA
         except Exception as error:
             self.escaped = error
@@ -45,24 +46,20 @@ class RobotRun(RobotFramework):  # type: ignore[misc] # robot has no types
         return status
 
 
-def abnormal_exit(watched: WatchedFolder, escaped: Exception | None, before: Stamps) -> ExitStatus | None:
+def abnormal_exit(folder: Path, escaped: Exception | None, before: Stamps) -> ExitStatus | None:
     """Say what happened, and return its exit status; None where nothing did. `escaped` is what ended Robot Framework,
     `before` tells the records of older runs."""
     if escaped is not None and not isinstance(escaped, CtbenchError):
         # It had no occasion to show what was measured.
-        records = [each.record for each in store.read_stored(watched.path)[0] if each.path not in before]
+        records = [each.record for each in store.read_stored(folder)[0] if each.path not in before]
         if records:
             print(f"\n{console.summary(records)}")
-    if watched.is_gone:
-        print(
-            f"run: {watched.path} was removed or moved while the run wrote to it: what was in it is lost, "
-            "and what the console shows is all that is left of it.",
-            file=sys.stderr,
-        )
-        return ExitStatus.OUTPUT
     if escaped is not None:
-        # What a full disk makes of Robot Framework has many names.
-        return ExitStatus(error_boundary.told("sla", watched.fault or escaped))
+        try:
+            check_writable(folder)  # what a full disk makes of Robot Framework has many names
+        except OSError as error:
+            escaped = OutputError(f"{folder}: cannot be written ({error.strerror}). What was written before is kept.")
+        return ExitStatus(error_boundary.told("sla", escaped))
     if store.unwritten:
         print(f"run: {store.unwritten[0]}", file=sys.stderr)
         return ExitStatus.OUTPUT

@@ -127,18 +127,10 @@ def _found(log: Log, rounds: list[Counter[int]], symbols: Symbols, name: str) ->
 
 def _mark(program: bytes) -> int:
     """The address at which the program reads the counter."""
-    at = program.find(_READS_THE_COUNTER)
-    headers, size, count = (
-        int.from_bytes(program[begin:end], "little") for begin, end in ((0x20, 0x28), (0x36, 0x38), (0x38, 0x3A))
-    )
-    for number in range(count):
-        header = program[headers + number * size :]
-        kind, offset, address, length = (
-            int.from_bytes(header[begin:end], "little") for begin, end in ((0, 4), (8, 16), (16, 24), (32, 40))
-        )
-        if kind == 1 and offset <= at < offset + length:
-            return address + at - offset
-    raise TestbedError("guest/traffic does not read the counter in the way that the plugin looks for.")
+    address = Program(program).address(program.find(_READS_THE_COUNTER))
+    if address is None:
+        raise TestbedError("guest/traffic does not read the counter in the way that the plugin looks for.")
+    return address
 
 
 def _rounds(text: str) -> list[Counter[int]]:

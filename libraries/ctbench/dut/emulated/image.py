@@ -96,9 +96,6 @@ class Image:
     @cached_property
     def openvswitch(self) -> bytes:
         """The archive with Open vSwitch. `MissingResource` names a missing part."""
-        return self.packed_openvswitch()
-
-    def packed_openvswitch(self) -> bytes:
         schema = "share/openvswitch/vswitch.ovsschema"
         if self.ovs == "distribution":
             places = {name: find_program(name) for name in OVS_PROGRAMS}

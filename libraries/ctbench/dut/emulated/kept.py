@@ -24,8 +24,6 @@ from ctbench.dut.kernel import Kernel
 _LIST, _KERNEL, _OPENVSWITCH = "list.json", "kernel", "openvswitch.cpio"
 _COMMON, _RULES, _SCRIPTS = "common.cpio", "rules.cpio", "scripts.cpio"
 _ALWAYS = {_KERNEL, _COMMON, _RULES, _SCRIPTS}
-#: Bytes of a file in it: a kernel with all of its tools is some 60 MB.
-_MOST = 1 << 30
 #: What the parts are: another one is of a machine that is set up in another way.
 _FORMAT = 2
 _REMEDY = "Expected a file that ./run calibrate --keep-image wrote, whole and unchanged."
@@ -92,7 +90,7 @@ class KeptImage(Image):
     def openvswitch(self) -> bytes:
         """That of the file, unless another installation is named."""
         if self.ovs != "distribution":
-            return self.packed_openvswitch()
+            return super().openvswitch
         if _OPENVSWITCH not in self.parts:
             raise MissingResource("This topology needs Open vSwitch, and the image that was kept has none.")
         return self.parts[_OPENVSWITCH]
@@ -123,23 +121,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}).\n  {_REMEDY}") from None
     try:
         with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed))) as tar:
-            found = {member.name: _data(tar, member) for member in tar}
+            found = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
         listed = json.loads(found.pop(_LIST))
-        sums = dict(listed["sha256"])
-        whole = isinstance(listed["packages"], dict) and _ALWAYS <= set(found) == set(sums)
-    except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError):
-        raise _broken(path) from None
-    if not whole or any(hashlib.sha256(data).hexdigest() != sums[name] for name, data in found.items()):
-        raise _broken(path)
+        sums = {name: hashlib.sha256(data).hexdigest() for name, data in found.items()}
+        if not (isinstance(listed["packages"], dict) and set(found) >= _ALWAYS and listed["sha256"] == sums):
+            raise ValueError
+    except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError):
+        broken = "is not an image of an emulated machine, or was cut off or changed"
+        raise ConfigError(f"{path}: {broken}.\n  {_REMEDY}") from None
     return listed, found
-
-
-def _data(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = tar.extractfile(member) if member.isreg() and member.size <= _MOST else None
-    if file is None:
-        raise ValueError(member.name)
-    return file.read()
-
-
-def _broken(path: Path) -> ConfigError:
-    return ConfigError(f"{path}: is not an image of an emulated machine, or was cut off or changed.\n  {_REMEDY}")

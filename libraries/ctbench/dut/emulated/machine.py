@@ -10,17 +10,18 @@ import socket
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TextIO, get_args
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.text import one_line
 from ctbench.dut.counting import Round, Workload
 from ctbench.dut.emulated.image import Image
 from ctbench.dut.kernel import REMEDY
-from ctbench.hosts.base import Host, Process
+from ctbench.hosts.base import Host
 
 #: Seconds that an answer may take: QEMU does not answer while it reads a part of a state.
 _PATIENCE_S = 20.0
@@ -31,48 +32,48 @@ class Monitor:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._socket: socket.socket | None = None
-        self._unread = b""
+        self._lines: TextIO | None = None
 
     def ask(self, command: str, **arguments: Any) -> dict[str, Any] | None:
         """The answer; None where QEMU does not listen yet, or has ended. `TestbedError` where it refuses."""
         try:
-            if self._socket is None:
-                self._socket, self._unread = socket.socket(socket.AF_UNIX), b""
-                self._socket.settimeout(_PATIENCE_S)
-                self._socket.connect(str(self._path))
-                self._line()  # its greeting
-                self._ask("qmp_capabilities", {})
-            return self._ask(command, arguments)
+            if self._lines is None:
+                with socket.socket(socket.AF_UNIX) as talks:
+                    talks.settimeout(_PATIENCE_S)
+                    talks.connect(str(self._path))
+                    self._lines = talks.makefile("rw", encoding="utf-8")
+                _read(self._lines)  # its greeting
+                _answer(self._lines, "qmp_capabilities", {})
+            return _answer(self._lines, command, arguments)
         except OSError:
             self.close()
             return None
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        if self._lines is not None:
+            with suppress(OSError):  # what it did not take any more
+                self._lines.close()
+            self._lines = None
 
-    def _ask(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        assert self._socket is not None
-        self._socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
-        while True:
-            said = self._line()  # events are between
-            if "error" in said:
-                raise TestbedError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
-            if "return" in said:
-                found: dict[str, Any] = said["return"]
-                return found
 
-    def _line(self) -> dict[str, Any]:
-        assert self._socket is not None
-        while b"\n" not in self._unread:
-            if not (more := self._socket.recv(4096)):
-                raise ConnectionResetError
-            self._unread += more
-        line, _, self._unread = self._unread.partition(b"\n")
-        found: dict[str, Any] = json.loads(line)
-        return found
+def _answer(lines: TextIO, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+    lines.flush()
+    while True:
+        said = _read(lines)  # events are between
+        if "error" in said:
+            raise TestbedError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
+        if "return" in said:
+            found: dict[str, Any] = said["return"]
+            return found
+
+
+def _read(lines: TextIO) -> dict[str, Any]:
+    line = lines.readline()
+    if not line.endswith("\n"):
+        raise ConnectionResetError
+    found: dict[str, Any] = json.loads(line)
+    return found
 
 
 QEMU = "qemu-system-x86_64"
@@ -182,65 +183,51 @@ def fitting(host: Host, each_mb: int = MEMORY_MB + OWN_MB) -> int:
 
 def run_all(host: Host, asked: Sequence[Asked], at_once: int, longest_s: float = LONGEST_S) -> list[Ended]:
     """Run machines, so many side by side, and wait until all have ended. What one of them needs is gone then."""
-    waiting, running = list(enumerate(asked)), dict[int, _Running]()
     ended: dict[int, Ended] = {}
     with tempfile.TemporaryDirectory(prefix="ctbench-emulated-", dir=host.local_path(PRIVATE)) as folder:
+        machines = {n: _run(host, one, Path(folder) / str(n), longest_s) for n, one in enumerate(asked)}
         try:
-            while waiting or running:
-                while waiting and len(running) < at_once:
-                    number, next_one = waiting.pop(0)
-                    running[number] = _Running(host, next_one, Path(folder) / str(number), longest_s)
-                for number in [number for number, one in running.items() if one.is_over()]:
-                    ended[number] = running.pop(number).end()
+            while machines:
+                for number, machine in list(machines.items())[:at_once]:
+                    try:
+                        next(machine)
+                    except StopIteration as end:
+                        ended[number] = end.value
+                        del machines[number]
                 time.sleep(_POLL_S)
         finally:
-            for one in running.values():
-                one.stop()
+            for machine in machines.values():
+                machine.close()
     return [ended[number] for number in range(len(asked))]
 
 
-class _Running:
-    def __init__(self, host: Host, asked: Asked, files: Path, longest_s: float) -> None:
-        self._asked, self._files, self._told = asked, files, False
-        self._serial, self._log, given, monitor = (
-            files.with_suffix(each) for each in (".serial", ".log", ".given", ".monitor")
-        )
-        given.write_bytes(asked.given)
-        self._monitor = Monitor(monitor)
-        self._begun, self._longest_s = time.monotonic(), longest_s
-        inside = f"{PRIVATE}/{files.parent.name}"
-        argv = [QEMU, *_MACHINE, "-fw_cfg", f"name=opt/ctbench/given,file={inside}/{given.name}"]
-        argv += ["-serial", f"file:{inside}/{self._serial.name}"]
-        argv += ["-qmp", f"unix:{inside}/{monitor.name},server=on,wait=off", *asked.arguments]
-        self._process: Process = host.start(argv, log=self._log)
-
-    @property
-    def _took_s(self) -> float:
-        return time.monotonic() - self._begun
-
-    def is_over(self) -> bool:
-        """Whether it has ended, or takes too long; else what is to be said to it is said."""
-        if not self._process.is_running() or self._took_s > self._longest_s:
-            return True
-        self._told = self._told or self._asked.talk(self._monitor)
-        return False
-
-    def stop(self) -> int:
-        self._monitor.close()
-        return self._process.stop()
-
-    def end(self) -> Ended:
-        trouble = ""
-        if self._process.is_running():
-            trouble = f"it took longer than {self._longest_s:.0f} s"
-        status = self.stop()
-        if status and not trouble:
-            said = self._log.read_text(errors="replace").strip()[-200:] if self._log.exists() else ""
-            trouble = f"QEMU ended with status {status}{f': {said}' if said else ''}"
-        said = self._serial.read_text(errors="replace") if self._serial.exists() else ""
-        for each in self._files.parent.glob(f"{self._files.name}.*"):
-            each.unlink()
-        return Ended(said, trouble, self._took_s, self._told)
+def _run(host: Host, asked: Asked, files: Path, longest_s: float) -> Generator[None, None, Ended]:
+    """Start a machine, and look at it each time that this is gone on with, until it has ended or takes too long."""
+    serial, log, given, socket_ = (files.with_suffix(each) for each in (".serial", ".log", ".given", ".monitor"))
+    given.write_bytes(asked.given)
+    inside = f"{PRIVATE}/{files.parent.name}"
+    argv = [QEMU, *_MACHINE, "-fw_cfg", f"name=opt/ctbench/given,file={inside}/{given.name}"]
+    argv += ["-serial", f"file:{inside}/{serial.name}"]
+    argv += ["-qmp", f"unix:{inside}/{socket_.name},server=on,wait=off", *asked.arguments]
+    monitor, told, trouble, begun = Monitor(socket_), False, "", time.monotonic()
+    process = host.start(argv, log=log)
+    try:
+        while process.is_running():
+            if time.monotonic() - begun > longest_s:
+                trouble = f"it took longer than {longest_s:.0f} s"
+                break
+            told = told or asked.talk(monitor)
+            yield
+    finally:
+        monitor.close()
+        status = process.stop()
+    if status and not trouble:
+        said = log.read_text(errors="replace").strip()[-200:] if log.exists() else ""
+        trouble = f"QEMU ended with status {status}{f': {said}' if said else ''}"
+    said = serial.read_text(errors="replace") if serial.exists() else ""
+    for each in files.parent.glob(f"{files.name}.*"):
+        each.unlink()
+    return Ended(said, trouble, time.monotonic() - begun, told)
 
 
 #: Of what the kernel says when it ends in a panic, and of anything else at the end of the line.

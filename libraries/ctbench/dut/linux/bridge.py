@@ -7,7 +7,7 @@ from ctbench.dut.linux.links import stack, wait_until_up
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.machine import Placement
 
-#: The bridge with the two ports; a name of our own, as in devices.py.
+#: The bridge with the two ports; a name of our own, as in links.py.
 BRIDGE = "ctbr0"
 #: Nothing but learning and forwarding: no spanning tree, no listening phase, no multicast groups.
 PLAIN = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")

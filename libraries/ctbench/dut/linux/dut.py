@@ -11,9 +11,8 @@ from typing import Any
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.dut.abilities import Done, FullSaid
-from ctbench.dut.base import CpuUse, Dut, Ports, Problem, differing, queue_size
+from ctbench.dut.base import CpuUse, Dut, Ports, Problem, differing
 from ctbench.dut.capture import ask
-from ctbench.dut.linux.conntrack import LIMIT, ConntrackTable, LinuxConntrackSettings, Sysctls, findings, increase
 from ctbench.dut.linux.health import (
     QUESTIONS,
     SOFTNET,
@@ -25,7 +24,14 @@ from ctbench.dut.linux.health import (
     received_since,
 )
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
-from ctbench.dut.linux.netfilter import Netfilter
+from ctbench.dut.linux.netfilter import (
+    ConntrackTable,
+    LinuxConntrackSettings,
+    Netfilter,
+    Sysctls,
+    findings,
+    increase,
+)
 from ctbench.dut.rulesets import Ruleset, find_ruleset
 from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
@@ -45,8 +51,8 @@ COMMON_SYSCTLS = {
 
 
 class LinuxDut(Dut):
-    """What is the same for a router and a bridge. What it makes is made again for
-    each topology; the DUT is the host's own network namespace."""
+    """What is the same for a router and a bridge. What it makes is made again for each topology; the DUT is the host's
+    own network namespace."""
 
     #: For the record, and in messages.
     kind = ""
@@ -142,8 +148,7 @@ class LinuxDut(Dut):
         return min(self.sweep_s, max(2.0, 1.2 * timeout_s))
 
     def limit_now(self) -> int | None:
-        text = self._host.run(["cat", LIMIT], check=False).stdout
-        return int(text) if text else None
+        return self._table.limit()
 
     def full_said(self) -> FullSaid:
         """What it writes to the kernel's log is for its host's administrator."""
@@ -271,12 +276,7 @@ class LinuxDut(Dut):
         self._asked_sysctls |= {name: value for name, value in values.items() if name in found or not where_known}
 
     def _ports(self, topology: Topology, placement: Placement) -> Ports:
-        client, server = self._links.peers
-        return Ports(
-            "interface", client, server, topology.rx_queues, len(placement.pmd),
-            queue_size(self._frames, topology.rx_queues),
-            cpus=placement.pmd, open_socket=self._links.open_socket,
-        )  # fmt: skip
+        return self._links.ports(topology, placement.pmd, len(placement.pmd), self._frames)
 
     def _real_cpus(self, placement: Placement) -> Placement:
         """An oversubscribed topology has CPUs that OVS is made to believe in; the kernel has only real ones."""

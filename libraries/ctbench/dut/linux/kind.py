@@ -20,9 +20,8 @@ from ctbench.dut.kind import (
     VethPorts,
 )
 from ctbench.dut.linux.bridge import LinuxBridgeDut
-from ctbench.dut.linux.conntrack import LinuxConntrackSettings
 from ctbench.dut.linux.dut import PROGRAMS, LinuxDut
-from ctbench.dut.linux.netfilter import Netfilter
+from ctbench.dut.linux.netfilter import LinuxConntrackSettings, Netfilter
 from ctbench.dut.linux.router import LinuxRouterDut
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.examination import Examined, Finding, bad, install, ok, unknown

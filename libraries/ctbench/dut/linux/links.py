@@ -1,13 +1,13 @@
 """A Linux DUT's two links: veth pairs or network cards, what stands on them, and what the kernel counts at them."""
 
 import re
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
+from ctbench.dut.base import wait_until
 from ctbench.dut.topology import PortSetup
 from ctbench.dut.veth import GENERATOR, IpRoute, Links
 
@@ -182,16 +182,14 @@ def below(ports: PortSetup, tops: tuple[str, str]) -> tuple[str, ...]:
 def wait_until_up(ip: IpRoute, interfaces: tuple[str, str], tops: tuple[str, str]) -> None:
     """Wait until each topmost device is up whose interface is; `TestbedError` when one stays down. A card without a
     carrier is not waited for: its other end may be switched on later."""
-    deadline = time.monotonic() + UP_TIMEOUT_S
-    while True:
+
+    def down() -> list[str]:
         states = {link["ifname"]: link["operstate"] for link in ip.show("link", "show")}
         pairs = zip(interfaces, tops, strict=True)
-        down = [top for interface, top in pairs if states[interface] == "UP" and states[top] != "UP"]
-        if not down:
-            return
-        if time.monotonic() > deadline:
-            raise TestbedError(f"{ip.host.name}: {' and '.join(down)} did not come up within {UP_TIMEOUT_S:g} s.")
-        time.sleep(POLL_S)
+        return [top for interface, top in pairs if states[interface] == "UP" and states[top] != "UP"]
+
+    if not wait_until(lambda: not down(), UP_TIMEOUT_S, POLL_S):
+        raise TestbedError(f"{ip.host.name}: {' and '.join(down())} did not come up within {UP_TIMEOUT_S:g} s.")
 
 
 def unstack(ip: IpRoute, interfaces: tuple[str, str]) -> None:

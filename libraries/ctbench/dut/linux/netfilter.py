@@ -1,12 +1,16 @@
-"""Rulesets of iptables and nftables: found by name, loaded from their files, read back."""
+"""The kernel's netfilter: rulesets of iptables and nftables, the connection table; and kernel settings at large."""
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from ctbench.base.errors import TestbedError
+from ctbench.dut.base import CLOSED_S
 from ctbench.dut.rulesets import Ruleset
+from ctbench.dut.table import FLUSH_TIMEOUT_S, TableSettings, empty
 from ctbench.hosts.base import Host
 
 #: The table of all files of nftables.
@@ -97,3 +101,147 @@ class Netfilter:
         tools = {"iptables": ["iptables", "-V"], "nftables": ["nft", "-v"], "conntrack": ["conntrack", "-V"]}
         done = {name: self._host.run(argv, check=False).stdout for name, argv in tools.items()}
         return {name: text.strip().partition(" ")[2] for name, text in done.items()}
+
+
+#: Where the settings are; nf_conntrack-sysctl in the kernel's documentation.
+NETFILTER = "net/netfilter"
+#: An entry begins with a SYN, so that what is left of an earlier trial's traffic opens nothing; and segments outside of
+#: the window are invalid.
+_STRICT = {"tcp_loose": 0, "tcp_be_liberal": 0}
+#: Timeouts of a connection whose segments were lost, which the kernel's defaults keep for minutes.
+_OF_LOST_SEGMENTS = ("tcp_timeout_max_retrans", "tcp_timeout_unacknowledged")
+
+
+class LinuxConntrackSettings(TableSettings):
+    """The connection table. Closed connections go after 1 s, as in the OVS measurements published in 2022."""
+
+    #: Entries at most, and hash buckets. A network namespace has no limit of its own: the host's holds there, and the
+    #: snapshot says what was asked and what was found.
+    max_connections: int = Field(1_048_576, ge=1)
+    buckets: int = Field(262_144, ge=1)
+    #: Timeouts in seconds by name, `nf_conntrack_<name>`. Those of UDP are long: a stream through a million flows
+    #: comes back to each only after seconds, and is not to find that it expired.
+    timeouts: dict[str, int] = Field({
+        "udp_timeout": 30,
+        "udp_timeout_stream": 30,
+        "tcp_timeout_syn_sent": 1,
+        "tcp_timeout_syn_recv": 1,
+        "tcp_timeout_established": 30,
+        "tcp_timeout_fin_wait": 1,
+        "tcp_timeout_close_wait": 1,
+        "tcp_timeout_last_ack": 1,
+        "tcp_timeout_time_wait": CLOSED_S,
+        "tcp_timeout_close": 1,
+    })  # fmt: skip
+
+    @property
+    def all_timeouts(self) -> Sequence[str]:
+        """Those for lost segments among them."""
+        return (*self.timeouts, *_OF_LOST_SEGMENTS)
+
+    @property
+    def writable(self) -> dict[str, str]:
+        """Settings that every network namespace has for itself: path below /proc/sys -> value."""
+        values = self.timeouts | _STRICT
+        return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
+
+    @property
+    def shared(self) -> dict[str, str]:
+        """Settings that are the host's: path below /proc/sys -> value."""
+        values = {"max": self.max_connections, "buckets": self.buckets}
+        return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
+
+
+#: Entries of this network namespace.
+COUNT = "/proc/sys/net/netfilter/nf_conntrack_count"
+#: Entries at most, of all network namespaces.
+LIMIT = "/proc/sys/net/netfilter/nf_conntrack_max"
+#: Statistics that say that packets were lost or a connection was not remembered, and what they mean;
+#: nf_conntrack_core.c.
+FINDINGS = {
+    "insert_failed": "connections were not remembered, because their translation clashed with another one's",
+    "drop": "packets were dropped, because the connection table was full or another entry was in the way",
+    "early_drop": "connections were forgotten early, because the connection table was full",
+    "chaintoolong": "connections were not remembered, because their hash bucket was full",
+}
+
+
+class ConntrackTable:
+    """The table of the host's network namespace, through conntrack(8)."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def count(self) -> int:
+        """Entries now; 0 where the kernel has no table, because nothing ever asked for one."""
+        return int(self._host.run(["cat", COUNT], check=False).stdout or 0)
+
+    def limit(self) -> int | None:
+        text = self._host.run(["cat", LIMIT], check=False).stdout
+        return int(text) if text else None
+
+    def flush(self) -> None:
+        """Empty the table and wait until it is; `TestbedError` when it stays. One that was never asked for is."""
+        if self.count():
+            empty(lambda: self._host.run(["conntrack", "-F"], FLUSH_TIMEOUT_S), self.count)
+
+    def statistics(self) -> dict[str, int]:
+        """What the table counted since the namespace was made, all CPUs added; empty where there is none."""
+        return parse_statistics(self._host.run(["conntrack", "-S"], check=False).stdout)
+
+
+def parse_statistics(text: str) -> dict[str, int]:
+    """`conntrack -S`: a line of `name=value` per CPU."""
+    totals = Counter[str]()
+    for name, value in re.findall(r"(\w+)=(\d+)", text):
+        totals[name] += int(value)
+    del totals["cpu"]
+    return dict(totals)
+
+
+def increase(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    """What was counted since `before`; the kernel's counters are 32 bits wide."""
+    return {name: (value - before.get(name, 0)) % (1 << 32) for name, value in now.items()}
+
+
+def findings(counted: Mapping[str, int]) -> list[str]:
+    """One sentence for each statistic of a trial that tells of lost packets or connections."""
+    return [
+        f"conntrack: {counted[name]} {meaning} ({name})." for name, meaning in FINDINGS.items() if counted.get(name)
+    ]
+
+
+#: Where sysctl(8) finds them. Names are paths below it: those of interfaces may hold a dot.
+ROOT = "/proc/sys"
+
+
+class Sysctls:
+    """Settings by their path below /proc/sys, for example `net/ipv4/ip_forward`."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._found: dict[str, str] = {}
+
+    def set(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Set what the kernel has and read it back: what it is now. A kernel that refuses keeps what it had."""
+        before = self.read(values)
+        for name, value in before.items():
+            self._found.setdefault(name, value)
+        self._write({name: values[name] for name in before})
+        return self.read(values)
+
+    def read(self, names: Iterable[str]) -> dict[str, str]:
+        """The values now; names that the kernel does not have are left out."""
+        paths = [f"{ROOT}/{name}" for name in names]
+        done = self._host.run(["grep", "-H", "-s", "", *paths, "/dev/null"], check=False)
+        lines = (line.partition(":") for line in done.stdout.splitlines())
+        return {path.removeprefix(f"{ROOT}/"): value for path, _, value in lines}
+
+    def restore(self) -> None:
+        """Put back what was found; settings of interfaces that are gone went with them."""
+        self._write({name: self._found[name] for name in self.read(self._found)})
+        self._found.clear()
+
+    def _write(self, values: Mapping[str, str]) -> None:
+        if values:  # its status does not tell a refusal: reading back does
+            self._host.run(["sysctl", "-q", "-w", *(f"{name}={value}" for name, value in values.items())], check=False)

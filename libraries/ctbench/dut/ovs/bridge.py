@@ -1,12 +1,11 @@
 """The bridge with its two ports: sets up what a topology asks for, changes only what differs, and reads it back."""
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.base import differing
+from ctbench.dut.base import differing, wait_until
 from ctbench.dut.ovs.control import (
     OvsControl,
     parse_bond_members,
@@ -14,8 +13,8 @@ from ctbench.dut.ovs.control import (
     parse_rxq_map,
     parse_zone_timeouts,
 )
+from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices
-from ctbench.dut.ovs.processes import POLL_S
 from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, BridgeRules, number_ports
 from ctbench.dut.ovs.settings import PACKAGES, OvsConntrackSettings
 from ctbench.dut.ovs.threads import misplaced, read_threads
@@ -34,7 +33,7 @@ class Bridge:
         self.datapath_type = datapath_type
         self._conntrack = conntrack
         self.devices = devices
-        self.idle_ports = IdlePorts(control)
+        self.control_plane = OvsControlPlane(control)
         self._ports: tuple[BridgePort, ...] = ()
         #: The timeout policy that zone 0 has.
         self._timeouts: dict[str, int] | None = None
@@ -53,7 +52,7 @@ class Bridge:
         bridge = ["set", "Bridge", name, f"datapath_type={kind}", "fail_mode=secure"]
         self._control.vsctl("add-br", name, "--", *bridge)
         # A zone's policy hangs on the record of its datapath, which ovs-vswitchd does not make for userspace.
-        if kind not in self._control.columns("Open_vSwitch", ".", "datapaths")["datapaths"]:
+        if kind not in self._control.column("Open_vSwitch", ".", "datapaths"):
             datapath = ["--id=@m", "create", "Datapath", "datapath_version=0"]
             self._control.vsctl("--", *datapath, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m")
 
@@ -64,7 +63,7 @@ class Bridge:
             else:
                 self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:{key}={value}")
         self._set_ports(topology, placement, rules.ports)
-        self.idle_ports.keep(topology.idle_ports)
+        self.control_plane.keep_ports(topology.idle_ports)
         self._set_table(self._conntrack.of(topology))
         self._load(rules.flows)
 
@@ -105,7 +104,7 @@ class Bridge:
                     command += ["type=dpdk", f'options:dpdk-devargs="{devargs}"', number]
             self._control.vsctl(*command)
             for interface in port.interfaces:
-                if error := self._control.columns("Interface", interface, "error")["error"]:
+                if error := self._control.column("Interface", interface, "error"):
                     raise TestbedError(f"OVS cannot open {interface}: {error}. Is a package missing ({PACKAGES})?")
         self._ports, self._shape = ports, shape
 
@@ -126,102 +125,52 @@ class Bridge:
         self._control.ofctl("del-flows", self._control.bridge)
         self._control.ofctl("add-flows", self._control.bridge, self.flows)
 
+    def differences(self, topology: Topology, placement: Placement, rules: BridgeRules) -> list[str]:
+        """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
+        control, conntrack = self._control, self._conntrack.of(topology)
+        clauses = differing(options_of(topology, placement), control.other_config())
+        queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
+        clauses += differing_queues(queues, topology, placement, rules.interfaces)
+        options, transmit = parse_port_options(control.appctl("dpif/show")), self.devices.transmit_queues(topology)
+        for interface in rules.interfaces:
+            clauses += differing_devices(interface, options.get(interface, {}), topology, transmit)
+            columns = control.columns("Interface", interface, "ofport", "mtu")
+            found = {"OpenFlow number": columns["ofport"], "MTU": columns["mtu"]}
+            clauses += differing({"OpenFlow number": NUMBERS[interface], "MTU": topology.mtu}, found, of=interface)
+        for port in rules.ports:
+            clauses += self._differing_columns(port)
+        zones = parse_zone_timeouts(control.vsctl("list-zone-tp", self.datapath_type))
+        limit, zone = "conntrack limit", "conntrack timeouts of zone 0"
+        table = {limit: int(control.appctl("dpctl/ct-get-maxconns")), zone: zones.get(0, {})}
+        clauses += differing({limit: conntrack.max_connections, zone: conntrack.timeouts}, table)
+        if flows := control.flow_differences(self.flows):
+            clauses.append(f"flows of {control.bridge}: `-` asked, `+` found: {'; '.join(flows)}")
+        return clauses
 
-#: What their names begin with; at most 15 characters, as interfaces of Linux.
-STAYS, COMES = "stay", "pod"
-#: Ports that one transaction adds or deletes at most: a command line has a limit.
-_AT_ONCE = 256
-#: Seconds that ovs-vswitchd gets for a port that comes or goes: ovs-vsctl waits for one that has died, too.
-_TAKE_OVER_S = 5
-
-
-class IdlePorts:
-    """The ports of one bridge besides those of its rules."""
-
-    def __init__(self, control: OvsControl) -> None:
-        self._control = control
-        #: How many stay.
-        self.staying = 0
-
-    def keep(self, number: int) -> None:
-        """Let so many stay; what is not so is changed, and looked at afterwards."""
-        names = [f"{STAYS}{each}" for each in range(max(number, self.staying))]
-        for some in _parts(names[self.staying :]):
-            self._control.vsctl(*(part for name in some for part in self._added(name)))
-        self.delete(names[number:])
-        self.staying = number
-        if number:
-            self.check(names[number - 1])
-
-    def add(self, name: str) -> None:
-        """Add one, and wait until ovs-vswitchd has it."""
-        self._control.vsctl(f"--timeout={_TAKE_OVER_S}", *self._added(name)[1:])
-
-    def delete(self, names: Sequence[str]) -> None:
-        for some in _parts(names):
-            gone = (part for name in some for part in ("--", "--if-exists", "del-port", name))
-            self._control.vsctl(f"--timeout={_TAKE_OVER_S}", *gone)
-
-    def check(self, name: str) -> None:
-        """`TestbedError` where ovs-vswitchd could not open a port."""
-        found = self._control.columns("Interface", name, "ofport", "error")
-        if found["error"] or found["ofport"] in ([], -1):
-            raise TestbedError(f"Open vSwitch cannot add port {name}: {found['error'] or 'it has no number'}.")
-
-    def _added(self, name: str) -> tuple[str, ...]:
-        return ("--", "add-port", self._control.bridge, name, "--", "set", "Interface", name, "type=internal")
-
-
-def _parts(names: Sequence[str]) -> list[Sequence[str]]:
-    return [names[first : first + _AT_ONCE] for first in range(0, len(names), _AT_ONCE)]
+    def _differing_columns(self, port: BridgePort) -> list[str]:
+        """Differences in what the bridge does with a port: its VLANs, the mode of a bond."""
+        # A set of one comes in brackets, a string of digits in quotes; ovs-vsctl(8), section Database Values.
+        found = {
+            column: self._control.vsctl("--if-exists", "get", "Port", port.name, column)
+            .strip().strip('"[]').replace(" ", "") or None
+            for column in port.columns
+        }  # fmt: skip
+        return differing(port.columns, found, of=port.name)
 
 
 def await_bonds(control: OvsControl, bonds: Sequence[str], timeout_s: float) -> None:
     """Wait until all links of these bonds are in use; `TestbedError` names those that are not when the time is up."""
-    deadline = time.monotonic() + timeout_s
-    while True:
+
+    def idle() -> list[str]:
         members = [parse_bond_members(control.appctl("bond/show", bond)) for bond in bonds]
-        idle = sorted(name for bond in members for name, used in bond.items() if not used)
-        if not idle:
-            return
-        if time.monotonic() > deadline:
-            raise TestbedError(f"Links of bonds are down: {', '.join(idle)}. Is the generator at their other end?")
-        time.sleep(POLL_S)
+        return sorted(name for bond in members for name, used in bond.items() if not used)
+
+    if not wait_until(lambda: not idle(), timeout_s):
+        raise TestbedError(f"Links of bonds are down: {', '.join(idle())}. Is the generator at their other end?")
 
 
 #: Receive queues of each PMD CPU, as (port, queue).
 RxqMap = Mapping[int, Sequence[tuple[str, int]]]
-
-
-def differences(
-    control: OvsControl,
-    bridge: Bridge,
-    topology: Topology,
-    rules: BridgeRules,
-    placement: Placement,
-    conntrack: OvsConntrackSettings,
-) -> list[str]:
-    """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
-    other_config = control.columns("Open_vSwitch", ".", "other_config")["other_config"]
-    clauses = differing(options_of(topology, placement), other_config)
-    queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
-    clauses += differing_queues(queues, topology, placement, rules.interfaces)
-    options, transmit = parse_port_options(control.appctl("dpif/show")), bridge.devices.transmit_queues(topology)
-    for interface in rules.interfaces:
-        clauses += differing_devices(interface, options.get(interface, {}), topology, transmit)
-        columns = control.columns("Interface", interface, "ofport", "mtu")
-        number, mtu = f"OpenFlow number of {interface}", f"MTU of {interface}"
-        asked = {number: NUMBERS[interface], mtu: topology.mtu}
-        clauses += differing(asked, {number: columns["ofport"], mtu: columns["mtu"]})
-    for port in rules.ports:
-        clauses += _differing_columns(control, port)
-    zones = parse_zone_timeouts(control.vsctl("list-zone-tp", bridge.datapath_type))
-    limit, zone = "conntrack limit", "conntrack timeouts of zone 0"
-    table = {limit: int(control.appctl("dpctl/ct-get-maxconns")), zone: zones.get(0, {})}
-    clauses += differing({limit: conntrack.max_connections, zone: conntrack.timeouts}, table)
-    if flows := control.flow_differences(bridge.flows):
-        clauses.append(f"flows of {control.bridge}: `-` asked, `+` found: {'; '.join(flows)}")
-    return clauses
 
 
 def options_of(topology: Topology, placement: Placement) -> dict[str, str | None]:
@@ -259,8 +208,7 @@ def differing_devices(interface: str, options: Mapping[str, str], topology: Topo
         "configured_txq_descriptors": topology.rx_descriptors,
         "configured_tx_queues": transmit,
     }
-    asked = {f"{name} of {interface}": str(value) for name, value in wanted.items()}
-    return differing(asked, {f"{name} of {interface}": value for name, value in options.items()})
+    return differing({name: str(value) for name, value in wanted.items()}, options, of=interface)
 
 
 def differing_threads(control: OvsControl, pid: int, placement: Placement) -> list[str]:
@@ -269,14 +217,3 @@ def differing_threads(control: OvsControl, pid: int, placement: Placement) -> li
         f"{thread.pmd_cpu if thread.pmd_cpu is not None else placement.housekeeping}, found {thread.cpus}"
         for thread in misplaced(read_threads(control.host, pid), placement)
     ]
-
-
-def _differing_columns(control: OvsControl, port: BridgePort) -> list[str]:
-    """Differences in what the bridge does with a port: its VLANs, the mode of a bond."""
-    # A set of one comes in brackets, a string of digits in quotes; ovs-vsctl(8), section Database Values.
-    found = {
-        f"{column} of {port.name}": control.vsctl("--if-exists", "get", "Port", port.name, column)
-        .strip().strip('"[]').replace(" ", "") or None
-        for column in port.columns
-    }  # fmt: skip
-    return differing({f"{column} of {port.name}": value for column, value in port.columns.items()}, found)

@@ -2,9 +2,11 @@
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ctbench.dut.base import CpuUse, LookUps
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.hosts.base import Host
 
@@ -58,12 +60,26 @@ class OvsControl:
     def ofctl(self, *arguments: str) -> str:
         return self._run("ovs-ofctl", *arguments)
 
+    def pmds(self) -> "dict[int, PmdStatistics]":
+        return parse_pmd_statistics(self.appctl("dpif-netdev/pmd-stats-show"))
+
+    def ports(self) -> "dict[int, PortCounters]":
+        return parse_ports(self.ofctl("-O", "OpenFlow14", "dump-ports", self.bridge))
+
     def flow_differences(self, flows: str) -> list[str]:
         """Lines of `ovs-ofctl diff-flows`: `-` is in the host's file `flows` only, `+` in the switch only."""
         argv = [self.installation.tool("ovs-ofctl"), "diff-flows", flows, self.bridge]
         done = self.host.run(argv, COMMAND_TIMEOUT_S, check=False, env=self.environment)
         # Status 2 says that there are differences, other than 0 that they could not be compared.
         return [] if done.exit_status == 0 else (done.stdout or done.stderr).strip().splitlines()
+
+    def other_config(self) -> dict[str, str]:
+        """Options of the Open_vSwitch table."""
+        found: dict[str, str] = self.column("Open_vSwitch", ".", "other_config")
+        return found
+
+    def column(self, table: str, record: str, name: str) -> Any:
+        return self.columns(table, record, name)[name]
 
     def columns(self, table: str, record: str, *names: str) -> dict[str, Any]:
         """Columns of one database record: sets as lists, maps as dicts, RFC 7047 section 5.1."""
@@ -90,13 +106,6 @@ def _plain(value: Any) -> Any:
 
 #: Severity and text of a log line; ovs-appctl(8), section Logging Commands: time|number|module|severity|message.
 LOG_LINE = re.compile(r"^[^|]+\|\d+\|(?P<module>[^|]+)\|(?P<severity>EMER|ERR|WARN|INFO|DBG)\|(?P<message>.*)$")
-
-
-@dataclass(frozen=True)
-class LogLine:
-    module: str
-    severity: str
-    message: str
 
 
 @dataclass
@@ -151,12 +160,6 @@ class PortCounters:
     rx_packets: int = 0
     tx_packets: int = 0
     drops: dict[str, int] = field(default_factory=dict)
-
-
-def parse_log_line(line: str) -> LogLine | None:
-    """The parts of a log line; None for a continuation."""
-    match = LOG_LINE.match(line)
-    return LogLine(**match.groupdict()) if match else None
 
 
 def parse_rxq_map(text: str) -> dict[int, list[tuple[str, int]]]:
@@ -253,3 +256,34 @@ def _count(pattern: str, text: str) -> int:
 def _is_loss(name: str) -> bool:
     """Counters of netdev-dpdk and of DPDK's ethdev that count lost packets; those of single queues repeat them."""
     return not re.match(r"[rt]x_q\d+_", name) and bool(re.search(r"drops?$|missed|errors$", name))
+
+
+def cpu_use(statistics: Collection[PmdStatistics], cycles_per_second: float | None) -> CpuUse | None:
+    """CPU use from the `statistics` of all PMD threads; None when they have received no packet.
+
+    A PMD thread polls without end: of its CPU it uses the share of the cycles in which a poll found packets. The time
+    for a packet needs the rate at which cycles are counted; None where it is not known."""
+    packets = sum(pmd.packets_received for pmd in statistics)
+    if not packets:
+        return None
+    cycles = sum(pmd.processing_cycles for pmd in statistics) / packets
+    busy = sum(pmd.processing_percent for pmd in statistics) / 100
+    each_ns = cycles / cycles_per_second * 1e9 if cycles_per_second else None
+    return CpuUse(busy, each_ns, "PMD cycles", hertz=cycles_per_second, cpus=len(statistics))
+
+
+def look_ups(statistics: Collection[PmdStatistics], datapath_flows: int) -> LookUps:
+    """Where packets were found, summed over the PMD threads."""
+    counted = ("recirculations", "emc_hits", "smc_hits", "megaflow_hits", "upcalls", "failed_upcalls")
+    sums = {name: sum(getattr(pmd, name) for pmd in statistics) for name in counted}
+    return LookUps(sum(pmd.packets_received for pmd in statistics), **sums, datapath_flows=datapath_flows)
+
+
+def running_facts(control: OvsControl) -> dict[str, Any]:
+    """Its settings, which PMD thread polls which queue, and what each of them has done."""
+    queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
+    return {
+        "other_config": control.other_config(),
+        "rxq_map": {str(cpu): [f"{port}/{queue}" for port, queue in polled] for cpu, polled in queues.items()},
+        "pmd": {str(cpu): pmd.as_record() for cpu, pmd in control.pmds().items()},
+    }

@@ -5,44 +5,74 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import ControlPlane, Done, Revalidation, ThreadLook
-from ctbench.dut.ovs.bridge import IdlePorts
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement, format_cpu_list
 
+#: What the names of ports that stay begin with; at most 15 characters, as interfaces of Linux.
+STAYS = "stay"
+#: Ports that one transaction adds or deletes at most: a command line has a limit.
+_AT_ONCE = 256
+#: Seconds that ovs-vswitchd gets for a port that comes or goes: ovs-vsctl waits for one that has died, too.
+_TAKE_OVER_S = 5
+
 
 class OvsControlPlane(ControlPlane):
-    """Times are those of a whole command, as an operator waits for it: the program starts, the main thread of
-    ovs-vswitchd answers, the program prints."""
+    """Of one bridge, with the ports that are there besides those of its rules. Times are those of a whole command, as
+    an operator waits for it: the program starts, the main thread of ovs-vswitchd answers, the program prints."""
 
-    def __init__(self, control: OvsControl, ports: IdlePorts, pid: int) -> None:
+    def __init__(self, control: OvsControl) -> None:
         self._control = control
-        self._ports = ports
-        self._main = _main_thread(control.host, pid)
+        self._staying = 0
+        self._main: Path | None = None
+
+    def of_process(self, pid: int) -> Self:
+        """Look at the main thread of this ovs-vswitchd from now on."""
+        self._main = _main_thread(self._control.host, pid)
+        return self
+
+    def keep_ports(self, number: int) -> None:
+        """Let so many ports stay; what is not so is changed, and looked at afterwards."""
+        names = [f"{STAYS}{each}" for each in range(max(number, self._staying))]
+        for some in _parts(names[self._staying :]):
+            self._control.vsctl(*(part for name in some for part in self._added(name)))
+        self.delete_ports(names[number:])
+        self._staying = number
+        if number:
+            self.check_port(names[number - 1])
 
     def add_port(self, name: str) -> Done:
         """By ovs-vsctl add-port, which returns when ovs-vswitchd has taken it over."""
-        return self._timed(lambda: self._ports.add(name))
+        return self._timed(lambda: self._control.vsctl(f"--timeout={_TAKE_OVER_S}", *self._added(name)[1:]))
 
     def delete_port(self, name: str) -> Done:
-        return self._timed(lambda: self._ports.delete([name]))
-
-    def check_port(self, name: str) -> None:
-        self._ports.check(name)
+        return self._timed(lambda: self.delete_ports([name]))
 
     def delete_ports(self, names: Sequence[str]) -> None:
-        self._ports.delete(names)
+        for some in _parts(names):
+            gone = (part for name in some for part in ("--", "--if-exists", "del-port", name))
+            self._control.vsctl(f"--timeout={_TAKE_OVER_S}", *gone)
+
+    def check_port(self, name: str) -> None:
+        found = self._control.columns("Interface", name, "ofport", "error")
+        if found["error"] or found["ofport"] in ([], -1):
+            raise TestbedError(f"Open vSwitch cannot add port {name}: {found['error'] or 'it has no number'}.")
+
+    def _added(self, name: str) -> tuple[str, ...]:
+        return ("--", "add-port", self._control.bridge, name, "--", "set", "Interface", name, "type=internal")
 
     def revalidation(self) -> Revalidation:
         return parse_upcalls(self._control.appctl("upcall/show"))
 
     def allow_flows(self, number: int) -> None:
-        allow_flows(self._control, number)
+        """The revalidators lower that by themselves where a round takes long."""
+        self._control.appctl("upcall/set-flow-limit", str(number))
 
     def revalidate_all(self) -> None:
         """What the bridge has learnt of MAC addresses is flushed, so no flow can be trusted any more
@@ -66,10 +96,14 @@ class OvsControlPlane(ControlPlane):
             raise TestbedError("The main thread of ovs-vswitchd is gone.") from error
         return ThreadLook(int(ran) / 1e9, state in _WAITS)
 
-    def _timed(self, change: Callable[[], None]) -> Done:
+    def _timed(self, change: Callable[[], object]) -> Done:
         begun = time.monotonic()
         change()
-        return Done(time.monotonic() - begun, self._ports.staying)
+        return Done(time.monotonic() - begun, self._staying)
+
+
+def _parts(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[first : first + _AT_ONCE] for first in range(0, len(names), _AT_ONCE)]
 
 
 #: States of proc(5) in which a thread waits: for an event, in poll(2).
@@ -107,17 +141,6 @@ def dump_connections(control: OvsControl) -> Done:
     """dpctl/dump-conntrack: one line for an entry that has not expired. `TestbedError` where it prints none."""
     argv = [control.installation.tool("ovs-appctl"), "-t", control.vswitchd, "dpctl/dump-conntrack"]
     return dump(control.host, argv, control.environment)
-
-
-def allow_flows(control: OvsControl, number: int) -> None:
-    """Let the datapath have so many flows; the revalidators lower that by themselves where a round takes long."""
-    control.appctl("upcall/set-flow-limit", str(number))
-
-
-def forget_flows(control: OvsControl) -> None:
-    """Delete all flows of the datapath, and allow as many as by default."""
-    control.appctl("revalidator/purge")
-    allow_flows(control, FLOWS_ALLOWED)
 
 
 def _main_thread(host: Host, pid: int) -> Path | None:

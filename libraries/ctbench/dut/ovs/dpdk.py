@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Ports, queue_size
-from ctbench.dut.ovs.installation import refuse_unequal_rings, transmit_queues
 from ctbench.dut.ovs.ruleset import NUMBERS, BridgeRules
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute, VethLinks
@@ -23,6 +22,9 @@ AF_PACKET_RINGS = 2
 #: Bytes of a page.
 PAGE = 4096
 MIB = 1 << 20
+#: Releases of DPDK 21.11 whose memif driver reads the statistics of rings that are not there, when a link has more of
+#: them one way than the other, and takes OVS with it; https://bugs.dpdk.org/show_bug.cgi?id=734, fixed in 21.11.3.
+CRASH_ON_UNEQUAL_RINGS = ("21.11.0", "21.11.1", "21.11.2")
 
 
 class Devices(ABC):
@@ -47,7 +49,8 @@ class Devices(ABC):
         """Device arguments for a port that is created again (DPDK's guides of the drivers)."""
 
     def transmit_queues(self, topology: Topology) -> int:
-        return transmit_queues(topology)
+        """Queues that OVS transmits on, of each port: one for each PMD thread and one for its other threads."""
+        return topology.cpus + 1
 
     @abstractmethod
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
@@ -77,7 +80,14 @@ class MemifDevices(Devices):
         self._sockets: dict[str, str] = {}
 
     def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
-        refuse_unequal_rings(dpdk_version, topology)
+        """Links whose receive queues are not as many as OVS' transmit queues are what some DPDKs do not survive."""
+        transmit = self.transmit_queues(topology)
+        if dpdk_version in CRASH_ON_UNEQUAL_RINGS and topology.rx_queues != transmit:
+            raise MissingResource(
+                f"DPDK {dpdk_version} crashes when a memif link has {topology.rx_queues} ring(s) one way and {transmit}"
+                f" the other: {topology.cpus} PMD CPU(s) work with {transmit} RX queues there, and any topology with"
+                " DPDK 21.11.3 or later."
+            )
 
     def shape(self, topology: Topology, placement: Placement) -> object:
         """A device has the size of its rings in its name."""
@@ -98,7 +108,7 @@ class MemifDevices(Devices):
         reached = [str(self._host.local_path(socket) or socket) for socket in self.sockets(rules)]
         (client, server), *more = _pairs(reached)
         ring = queue_size(self._frames, topology.rx_queues)
-        return Ports("memif", client, server, topology.rx_queues, transmit_queues(topology), ring, tuple(more))
+        return Ports("memif", client, server, topology.rx_queues, self.transmit_queues(topology), ring, tuple(more))
 
     def sockets(self, rules: BridgeRules) -> list[str]:
         return [self._sockets[interface] for interface in rules.interfaces]
@@ -151,17 +161,12 @@ class VethDevices(Devices):
 
     def transmit_queues(self, topology: Topology) -> int:
         """The driver has as many as receive queues, and PMD threads share them where they are fewer."""
-        return min(transmit_queues(topology), topology.rx_queues)
+        return min(super().transmit_queues(topology), topology.rx_queues)
 
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
         """Frames are handed over on the CPUs that are left to OVS' other threads: a NIC would take
         no time of a PMD thread's CPU for it either."""
-        client, server = self._links.peers
-        return Ports(
-            "interface", client, server, topology.rx_queues, len(placement.pmd),
-            queue_size(self._frames, topology.rx_queues),
-            cpus=placement.housekeeping, open_socket=self._links.open_socket,
-        )  # fmt: skip
+        return self._links.ports(topology, placement.housekeeping, len(placement.pmd), self._frames)
 
     def remove(self) -> None:
         self._links.remove()
@@ -191,7 +196,7 @@ class PciDevices(Devices):
 
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
         (client, server), *more = _pairs(self._addresses[: len(rules.interfaces)])
-        queues = transmit_queues(topology)
+        queues = self.transmit_queues(topology)
         return Ports("pci", client, server, topology.rx_queues, queues, topology.rx_descriptors, tuple(more))
 
     def facts(self) -> dict[str, Any]:
@@ -222,18 +227,6 @@ class Memory:
     #: What an administrator types; empty with hugepages.
     advice: str = ""
 
-    @property
-    def other_config(self) -> dict[str, str]:
-        """Settings of the Open_vSwitch table, without what `eal_options` says."""
-        return {"dpdk-socket-mem": str(self.megabytes)} if self.hugepages else {}
-
-    @property
-    def eal_options(self) -> str:
-        """Part of `other_config:dpdk-extra`. `--in-memory` keeps hugepages anonymous, so that they are free again
-        however the process ends; it does not go together with `--no-huge`, which needs `--legacy-mem` to have one
-        contiguous area."""
-        return "--in-memory" if self.hugepages else f"--no-huge --legacy-mem -m {self.megabytes}"
-
     def as_record(self) -> dict[str, Any]:
         kind = "hugepages" if self.hugepages else "no-huge"
         return {"kind": kind, "megabytes": self.megabytes, **({"advice": self.advice} if self.advice else {})}
@@ -261,8 +254,11 @@ def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bo
 
 
 def dpdk_options(memory: Memory, *, cards: bool) -> dict[str, str]:
-    """Options of the Open_vSwitch table with which DPDK comes up; `MissingResource` where network cards need more."""
+    """Options of the Open_vSwitch table with which DPDK comes up; `MissingResource` where network cards need more.
+    `--in-memory` keeps hugepages anonymous, so that they are free again however the process ends; it does not go
+    together with `--no-huge`, which needs `--legacy-mem` to have one contiguous area."""
     if cards and not memory.hugepages:
         raise MissingResource(f"A network card needs hugepages for DPDK: {memory.advice}")
-    extra = memory.eal_options if cards else f"--no-pci {memory.eal_options}"
-    return {"dpdk-init": "true", "dpdk-extra": extra, **memory.other_config}
+    pages = "--in-memory" if memory.hugepages else f"--no-huge --legacy-mem -m {memory.megabytes}"
+    options = {"dpdk-init": "true", "dpdk-extra": pages if cards else f"--no-pci {pages}"}
+    return options | ({"dpdk-socket-mem": str(memory.megabytes)} if memory.hugepages else {})

@@ -1,29 +1,43 @@
 """OVS-DPDK as device under test: one ovs-vswitchd that is brought from topology to topology and read back."""
 
-import time
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.base import Ports, Problem
+from ctbench.dut.abilities import Done, FullSaid, ThreadSamples
+from ctbench.dut.base import CpuUse, Dut, LookUps, Ports, Problem, wait_until
 from ctbench.dut.capture import ask
-from ctbench.dut.ovs.bridge import Bridge, await_bonds, differences, differing_threads
-from ctbench.dut.ovs.control import OvsControl, PortCounters, parse_ports
-from ctbench.dut.ovs.control_plane import OvsControlPlane, require_cpus
+from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
+from ctbench.dut.ovs.control import (
+    OvsControl,
+    cpu_use,
+    look_ups,
+    parse_cycle_rate,
+    parse_datapath_flows,
+    running_facts,
+)
+from ctbench.dut.ovs.control_plane import (
+    FLOWS_ALLOWED,
+    OvsControlPlane,
+    dump_connections,
+    require_cpus,
+)
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
-from ctbench.dut.ovs.health import TrialStart
+from ctbench.dut.ovs.health import TrialStart, questions
 from ctbench.dut.ovs.installation import read_versions, require_installation
-from ctbench.dut.ovs.instance import OvsDaemons
-from ctbench.dut.ovs.processes import POLL_S
-from ctbench.dut.ovs.queries import OvsQueries, awake, questions, running_facts
+from ctbench.dut.ovs.instance import Instance, OvsDaemons
+from ctbench.dut.ovs.processes import ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.ovs.system import SystemOvs, system_control
-from ctbench.dut.ovs.threads import keep_off_pmd_cpus
+from ctbench.dut.ovs.threads import keep_off_pmd_cpus, sample_pmd
 from ctbench.dut.rulesets import find_ruleset
+from ctbench.dut.table import empty
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
@@ -36,12 +50,33 @@ TUN = "/dev/net/tun"
 SETTLE_TIMEOUT_S = 15.0
 
 
-class OvsDpdkDut(OvsQueries):
+Answer = TypeVar("Answer")
+
+
+def awake(method: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+    """Of what may be paused and could not answer then: it goes on for as long as it is asked something."""
+
+    @wraps(method)
+    def asked(self: Any, /) -> Answer:
+        paused = self.paused
+        self.resume()
+        try:
+            return method(self)
+        finally:
+            if paused:
+                self.pause()
+
+    return asked
+
+
+class OvsDpdkDut(Dut):
     """Everything that an instance of our own starts and writes is in `FOLDER` of the host; the system's is touched only
     where `system` says so."""
 
     kind = "ovs-dpdk"
     families = ("ovs",)
+    #: `TableDut.sweep_s`, by lib/conntrack.c of 3.1: the thread that cleans wakes up so often.
+    sweep_s = 20.0
 
     def __init__(
         self,
@@ -60,6 +95,7 @@ class OvsDpdkDut(OvsQueries):
         uses, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `devices`: what its
         ports are; memif where none are given. `system`: set up the instance that runs on the host, and put it back.
         ovs-vswitchd's log is copied to `log_folder`."""
+        self._host = host
         self._machine = machine
         self._installation = installation or OvsInstallation()
         self._conntrack = OvsConntrackSettings()
@@ -70,15 +106,18 @@ class OvsDpdkDut(OvsQueries):
         self._hugepages = hugepages
         self.placement = placement
         self._cards = self._devices.kind == "pci"
+        self._instance: Instance
         if system:
-            control = system_control(host, self._installation, BESIDE_SYSTEM)
-            super().__init__(host, control, SystemOvs(control, cards=self._cards))
+            self.control = system_control(host, self._installation, BESIDE_SYSTEM)
+            self._instance = SystemOvs(self.control, cards=self._cards)
         else:
-            control = OvsControl(host, self._installation, FOLDER)
-            super().__init__(host, control, OvsDaemons(control))
+            self.control = OvsControl(host, self._installation, FOLDER)
+            self._instance = OvsDaemons(self.control)
         self._bridge: Bridge | None = None
         self._started_for = ("", 0)
         self._memory: Memory | None = None
+        #: Resident memory of ovs-vswitchd when its first topology stood, bytes; 0: there was none yet.
+        self._empty_memory = 0
         self._version: dict[str, str] = {}
         self._applied: tuple[Topology, BridgeRules, Placement] | None = None
         self._trial: TrialStart | None = None
@@ -103,7 +142,9 @@ class OvsDpdkDut(OvsQueries):
             self._bridge.configure(topology, placement, rules)
             keep_off_pmd_cpus(self._host, self._running().pid, placement)
             self._applied = (topology, rules, placement)
-            self._wait_until_settled()
+            # OVS answers ovs-vsctl before its datapath has followed; what differs in the end is an error.
+            if not wait_until(lambda: not self._differences(), SETTLE_TIMEOUT_S):
+                self.verify()
             self._empty_memory = self._empty_memory or self._resident()
             self._begin_trial()
         except TestbedError:
@@ -138,7 +179,7 @@ class OvsDpdkDut(OvsQueries):
                 self._save_log()
             return fatal
         placement = self._applied[2] if self._applied else None
-        return self._trial.problems(placement, self._read_ports(), self._devices.kind)
+        return self._trial.problems(placement, self.control.ports(), self._devices.kind)
 
     def trouble(self) -> str:
         return self._instance.trouble(self._devices.sockets(self._applied[1]) if self._applied else ())
@@ -179,7 +220,7 @@ class OvsDpdkDut(OvsQueries):
     def control_plane(self) -> OvsControlPlane:
         if self._bridge is None:
             raise TestbedError("No topology is applied.")
-        return OvsControlPlane(self.control, self._bridge.idle_ports, self._running().pid)
+        return self._bridge.control_plane.of_process(self._running().pid)
 
     def restore(self) -> None:
         """The daemons end, their folder goes, their log is kept."""
@@ -189,6 +230,94 @@ class OvsDpdkDut(OvsQueries):
         self._bridge = self._applied = self._trial = None
         self._instance.stop()
         self._devices.remove()
+
+    @awake
+    def flush_state(self) -> None:
+        empty(lambda: self.control.appctl("dpctl/flush-conntrack"), self.connections)
+
+    @awake
+    def connections(self) -> int:
+        return int(self.control.appctl("dpctl/ct-get-nconns"))
+
+    @awake
+    def dump_connections(self) -> Done:
+        return dump_connections(self.control)
+
+    @awake
+    def table_memory(self) -> int | None:
+        """By how much the resident memory of ovs-vswitchd has grown, bytes."""
+        return self._resident() - self._empty_memory
+
+    def sweeps_within(self, timeout_s: float) -> float:
+        return self.sweep_s
+
+    @awake
+    def limit_now(self) -> int | None:
+        return int(self.control.appctl("dpctl/ct-get-maxconns"))
+
+    @awake
+    def full_said(self) -> FullSaid:
+        counted = int(self.control.appctl("coverage/read-counter", "conntrack_full"))
+        return FullSaid(counted, sum("table" in line and "full" in line for line in self._instance.logged_since()))
+
+    def limit_table(self, entries: int) -> None:
+        """What is beyond the limit already stays. It is not paused then."""
+        self.control.appctl("dpctl/ct-set-maxconns", str(entries))
+
+    @awake
+    def cpu_use(self) -> CpuUse | None:
+        """None of a dead OVS. The time after a trial counts as idle: to be asked at its end."""
+        if self._instance.vswitchd() is None:
+            return None
+        return cpu_use(self.control.pmds().values(), parse_cycle_rate(self.control.appctl("dpif-netdev/pmd-perf-show")))
+
+    @awake
+    def look_ups(self) -> LookUps | None:
+        """None of a dead OVS."""
+        if self._instance.vswitchd() is None:
+            return None
+        return look_ups(self.control.pmds().values(), parse_datapath_flows(self.control.appctl("upcall/show")))
+
+    def sample_thread(self, seconds: float) -> ThreadSamples:
+        """Of the PMD thread of the lowest CPU."""
+
+        def cycles(cpu: int) -> tuple[int, int]:
+            pmd = self.control.pmds()[cpu]
+            return pmd.processing_cycles, pmd.idle_cycles
+
+        return sample_pmd(self._host, self._running().pid, seconds, cycles)
+
+    @awake
+    def forget_flows(self) -> None:
+        self.control.appctl("revalidator/purge")
+        self.control.appctl("upcall/set-flow-limit", str(FLOWS_ALLOWED))
+
+    @awake
+    def upcalls(self) -> tuple[int, int]:
+        pmds = self.control.pmds().values()
+        return sum(pmd.upcalls for pmd in pmds), sum(pmd.failed_upcalls for pmd in pmds)
+
+    @property
+    def paused(self) -> bool:
+        return self._instance.paused.lasts
+
+    def pause(self) -> None:
+        """Its PMD threads poll."""
+        self._instance.pause()
+
+    def resume(self) -> None:
+        self._instance.paused.end()
+
+    def _resident(self) -> int:
+        """Resident memory of ovs-vswitchd, bytes; 0 where the kernel does not say."""
+        found = re.search(r"^VmRSS:\s+(\d+) kB", self._host.read(f"/proc/{self._running().pid}/status"), re.MULTILINE)
+        return int(found[1]) * 1024 if found else 0
+
+    def _running(self) -> ProcessIdentity:
+        process = self._instance.vswitchd()
+        if process is None:
+            raise TestbedError(f"ovs-vswitchd died: {self._instance.last_errors()}.")
+        return process
 
     def _require(self, topology: Topology, rules: BridgeRules) -> None:
         if not self._version:
@@ -221,27 +350,16 @@ class OvsDpdkDut(OvsQueries):
         require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
         return dpdk_options(self._memory, cards=self._cards)
 
-    def _wait_until_settled(self) -> None:
-        """OVS answers ovs-vsctl before its datapath has followed; what differs in the end is an error."""
-        deadline = time.monotonic() + SETTLE_TIMEOUT_S
-        while self._differences():
-            if time.monotonic() > deadline:
-                self.verify()
-            time.sleep(POLL_S)
-
     def _differences(self) -> list[str]:
         if self._bridge is None or self._applied is None:
             raise TestbedError("No topology is applied.")
         topology, rules, placement = self._applied
         found = differing_threads(self.control, self._running().pid, placement)
-        return found + differences(self.control, self._bridge, topology, rules, placement, self._conntrack.of(topology))
+        return found + self._bridge.differences(topology, placement, rules)
 
     def _begin_trial(self) -> None:
-        self._trial = TrialStart.now(self._instance, self._running(), self._read_ports())
+        self._trial = TrialStart.now(self._instance, self._running(), self.control.ports())
         self.control.appctl("dpif-netdev/pmd-stats-clear")
-
-    def _read_ports(self) -> dict[int, PortCounters]:
-        return parse_ports(self.control.ofctl("-O", "OpenFlow14", "dump-ports", self.control.bridge))
 
     def _save_log(self) -> None:
         if self._log_folder:

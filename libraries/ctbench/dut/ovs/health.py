@@ -1,13 +1,15 @@
 """What went wrong with ovs-vswitchd since a trial began, by its process, its log, its ports and its threads."""
 
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.base import Problem
-from ctbench.dut.ovs.control import LogLine, PortCounters, parse_log_line
-from ctbench.dut.ovs.instance import Instance, VswitchdLog
+from ctbench.dut.capture import KERNEL_LOG, Question
+from ctbench.dut.ovs.control import LOG_LINE, OvsControl, PortCounters
+from ctbench.dut.ovs.instance import Instance
 from ctbench.dut.ovs.processes import ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, sharing_problems
@@ -33,9 +35,9 @@ def process_problem(before: ProcessIdentity, now: ProcessIdentity | None) -> Pro
 def log_problems(lines: Iterable[str], *, was_paused: bool = False) -> list[Problem]:
     """Errors (fatal) and stalls (a warning: they cost packets, which the trial counts by itself). One that was paused
     meanwhile takes that for a stall of its own."""
-    parsed = [line for line in map(parse_log_line, lines) if line]
-    errors = [line for line in parsed if line.severity in FATAL_SEVERITIES]
-    stalls = [line for line in parsed if line.severity == "WARN" and any(text in line.message for text in STALLS)]
+    parsed = [line for line in map(LOG_LINE.match, lines) if line]
+    errors = [line for line in parsed if line["severity"] in FATAL_SEVERITIES]
+    stalls = [line for line in parsed if line["severity"] == "WARN" and any(text in line["message"] for text in STALLS)]
     stalls = [] if was_paused else stalls
     return [
         *(Problem("fatal", f"ovs-vswitchd logged an error: {text}", code="logged-error") for text in _messages(errors)),
@@ -56,8 +58,8 @@ def drop_problems(drops: Mapping[str, int], ports: str) -> list[Problem]:
     return found
 
 
-def _messages(lines: Iterable[LogLine]) -> list[str]:
-    texts = list(dict.fromkeys(f"{line.message} ({line.module})" for line in lines))
+def _messages(lines: Iterable[re.Match[str]]) -> list[str]:
+    texts = list(dict.fromkeys(f"{line['message']} ({line['module']})" for line in lines))
     more = len(texts) - MESSAGES_AT_MOST
     return [*texts[:MESSAGES_AT_MOST], *([f"and {more} more"] if more > 0 else [])]
 
@@ -102,8 +104,7 @@ class TrialStart:
     def now(cls, instance: Instance, process: ProcessIdentity, ports: Counters) -> "TrialStart":
         """A trial begins, with the ports' counters as they are."""
         times = read_thread_times(instance.control.host, process.pid)
-        size = VswitchdLog(instance).size()
-        return cls(instance, process, size, ports, times, time.monotonic(), instance.paused_s)
+        return cls(instance, process, instance.log_size(), ports, times, time.monotonic(), instance.paused.seconds)
 
     def fatal(self, trouble: str) -> list[Problem]:
         """Why nothing more can be measured, with the errors that ovs-vswitchd logged since; empty where it can.
@@ -118,15 +119,15 @@ class TrialStart:
         if found is None:
             return []
         try:
-            return [found, *log_problems(self._logged())]
+            return [found, *log_problems(self.instance.logged_since(self.log_size))]
         except TestbedError:
             return [found]
 
     def problems(self, placement: Placement | None, ports: Counters, kind: str) -> list[Problem]:
         """What else went wrong, of one that runs. `placement`: of the topology that is set up; `ports`: their counters
         now, of this kind."""
-        paused_s = self.instance.paused_s - self.paused_s
-        found = log_problems(self._logged(), was_paused=paused_s > 0)
+        paused_s = self.instance.paused.seconds - self.paused_s
+        found = log_problems(self.instance.logged_since(self.log_size), was_paused=paused_s > 0)
         if placement and not placement.oversubscribed:  # where it is, nothing is measured anyway
             times = read_thread_times(self.instance.control.host, self.process.pid)
             shares = set(placement.housekeeping) == set(placement.generator)
@@ -134,5 +135,22 @@ class TrialStart:
             found += sharing_problems(self.times, times, ran_s, with_generator=shares)
         return found + drop_problems(new_drops(self.ports, ports), kind)
 
-    def _logged(self) -> list[str]:
-        return VswitchdLog(self.instance).since(self.log_size)
+
+#: Lines of the log's end.
+LOG_LINES = 400
+#: What ovs-appctl(8) is asked, by the name of the file that it is kept in.
+_APPCTL = {
+    "pmd-stats": "dpif-netdev/pmd-stats-show", "pmd-rxq": "dpif-netdev/pmd-rxq-show",
+    "pmd-perf": "dpif-netdev/pmd-perf-show", "upcall": "upcall/show", "coverage": "coverage/show",
+    "memory": "memory/show", "conntrack-count": "dpctl/ct-get-nconns", "conntrack-limit": "dpctl/ct-get-maxconns",
+    "conntrack-states": "dpctl/ct-stats-show", "datapath": "dpctl/show -s", "datapath-flows": "dpctl/dump-flows -m",
+}  # fmt: skip
+
+
+def questions(control: OvsControl, log: str) -> list[Question]:
+    appctl, ofctl = control.installation.tool("ovs-appctl"), control.installation.tool("ovs-ofctl")
+    asked = {name: (appctl, "-t", control.vswitchd, *command.split()) for name, command in _APPCTL.items()}
+    asked["ports"] = (ofctl, "-O", "OpenFlow14", "dump-ports", control.bridge)
+    asked["flows"] = (ofctl, "dump-flows", control.bridge)
+    of_vswitchd = (Question(name, argv, control.environment, daemon="ovs-vswitchd") for name, argv in asked.items())
+    return [Question("log", ("tail", "-n", str(LOG_LINES), log)), *of_vswitchd, Question(*KERNEL_LOG)]

@@ -8,12 +8,7 @@ from typing import Any
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.dut.kind import Builds
 from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, PACKAGES, OvsDpdkConfig, OvsInstallation
-from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
-
-#: Releases of DPDK 21.11 whose memif driver reads the statistics of rings that are not there, when a link has more of
-#: them one way than the other, and takes OVS with it; https://bugs.dpdk.org/show_bug.cgi?id=734, fixed in 21.11.3.
-CRASH_ON_UNEQUAL_RINGS = ("21.11.0", "21.11.1", "21.11.2")
 
 
 def require_installation(host: Host, installation: OvsInstallation) -> None:
@@ -28,23 +23,6 @@ def read_versions(host: Host, binary: str) -> dict[str, str]:
     lines = host.run([binary, "--version"]).stdout.splitlines()
     dpdk = [line.split()[-1] for line in lines if line.startswith("DPDK ")]
     return {"version": lines[0].split()[-1], "dpdk_version": dpdk[0] if dpdk else "none"}
-
-
-def refuse_unequal_rings(dpdk_version: str, topology: Topology) -> None:
-    """Raise `MissingResource` for a topology whose memif links this DPDK does not survive: those whose receive queues
-    are not as many as OVS' transmit queues."""
-    transmit = transmit_queues(topology)
-    if dpdk_version in CRASH_ON_UNEQUAL_RINGS and topology.rx_queues != transmit:
-        raise MissingResource(
-            f"DPDK {dpdk_version} crashes when a memif link has {topology.rx_queues} ring(s) one way and {transmit} the"
-            f" other: {topology.cpus} PMD CPU(s) work with {transmit} RX queues there, and any topology with"
-            " DPDK 21.11.3 or later."
-        )
-
-
-def transmit_queues(topology: Topology) -> int:
-    """Queues that OVS transmits on, of each port: one for each PMD thread and one for its other threads."""
-    return topology.cpus + 1
 
 
 #: Where distributions keep DPDK's drivers, one folder per DPDK ABI.

@@ -2,14 +2,14 @@
 
 import itertools
 import re
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from pathlib import Path
 
 from ctbench.base.errors import TestbedError
+from ctbench.dut.base import wait_until
 from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
-from ctbench.dut.ovs.processes import POLL_S, STOPPED, Pause, ProcessIdentity, find_trouble, identify, read_stat
+from ctbench.dut.ovs.processes import STOPPED, Pause, ProcessIdentity, find_trouble, identify, read_stat
 from ctbench.hosts.machine import format_cpu_list
 
 
@@ -19,7 +19,8 @@ class Instance(ABC):
     def __init__(self, control: OvsControl) -> None:
         self.control = control
         self._host = control.host
-        self._pause = Pause(self._host)
+        #: Stops ovs-vswitchd (SIGSTOP), and lets it go on.
+        self.paused = Pause(self._host)
 
     @property
     @abstractmethod
@@ -53,19 +54,6 @@ class Instance(ABC):
         """Stop ovs-vswitchd with all its threads (SIGSTOP). `MissingResource` where it is not ours to stop, or on
         another machine; nothing happens where it has died."""
 
-    def resume(self) -> None:
-        """Let it go on (SIGCONT), where `pause` stopped it."""
-        self._pause.end()
-
-    @property
-    def paused(self) -> bool:
-        return self._pause.lasts
-
-    @property
-    def paused_s(self) -> float:
-        """Seconds that it was paused for since it started, up to its last `resume`."""
-        return self._pause.seconds
-
     @abstractmethod
     def trouble(self, files: Collection[str] = ()) -> str:
         """What of it is dead, stopped or gone, `files` among it, as one sentence; empty where nothing is."""
@@ -74,35 +62,24 @@ class Instance(ABC):
     def save_log(self, folder: Path) -> None:
         """Copy what this run has of ovs-vswitchd's log to `folder` of this machine, as evidence."""
 
+    def log_size(self) -> int:
+        return int(self._host.run(["stat", "-c", "%s", self.log]).stdout)
 
-class VswitchdLog:
-    """The log of an instance's ovs-vswitchd."""
+    def logged_since(self, offset: int = 0) -> list[str]:
+        """Lines of the log from this byte on; none when it went with its process."""
+        return self._host.run(["tail", "-c", f"+{offset + 1}", self.log], check=False).stdout.splitlines()
 
-    def __init__(self, instance: Instance) -> None:
-        self._host = instance.control.host
-        self._instance = instance
-
-    def size(self) -> int:
-        return int(self._host.run(["stat", "-c", "%s", self._instance.log]).stdout)
-
-    def since(self, offset: int) -> list[str]:
-        """Its lines from byte `offset` on; none when it went with its process."""
-        return self._host.run(["tail", "-c", f"+{offset + 1}", self._instance.log], check=False).stdout.splitlines()
-
-    def excerpt(self) -> str:
-        lines = [line for line in self.since(0) if re.search(r"\|(ERR|EMER|WARN)\|", line)]
+    def last_errors(self) -> str:
+        lines = [line for line in self.logged_since() if re.search(r"\|(ERR|EMER|WARN)\|", line)]
         return " | ".join(line.split("|", 2)[-1] for line in lines[-3:]) or "its log holds no error"
 
+    def dpdk_is_up(self) -> bool:
+        return bool(self.control.column("Open_vSwitch", ".", "dpdk_initialized"))
 
-def dpdk_is_up(control: OvsControl) -> bool:
-    return bool(control.columns("Open_vSwitch", ".", "dpdk_initialized")["dpdk_initialized"])
-
-
-def require_dpdk(instance: Instance) -> None:
-    """`TestbedError` with the last errors of the log where DPDK did not come up."""
-    if not dpdk_is_up(instance.control):
-        excerpt, host = VswitchdLog(instance).excerpt(), instance.control.host.name
-        raise TestbedError(f"{host}: ovs-vswitchd could not initialise DPDK: {excerpt}")
+    def require_dpdk(self) -> None:
+        """`TestbedError` with the last errors of the log where DPDK did not come up."""
+        if not self.dpdk_is_up():
+            raise TestbedError(f"{self._host.name}: ovs-vswitchd could not initialise DPDK: {self.last_errors()}")
 
 
 def other_config_settings(values: dict[str, str]) -> list[str]:
@@ -155,11 +132,11 @@ class OvsDaemons(Instance):
         control.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", *settings)
         vswitchd = [installed.vswitchd_path, f"unix:{control.database_socket}", *vswitchd_options]
         self._daemon(vswitchd, "ovs-vswitchd", self.log, cpus)
-        require_dpdk(self)
+        self.require_dpdk()
 
     def stop(self) -> None:
         """End the daemons, also those that a crashed run left in this folder, and remove the folder."""
-        self._pause.forget()
+        self.paused.forget()
         for name in ("ovs-vswitchd", "ovsdb-server"):
             for identity in {self._identity(name), self._processes.pop(name, None)}:
                 if identity:
@@ -174,13 +151,13 @@ class OvsDaemons(Instance):
 
     def pause(self) -> None:
         if process := self._processes.get("ovs-vswitchd"):
-            self._pause.begin(process.pid)
+            self.paused.begin(process.pid)
 
     def trouble(self, files: Collection[str] = ()) -> str:
         """Files are looked for once both daemons run. A pause of ours is not trouble."""
         if "ovs-vswitchd" not in self._processes:
             return find_trouble(self._host, self._processes, [])
-        paused = {"ovs-vswitchd"} if self.paused else set()
+        paused = {"ovs-vswitchd"} if self.paused.lasts else set()
         ids = [f"{self.control.folder}/{name}.pid" for name in self._processes]
         own = [self.control.database_socket, self.control.vswitchd, *ids]
         return find_trouble(self._host, self._processes, [*own, *files], paused)
@@ -213,10 +190,7 @@ class OvsDaemons(Instance):
         asked = [] if stat and stat.state in STOPPED else [[*exit_, *polite], ["kill", "-TERM", pid]]
         for argv in (*asked, ["kill", "-KILL", pid]):
             heard = self._host.run(argv, check=False).exit_status == 0
-            deadline = time.monotonic() + (END_TIMEOUT_S if heard else 0.0)
-            while not (ended := self._has_ended(identity)) and time.monotonic() < deadline:
-                time.sleep(POLL_S)
-            if ended:
+            if wait_until(lambda: self._has_ended(identity), END_TIMEOUT_S if heard else 0.0):
                 return
         raise TestbedError(f"{self._host.name}: {name} (process {identity.pid}) does not end.")
 

@@ -15,7 +15,7 @@ LINKS = (("port0", "port1"), ("port2", "port3"))
 #: OpenFlow numbers of the interfaces, in the order of the links.
 NUMBERS = {"port0": 1, "port1": 2, "port2": 3, "port3": 4}
 _LINK = re.compile(rf"\b({'|'.join(NUMBERS)})\b")
-#: OpenFlow number -> side, the keys of `DutCounters`.
+#: OpenFlow number -> side.
 SIDES = {1: "client", 2: "server", 3: "client", 4: "server"}
 
 
@@ -48,15 +48,10 @@ class BridgeRules:
     ports: tuple[BridgePort, BridgePort] = PLAIN_PORTS
 
     @property
-    def links(self) -> tuple[tuple[str, str], ...]:
-        """Interfaces in pairs, client side first: one pair, or several where the ports are bonds."""
-        client, server = self.ports
-        return tuple(zip(client.interfaces, server.interfaces, strict=True))
-
-    @property
     def interfaces(self) -> tuple[str, ...]:
-        """All interfaces, in the order of their numbers."""
-        return tuple(interface for link in self.links for interface in link)
+        """All interfaces, in the order of their numbers: two of each link, of which bonds have several."""
+        links = zip(*(port.interfaces for port in self.ports), strict=True)
+        return tuple(interface for link in links for interface in link)
 
     @property
     def bonds(self) -> tuple[str, ...]:

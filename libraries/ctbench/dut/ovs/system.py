@@ -6,15 +6,15 @@ and the next one puts everything back from it before it begins.
 
 import json
 import re
-import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.dut.base import wait_until
 from ctbench.dut.ovs.control import OvsControl, parse_zone_timeouts
-from ctbench.dut.ovs.instance import Instance, VswitchdLog, dpdk_is_up, other_config_settings, require_dpdk
-from ctbench.dut.ovs.processes import POLL_S, ProcessIdentity, find_trouble, identify
+from ctbench.dut.ovs.instance import Instance, other_config_settings
+from ctbench.dut.ovs.processes import ProcessIdentity, find_trouble, identify
 from ctbench.dut.ovs.ruleset import NUMBERS
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
@@ -61,8 +61,8 @@ class SystemOvs(Instance):
         """A DPDK that was told not to look for cards is of no use to them."""
         self._recover()
         self._require_running()
-        extra = self._other_config().get("dpdk-extra", "")
-        return dpdk_is_up(self.control) and not (self._cards and "--no-pci" in extra)
+        extra = self.control.other_config().get("dpdk-extra", "")
+        return self.dpdk_is_up() and not (self._cards and "--no-pci" in extra)
 
     def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
         """`vswitchd_options` are for one that we start, its threads are placed later."""
@@ -70,17 +70,15 @@ class SystemOvs(Instance):
         self._require_running()
         self._require_no_other()
         self._save()
-        self._log_begins = VswitchdLog(self).size()
+        self._log_begins = self.log_size()
         self._host.run(["mkdir", "-p", self.control.folder])
-        before = self._other_config()
+        before = self.control.other_config()
         self.control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *other_config_settings(other_config))
         again = any(other_config[key] != before.get(key) for key in ONCE if key in other_config)
-        if again and dpdk_is_up(self.control):
+        if again and self.dpdk_is_up():
             self._restart()
-        deadline = time.monotonic() + DPDK_TIMEOUT_S
-        while not dpdk_is_up(self.control) and time.monotonic() < deadline and self.vswitchd():
-            time.sleep(POLL_S)
-        require_dpdk(self)
+        wait_until(lambda: self.dpdk_is_up() or not self.vswitchd(), DPDK_TIMEOUT_S)
+        self.require_dpdk()
 
     def stop(self) -> None:
         self._recover()
@@ -105,7 +103,7 @@ class SystemOvs(Instance):
         return find_trouble(self._host, {"ovs-vswitchd": process}, files)
 
     def save_log(self, folder: Path) -> None:
-        lines = VswitchdLog(self).since(self._log_begins) if self._log_begins else []
+        lines = self.logged_since(self._log_begins) if self._log_begins else []
         if lines:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "ovs-vswitchd.system.log").write_text("\n".join(lines) + "\n")
@@ -125,7 +123,7 @@ class SystemOvs(Instance):
                 f"{self._host.name} has a bridge {BRIDGE}, and nothing is known of the run that made it: remove it"
                 f" (ovs-vsctl del-br {BRIDGE})."
             )
-        kinds = {name: self.control.columns("Bridge", name, "datapath_type")["datapath_type"] for name in bridges}
+        kinds = {name: self.control.column("Bridge", name, "datapath_type") for name in bridges}
         shared = sorted(name for name, kind in kinds.items() if kind == DATAPATH)
         if shared:
             raise TestbedError(
@@ -137,19 +135,15 @@ class SystemOvs(Instance):
         if taken:
             raise TestbedError(f"{self._host.name}: OVS has an interface {', '.join(taken)} already: rename it.")
 
-    def _other_config(self) -> dict[str, str]:
-        found: dict[str, str] = self.control.columns("Open_vSwitch", ".", "other_config")["other_config"]
-        return found
-
     def _save(self) -> None:
         """Write down what there is. A file that is there already would say more than we know now."""
         process = self.vswitchd()
-        datapaths = self.control.columns("Open_vSwitch", ".", "datapaths")["datapaths"]
+        datapaths = self.control.column("Open_vSwitch", ".", "datapaths")
         zones = parse_zone_timeouts(self.control.vsctl("list-zone-tp", DATAPATH)) if DATAPATH in datapaths else {}
         threads = read_threads(self._host, process.pid) if process else []
         state = {
-            "other_config": self._other_config(),
-            "dpdk_up": dpdk_is_up(self.control),
+            "other_config": self.control.other_config(),
+            "dpdk_up": self.dpdk_is_up(),
             "datapath": DATAPATH in datapaths,
             "timeouts": zones.get(0),
             "pid": process.pid if process else 0,
@@ -171,13 +165,13 @@ class SystemOvs(Instance):
         self.control.vsctl("--if-exists", "del-br", BRIDGE)
         self._put_back_timeouts(state)
         was: dict[str, str] = state["other_config"]
-        now = self._other_config()
+        now = self.control.other_config()
         if now != was:
             settings = ["--", "set", "Open_vSwitch", ".", *other_config_settings(was)] if was else []
             self.control.vsctl("clear", "Open_vSwitch", ".", "other_config", *settings)
         # DPDK does not go down again by itself, and reads its settings once.
-        other = dpdk_is_up(self.control) and any(now.get(key) != was.get(key) for key in ONCE)
-        if dpdk_is_up(self.control) != state["dpdk_up"] or other:
+        other = self.dpdk_is_up() and any(now.get(key) != was.get(key) for key in ONCE)
+        if self.dpdk_is_up() != state["dpdk_up"] or other:
             self._restart()
         self._put_back_threads(state)
         folder = self.control.folder
@@ -188,7 +182,7 @@ class SystemOvs(Instance):
 
     def _put_back_timeouts(self, state: dict[str, Any]) -> None:
         """The timeout policy of zone 0, or none, and the record of the datapath that it hangs on."""
-        there = DATAPATH in self.control.columns("Open_vSwitch", ".", "datapaths")["datapaths"]
+        there = DATAPATH in self.control.column("Open_vSwitch", ".", "datapaths")
         if there:
             self.control.vsctl("--if-exists", "del-zone-tp", DATAPATH, "zone=0")
         if there and not state["datapath"]:

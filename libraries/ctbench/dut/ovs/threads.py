@@ -84,24 +84,8 @@ TICK_NS = 10_000_000
 #: Seconds without a break in which a PMD thread neither runs nor waits for its CPU, above which OVS stood still.
 LEAST_STILL_S = 0.2
 
-#: Prints for each thread its kind, its ID, and how long it ran, and was ready to run and did not, in nanoseconds:
-#: schedstat's first two fields (Linux, Documentation/scheduler/sched-stats.rst). A kernel without it prints nothing.
-#: Of a PMD thread also its name, which has its CPU, and how often it gave its CPU up by itself (proc(5)). At last the
-#: clock ticks of each CPU, proc(5), stat.
-_READ = """
-for task in /proc/"$1"/task/*; do
-    read -r name <"$task/comm" && read -r ran waited slices <"$task/schedstat" || continue
-    case $name in
-    pmd*)
-        while read -r key value; do
-            case $key in voluntary_ctxt_switches:) slept=$value ;; esac
-        done <"$task/status"
-        echo "pmd ${task##*/} $ran $waited $slept $name" ;;
-    *) echo "other ${task##*/} $ran $waited" ;;
-    esac
-done
-grep "^cpu[0-9]" /proc/stat
-"""
+#: Prints what is known of the threads of a process.
+_READ = Path(__file__).with_name("thread_times.sh").read_text()
 #: Columns of a CPU in /proc/stat, proc(5): work for devices, and what a hypervisor gave to others. The kernel counts
 #: neither to the thread that was there meanwhile.
 _TAKEN = (6, 7, 8)
@@ -190,31 +174,26 @@ def is_lock(function: str) -> bool:
     return bool(_LOCK.search(function))
 
 
-def sample_pmd(
-    host: Host, pid: int, seconds: float, cycles: Callable[[int], tuple[int, int]], *, stops: bool = False
-) -> ThreadSamples:
+def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tuple[int, int]]) -> ThreadSamples:
     """Sample the PMD thread of the lowest CPU. `cycles`: those that the thread of a CPU has counted so far, for packets
-    and idle. `stops`: not by the kernel's clock, even where that can be had."""
+    and idle."""
     pmds = [thread for thread in read_threads(host, pid) if thread.pmd_cpu is not None]
     if not pmds:
         raise TestbedError(f"{host.name}: ovs-vswitchd (process {pid}) has no PMD thread.")
     thread = min(pmds, key=lambda each: each.pmd_cpu or 0)
     source = Path(thread_samples.__file__).read_text()
-    argv = ["python3", "-I", "-S", "-c", source, pid, thread.tid, seconds, HZ, STOPS_HZ, *(["stops"] if stops else [])]
+    argv = ["python3", "-I", "-S", "-c", source, pid, thread.tid, seconds, HZ, STOPS_HZ]
     cpu = thread.pmd_cpu or 0
     before = cycles(cpu)
     said = host.run([str(each) for each in argv], seconds + 30.0).stdout
     worked, idle = (now - then for now, then in zip(cycles(cpu), before, strict=True))
-    try:
-        found = json.loads(said)
-        functions = _by_function(host, found)
-        return ThreadSamples(
-            cpu=cpu, how=found["how"], hz=found["hz"], seconds=found["seconds"], ran_s=found["ran_s"],
-            waited_s=found["waited_s"], functions=functions, locks=frozenset(filter(is_lock, functions)),
-            busy=worked / max(1, worked + idle), lost=found["lost"],
-        )  # fmt: skip
-    except (ValueError, KeyError, TypeError) as error:
-        raise TestbedError(f"{host.name}: what the samples of a PMD thread are cannot be read: {error}.") from error
+    found = json.loads(said)
+    functions = _by_function(host, found)
+    return ThreadSamples(
+        cpu=cpu, how=found["how"], hz=found["hz"], seconds=found["seconds"], ran_s=found["ran_s"],
+        waited_s=found["waited_s"], functions=functions, locks=frozenset(filter(is_lock, functions)),
+        busy=worked / max(1, worked + idle), lost=found["lost"],
+    )  # fmt: skip
 
 
 def _by_function(host: Host, said: dict[str, Any]) -> Counter[str]:

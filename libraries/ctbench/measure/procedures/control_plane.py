@@ -1,10 +1,12 @@
 """How long the control plane takes for something under a load, and what that load loses meanwhile."""
 
 import statistics
-from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic as _now
+from typing import ClassVar
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_count
@@ -15,7 +17,7 @@ from ctbench.dut.registry import ruleset_of
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import MainThreadWatch, Probe
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure
+from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure, figures_by_name
 from ctbench.measure.trial import Expected
 from ctbench.measure.trials import Trials
 from ctbench.results.evidence import ControlRecord
@@ -26,25 +28,28 @@ from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 
+@dataclass(kw_only=True)
 class Action(Probe):
     """Makes the control plane work; `sample` does it once, and says how long that took."""
 
     unit = "s"
     #: What is done, for a sentence: `dump`; what `Done.size` counts: `entries`.
-    title: str
-    sizes: str
+    title: ClassVar[str]
+    sizes: ClassVar[str]
     #: How large `Done.size` should be while the load lasts; 0 where that is not known.
-    expected: float
+    expected: float = 0.0
+    #: All that was done so far, by the metric of its time.
+    done: dict[str, list[Done]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def remark(self) -> str:
         """What is to be said of it besides its times; empty where nothing is."""
         return ""
 
-    @property
-    @abstractmethod
-    def done(self) -> Mapping[str, Sequence[Done]]:
-        """All that was done so far, by the metric of its time."""
+    def did(self, metric: str, done: Done) -> float:
+        """Note that it was done once. Returns how long that took."""
+        self.done[metric].append(done)
+        return done.seconds
 
 
 @dataclass
@@ -52,21 +57,13 @@ class TableDump(Action):
     """The connection table is printed."""
 
     plane: DumpingDut
-    #: Entries that the load keeps in the table.
-    expected: float = 0.0
     every_s: float = 0.4
-    dumps: list[Done] = field(default_factory=list)
     name = "dump_time"
     title = "dump"
     sizes = "entries"
 
-    @property
-    def done(self) -> Mapping[str, Sequence[Done]]:
-        return {self.name: self.dumps}
-
     def sample(self) -> float:
-        self.dumps.append(self.plane.dump_connections())
-        return self.dumps[-1].seconds
+        return self.did(self.name, self.plane.dump_connections())
 
 
 @dataclass
@@ -75,20 +72,14 @@ class PortChurn(Action):
     both."""
 
     plane: ControlPlane
-    expected: float = 0.0
     #: Ten a second: a cluster adds and deletes some six containers in that time (2024, `ovs-vswitchd-many-cpus`).
     every_s: float = 0.1
-    changes: dict[str, list[Done]] = field(default_factory=lambda: {"port_add_time": [], "port_delete_time": []})
     #: Those that come and go.
     names: tuple[str, ...] = tuple(f"pod{number}" for number in range(10))
     _turn: int = 0
     name = "port_time"
     title = "port"
     sizes = "ports that stay"
-
-    @property
-    def done(self) -> Mapping[str, Sequence[Done]]:
-        return self.changes
 
     def before(self) -> None:
         """One port is added, looked at and deleted."""
@@ -101,11 +92,9 @@ class PortChurn(Action):
         """Add or delete the next one."""
         round_, place = divmod(self._turn, len(self.names))
         self._turn += 1
-        metric, change = (
-            ("port_add_time", self.plane.add_port) if round_ % 2 == 0 else ("port_delete_time", self.plane.delete_port)
-        )
-        self.changes[metric].append(change(self.names[place]))
-        return self.changes[metric][-1].seconds
+        if round_ % 2:
+            return self.did("port_delete_time", self.plane.delete_port(self.names[place]))
+        return self.did("port_add_time", self.plane.add_port(self.names[place]))
 
     def after(self) -> None:
         """What is left of them is deleted."""
@@ -122,27 +111,17 @@ class Revalidate(Action):
     each time."""
 
     plane: ControlPlane
-    #: Flows that the load keeps in the datapath.
-    expected: float = 0.0
     forced: bool = False
+    #: The metric of its times.
+    name: str = "revalidation_time"
     #: By itself a round begins half a second after the last one has ended: each is seen once at most.
     every_s: float = 0.7
-    rounds: list[Done] = field(default_factory=list)
     #: Flows that the datapath was allowed to have at any time.
     limits: list[int] = field(default_factory=list)
     #: Flows that it had when it was asked last.
     _flows: int | None = None
     title = "round"
     sizes = "flows"
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Of the metric of its times."""
-        return "sweep_time" if self.forced else "revalidation_time"
-
-    @property
-    def done(self) -> Mapping[str, Sequence[Done]]:
-        return {self.name: self.rounds}
 
     @property
     def remark(self) -> str:
@@ -164,8 +143,7 @@ class Revalidate(Action):
         self.limits.append(found.limit)
         # The last round began before now, when there may have been fewer: as many as there were before.
         before, self._flows = found.flows if self._flows is None else self._flows, found.flows
-        self.rounds.append(Done(found.seconds, min(before, found.flows)))
-        return found.seconds
+        return self.did(self.name, Done(found.seconds, min(before, found.flows)))
 
 
 #: Open vSwitch collects the statistics of all interfaces each 5 s, and no setting makes it do so more often
@@ -183,7 +161,6 @@ class Statistics(Action):
     plane: ControlPlane
     #: Ports of the bridge besides those of the load.
     ports: int
-    expected: float = 0.0
     every_s: float = 0.02
     #: When the thread was looked at, and its CPU time so far.
     seen: list[tuple[float, float]] = field(default_factory=list)
@@ -191,10 +168,9 @@ class Statistics(Action):
     title = "collection"
     sizes = "ports that stay"
 
-    @property
-    def done(self) -> Mapping[str, Sequence[Done]]:
-        """The largest burst of each whole period."""
-        return {"statistics_time": [Done(burst, self.ports) for burst in bursts(self.seen)]}
+    def after(self) -> None:
+        """The largest burst of each whole period is a collection."""
+        self.done["statistics_time"] = [Done(burst, self.ports) for burst in bursts(self.seen)]
 
     def sample(self) -> float:
         """CPU time since the last one."""
@@ -264,7 +240,7 @@ class ControlPlaneTime(Procedure):
             note=lambda _seen: under_load_s,
         )  # fmt: skip
         if not alone.good:
-            return Outcome.not_held(metric, alone, trials)
+            return Outcome.not_held(metric, alone)
         action, watch = self.action(plane, bench), MainThreadWatch(plane.main_thread)
 
         def act(_number: int) -> Observation:
@@ -275,15 +251,15 @@ class ControlPlaneTime(Procedure):
         # Once: what the action took does not depend on who else lost packets, and is decided apart from them.
         seen = trials.make("beside", act, load.per_s, most=1)
         least = LEAST_SIZE * action.expected
-        full = {name: [each for each in done if each.size >= least] for name, done in action.done.items()}
+        full = {name: [each for each in action.done[name] if each.size >= least] for name in self.times}
         if few := next((name for name, done in full.items() if len(done) < LEAST_DONE), ""):
-            return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])), trials)
+            return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])))
         records = [control_record(action, name, done) for name, done in full.items()]
         figures = {each.metric: figure_of(each) for each in records} | main_thread(watch) | _meanwhile(seen)
         trials.keep(control=records)
         return Outcome(
-            metric, figures, "dut", "; ".join(map(sentence, records)), True, trials.made,
-            _decide(bench, figures, records, seen), trials.evidence,
+            metric, figures, "dut", "; ".join(map(sentence, records)), True,
+            decisions=_decide(bench, figures, records, seen),
         )  # fmt: skip
 
 
@@ -297,8 +273,7 @@ def _limits(bench: Bench) -> Mapping[str, float]:
 
 def main_thread(watch: MainThreadWatch) -> dict[str, Figure]:
     """Its longest stall; nothing where it is on another machine."""
-    longest, unit = watch.longest_s, METRICS[MAIN_THREAD].unit.name
-    return {} if longest is None else {MAIN_THREAD: Figure(value=longest, unit=unit)}
+    return figures_by_name({MAIN_THREAD: watch.longest_s})
 
 
 def _too_few(action: Action, metric: str, number: int) -> str:
@@ -316,16 +291,13 @@ def _decide(
 ) -> dict[str, Decision]:
     """Each promise by evidence of its own: a time by the interval of its median, what became of the load by its
     trial, unless the generator was the limit there."""
-    by_metric = {each.metric: each for each in records}
-    found = {}
-    for name, limit in bench.limits.items():
-        metric = METRICS[name]
-        if name in by_metric:
-            found[name] = by_median(metric, by_metric[name], limit)
-        elif name == MAIN_THREAD:
-            found[name] = _by_longest(metric, figures.get(name), limit)
-        elif name in MEANWHILE:
-            found[name] = _of_load(metric, figures.get(name), limit, seen)
+    found: dict[str, Decision] = {}
+    for each in records:
+        found |= by_median(each, bench.limits)
+    for name in (MAIN_THREAD, *MEANWHILE):
+        if (limit := bench.limits.get(name)) is not None:
+            decide = _by_longest if name == MAIN_THREAD else partial(_of_load, seen)
+            found[name] = decide(METRICS[name], figures.get(name), limit)
     return found
 
 
@@ -367,11 +339,7 @@ def _meanwhile(seen: Observation) -> dict[str, Figure]:
     if seen.generator_fault and not within(trial.intended - trial.completed, trial.intended, limit):
         return {}
     values = seen.values
-    return {
-        name: Figure(value=max(0.0, values[source]), unit=METRICS[name].unit.name)
-        for name, source in MEANWHILE.items()
-        if source in values
-    }
+    return figures_by_name({name: max(0.0, values[source]) for name, source in MEANWHILE.items() if source in values})
 
 
 def sentence(record: ControlRecord) -> str:
@@ -382,12 +350,13 @@ def sentence(record: ControlRecord) -> str:
     return f"{metric.title}, {record.number} times with {format_count(record.size)} {record.sizes}: {times}"
 
 
-def by_median(metric: Metric, record: ControlRecord, limit: float) -> Decision:
+def by_median(record: ControlRecord, limits: Mapping[str, float]) -> dict[str, Decision]:
     """Whether a promise is kept: the whole interval of the median has to be on one side of it."""
-    return Decision.by_interval(metric, record.low, record.high, limit, f"median of {record.number}")
+    what = f"median of {record.number}"
+    return Decision.of_interval(figure_of(record), METRICS[record.metric], limits, what)
 
 
-def _of_load(metric: Metric, figure: Figure | None, limit: float, seen: Observation) -> Decision:
+def _of_load(seen: Observation, metric: Metric, figure: Figure | None, limit: float) -> Decision:
     """What is decided of the load: a broken promise says nothing about the DUT where the generator explains it."""
     if figure is None:
         why = f"what the load lost meanwhile may be the generator's own: {seen.generator_fault}"
@@ -448,7 +417,7 @@ SWEEP = ControlPlaneTime(
     "revalidation-sweep",
     "asks how long it took to look at all datapath flows where that is forced ten times a second",
     ("sweep_time",),
-    lambda plane, bench: Revalidate(plane, expected=flows_of(bench), forced=True, every_s=0.1),
+    lambda plane, bench: Revalidate(plane, True, "sweep_time", 0.1, expected=flows_of(bench)),
 )
 #: Three collections, and a second for what of the trial is no whole period.
 STATISTICS = ControlPlaneTime(

@@ -2,17 +2,17 @@
 meanwhile. No rate fills a table so far: connections are opened, held, and asked something again and again."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ctbench.base.units import format_count
-from ctbench.dut.abilities import ControlPlaneDut, Done, DumpingDut, ThreadLook
+from ctbench.dut.abilities import ControlPlaneDut, DumpingDut, ThreadLook
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.held import Counts, TableProcedure, TableTrial, of_table, refused, tools
+from ctbench.measure.held import TableProcedure, TableTrial, refused
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import MainThreadWatch, Sampling
-from ctbench.measure.procedure import Bench, Decision, Outcome
+from ctbench.measure.procedure import Bench, Decision, Outcome, figures_by_name
 from ctbench.measure.procedures.control_plane import (
     LEAST_DONE,
     LEAST_SIZE,
@@ -27,8 +27,7 @@ from ctbench.measure.trial import Expected
 from ctbench.measure.trials import Trials
 from ctbench.results.metrics import MAIN_THREAD, METRICS
 from ctbench.results.record_model import Figure
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import Opened
+from ctbench.traffic.holding import Holding, Opened
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import Profile
 
@@ -41,9 +40,9 @@ MOST_S = 300.0
 
 @dataclass
 class _Dumped(TableTrial):
-    """What one trial yielded."""
+    """Connections are opened, and asked again and again while the table is printed."""
 
-    dumps: TableDump
+    may_lose = 1.0
     opened: Opened | None = None
     #: Connections that were asked something while the table was printed, each time, and that did not answer.
     asked: int = 0
@@ -52,6 +51,25 @@ class _Dumped(TableTrial):
     lost_before: int = 0
     #: The longest stall of the main thread, where it can be seen.
     stall: dict[str, Figure] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        assert isinstance(self.dut, DumpingDut), "its ability was required"
+        self.dumps = TableDump(self.dut, expected=self.load.connections, every_s=0.1)
+
+    def work(self, held: Holding) -> None:
+        self.opened = opened = held.open(self.load.connections)
+        self.counts.take("opened", opened.established)
+        self.lost_before = held.ask().lost
+        with _watch(self.bench) as watch, Sampling([self.dumps]):
+            end = time.monotonic() + MOST_S
+            done = self.dumps.done[METRIC.name]
+            while not self.bench.dut.trouble() and time.monotonic() < end:
+                if len(done) >= (LONG_DUMPS if sum(each.seconds for each in done) >= LONG_S else DUMPS):
+                    break
+                answered = held.ask()
+                self.asked, self.lost = self.asked + answered.asked, self.lost + answered.lost
+        self.stall = main_thread(watch) if watch else {}
+        self.counts.take("dumped", opened.established)
 
 
 class HeldDump(TableProcedure):
@@ -73,33 +91,8 @@ class HeldDump(TableProcedure):
         """Nothing where the connections were not all held, or too few dumps had all of them."""
         how = bench.campaign.table
         load = Hold(int(bench.limits.get(HELD.name) or how.drained), how.opened_per_s, asks=None)
-        seen, made = of_table(trials, load.opened_per_s, lambda number: _dump(bench, number, load))
+        seen, made = _Dumped.make(bench, trials, load)
         return _outcome(bench, load, trials, seen, made)
-
-
-def _dump(bench: Bench, number: int, load: Hold) -> tuple[Observation, _Dumped]:
-    dut, generator, profile = tools(bench)
-    assert isinstance(dut, DumpingDut), "its ability was required"
-    made = _Dumped(Counts(dut, number), TableDump(dut, expected=load.connections, every_s=0.1))
-    done, counts = made.dumps.dumps, made.counts
-
-    def offer() -> Trial:
-        counts.take("before", 0)
-        with generator.hold(profile, load) as held:
-            made.opened = opened = held.open(load.connections)
-            counts.take("opened", opened.established)
-            made.lost_before = held.ask().lost
-            with _watch(bench) as watch, Sampling([made.dumps]):
-                end = time.monotonic() + MOST_S
-                while not _enough(done) and not bench.dut.trouble() and time.monotonic() < end:
-                    answered = held.ask()
-                    made.asked, made.lost = made.asked + answered.asked, made.lost + answered.lost
-            made.stall = main_thread(watch) if watch else {}
-            counts.take("dumped", opened.established)
-            return held.trial()
-
-    seen = bench.runner_for({"loss_ratio": 1.0}).watch(offer)
-    return replace(seen, wrong=counts.wrong), made
 
 
 def _watch(bench: Bench) -> "MainThreadWatch | nullcontext[None]":
@@ -109,17 +102,12 @@ def _watch(bench: Bench) -> "MainThreadWatch | nullcontext[None]":
     return MainThreadWatch(look)
 
 
-def _enough(done: Sequence[Done]) -> bool:
-    long = sum(each.seconds for each in done) >= LONG_S
-    return len(done) >= (LONG_DUMPS if long else DUMPS)
-
-
 def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: _Dumped) -> Outcome:
     """What the last trial says."""
     assert made.opened is not None
     if seen.state == "invalid":
-        return Outcome.nothing(METRIC, "generator", seen.reason, trials)
-    full = [each for each in made.dumps.dumps if each.size >= LEAST_SIZE * load.connections]
+        return Outcome.nothing(METRIC, "generator", seen.reason)
+    full = [each for each in made.dumps.done[METRIC.name] if each.size >= LEAST_SIZE * load.connections]
     why = ""
     if wrong := refused(made.opened) or made.counts.wrong:
         why = f"the connections were not held: {wrong}"
@@ -128,21 +116,16 @@ def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: 
     elif len(full) < LEAST_DONE:
         why = f"{len(full)} dumps of all entries say nothing: at least {LEAST_DONE} are needed"
     if why:
-        return Outcome.nothing(METRIC, "dut", why, trials)
+        return Outcome.nothing(METRIC, "dut", why)
     record = control_record(made.dumps, METRIC.name, full)
     loss = made.lost / made.asked if made.asked else 0.0
-    figures = {
-        METRIC.name: figure_of(record),
-        HELD.name: Figure(value=made.opened.established, unit=HELD.unit.name),
-        LOST.name: Figure(value=loss, unit=LOST.unit.name),
-    } | made.stall
+    held = figures_by_name({HELD.name: made.opened.established, LOST.name: loss})
+    figures = {METRIC.name: figure_of(record)} | held | made.stall
     said = f"{sentence(record)}; {made.lost} of {format_count(made.asked)} messages were not answered meanwhile"
-    decisions = {
-        name: by_median(METRIC, record, limit)
-        if name == METRIC.name
-        else Decision.by_figure(METRICS[name].keeps(figures[name].value, limit), said)
+    decisions = by_median(record, bench.limits) | {
+        name: Decision.by_figure(METRICS[name].keeps(figures[name].value, limit), said)
         for name, limit in bench.limits.items()
-        if name in figures
+        if name in figures and name != METRIC.name
     }
     trials.keep(control=[record])
-    return Outcome(METRIC, figures, "dut", said, True, trials.made, decisions, trials.evidence)
+    return Outcome(METRIC, figures, "dut", said, True, decisions=decisions)

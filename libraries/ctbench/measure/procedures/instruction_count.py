@@ -54,11 +54,11 @@ class InstructionCount(Procedure):
         try:
             every = counter.count([*baseline, tested, *([other] if other else [])], workload)
         except TestbedError as error:
-            return Outcome.fault(metric, str(error), trials)
+            return Outcome.nothing(metric, "fault", str(error))
         counts = [one for each in every for one in each]
         trials.keep(counts=counts)
         if doubt := next((f"{one.key} (seed {one.seed}): {one.doubt}" for one in counts if one.doubt), ""):
-            return _undecided(bench, metric, trials, f"what was counted was not proved: {doubt}")
+            return _undecided(bench, metric, f"what was counted was not proved: {doubt}")
         wires = [one.each for one in every[0]] if baseline else [0.0] * len(every[0])
         own = every[len(baseline)]
         net = _less(own, wires)
@@ -68,7 +68,7 @@ class InstructionCount(Procedure):
             to = _less(every[-1], wires)  # of the same profile, so of the same frames
             bench.on_counted(other.key, every[-1], to)
             if min(to) <= 0:
-                return _undecided(bench, metric, trials, f"{other.key} costs nothing to compare with")
+                return _undecided(bench, metric, f"{other.key} costs nothing to compare with")
             figures[_RELATIVE.name] = _figure(_RELATIVE, [one / two for one, two in zip(net, to, strict=True)])
         reason = f"counted in {len(net)} boots, each with a seed of its own"
         decisions = {
@@ -76,7 +76,7 @@ class InstructionCount(Procedure):
             for name, figure in figures.items()
             if name in bench.limits
         }
-        return Outcome(metric, figures, "dut", reason, True, (), decisions, trials.evidence)
+        return Outcome(metric, figures, "dut", reason, True, decisions=decisions)
 
 
 def workload_of(profile: Profile, topology: Topology) -> Workload:
@@ -113,8 +113,8 @@ def _figure(metric: Metric, samples: Sequence[float]) -> Figure:
     )  # fmt: skip
 
 
-def _undecided(bench: Bench, metric: Metric, trials: Trials, why: str) -> Outcome:
+def _undecided(bench: Bench, metric: Metric, why: str) -> Outcome:
     """Figures that are not proved are none."""
     promised = [name for name in bench.limits if METRICS[name].role == "promise"]
     decisions = {name: Decision(None, why, code=Code.UNPROVED) for name in promised}
-    return Outcome.nothing(metric, "dut", why, trials, decisions)
+    return Outcome.nothing(metric, "dut", why, decisions)

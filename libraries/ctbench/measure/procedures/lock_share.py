@@ -88,7 +88,7 @@ class LockShare(Procedure):
             rate = found.figure(SATURATION_OF[bench.profile.kind])
             load = saturating(bench.profile) if rate else None
         if load is None:
-            return Outcome.nothing(METRIC, found.limited_by, f"the highest load is not known: {found.reason}", trials)
+            return Outcome.nothing(METRIC, found.limited_by, f"the highest load is not known: {found.reason}")
         duration_s = bench.campaign.control_plane.trial_duration
         probe = _SamplesOfAThread(bench.dut, _BEFORE_S + _ramp_s(load, bench), duration_s)
         # Whatever it loses, it is no trial that a rate is judged by.
@@ -103,8 +103,8 @@ class LockShare(Procedure):
 
         seen = trials.make("samples", one, rate or 0.0)
         if probe.found is None:
-            return Outcome.fault(METRIC, probe.error or "no thread was sampled", trials)
-        return _outcome(bench, trials, seen, probe.found, trials.evidence.profiles[-1])
+            return Outcome.nothing(METRIC, "fault", probe.error or "no thread was sampled")
+        return _outcome(bench, seen, probe.found, trials.evidence.profiles[-1])
 
 
 def _ramp_s(load: Load, bench: Bench) -> float:
@@ -115,21 +115,19 @@ def _ramp_s(load: Load, bench: Bench) -> float:
     return profile.flows / load.per_s if isinstance(profile, PacketProfile) else profile.lifetime_s
 
 
-def _outcome(bench: Bench, trials: Trials, seen: Observation, found: ThreadSamples, record: ProfileRecord) -> Outcome:
+def _outcome(bench: Bench, seen: Observation, found: ThreadSamples, record: ProfileRecord) -> Outcome:
     if seen.state == "invalid":
-        return Outcome.nothing(METRIC, "generator", seen.reason, trials)
+        return Outcome.nothing(METRIC, "generator", seen.reason)
     if found.samples < LEAST_SAMPLES:
         reason = f"{found.samples} samples say nothing: at least {LEAST_SAMPLES} are needed"
-        return Outcome.nothing(METRIC, "dut", reason, trials)
+        return Outcome.nothing(METRIC, "dut", reason)
     if found.busy < LEAST_BUSY:
         reason = f"the thread had packets for {found.busy * 100:.0f} % of the time only: not at its highest load"
-        return Outcome.nothing(METRIC, "generator", reason, trials)
+        return Outcome.nothing(METRIC, "generator", reason)
     low, share, high = interval(found.of_locks, found.samples)
     figure = Figure(value=share, unit=METRIC.unit.name, low=low, high=high)
     decisions = Decision.of_interval(figure, METRIC, bench.limits, f"{record.samples} samples")
-    return Outcome(
-        METRIC, {METRIC.name: figure}, "dut", sentence(record), True, trials.made, decisions, trials.evidence
-    )
+    return Outcome(METRIC, {METRIC.name: figure}, "dut", sentence(record), True, decisions=decisions)
 
 
 def interval(some: int, of: int) -> tuple[float, float, float]:

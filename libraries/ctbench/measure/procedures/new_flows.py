@@ -105,11 +105,11 @@ def _outcome(bench: Bench, found: _Found, trials: Trials) -> Outcome:
     if number < TRIALS:
         last = trials.steps[-1].observation
         why = f"{number} of {len(trials.steps)} trials count, of {TRIALS} that are needed: {last.reason}"
-        return Outcome.nothing(METRIC, "generator" if last.state == "invalid" else "dut", why, trials)
+        return Outcome.nothing(METRIC, "generator" if last.state == "invalid" else "dut", why)
     new = (found.made + found.failed) / max(1, found.sent)
     if new < LEAST_NEW:
         why = f"only {new * 100:.0f} % of the packets were the first of their flow"
-        return Outcome.nothing(METRIC, "dut", why, trials)
+        return Outcome.nothing(METRIC, "dut", why)
     low, high = median_interval(found.rates)
     figure = Figure(value=statistics.median(found.rates), unit=METRIC.unit.name, low=low, high=high)
     without = f", and {format_count(found.failed)} got none" if found.failed else ""
@@ -118,4 +118,4 @@ def _outcome(bench: Bench, found: _Found, trials: Trials) -> Outcome:
         f"in {number} closed loops"
     )
     decisions = Decision.of_interval(figure, METRIC, bench.limits, f"median of {TRIALS}")
-    return Outcome(METRIC, {METRIC.name: figure}, "dut", said, True, trials.made, decisions)
+    return Outcome(METRIC, {METRIC.name: figure}, "dut", said, True, decisions=decisions)

@@ -1,20 +1,49 @@
-"""The ratio of two set-ups that take turns, looked at until it decides what is promised (duet benchmarking)."""
+"""The ratio of two set-ups that take turns, looked at until it decides what is promised (duet benchmarking).
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+The one engine for two things side by side: the ratio of two topologies, that of two builds, and each start of
+`./run compare --installations`. A start is both set up anew; several become the samples of a comparison in
+`ctbench.compare.starts`.
+"""
 
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import exp, log
+from statistics import fmean, median
+from typing import ClassVar, Literal
+
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.units import format_interval, format_ratio
-from ctbench.measure import pairs, start
-from ctbench.measure.campaign import Campaign
+from ctbench.measure import pairs
+from ctbench.measure.campaign import Campaign, SearchSettings
 from ctbench.measure.observation import limits_in
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure
-from ctbench.measure.start import StartRatio, decide, hopeless, measure_start
-from ctbench.measure.trial import Expected
+from ctbench.measure.procedure import Bench, Code, Decision, Look, Outcome, Procedure
+from ctbench.measure.procedures.rates import HighestRate
+from ctbench.measure.search import expected
+from ctbench.measure.trial import Expected, Step
 from ctbench.measure.trials import Trials
-from ctbench.results.evidence import Evidence, LookRecord, PairRecord, SideRecord
+from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF
 from ctbench.results.record_model import Figure
-from ctbench.traffic.profiles import Profile
+from ctbench.testbed.pair import InTurn, SideBySide
+from ctbench.traffic.generator import Side, Slice
+from ctbench.traffic.profiles import PacketProfile, Profile
+
+#: Seconds of a turn: the shorter, the more of what the machine does falls on both sides alike; but one that stood
+#: still, and whose caches the other one had, needs a while to be as fast as before.
+SLICE_S = 0.05
+#: Rounds where nothing is promised, and only the ratio is wanted.
+WITHOUT_PROMISE = 48
+#: Rounds after each flush that do not count: connection tables fill.
+WARM_UP = 1
+#: Rounds at most until each flow was seen.
+_LONGEST_WARM_UP = 400
+#: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
+_MOST_MADE = 1.5
+#: Share of its slices beyond which a side is said to have waited for the generator.
+_MOST_WAITED = 0.5
+#: Searches of a block. A drift that is straight falls on both sides alike, and the DUT is set up twice a block.
+BLOCK: tuple[Side, ...] = ("tested", "other", "other", "tested")
 
 
 @dataclass(frozen=True)
@@ -23,7 +52,7 @@ class Pair(Procedure):
 
     #: The metric that the ratio decides.
     promise: str = "ratio"
-    slice_s: float = start.SLICE_S
+    slice_s: float = SLICE_S
     #: Rounds after which the interval is looked at; None: as many as the promise needs.
     looks: Sequence[int] | None = None
     name = "pair"
@@ -35,50 +64,66 @@ class Pair(Procedure):
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
         """Side by side, where most ratios are decided by the first look."""
-        rounds = pairs.LOOKS[0] + 2 * start.WARM_UP
+        rounds = pairs.LOOKS[0] + 2 * WARM_UP
         return Expected(0, rounds * pairs.ROUND * self.slice_s)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`ConfigError` where the bench has nothing to compare with."""
-        metric, found = self.metric(bench.profile), measure_start(bench, self.slice_s, self.looks)
-        figures, waited = {}, found.waited_for_generator
+        metric, turns = self.metric(bench.profile), self._turns(bench)
+        fault, nothing = turns.serve()
+        pair = turns.record()
+        trials.steps += turns.steps
+        trials.keep(pairs=[pair])
+        waited = _waited({side: known.held for side, known in _sides_of(pair).items()})
+        figures = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
-        last = None if found.fault or (waited and bench.promised_ratio is None) else found.pair.result
+        last = None if fault or (waited and bench.promised_ratio is None) else pair.result
         if last:
             figures[metric.name] = Figure(value=last.value, unit=metric.unit.name, low=last.low, high=last.high)
             saturation = SATURATION_OF[bench.profile.kind]
-            if found.pair.how == "side by side" and "tested" not in waited and (rate := found.sides["tested"].rate):
+            if pair.how == "side by side" and "tested" not in waited and (rate := pair.tested.rate):
                 figures[saturation.name] = Figure(value=rate, unit=saturation.unit.name)
-        decision = _decision(found, bench)
+        if fault:
+            decision = Decision(None, fault, code=Code.FAULT)
+        elif not pair.result:
+            decision = Decision(None, nothing or _too_few(pair), code=Code.NOTHING)
+        else:
+            decision = _decision(pair, pair.result, waited, bench)
         return Outcome(
             metric=metric,
             figures=figures,
-            limited_by="fault" if found.fault else "generator" if waited and decision.kept is None else "dut",
-            reason=found.fault or decision.reason,
+            limited_by="fault" if fault else "generator" if waited and decision.kept is None else "dut",
+            reason=decision.reason,
             kept_conditions=decision.kept is True,
-            steps=found.steps,
             decisions={} if bench.promised_ratio is None else {metric.name: decision},
-            evidence=Evidence(trials=[], pairs=[found.pair]),
         )
 
+    def _turns(self, bench: Bench) -> "_Turns":
+        """How the two are served: side by side, until as many rounds as the promise needs, else `WITHOUT_PROMISE`."""
+        if isinstance(bench.sides, SideBySide):
+            default = pairs.LOOKS if bench.promised_ratio is not None else (WITHOUT_PROMISE,)
+            return _Slices(bench, self.looks or default, self.slice_s, bench.sides)
+        if bench.sides is None:
+            raise ConfigError("A ratio is asked for, and there is nothing to compare with.\n  Expected two set-ups.")
+        how = bench.campaign.search_for(bench.profile, closed_loop=False)
+        return _Searches(bench, pairs.BLOCK_LOOKS, 0.0, bench.sides, how)
 
-def _decision(found: StartRatio, bench: Bench) -> Decision:
-    last = found.pair.result
-    if found.fault:
-        return Decision(None, found.fault, code=Code.FAULT)
-    if not last:
-        return Decision(None, found.nothing or _too_few(found.pair), code=Code.NOTHING)
-    waited = found.waited_for_generator
+
+def _sides_of(pair: PairRecord) -> dict[Side, SideRecord]:
+    return {"tested": pair.tested, "other": pair.other}
+
+
+def _decision(pair: PairRecord, last: LookRecord, waited: Collection[Side], bench: Bench) -> Decision:
     kept = decide(last, bench.promised_ratio, waited)
-    said, code = _in_words(last, found.pair.other, bench.promised_ratio), Code.INTERVAL
+    said, code = _in_words(last, pair.other, bench.promised_ratio), Code.INTERVAL
     if waited and (bench.promised_ratio is None or hopeless(last, bench.promised_ratio, waited)):
-        keys = " and of ".join(dict.fromkeys(found.sides[side].key for side in waited))
+        keys = " and of ".join(dict.fromkeys(_sides_of(pair)[side].key for side in waited))
         code = Code.GENERATOR
         said = f"the traffic generator was the limit of {keys}, which may be faster ({said})"
     elif kept is None and bench.promised_ratio is not None:
         code = Code.TOO_CLOSE
         said = f"too close to call on this machine ({said})"
-    return Decision(kept, "; ".join([said, *_losses(found, bench)]), code=code)
+    return Decision(kept, "; ".join([said, *_losses(pair, bench)]), code=code)
 
 
 def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> str:
@@ -96,12 +141,253 @@ def _too_few(pair: PairRecord) -> str:
     )
 
 
-def _losses(found: StartRatio, bench: Bench) -> list[str]:
+def _losses(pair: PairRecord, bench: Bench) -> list[str]:
     """What was lost although nothing was offered in excess, above what a trial may lose."""
     limit, lost = min(limits_in(bench.conditions).values()), METRICS["loss_ratio"]
     return [
         f"{format_ratio(known.lost)} of the {bench.profile.kind} of {known.key} were lost in its turns (limit "
         f"{lost.format(limit)})"
-        for known in dict.fromkeys(found.sides.values())
+        for known in dict.fromkeys((pair.tested, pair.other))
         if known.lost > limit
     ]
+
+
+def decide(found: LookRecord, promised: float | None, waited: Collection[Side] = ()) -> bool | None:
+    """Whether a promise is kept: all of the interval keeps it, or none of it does. None: go on.
+
+    `waited`: sides that waited for the generator. These may be faster than was seen, so with the other one among them
+    the ratio is the most that it can be, and with the tested one the least.
+    """
+    if promised is None:
+        return None
+    if found.low >= promised:
+        return None if "other" in waited else True
+    if found.high < promised:
+        return None if "tested" in waited else False
+    return None
+
+
+def hopeless(found: LookRecord, promised: float | None, waited: Collection[Side]) -> bool:
+    """Whether a promise stays undecided, however long it is looked at, because of the generator."""
+    if promised is None or not waited:
+        return False
+    return len(waited) == 2 or (found.low >= promised if "other" in waited else found.high < promised)
+
+
+def _waited(shares: Mapping[Side, float]) -> tuple[Side, ...]:
+    """The sides that waited for the generator for most of their time, by the share in which they did."""
+    return tuple(side for side, share in shares.items() if share > _MOST_WAITED)
+
+
+@dataclass
+class _Turns(ABC):
+    """Two sides that have their turns, and what was measured of them so far."""
+
+    bench: Bench
+    #: Rounds (blocks) after which the interval is looked at.
+    looks: Sequence[int]
+    #: Length of a turn, seconds; 0 where a turn is a search.
+    slice_s: float
+    how: ClassVar[Literal["side by side", "reconfigured"]]
+    #: Of each round that counts, and how many others were dropped.
+    logs: list[float] = field(default_factory=list, init=False)
+    dropped: int = field(default=0, init=False)
+    found: list[LookRecord] = field(default_factory=list, init=False)
+    notes: dict[str, None] = field(default_factory=dict, init=False)
+    steps: list[Step] = field(default_factory=list, init=False)
+
+    def serve(self) -> tuple[str, str]:
+        """Look after more and more rounds, until the ratio is decided. Returns how a DUT or the generator broke, and
+        why there is no ratio although nothing broke; both empty where there is one."""
+        try:
+            for number, target in enumerate(self.looks, 1):
+                self._serve_until(target)
+                if found := self._estimate():
+                    self.found.append(found)
+                if self._tell(number, found):
+                    break
+        except MissingResource as error:
+            return "", str(error)
+        except TestbedError as error:
+            return str(error), ""
+        return "", ""
+
+    def record(self) -> PairRecord:
+        """What the ratio stands on."""
+        sides = self._sides()
+        return PairRecord(
+            tested=sides["tested"],
+            other=sides["other"],
+            how=self.how,
+            slice_s=self.slice_s,
+            ratios=[exp(each) for each in self.logs],
+            dropped=self.dropped,
+            looks=self.found,
+            notes=list(self.notes),
+        )
+
+    def _tell(self, number: int, found: LookRecord | None) -> bool:
+        """Say where the ratio stands. Returns whether that is the end: it decides what is promised, or nothing will."""
+        promised, waited = self.bench.promised_ratio, self._waited_for_generator()
+        ends = found is not None and (decide(found, promised, waited) is not None or hopeless(found, promised, waited))
+        self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number)))
+        return ends
+
+    def _waited_for_generator(self) -> tuple[Side, ...]:
+        return ()
+
+    @abstractmethod
+    def _serve_until(self, target: int) -> None:
+        """Have turns until so many rounds count, or too many had to be dropped. `TestbedError` where a DUT or the
+        generator broke, `MissingResource` where a side cannot be set up."""
+
+    @abstractmethod
+    def _estimate(self) -> LookRecord | None:
+        """The ratio by the rounds so far; None for too few."""
+
+    @abstractmethod
+    def _left_s(self, number: int) -> float:
+        """Seconds until the last look, after this one."""
+
+    @abstractmethod
+    def _sides(self) -> Mapping[Side, SideRecord]:
+        """What the sides are, with what they did."""
+
+
+@dataclass
+class _Slices(_Turns):
+    """Both stand side by side and have their turns within one trial, a round (a slice of each) after the other."""
+
+    pair: SideBySide
+    _slices: list[Slice] = field(default_factory=list, init=False)
+    #: Rounds that were made, for where the order goes on.
+    _made: int = field(default=0, init=False)
+
+    how = "side by side"
+
+    def _serve_until(self, target: int) -> None:
+        self.pair.flush()
+        self._warm_up()
+        while (missing := min(target - len(self.logs), round(_MOST_MADE * target) - len(self.logs) - self.dropped)) > 0:
+            for parts in pairs.rounds_of(self._serve(missing)):
+                if (ratio := pairs.log_ratio(parts)) is None:
+                    self.dropped += 1
+                else:
+                    self.logs.append(ratio)
+                    self._slices += parts
+        problems = self.pair.health()
+        self.notes |= dict.fromkeys(problem.text for problem in problems)
+        if fatal := next((problem.text for problem in problems if problem.severity == "fatal"), ""):
+            raise TestbedError(fatal)
+
+    def _warm_up(self) -> None:
+        """Until each side has seen every flow, both ways where there are two: creating its state is another
+        measurement."""
+        profile = self.bench.profile
+        packets = profile.flows * profile.ways if isinstance(profile, PacketProfile) else 0
+        seen = dict.fromkeys(("tested", "other"), 0)
+        for made in range(0, _LONGEST_WARM_UP, WARM_UP):
+            if made and min(seen.values()) >= packets:
+                break
+            for part in self._serve(WARM_UP):
+                seen[part.side] += part.completed
+
+    def _serve(self, rounds: int) -> list[Slice]:
+        order = pairs.turns(self._made, rounds)
+        self._made += rounds
+        return self.pair.run_slices(order, self.slice_s)
+
+    def _estimate(self) -> LookRecord | None:
+        return pairs.estimate(self.logs, pairs.ERROR / len(self.looks))
+
+    def _left_s(self, number: int) -> float:
+        rounds = self.looks[-1] - self.looks[number - 1] + WARM_UP * (len(self.looks) - number)
+        return rounds * pairs.ROUND * self.slice_s
+
+    def _sides(self) -> Mapping[Side, SideRecord]:
+        return {side: self._told(side, known) for side, known in self.pair.sides().items()}
+
+    def _told(self, side: Side, known: SideRecord) -> SideRecord:
+        own = [part for part in self._slices if part.side == side]
+        lost, ended = sum(part.lost for part in own), sum(part.lost + part.completed for part in own)
+        rate = median(part.rate for part in own) if own else None
+        waited = self._share_waited(side)
+        return known.model_copy(update={"rate": rate, "lost": lost / ended if ended else 0.0, "held": waited})
+
+    def _share_waited(self, side: Side) -> float:
+        """Share of a side's time in which it waited for the generator."""
+        own = [part.waited for part in self._slices if part.side == side]
+        return fmean(own) if own else 0.0
+
+    def _waited_for_generator(self) -> tuple[Side, ...]:
+        return _waited({"tested": self._share_waited("tested"), "other": self._share_waited("other")})
+
+
+@dataclass
+class _Searches(_Turns):
+    """One DUT that is set up again for each turn, which is a search: A B B A, a block after the other.
+
+    This is for a lab, where two DUTs cannot stand side by side. Minutes lie between the turns, so a block's ratio
+    scatters as searches do, and the interval says so.
+    """
+
+    turns: InTurn
+    search: SearchSettings
+    _rates: dict[Side, list[float]] = field(default_factory=lambda: {"tested": [], "other": []}, init=False)
+    _number: int = field(default=0, init=False)
+
+    how = "reconfigured"
+
+    def __post_init__(self) -> None:
+        self.notes[self.turns.why] = None
+
+    def _serve_until(self, target: int) -> None:
+        for made in range(len(self.logs) + self.dropped, target):
+            self._block(self.looks[-1] - made - 1)
+
+    def _block(self, to_come: int) -> None:
+        """Search A, B, B and A; the block counts where the DUT limited all four."""
+        rates: dict[Side, list[float]] = {"tested": [], "other": []}
+        for side in BLOCK:
+            rates[side].append(self._search(side, to_come))
+        if min(map(min, rates.values())) <= 0:
+            self.dropped += 1
+            return
+        self.logs.append(sum(map(log, rates["tested"])) / 2 - sum(map(log, rates["other"])) / 2)
+        for side, found in rates.items():
+            self._rates[side] += found
+
+    def _search(self, side: Side, to_come: int) -> float:
+        """What a side holds; 0 where something else than the DUT was the limit, which is noted."""
+        dut, generator = self.turns.turn(side)
+
+        def on_trial(step: Step) -> None:
+            self._number += 1
+            numbered = replace(step, number=self._number, left_s=step.left_s + self._expected(to_come).traffic_s)
+            if side == "tested":
+                self.steps.append(numbered)
+            self.bench.on_trial(numbered)
+
+        hint = self._rates[side][-1] if self._rates[side] else self.bench.hint if side == "tested" else None
+        at = replace(self.bench, dut=dut, generator=generator, on_trial=on_trial, floor_load=None, hint=hint, probes=())
+        found = HighestRate(self.search).run(at)
+        if found.limited_by == "fault":
+            raise TestbedError(found.reason)
+        if found.limited_by != "dut" or found.result is None:
+            self.notes[f"A turn of {self.turns.sides()[side].key} does not count: {found.reason.rstrip('.')}."] = None
+            return 0.0
+        return found.result.value
+
+    def _estimate(self) -> LookRecord | None:
+        return pairs.estimate_of_blocks(self.logs)
+
+    def _left_s(self, number: int) -> float:
+        return self._expected(self.looks[-1] - self.looks[number - 1]).traffic_s
+
+    def _expected(self, blocks: int) -> Expected:
+        span = self.bench.campaign.load_range(self.bench.profile)
+        return expected(self.search, span).times(len(BLOCK) * blocks)
+
+    def _sides(self) -> Mapping[Side, SideRecord]:
+        rates = {side: median(found) if found else None for side, found in self._rates.items()}
+        return {side: known.model_copy(update={"rate": rates[side]}) for side, known in self.turns.sides().items()}

@@ -7,9 +7,8 @@ from ctbench.base.errors import ConfigError
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
-from ctbench.measure.search import descend, expected, search
-from ctbench.measure.search_result import SearchResult, repeat
-from ctbench.measure.sequential import Known, SequentialResult, SequentialTest, scatter
+from ctbench.measure.search import SearchResult, descend, expected, repeat, search
+from ctbench.measure.sequential import Known, SequentialTest, scatter
 from ctbench.measure.trial import Expected, Step
 from ctbench.measure.trials import Trials
 from ctbench.results.evidence import Evidence
@@ -55,14 +54,24 @@ class ClosedLoop(Procedure):
 
         seen = trials.make("saturation", one)
         if seen.state == "invalid":
-            return Outcome.nothing(metric, "generator", seen.reason, trials)
+            return Outcome.nothing(metric, "generator", seen.reason)
         figures = {metric.name: Figure(value=seen.served, unit=metric.unit.name)}
         said = f"a closed loop of {load.under_way} was served at {metric.format(seen.served)}"
-        return Outcome(metric, figures, "dut", said, True, trials.made)
+        return Outcome(metric, figures, "dut", said, True)
+
+
+class _OfRate(Procedure):
+    """Looks for the rate of a profile, by loads at a rate."""
+
+    loads = frozenset((Rate,))
+    found_out = RATES
+
+    def metric(self, profile: Profile) -> Metric:
+        return RATE_OF[profile.kind]
 
 
 @dataclass(frozen=True)
-class HighestRate(Procedure):
+class HighestRate(_OfRate):
     """The highest rate that the DUT holds, by a search (RFC 2544, section 26.1; RFC 9411, section 7.2)."""
 
     how: SearchSettings
@@ -72,12 +81,7 @@ class HighestRate(Procedure):
     otherwise: SearchSettings | None = None
     name = "highest-rate"
     says = "searches for the capacity: the highest load whose loss stays within the limit"
-    loads = frozenset((Rate,))
-    found_out = RATES
     headroom = 0.01
-
-    def metric(self, profile: Profile) -> Metric:
-        return RATE_OF[profile.kind]
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
         return expected(self.how, campaign.load_range(profile)).times(self.repetitions)
@@ -148,22 +152,17 @@ def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
 
 
 @dataclass(frozen=True)
-class AtFloor(Procedure):
+class AtFloor(_OfRate):
     """Whether the DUT holds the floor: trials at the rate that is promised, in a sequential test (SPRT)."""
 
     how: GateSettings
     name = "at-floor"
     says = "offers the load that the floor promises, and no other one"
-    loads = frozenset((Rate,))
-    found_out = RATES
 
     @property
     def headroom(self) -> float:
         """The campaign's."""
         return self.how.headroom
-
-    def metric(self, profile: Profile) -> Metric:
-        return RATE_OF[profile.kind]
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
         return expected(self.how, campaign.load_range(profile))
@@ -173,8 +172,8 @@ class AtFloor(Procedure):
         if bench.floor_load is None:
             raise ConfigError("The campaign tries floors, and no rate is promised of this test.\n  Expected a floor.")
         known = known_of(bench.earlier, bench.profile)
-        test = SequentialTest(bench.runner, bench.floor_load, self.how.trial_duration, known, trials)
-        return outcome_at_floor(test.run(bench.ceiling), bench.rate_metric)
+        test = SequentialTest(bench.runner, bench.floor_load, self.how.trial_duration, known, trials, bench.rate_metric)
+        return test.run(bench.ceiling)
 
 
 def known_of(earlier: Outcome | None, profile: Profile) -> Known:
@@ -188,20 +187,3 @@ def known_of(earlier: Outcome | None, profile: Profile) -> Known:
         (rates if earlier.limited_by == "dut" else at_least).append(found)
     open_loop = tuple(each for each in seen if not each.trial.under_way and each.trial.load)
     return Known(tuple(rates), tuple(at_least), scatter(seen), open_loop)
-
-
-def outcome_at_floor(found: SequentialResult, metric: Metric) -> Outcome:
-    """The outcome of trials at one load, in a metric's unit: they decide that metric, and with it every rate that was
-    promised, because the load tries all of them."""
-    kept = found.decision.kept
-    # The offered load where it held, else what was completed of it.
-    result = Figure(value=found.load, unit=metric.unit.name, low=found.load) if kept else None
-    return Outcome(
-        metric=metric,
-        figures=figures_of(found.proof, metric, result),
-        limited_by=found.limited_by,
-        reason=found.decision.whole,
-        kept_conditions=kept is True,
-        steps=found.steps,
-        decisions={metric.name: found.decision},
-    )

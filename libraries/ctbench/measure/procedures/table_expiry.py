@@ -16,7 +16,7 @@ from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.abilities import TableDut
 from ctbench.dut.base import CLOSED_S
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.held import Counts, TableProcedure, TableTrial, of_table, tools
+from ctbench.measure.held import Counts, TableProcedure, TableTrial, tools
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import Samples, TableEntries
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, figures_by_name
@@ -25,7 +25,7 @@ from ctbench.measure.trials import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import METRICS
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import HoldingGenerator
+from ctbench.traffic.holding import Holding, HoldingGenerator
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, Profile, load_profile
 
@@ -34,8 +34,6 @@ DRAIN = METRICS["drain_time"]
 EVERY_S = 0.2
 #: How long after the last sweep that is due entries that stayed are waited for, seconds.
 PATIENCE_S = 30.0
-#: What a sweep itself may take, and a look at the table, seconds.
-_SWEEPING_S = 2.0
 #: Entries that go sooner than this before their timeout were not forgotten by it, seconds: a look's time, and clocks
 #: that tick slowly.
 _SOONER_S = 1.0
@@ -45,11 +43,49 @@ _FIRST, _LAST = 0.05, 0.95
 
 @dataclass
 class Drained(TableTrial):
-    """What was seen of a table that drains: entries at times since the last packet."""
+    """Connections are opened and asked, and the table is looked at until it is empty."""
 
+    alone = True
     #: When the first connection was asked for the last time, relative to the last packet (negative), seconds.
     first_asked_s: float = 0.0
+    #: Entries at times since the last packet.
     seen: list[tuple[float, int]] = field(default_factory=list)
+
+    def work(self, held: Holding) -> None:
+        opened = held.open(self.load.connections)
+        self.counts.take("opened", opened.established)
+        asking = time.monotonic()
+        answered = held.ask()
+        last = time.monotonic()
+        self.first_asked_s = asking - last
+        self.counts.take("answered", answered.answered)
+        self._look(last, self.bench.timeout_s + self.dut.sweep_s + PATIENCE_S)
+        self.counts.take("in the end", 0)
+
+    def _look(self, last: float, most_s: float) -> None:
+        """Look at the table until it is empty, or for `most_s` seconds after `last`."""
+        due = time.monotonic()
+        while True:
+            entries = self.dut.connections()
+            at = time.monotonic() - last
+            self.seen.append((at, entries))
+            if not entries or at > most_s:
+                return
+            due += EVERY_S
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    @property
+    def wrong(self) -> str:
+        """Entries go by their timeout, not sooner."""
+        falls, earliest = self._below(1.0), self.bench.timeout_s + self.first_asked_s
+        if self.counts.wrong or falls is None or falls >= earliest - _SOONER_S:
+            return self.counts.wrong
+        return f"entries went {earliest - falls:.1f} s before their timeout of {self.bench.timeout_s:g} s"
+
+    def judged(self, seen: Observation) -> Observation:
+        entries: list[float | None] = [float(entries) for _, entries in self.seen]
+        series = Samples("entries_after_the_last_packet", "entries", EVERY_S, entries)
+        return replace(super().judged(seen), samples=(series,))
 
     @property
     def empty_s(self) -> float | None:
@@ -57,22 +93,28 @@ class Drained(TableTrial):
         return next((at for at, entries in self.seen if not entries), None)
 
     @property
-    def falls_s(self) -> float | None:
-        """When entries were first seen to be fewer than before."""
-        return self._below(1.0)
-
-    @property
     def reaped_per_s(self) -> float | None:
         """Entries per second, between the first and the last twentieth that went."""
         begin, end = self._below(1 - _FIRST), self._below(1 - _LAST)
-        whole = self.seen[0][1] if self.seen else 0
         if begin is None or end is None:
             return None
-        return (_LAST - _FIRST) * whole / max(end - begin, EVERY_S)
+        return (_LAST - _FIRST) * self.seen[0][1] / max(end - begin, EVERY_S)
 
     def _below(self, share: float) -> float | None:
+        """When fewer than this share of the entries were seen first."""
         whole = self.seen[0][1] if self.seen else 0
         return next((at for at, entries in self.seen if entries < whole * share), None)
+
+    def __str__(self) -> str:
+        empty_s, timeout_s = self.empty_s, self.bench.timeout_s
+        if empty_s is None:
+            at, left = self.seen[-1]
+            return f"{left} of {self.load.connections} entries were left {at:.0f} s after the last packet"
+        return self.wrong or (
+            f"{self.load.connections} entries were gone {empty_s:.1f} s after the last packet, "
+            f"{empty_s - timeout_s:.1f} s after the last one's timeout of {timeout_s} s, of which the DUT's sweep "
+            f"explains {self.dut.sweep_s:g} s"
+        )
 
 
 class TableDrain(TableProcedure):
@@ -92,74 +134,16 @@ class TableDrain(TableProcedure):
         # Each is opened and asked before the first is forgotten.
         most = min(most, how.drained, bench.timeout_s / 2 * how.opened_per_s)
         load = Hold(max(1, int(most)), how.opened_per_s)
-        seen, made = of_table(trials, load.opened_per_s, lambda number: drain(bench, number, load))
+        seen, made = Drained.make(bench, trials, load)
         empty_s = made.empty_s
         values = {
             DRAIN.name: empty_s,
             "drain_lag": None if empty_s is None else max(0.0, empty_s - bench.timeout_s),
             "reaped_rate": made.reaped_per_s,
         }
+        reason = seen.reason if seen.state == "invalid" else str(made)
         right = empty_s is not None and not seen.wrong
-        return self.conclude(bench, trials, seen, values, _how_it_drained(bench, load, seen, made), right=right)
-
-
-def _how_it_drained(bench: Bench, load: Hold, seen: Observation, made: Drained) -> str:
-    empty_s, sweep_s = made.empty_s, bench.dut.sweep_s if isinstance(bench.dut, TableDut) else 0.0
-    if seen.state == "invalid":
-        return seen.reason
-    if empty_s is None:
-        at, left = made.seen[-1]
-        return f"{left} of {load.connections} entries were left {at:.0f} s after the last packet"
-    return seen.wrong or (
-        f"{load.connections} entries were gone {empty_s:.1f} s after the last packet, "
-        f"{empty_s - bench.timeout_s:.1f} s after the last one's timeout of {bench.timeout_s} s, of which the DUT's "
-        f"sweep explains {sweep_s:g} s"
-    )
-
-
-def drain(bench: Bench, number: int, load: Hold) -> tuple[Observation, Drained]:
-    """Open connections, ask each, and look at the table until it is empty. `number`: of the trial in its test."""
-    dut, generator, profile = tools(bench)
-    made = Drained(Counts(dut, number))
-
-    def offer() -> Trial:
-        made.counts.take("before", 0)
-        with generator.hold(profile, load) as held:
-            opened = held.open(load.connections)
-            made.counts.take("opened", opened.established)
-            asking = time.monotonic()
-            answered = held.ask()
-            last = time.monotonic()
-            made.first_asked_s = asking - last
-            made.counts.take("answered", answered.answered)
-            _look(dut, made, last, bench.timeout_s + dut.sweep_s + PATIENCE_S)
-            made.counts.take("in the end", 0)
-            return held.trial()
-
-    seen = bench.runner_for({"loss_ratio": 0.0}, alone=True).watch(offer)
-    series = Samples("entries_after_the_last_packet", "entries", EVERY_S, [float(entries) for _, entries in made.seen])
-    return replace(seen, wrong=made.counts.wrong or _too_soon(made, bench.timeout_s), samples=(series,)), made
-
-
-def _look(dut: TableDut, made: Drained, last: float, most_s: float) -> None:
-    """Look at the table until it is empty, or for `most_s` seconds after `last`."""
-    due = time.monotonic()
-    while True:
-        entries = dut.connections()
-        at = time.monotonic() - last
-        made.seen.append((at, entries))
-        if not entries or at > most_s:
-            return
-        due += EVERY_S
-        time.sleep(max(0.0, due - time.monotonic()))
-
-
-def _too_soon(made: Drained, timeout_s: float) -> str:
-    """How entries went before their timeout; empty where none did."""
-    falls, earliest = made.falls_s, timeout_s + made.first_asked_s
-    if falls is None or falls >= earliest - _SOONER_S:
-        return ""
-    return f"entries went {earliest - falls:.1f} s before their timeout of {timeout_s:g} s"
+        return self.conclude(bench, seen, values, reason, right=right)
 
 
 DEVIATION = METRICS["table_deviation"]
@@ -173,7 +157,7 @@ _SPARE = 1.1
 
 
 @dataclass
-class Level(TableTrial):
+class Level:
     """Where the table settled at one rate, over two sweeps: it is a saw-tooth, as what has expired since a sweep is
     still there until the next one. Entries; None where the DUT could not tell."""
 
@@ -222,8 +206,7 @@ class TableSteady(TableProcedure):
 
     def rates(self, bench: Bench) -> list[float]:
         """Those of the campaign at which the table has room; `MissingResource` where it has for none."""
-        assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
-        assert isinstance(bench.dut, TableDut), "its ability was required"
+        assert isinstance(bench.profile, ConnectionProfile) and isinstance(bench.dut, TableDut), "both were required"
         wanted, offered = self.wanted(bench), bench.campaign.most.get(bench.profile.kind, math.inf)
         if min(wanted) > offered:
             raise MissingResource(
@@ -244,22 +227,27 @@ class TableSteady(TableProcedure):
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """A trial at each rate, until one does not hold."""
         fitting = self.rates(bench)
-        assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
-        levels: list[Level] = []
+        found: dict[float, Level] = {}
+
+        def one(per_s: float, number: int) -> Observation:
+            seen, found[per_s], count = settle(bench, per_s, number)
+            trials.keep(table=[count])
+            return seen
+
         for per_s in fitting:
-            seen, level = of_table(trials, per_s, partial(settle, bench, per_s))
-            levels.append(level)
+            seen = trials.make("hold", partial(one, per_s), per_s)
             if not seen.good:
                 break
+        levels = list(found.values())
         worst = max(levels, key=lambda each: each.deviation)
         left_out = ", ".join(format_rate(per_s) for per_s in self.wanted(bench) if per_s not in fitting)
         room = [f"not tried, because the table or the generator is too small for that: {left_out}"] if left_out else []
         reason = seen.reason if not seen.good else "; ".join([*map(str, levels), *room])
         values = {DEVIATION.name: worst.deviation, "table_level": levels[-1].mean, "table_slope": levels[-1].slope}
-        return self.conclude(bench, trials, seen, values, reason, right=seen.good)
+        return self.conclude(bench, seen, values, reason, right=seen.good)
 
 
-def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level]:
+def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level, TableCount]:
     """Offer a rate until the table has settled, and then for two sweeps, which count. `number`: of the trial.
 
     Before, little is offered to a DUT that sweeps a table of short-lived entries more often than an empty one, until it
@@ -272,7 +260,8 @@ def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level]
 
     def offer() -> Trial:
         nonlocal before_s
-        begun, lead = time.monotonic(), lead_s(dut, sweep_s)
+        # Until a DUT whose table was empty sweeps it so often.
+        begun, lead = time.monotonic(), dut.sweep_s + _NOTICED_S if sweep_s < dut.sweep_s else 0.0
         if lead:
             few = _LEAD_SHARE * (bench.most_held or per_s * lead) / (lead + remembered_s)
             bench.generator.run_trial(profile, Rate(min(few, per_s)), lead)
@@ -291,12 +280,7 @@ def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level]
     )
     mean = statistics.fmean(means) if means else None
     slope = (means[1] - means[0]) / sweep_s if len(means) > 1 else 0.0
-    return seen, Level(Counts(dut, number, [count]), per_s, expected, least, mean, slope)
-
-
-def lead_s(dut: TableDut, sweep_s: float) -> float:
-    """Seconds until a DUT whose table was empty sweeps it each `sweep_s`."""
-    return dut.sweep_s + _NOTICED_S if sweep_s < dut.sweep_s else 0.0
+    return seen, Level(per_s, expected, least, mean, slope), count
 
 
 def _known(values: Sequence[float | None]) -> list[float]:
@@ -336,11 +320,11 @@ class _Reaping:
         loop = trials.offer(runner, saturating(self.profile), _LOOP_S, "saturation")
         if not loop.served or loop.state == "invalid":
             why = f"a closed loop shows no rate: {loop.reason or 'nothing came back'}"
-            return Outcome.nothing(LOSS, "generator", why, trials)
+            return Outcome.nothing(LOSS, "generator", why)
         load = Rate(self._half(loop))
         alone = trials.offer(runner, load, _ALONE_S, "alone")
         if not alone.good:
-            return Outcome.not_held(LOSS, alone, trials)
+            return Outcome.not_held(LOSS, alone)
         # Once: what is left to expire is a million connections, which take minutes.
         counts = Counts(self.dut, 0)
         seen = trials.make("beside", lambda number: self._while_they_expire(load, counts, number), load.per_s, most=1)
@@ -407,7 +391,7 @@ class _Reaping:
         figures = figures_by_name({LOSS.name: lost, _WAITED.name: waited})
         return Outcome(
             LOSS, {} if invalid else figures, "generator" if invalid else "dut", reason, not seen.wrong,
-            self.trials.made, self._decide(lost, waited, seen, reason), self.trials.evidence,
+            decisions=self._decide(lost, waited, seen, reason),
         )  # fmt: skip
 
     def _decide(self, lost: float, waited: float | None, seen: Observation, reason: str) -> dict[str, Decision]:

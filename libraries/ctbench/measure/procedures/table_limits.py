@@ -12,22 +12,101 @@ from dataclasses import dataclass, field, replace
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.dut.abilities import FullSaid, TableDut
+from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.held import Counts, TableProcedure, TableTrial, heard, hold, of_table, refused, tools
+from ctbench.measure.held import TableProcedure, TableTrial, refused
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.trial import Expected
 from ctbench.measure.trials import Trials
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import LimitedBy
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import Holding, Opened
+from ctbench.traffic.holding import Answered, Holding, Opened
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import Profile
 
 HELD, RECOVERY, FORGOTTEN = (METRICS[name] for name in ("held_connections", "recovery_time", "forgotten_when_full"))
-#: Seconds that the DUT's counts take, at most.
-_COUNTING_S = 3.0
+#: Seconds that the DUT's counts take, at most; and that its threads take to hand their counters in.
+_COUNTING_S, COUNTERS_S = 3.0, 3.0
+#: The DUT's memory is known by its growth: where less of it than this share came in this trial, the rest is what an
+#: earlier one left, and nothing is said of an entry.
+_OWN_GROWTH = 0.5
+
+
+@dataclass
+class _LimitTrial(TableTrial):
+    """A trial in which the table may become full, and what the DUT said of that."""
+
+    said: FullSaid | None = None
+
+    def begin(self) -> None:
+        self._before = self.dut.full_said()
+
+    def listen(self) -> FullSaid:
+        """Note what the DUT has said since the trial began; its threads hand their counters in each second or so."""
+        deadline = time.monotonic() + COUNTERS_S
+        while not (said := self.dut.full_said().since(self._before)).counted and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.said = said
+        return said
+
+
+@dataclass
+class HeldTrial(_LimitTrial):
+    """Connections are opened, kept open, and asked, each; none may be lost."""
+
+    opened: Opened | None = None
+    answered: Answered | None = None
+    #: Bytes by which the DUT's memory had grown before it, and when all were open; None where nothing can tell.
+    memory: tuple[int | None, int | None] = (None, None)
+    #: Entries that the table might have when the trial began, and how that changed.
+    limit: int | None = None
+    changed: str = ""
+
+    def begin(self) -> None:
+        super().begin()
+        self.limit = self.dut.limit_now()
+
+    def work(self, held: Holding) -> None:
+        before = self.dut.table_memory()
+        self.opened = opened = held.open(self.load.connections)
+        self.counts.take("opened", opened.established)
+        self.memory = before, self.dut.table_memory()
+        if opened.refused:
+            self.listen()
+        time.sleep(self.bench.campaign.table.hold)
+        self.counts.take("held", opened.established)
+        self.answered = held.ask()
+        self.counts.take("answered", self.answered.answered)
+        if (now := self.dut.limit_now()) != self.limit:
+            self.changed = f"the DUT's limit of entries was {self.limit} when the trial began, and {now} at its end"
+
+    @property
+    def wrong(self) -> str:
+        return self.changed or self.counts.wrong
+
+    def judged(self, seen: Observation) -> Observation:
+        """What was lost in a table that was full is the DUT's own loss, however busy the machine was."""
+        seen = super().judged(seen)
+        if self.said is None or not self.said.counted:
+            return seen
+        limit = "" if self.limit is None else f" (limit {self.limit})"
+        text = f"The connection table was full: {self.said.counted} packets found no room in it{limit}."
+        return replace(seen, problems=(*seen.problems, Problem("stalled", text)))
+
+    @property
+    def proven(self) -> int:
+        """Connections that answered in the end, and that the DUT counted as well."""
+        found = [each.found for each in self.counts.made if each.expected]
+        return min(self.answered.answered if self.answered else 0, *found) if found else 0
+
+    @property
+    def entry_bytes(self) -> float | None:
+        """Memory of the DUT for each connection; None where an earlier test left more than this one took."""
+        before, after = self.memory
+        if self.opened is None or not self.opened.established or before is None or not after:
+            return None
+        return after / self.opened.established if after - before >= _OWN_GROWTH * after > 0 else None
 
 
 class TableCapacity(TableProcedure):
@@ -51,8 +130,8 @@ class TableCapacity(TableProcedure):
         wanted = how.connections or 0
         asked = int(max(promised or 0, wanted if most is None else min(wanted, most))) or 1
         load = Hold(asked, how.opened_per_s, asked_after_s=how.hold + _COUNTING_S)
-        seen, made = of_table(trials, load.opened_per_s, lambda number: hold(bench, number, load, how.hold))
-        found, opened, wrong = made.proven, made.opened, made.counts.wrong
+        seen, made = HeldTrial.make(bench, trials, load)
+        found, opened, wrong = made.proven, made.opened, made.wrong
         assert opened is not None
         every = found >= asked and not wrong
         # What was asked for was held: the floor, or as many as the campaign wants to try, and the DUT may hold more.
@@ -63,7 +142,7 @@ class TableCapacity(TableProcedure):
         )
         values = {HELD.name: found, "table_entry_bytes": made.entry_bytes, "opening_rate": _rate(opened)}
         return self.conclude(
-            bench, trials, seen, values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
+            bench, seen, values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
         )
 
 
@@ -78,15 +157,34 @@ REFUSING_S = 10.0
 
 
 @dataclass
-class Fullness(TableTrial):
-    """What was seen of a table that was filled."""
+class _Beyond(_LimitTrial):
+    """A trial in which more connections are opened than the table has room for, and some again when it has."""
 
     #: What went wrong, a clause each.
-    wrong: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     #: Seconds from the room to the first connection that opened; None where none did.
     recovered_s: float | None = None
-    #: What the DUT said of it.
-    said: FullSaid | None = None
+
+    @property
+    def limit(self) -> int:
+        """Entries that the table has."""
+        return self.load.connections - 2 * BEYOND
+
+    @property
+    def wrong(self) -> str:
+        return "; ".join(self.faults)
+
+    def listen(self) -> FullSaid:
+        """It has to count what found its table full."""
+        said = super().listen()
+        if not said.counted:
+            self.faults.append("the DUT does not say that its table was full")
+        return said
+
+    def expect(self, what: str, found: int, expected: int) -> None:
+        """Note it where a number is not the one that is expected."""
+        if found != expected:
+            self.faults.append(f"{found} of {expected} {what}")
 
     def reopen(self, held: Holding, make_room: Callable[[], None]) -> Opened:
         """Make room, and open as many connections again as there is room for; note how soon the first one opens."""
@@ -98,26 +196,45 @@ class Fullness(TableTrial):
             self.recovered_s = told_s + again.waited_s + again.first_s
         return again
 
-    def listen(self, said: FullSaid) -> None:
-        """Note what the DUT says: that it was full it has to count, and may log once."""
-        self.said = said
-        if not said.counted:
-            self.wrong.append("the DUT does not say that its table was full")
-        if said.logged is not None and said.logged > 1:
-            self.wrong.append(f"the DUT's log says {said.logged} times that its table was full")
+
+class Filled(_Beyond):
+    """The table is filled, more are opened, those that are open are asked, room is made, and more are opened again."""
+
+    # Those that are refused are lost, and have to be: half of all is more than that.
+    may_lose = 0.5
+
+    def begin(self) -> None:
+        super().begin()
+        self.dut.limit_table(self.limit)  # an earlier trial of this test has made room
+
+    def work(self, held: Holding) -> None:
+        limit, counts = self.limit, self.counts
+        self.expect("connections opened in a table with room for them", held.open(limit).established, limit)
+        counts.take("full", limit)
+        refused = held.open(BEYOND)
+        self.expect("connections beyond the limit were refused", refused.refused, refused.begun)
+        counts.take("refused", limit)
+        self.expect("open connections answered while the table was full", held.ask().answered, limit)
+        again = self.reopen(held, lambda: self.dut.limit_table(limit + BEYOND))
+        logged = self.listen().logged
+        if logged is not None and logged > 1:
+            self.faults.append(f"the DUT's log says {logged} times that its table was full")
+        self.expect("connections opened when there was room again", again.established, BEYOND)
+        counts.take("room again", limit + BEYOND)
+        self.expect("connections answered in the end", held.ask().answered, limit + BEYOND)
 
     @property
-    def as_said(self) -> str:
-        """The same for a sentence."""
-        if self.said is None:
-            return ""
-        logged = "" if self.said.logged is None else f", and its log has {self.said.logged} lines about it"
-        return f"it counted {self.said.counted} packets that found the table full{logged}"
+    def wrong(self) -> str:
+        return "; ".join(filter(None, [*self.faults, self.counts.wrong]))
 
-    def expect(self, what: str, found: int, expected: int) -> None:
-        """Note it where a number is not the one that is expected."""
-        if found != expected:
-            self.wrong.append(f"{found} of {expected} {what}")
+    def __str__(self) -> str:
+        assert self.said is not None
+        logged = "" if self.said.logged is None else f", and its log has {self.said.logged} lines about it"
+        return (
+            f"{self.limit} entries filled the table, {BEYOND} connections more were refused, those that were open "
+            f"answered, and new ones opened {format_duration(self.recovered_s or 0.0)} after there was room; it "
+            f"counted {self.said.counted} packets that found the table full{logged}"
+        )
 
 
 class TableFull(TableProcedure):
@@ -138,58 +255,50 @@ class TableFull(TableProcedure):
                 "  Expected max_connections=10000 or so behind the row."
             )
         load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asks=2, asked_after_s=REFUSING_S)
-        seen, made = of_table(trials, load.opened_per_s, lambda number: fill_and_make_room(bench, number, load, limit))
-        reason = seen.reason or (
-            f"{limit} entries filled the table, {BEYOND} connections more were refused, those that were open answered, "
-            f"and new ones opened {format_duration(made.recovered_s or 0.0)} after there was room; {made.as_said}"
-        )
-        values = {RECOVERY.name: made.recovered_s}
+        seen, made = Filled.make(bench, trials, load)
         right = not seen.reason and made.recovered_s is not None
-        return self.conclude(bench, trials, seen, values, reason, right=right)
-
-
-def fill_and_make_room(bench: Bench, number: int, load: Hold, limit: int) -> tuple[Observation, Fullness]:
-    """Fill the table, open more, ask, make room, and open more again. `number`: of the trial in its test."""
-    dut, generator, profile = tools(bench)
-    made = Fullness(Counts(dut, number))
-    counts = made.counts
-
-    def offer() -> Trial:
-        before = dut.full_said()
-        dut.limit_table(limit)  # an earlier trial of this test has made room
-        counts.take("before", 0)
-        with generator.hold(profile, load) as held:
-            made.expect("connections opened in a table with room for them", held.open(limit).established, limit)
-            counts.take("full", limit)
-            refused = held.open(BEYOND)
-            made.expect("connections beyond the limit were refused", refused.refused, refused.begun)
-            counts.take("refused", limit)
-            made.expect("open connections answered while the table was full", held.ask().answered, limit)
-            more = made.reopen(held, lambda: dut.limit_table(limit + BEYOND))
-            made.listen(heard(dut, before))
-            made.expect("connections opened when there was room again", more.established, BEYOND)
-            counts.take("room again", limit + BEYOND)
-            made.expect("connections answered in the end", held.ask().answered, limit + BEYOND)
-            return held.trial()
-
-    # Those that are refused are lost, and have to be: half of all is more than that.
-    seen = bench.runner_for({"loss_ratio": 0.5}).watch(offer)
-    return replace(seen, wrong="; ".join(filter(None, [*made.wrong, counts.wrong]))), made
+        return self.conclude(bench, seen, {RECOVERY.name: made.recovered_s}, seen.reason or str(made), right=right)
 
 
 @dataclass
-class AtLimit(Fullness):
-    """What was seen of a table that was filled beyond a limit that cannot be changed."""
+class AtLimit(_Beyond):
+    """As many connections are opened as there is room for, and more; they are asked; the table is emptied, and some are
+    opened again."""
 
     #: Connections that opened, that were refused, and that answered while the table was full.
     opened: int = 0
     refused: int = 0
     answered: int = 0
+    # What finds a table emptied is lost, and has to be.
+    may_lose = 1.0
+    alone = True
 
     @property
     def forgotten(self) -> float:
         """Share of the connections that had opened and did not answer any more."""
         return 1 - self.answered / self.opened if self.opened else 1.0
+
+    def work(self, held: Holding) -> None:
+        first, beyond = held.open(self.limit), held.open(BEYOND)
+        self.opened, self.refused = first.established + beyond.established, first.refused + beyond.refused
+        if self.counts.take("full", self.limit) > self.limit:
+            self.faults.append(f"the DUT counted more than its limit of {self.limit} entries")
+        if not self.refused:
+            self.faults.append(f"none of {first.begun + beyond.begun} connections was refused")
+        self.answered = held.ask().answered
+        self.listen()
+        again = self.reopen(held, self.dut.flush_state)
+        self.expect("connections opened when there was room again", again.established, BEYOND)
+        self.counts.take("room again", again.established)
+
+    def __str__(self) -> str:
+        assert self.said is not None
+        return (
+            f"of {self.opened} connections that opened at a limit of {self.limit} entries, {self.answered} answered "
+            f"({format_ratio(self.forgotten)} were forgotten); {self.refused} were refused; the DUT counted "
+            f"{self.said.counted} packets that found the table full and {self.said.forgotten} entries that it dropped "
+            f"early; new ones opened {format_duration(self.recovered_s or 0.0)} after the table was emptied"
+        )
 
 
 class TableEarlyDrop(TableProcedure):
@@ -216,43 +325,7 @@ class TableEarlyDrop(TableProcedure):
         if most is not None and most < limit:
             raise MissingResource(f"The DUT's table has {limit} entries, and {most:.0f} connections can be held here.")
         load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asked_after_s=REFUSING_S)
-        seen, made = of_table(trials, load.opened_per_s, lambda number: fill_and_empty(bench, number, load, limit))
-        said = made.said or FullSaid(0, None)
-        reason = seen.reason or (
-            f"of {made.opened} connections that opened at a limit of {limit} entries, {made.answered} answered "
-            f"({format_ratio(made.forgotten)} were forgotten); {made.refused} were refused; the DUT counted "
-            f"{said.counted} packets that found the table full and {said.forgotten} entries that it dropped early; new "
-            f"ones opened {format_duration(made.recovered_s or 0.0)} after the table was emptied"
-        )
+        seen, made = AtLimit.make(bench, trials, load)
         values = {FORGOTTEN.name: made.forgotten, RECOVERY.name: made.recovered_s}
         right = not seen.reason and made.recovered_s is not None
-        return self.conclude(bench, trials, seen, values, reason, right=right)
-
-
-def fill_and_empty(bench: Bench, number: int, load: Hold, limit: int) -> tuple[Observation, AtLimit]:
-    """Open as many connections as there is room for, and more; ask them; empty the table, and open some again."""
-    dut, generator, profile = tools(bench)
-    made = AtLimit(Counts(dut, number))
-
-    def offer() -> Trial:
-        before = dut.full_said()
-        made.counts.take("before", 0)
-        with generator.hold(profile, load) as held:
-            first, beyond = held.open(limit), held.open(BEYOND)
-            made.opened, made.refused = first.established + beyond.established, first.refused + beyond.refused
-            if made.counts.take("full", limit) > limit:
-                made.wrong.append(f"the DUT counted more than its limit of {limit} entries")
-            if not made.refused:
-                made.wrong.append(f"none of {first.begun + beyond.begun} connections was refused")
-            made.answered = held.ask().answered
-            made.said = heard(dut, before)
-            if not made.said.counted:
-                made.wrong.append("the DUT does not say that its table was full")
-            again = made.reopen(held, dut.flush_state)
-            made.expect("connections opened when there was room again", again.established, BEYOND)
-            made.counts.take("room again", again.established)
-            return held.trial()
-
-    # What finds a table emptied is lost, and has to be.
-    seen = bench.runner_for({"loss_ratio": 1.0}, alone=True).watch(offer)
-    return replace(seen, wrong="; ".join(made.wrong)), made
+        return self.conclude(bench, seen, values, seen.reason or str(made), right=right)

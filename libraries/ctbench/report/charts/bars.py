@@ -214,10 +214,6 @@ def _yardstick(group: Sequence[Record]) -> float | None:
     return None if plain is None or plain.is_lower_bound else _value(plain)
 
 
-def _yardstick_key(record: Record) -> str:
-    return record.topology.model_copy(update={"ruleset": _FORWARD, "ports": "plain"}).key
-
-
 def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
     metric = figures.metric_of(one)
     rows = [BarRow(registry.ruleset_title(_FORWARD), metric.format(whole), (Bar(whole, "the baseline", "baseline"),))]
@@ -225,6 +221,7 @@ def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
     for record in ordered[-LIMITS.bars :]:  # the dearest matter most
         share = _value(record) / whole
         promised = record.threshold("ratio")
+        plain = record.topology.model_copy(update={"ruleset": _FORWARD, "ports": "plain"}).key
         least = f"{metric.bound} " if record.is_lower_bound else ""
         hint = f"{labels.name(record.test)}: {least}{format_share(share)} of plain forwarding"
         label = registry.what_it_does(record.topology)
@@ -233,7 +230,7 @@ def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
                 label=label,
                 text=f"{figures.found(record, metric, _value(record))} · {format_share(share)}",
                 bars=(Bar(_value(record), hint, "measured unsure" if least else "measured"),),
-                floor=promised.limit * whole if promised and promised.to == _yardstick_key(record) else None,
+                floor=promised.limit * whole if promised and promised.to == plain else None,
             )
         )
         if not least:

@@ -80,8 +80,7 @@ def _hint(element: ET.Element, words: str) -> None:
 
 def _number(value: float) -> str:
     """At most one decimal: a page does not need more, and the same record gives the same bytes everywhere."""
-    text = f"{value:.1f}"
-    return text.removesuffix(".0").replace("-0", "0") if text in ("-0.0", "0.0") else text.removesuffix(".0")
+    return f"{round(value, 1) + 0.0:g}"  # of -0.0, the sum is 0.0
 
 
 def draw(chart: Chart) -> str:

@@ -52,7 +52,8 @@ def search_chart(record: Record) -> XyChart | None:
     ]
     marks = {state: (mark, f"trial-{state}", _MEANS[state]) for state, mark in _TRIAL_MARKS.items()}
     series, legend = _marked(points, marks)
-    limit = _loss_limit(record)
+    own = record.threshold("loss_ratio")
+    limit = own.limit if own else record.campaign.loss_ratio
     guides = [Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
     if promised := record.threshold(counted.name):
         guides.append(Guide("x", promised.limit, f"floor {counted.format(promised.limit)}", "floor"))
@@ -84,7 +85,7 @@ def waiting_chart(record: Record) -> XyChart | None:
         (made for made in record.evidence.trials if made.state != "invalid" and made.offers_a_load),
         key=lambda made: made.trial.load,
     )
-    seen = [(made.trial.load, times) for made in valid if (times := _waited_us(made))]
+    seen = [(made.trial.load, (its.p50, its.p99, its.max)) for made in valid if (its := made.waited) and its.p50 > 0]
     if len({load for load, _ in seen}) < 2:
         return None
     lines = []
@@ -107,22 +108,10 @@ def waiting_chart(record: Record) -> XyChart | None:
     )
 
 
-def _waited_us(made: TrialRecord) -> tuple[float, float, float] | None:
-    """Median, 99th percentile and maximum, microseconds."""
-    found = made.waited
-    return (found.p50, found.p99, found.max) if found and found.p50 > 0 else None
-
-
 def _sentence(number: int, made: TrialRecord) -> str:
     trial, lost = made.trial, format_ratio(max(0.0, made.trial.loss_ratio))
     what = f"trial {number}: {labels.rate(trial.load, trial.unit)} offered, {lost} lost"
     return labels.sentence(f"{what}, {made.state}{': ' + made.reason if made.reason else ''}")
-
-
-def _loss_limit(record: Record) -> float:
-    """The loss up to which a trial was good: the floor's own, else the campaign's."""
-    promised = record.threshold("loss_ratio")
-    return promised.limit if promised else record.campaign.loss_ratio
 
 
 # One trial over time: connections that were open, their connect time, connections completed, what probes saw.
@@ -302,7 +291,10 @@ def history_charts(tests: Sequence[Sequence[Record]]) -> list[XyChart]:
 def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
     records, values = [record for record, _ in test], [value for _, value in test]
     newest, metric = records[-1], figures.metric_of(records[-1])
-    points = [Point(float(place), value, _run_hint(record, value)) for place, (record, value) in enumerate(test)]
+    points = [
+        Point(float(place), value, f"{labels.moment(record.started)}: {metric.format(value)}, {record.verdict}")
+        for place, (record, value) in enumerate(test)
+    ]
     many = len(records) > _MOST_MARKED
     shown = {word: each for word, each in _RUN_MARKS.items() if not (many and word == "met")}
     marks: dict[str, tuple[Mark, str, str]] = {word: (*each, word) for word, each in shown.items()}
@@ -327,7 +319,8 @@ def _runs_axis(records: Sequence[Record], many: bool) -> Axis:
     """When each was measured; of instructions, which are the same at any time, what they were counted of."""
     if records[-1].metric in COSTS:
         return Axis("what was counted", words="label", labels=tuple(map(_build_of, records)))
-    return Axis("start of the test, UTC", words="label", labels=tuple(_run_label(record, many) for record in records))
+    day = "%Y-%m-%d" if many else "%m-%d %H:%M"
+    return Axis("start of the test, UTC", words="label", labels=tuple(f"{each.started:{day}}" for each in records))
 
 
 def _build_of(record: Record) -> str:
@@ -362,12 +355,3 @@ def _change(metric: Metric, newest: float, first: float) -> str:
         return ""
     direction = figures.direction(metric)
     return f", {labels.margin(difference)} against the first{f' ({direction})' if direction else ''}"
-
-
-def _run_label(record: Record, many: bool) -> str:
-    """Day and minute; of a year of runs, the year and the day."""
-    return f"{record.started:%Y-%m-%d}" if many else f"{record.started:%m-%d %H:%M}"
-
-
-def _run_hint(record: Record, value: float) -> str:
-    return f"{labels.moment(record.started)}: {figures.metric_of(record).format(value)}, {record.verdict}"

@@ -10,8 +10,6 @@ from ctbench.report.charts.model import Axis
 #: Of an axis of losses: the share of its length that stands for no loss at all, and the least loss after it.
 _NO_LOSS = 0.16
 _LEAST_LOSS = 1e-5
-#: Numbers beyond these are none of a measurement: a chart stays a chart with them.
-_LEAST, _MOST = 1e-12, 1e18
 #: Of numbers below this, the digits that are counted with are not enough.
 _SMALL = 0.1
 #: Microseconds of each unit, the longest first.
@@ -64,27 +62,21 @@ class Placed:
                 return short_count(value)
 
 
-def _around(axis: Axis, values: Sequence[float]) -> Placed:
-    """Of shares, a bit below the least and above the most: what matters is how they lie to each other."""
-    low, high = max(0.0, min(*values, _MOST)), min(max(values), _MOST)
-    room = max(high - low, 0.01 * high, _LEAST) * 0.15
-    return Placed(axis, max(0.0, low - room), high + room)
-
-
 def fit(axis: Axis, values: Sequence[float]) -> Placed:
     """The ends that show all values: of a linear axis 0 and a round number (of times, their end), of a logarithmic one
-    a bit beyond."""
+    a bit beyond; of shares a bit below the least and above the most, as what matters is how they lie to each other."""
     if axis.words == "label":
         return Placed(axis, -0.5, len(axis.labels) - 0.5)
     if axis.scale == "loss":
         return Placed(axis, 0.0, 1.0)
     if axis.scale == "log":
-        some = [min(value, _MOST) for value in values if value > _LEAST] or [1.0]
+        some = [value for value in values if value > 0] or [1.0]
         return Placed(axis, min(some) / 1.3, max(some) * 1.3)
     if axis.words == "share" and values:
-        return _around(axis, values)
-    high = min(max(values, default=0.0), _MOST)
-    high = high if high > _LEAST else 1.0
+        low, high = min(values), max(values)
+        room = max(high - low, 0.01 * high) * 0.15 or 1.0
+        return Placed(axis, max(0.0, low - room), high + room)
+    high = max(values, default=0.0) or 1.0
     if axis.words == "seconds":
         return Placed(axis, 0.0, high)
     step = nice_step(high * 1.08)

@@ -1,6 +1,5 @@
 """How the software traffic generator is connected to a DUT."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctbench.base.errors import CtbenchError, MissingResource
@@ -65,12 +64,10 @@ class SoftwareConnector(Connector):
         if ports.kind == "cable":
             self._generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes, side)
             return
+        from ctbench.testbed.connectors.software_wiring import interface_wiring, memif_wiring  # noqa: PLC0415
+
         if ports.kind == "memif":
-            self._generator.connect(
-                Path(ports.client), Path(ports.server), rx_queues=ports.rx_queues, tx_queues=ports.tx_queues,
-                ring_size=ports.ring_size, frame_bytes=frame_bytes, more=ports.more,
-                side=side,
-            )  # fmt: skip
+            self._generator.connect(lambda: memif_wiring(ports, frame_bytes), side)
             return
         if ports.kind != "interface" or ports.open_socket is None:
             raise MissingResource(
@@ -83,13 +80,7 @@ class SoftwareConnector(Connector):
                 "Over veth the software traffic generator hands frames to Open vSwitch in a thread that polls, and no "
                 "CPU is left for it: a CPU more is needed, or ports of kind memif."
             )
-        self._generator.connect_interfaces(
-            ports.client, ports.server, open_socket=ports.open_socket, rx_queues=ports.rx_queues,
-            rx_rings=ports.tx_queues, ring_size=ports.ring_size, frame_bytes=frame_bytes,
-            client_mac=ports.client_mac, server_mac=ports.server_mac,
-            client_next_hop=ports.client_next_hop, server_next_hop=ports.server_next_hop, cpus=ports.cpus,
-            side=side,
-        )  # fmt: skip
+        self._generator.connect(lambda: interface_wiring(ports, frame_bytes, side), side)
 
     def disconnect(self) -> None:
         self._generator.disconnect()

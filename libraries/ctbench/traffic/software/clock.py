@@ -9,8 +9,9 @@ import numpy as np
 from numba import njit
 
 from ctbench.base.errors import MissingResource
-from ctbench.traffic.generator import Latency
+from ctbench.traffic.generator import ConnectTime, Latency
 from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.kernel_thread import Counts
 from ctbench.traffic.software.machine_code import cycles
 from ctbench.traffic.software.plan import Timing
 
@@ -22,15 +23,11 @@ def read_cycles():  # type: ignore[no-untyped-def]
 
 def _sample() -> tuple[int, int]:
     """Clock (ns) and counter at the same moment: the best of some tries."""
-    best: tuple[int, int, int] | None = None
+    tries = []
     for _ in range(20):
-        before = time.perf_counter_ns()
-        count = int(read_cycles())
-        after = time.perf_counter_ns()
-        if best is None or after - before < best[0]:
-            best = (after - before, (before + after) // 2, count)
-    assert best is not None
-    return best[1], best[2]
+        before, count, after = time.perf_counter_ns(), int(read_cycles()), time.perf_counter_ns()
+        tries.append((after - before, (before + after) // 2, count))
+    return min(tries)[1:]
 
 
 @functools.cache
@@ -54,8 +51,6 @@ def cycles_per_second() -> float:
 BINS = 1024
 UNIT_SHIFT = 6
 
-Histogram = np.ndarray[tuple[int], np.dtype[np.int64]]
-
 
 @njit(nogil=True, forceinline=True)
 def bin_of(units):  # type: ignore[no-untyped-def]
@@ -66,7 +61,7 @@ def bin_of(units):  # type: ignore[no-untyped-def]
     return (exponent << 5) + units if exponent else units
 
 
-def percentile(histogram: Histogram, share: float, hertz: float) -> float:
+def percentile(histogram: Counts, share: float, hertz: float) -> float:
     """Microseconds that `share` of the times took at most: the upper edge of the bin. `hertz`: of the counter."""
     total = np.cumsum(histogram)
     place = int(np.searchsorted(total, share * total[-1]))
@@ -78,18 +73,53 @@ def microseconds(units: float, hertz: float) -> float:
     return float(units * (1 << UNIT_SHIFT) * 1e6 / hertz)
 
 
-def latency_of(histogram: Histogram, most: int, differences: int, count: int, hertz: float) -> Latency:
-    """Of `count` packets or messages, two or more: `most` and `differences` (from one to the next, added) in units."""
-    return Latency(
-        p50=percentile(histogram, 0.5, hertz),
-        p99=percentile(histogram, 0.99, hertz),
-        max=microseconds(most, hertz),
-        jitter=microseconds(differences / (count - 1), hertz),
-    )
+#: Rows of the histograms of a trial: connect times, and the latency of messages (packets) by the port that sends.
+CONNECT, MESSAGE = 0, 1
+ROWS = 3
+
+Histograms = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
-#: Columns of a point. Open now; completed so far; set up so far (TCP that counts), and the sum of their connect time;
-#: the longest connect time since the last point. Times in the units of `histogram`.
+def empty_histograms() -> Histograms:
+    return np.zeros((ROWS, BINS), np.int64)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def note_latency(took, port, counts, histograms):  # type: ignore[no-untyped-def]
+    """Count a message or packet that `port` sent and that took so many units."""
+    histograms[MESSAGE + port, bin_of(took)] += 1
+    if took > counts[lay.LATENCY_MAX + port]:
+        counts[lay.LATENCY_MAX + port] = took
+    if counts[lay.TIMED + port]:
+        counts[lay.JITTER_SUM + port] += abs(took - counts[lay.LATENCY_LAST + port])
+    counts[lay.LATENCY_LAST + port] = took
+    counts[lay.TIMED + port] += 1
+
+
+def latencies_of(histograms: Histograms, counts: Counts, hertz: float) -> dict[str, Latency]:
+    """What came of it, by the port that sends; one of which fewer than two messages (packets) came is not there."""
+    return {
+        side: Latency(
+            p50=percentile(histograms[MESSAGE + port], 0.5, hertz),
+            p99=percentile(histograms[MESSAGE + port], 0.99, hertz),
+            max=microseconds(counts[lay.LATENCY_MAX + port], hertz),
+            jitter=microseconds(counts[lay.JITTER_SUM + port] / (counts[lay.TIMED + port] - 1), hertz),
+        )
+        for port, side in enumerate(lay.SIDES)
+        if counts[lay.TIMED + port] > 1
+    }
+
+
+def connect_time(histograms: Histograms, counts: Counts, slowest: int, hertz: float) -> ConnectTime | None:
+    """Of all that were set up over TCP, None where none was; `slowest`: in units."""
+    if not counts[lay.TCP_ESTABLISHED]:
+        return None
+    p50, p90, p99 = (percentile(histograms[CONNECT], share, hertz) for share in (0.5, 0.9, 0.99))
+    return ConnectTime(p50=p50, p90=p90, p99=p99, max=microseconds(slowest, hertz))
+
+
+#: Columns of a point. Open (on their way) now; completed (come out) so far; set up so far (TCP that counts), and the
+#: sum of their connect time; the longest connect time since the last point. Times in the units of `bin_of`.
 POINT_ACTIVE, POINT_COMPLETED, POINT_SETUPS, POINT_SETUP_SUM, POINT_SETUP_MAX = range(5)
 POINT_COLUMNS = 5
 

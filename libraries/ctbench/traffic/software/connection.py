@@ -4,16 +4,14 @@ The client end and the server end keep apart: neither reads the other's fields. 
 what it saw in the packet, so address translation in between makes no difference.
 """
 
-import numpy as np
+from typing import Any
+
 from numba import njit
 
-from ctbench.traffic.generator import ConnectTime, Latency
-from ctbench.traffic.software import clock as bins
+from ctbench.traffic.software import clock
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.clock import bin_of
-from ctbench.traffic.software.kernel_thread import Counts
 from ctbench.traffic.software.machine_code import load8, load16, load32, store8, store16, store32, swap16, swap32
 from ctbench.traffic.software.schedule import next_state, scrambled
 
@@ -22,6 +20,8 @@ RECORD_BYTES = 64
 #: Offsets of 32-bit words. Addresses and ports as they stand in the packets that this end sends.
 CLIENT_IP, CLIENT_PEER_IP, CLIENT_PORTS, CLIENT_SEQ, CLIENT_ACK = 0, 4, 8, 12, 16
 SERVER_IP, SERVER_PEER_IP, SERVER_PORTS, SERVER_SEQ, SERVER_ACK = 20, 24, 28, 32, 36
+#: The same from the first of them on, at either end.
+_OF_AN_END = range(0, 20, 4)
 #: Messages that the client has yet to ask (low 16 bits) and that the server has yet to answer (high 16 bits).
 CLIENT_LEFT, SERVER_LEFT = 40, 42
 #: Bytes: state of either end, flags, queue.
@@ -53,11 +53,6 @@ def set_flag(record, flag):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def clear_flag(record, flag):  # type: ignore[no-untyped-def]
-    store8(record + FLAGS, load8(record + FLAGS) & ~flag)
-
-
-@njit(nogil=True, forceinline=True)
 def link_free(records, count):  # type: ignore[no-untyped-def]
     """Chain `count` records into the list of free ones, lowest first; returns the first."""
     for slot in range(count):
@@ -68,9 +63,13 @@ def link_free(records, count):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def take_free(records, first):  # type: ignore[no-untyped-def]
-    """The free list after its first record was taken."""
-    return load32(records + first * RECORD_BYTES + NEXT)
+def is_from_peer(frame, end):  # type: ignore[no-untyped-def]
+    """Whether a frame is from the peer of an end, to this end. `end`: address of the end's part of the record."""
+    return (
+        load32(frame + f.IP_SOURCE) == load32(end + CLIENT_PEER_IP)
+        and load32(frame + f.IP_DESTINATION) == load32(end + CLIENT_IP)
+        and load32(frame + f.L4) == f.swap_ports(load32(end + CLIENT_PORTS))
+    )
 
 
 @njit(nogil=True, forceinline=True)
@@ -91,56 +90,46 @@ def _sent(ring, length, counts, port):  # type: ignore[no-untyped-def]
     counts[lay.TX_BYTES + port] += length
 
 
-@njit(nogil=True, forceinline=True)
-def client_tcp(ring, record, tag, flags, payload, p, counts):  # type: ignore[no-untyped-def]
-    """Send a TCP segment from the client end; advances its sequence number."""
-    seq = load32(record + CLIENT_SEQ)
-    if has_room(ring, record, counts):
-        length = f.write_tcp(
-            r.next_buffer(ring), p[lay.SHIFT], p[lay.CLIENT_MACS],
-            load32(record + CLIENT_IP), load32(record + CLIENT_PEER_IP),
-            load32(record + CLIENT_PORTS), seq, load32(record + CLIENT_ACK), flags, tag,
-            0 if flags == f.SYN else tag, payload, f.REQUEST_PATTERN, p[lay.REQUEST_SUM] if payload else 0,
-        )  # fmt: skip
-        _sent(ring, length, counts, lay.CLIENT)
-    store32(record + CLIENT_SEQ, seq + payload + (1 if flags & (f.SYN | f.FIN) else 0))
+def _tcp_sender(port: int, end: int, pattern: int, pattern_sum: int) -> Any:
+    """A function of numba's that sends a TCP segment from one end and advances its sequence number. `end`: where the
+    record has what is that end's; `pattern`, `pattern_sum`: of its messages, and the place of their sum."""
+    ip, peer_ip, ports, own_seq, own_ack = (end + offset for offset in _OF_AN_END)
+
+    @njit(nogil=True, forceinline=True)
+    def send(ring, record, tag, flags, payload, p, counts):  # type: ignore[no-untyped-def]
+        seq = load32(record + own_seq)
+        if has_room(ring, record, counts):
+            length = f.write_tcp(
+                r.next_buffer(ring), p[lay.SHIFT], p[lay.MACS + port], load32(record + ip), load32(record + peer_ip),
+                load32(record + ports), seq, load32(record + own_ack), flags, tag,
+                0 if flags == f.SYN else tag, payload, pattern, p[pattern_sum] if payload else 0,
+            )  # fmt: skip
+            _sent(ring, length, counts, port)
+        store32(record + own_seq, seq + payload + (1 if flags & (f.SYN | f.FIN) else 0))
+
+    return send
 
 
-@njit(nogil=True, forceinline=True)
-def server_tcp(ring, record, tag, flags, payload, p, counts):  # type: ignore[no-untyped-def]
-    """Send a TCP segment from the server end; advances its sequence number."""
-    seq = load32(record + SERVER_SEQ)
-    if has_room(ring, record, counts):
-        length = f.write_tcp(
-            r.next_buffer(ring), p[lay.SHIFT], p[lay.SERVER_MACS],
-            load32(record + SERVER_IP), load32(record + SERVER_PEER_IP),
-            load32(record + SERVER_PORTS), seq, load32(record + SERVER_ACK), flags, tag,
-            tag, payload, f.REPLY_PATTERN, p[lay.REPLY_SUM] if payload else 0,
-        )  # fmt: skip
-        _sent(ring, length, counts, lay.SERVER)
-    store32(record + SERVER_SEQ, seq + payload + (1 if flags & (f.SYN | f.FIN) else 0))
+def _udp_sender(port: int, end: int, pattern: int, payload: int, pattern_sum: int) -> Any:
+    """The same of a UDP datagram; `payload`: the place of its length."""
+    ip, peer_ip, ports, _, _ = (end + offset for offset in _OF_AN_END)
+
+    @njit(nogil=True, forceinline=True)
+    def send(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
+        if has_room(ring, record, counts):
+            length = f.write_udp(
+                r.next_buffer(ring), p[lay.SHIFT], p[lay.MACS + port], load32(record + ip), load32(record + peer_ip),
+                load32(record + ports), tag, p[payload], pattern, p[pattern_sum],
+            )  # fmt: skip
+            _sent(ring, length, counts, port)
+
+    return send
 
 
-@njit(nogil=True, forceinline=True)
-def client_udp(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
-    if has_room(ring, record, counts):
-        length = f.write_udp(
-            r.next_buffer(ring), p[lay.SHIFT], p[lay.CLIENT_MACS],
-            load32(record + CLIENT_IP), load32(record + CLIENT_PEER_IP),
-            load32(record + CLIENT_PORTS), tag, p[lay.UDP_REQUEST_BYTES], f.REQUEST_PATTERN, p[lay.UDP_REQUEST_SUM],
-        )  # fmt: skip
-        _sent(ring, length, counts, lay.CLIENT)
-
-
-@njit(nogil=True, forceinline=True)
-def server_udp(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
-    if has_room(ring, record, counts):
-        length = f.write_udp(
-            r.next_buffer(ring), p[lay.SHIFT], p[lay.SERVER_MACS],
-            load32(record + SERVER_IP), load32(record + SERVER_PEER_IP),
-            load32(record + SERVER_PORTS), tag, p[lay.UDP_REPLY_BYTES], f.REPLY_PATTERN, p[lay.UDP_REPLY_SUM],
-        )  # fmt: skip
-        _sent(ring, length, counts, lay.SERVER)
+client_tcp = _tcp_sender(lay.CLIENT, CLIENT_IP, f.REQUEST_PATTERN, lay.REQUEST_SUM)
+server_tcp = _tcp_sender(lay.SERVER, SERVER_IP, f.REPLY_PATTERN, lay.REPLY_SUM)
+client_udp = _udp_sender(lay.CLIENT, CLIENT_IP, f.REQUEST_PATTERN, lay.UDP_REQUEST_BYTES, lay.UDP_REQUEST_SUM)
+server_udp = _udp_sender(lay.SERVER, SERVER_IP, f.REPLY_PATTERN, lay.UDP_REPLY_BYTES, lay.UDP_REPLY_SUM)
 
 
 @njit(nogil=True)
@@ -178,22 +167,13 @@ def reply(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
 
 #: Messages of one connection of so many are timed, by the number of its record: a power of two.
 EVERY = 8
-#: Rows of the histograms of a trial: connect times, and the latency of messages by the port that sends.
-CONNECT, MESSAGE = 0, 1
-ROWS = 3
-
-Histograms = np.ndarray[tuple[int, int], np.dtype[np.int64]]
-
-
-def empty_histograms() -> Histograms:
-    return np.zeros((ROWS, bins.BINS), np.int64)
 
 
 @njit(nogil=True, forceinline=True)
 def message_sent(record, slot, now, p):  # type: ignore[no-untyped-def]
     """A message goes out now. Where its latency is not wanted, the record keeps when the connection was begun."""
     if p[lay.TIMES_MESSAGES] and slot & (EVERY - 1) == 0:
-        store32(record + STARTED, now >> bins.UNIT_SHIFT)
+        store32(record + STARTED, now >> clock.UNIT_SHIFT)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -201,34 +181,7 @@ def message_taken(record, slot, port, now, s, counts, histograms):  # type: igno
     """A message has come that `port` message_sent."""
     if slot & (EVERY - 1) or not s[lay.TIMING]:
         return
-    took = ((now >> bins.UNIT_SHIFT) - load32(record + STARTED)) & 0xFFFFFFFF
-    histograms[MESSAGE + port, bins.bin_of(took)] += 1
-    if took > counts[lay.LATENCY_MAX + port]:
-        counts[lay.LATENCY_MAX + port] = took
-    if counts[lay.TIMED + port]:
-        counts[lay.JITTER_SUM + port] += abs(took - counts[lay.LATENCY_LAST + port])
-    counts[lay.LATENCY_LAST + port] = took
-    counts[lay.TIMED + port] += 1
-
-
-def latencies_of(histograms: Histograms, counts: Counts, hertz: float) -> dict[str, Latency]:
-    """What came of it, by the port that sends; one that sent fewer than two messages is not there."""
-    return {
-        side: bins.latency_of(
-            histograms[MESSAGE + port], int(counts[lay.LATENCY_MAX + port]), int(counts[lay.JITTER_SUM + port]),
-            int(counts[lay.TIMED + port]), hertz,
-        )
-        for port, side in enumerate(("client", "server"))
-        if counts[lay.TIMED + port] > 1
-    }  # fmt: skip
-
-
-def connect_time(histograms: Histograms, counts: Counts, slowest: int, hertz: float) -> ConnectTime | None:
-    """Of all that were set up over TCP, None where none was; `slowest`: in units."""
-    if not counts[lay.TCP_ESTABLISHED]:
-        return None
-    p50, p90, p99 = (bins.percentile(histograms[CONNECT], share, hertz) for share in (0.5, 0.9, 0.99))
-    return ConnectTime(p50=p50, p90=p90, p99=p99, max=bins.microseconds(slowest, hertz))
+    clock.note_latency(((now >> clock.UNIT_SHIFT) - load32(record + STARTED)) & 0xFFFFFFFF, port, counts, histograms)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -277,7 +230,7 @@ def established(record, now, p, counts, histograms):  # type: ignore[no-untyped-
     counts[lay.SETUP_SUM] += took
     if took > counts[lay.SETUP_MAX]:
         counts[lay.SETUP_MAX] = took
-    histograms[CONNECT, bin_of(took)] += 1
+    histograms[clock.CONNECT, clock.bin_of(took)] += 1
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -302,7 +255,7 @@ def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-
         counts[lay.NO_RECORD] += 1
         return
     record = p[lay.RECORDS] + slot * RECORD_BYTES
-    s[lay.FREE_HEAD] = take_free(p[lay.RECORDS], slot)
+    s[lay.FREE_HEAD] = load32(record + NEXT)
     if slot >= s[lay.HIGHEST]:
         s[lay.HIGHEST] = slot + 1
     s[lay.ACTIVE] += 1
@@ -347,7 +300,7 @@ def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def find(frame, echoed, p, s):  # type: ignore[no-untyped-def]
     """The number of the record that the frame names, -1 when it names none in use."""
-    tag = f.tag_of(frame, echoed)
+    tag = f.tag_of(frame, load8(frame + f.IP_PROTOCOL), echoed)
     slot = tag & lay.SLOT_MASK
     if tag - slot != p[lay.SALT] or slot >= s[lay.HIGHEST]:
         return -1

@@ -30,11 +30,7 @@ from ctbench.traffic.software.machine_code import (
 def at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ignore[no-untyped-def]
     record = p[lay.RECORDS] + slot * c.RECORD_BYTES
     state = load8(record + c.CLIENT_STATE)
-    if (
-        load32(frame + f.IP_SOURCE) != load32(record + c.CLIENT_PEER_IP)
-        or load32(frame + f.IP_DESTINATION) != load32(record + c.CLIENT_IP)
-        or load32(frame + f.L4) != f.swap_ports(load32(record + c.CLIENT_PORTS))
-    ):
+    if not c.is_from_peer(frame, record + c.CLIENT_IP):
         counts[lay.MISDIRECTED] += 1
         return
     ring = tx + load8(record + c.QUEUE) * r.ROW_BYTES
@@ -164,11 +160,7 @@ def at_server(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ig
             store8(record + c.SERVER_STATE, c.SYN_RECEIVED)
             c.server_tcp(ring, record, tag, f.SYN | f.ACK, 0, p, counts)
             return
-    elif (
-        load32(frame + f.IP_SOURCE) != load32(record + c.SERVER_PEER_IP)
-        or load32(frame + f.IP_DESTINATION) != load32(record + c.SERVER_IP)
-        or load32(frame + f.L4) != f.swap_ports(load32(record + c.SERVER_PORTS))
-    ):
+    elif not c.is_from_peer(frame, record + c.SERVER_IP):
         counts[lay.MISDIRECTED] += 1
         return
     if kind == f.IS_UDP:
@@ -237,7 +229,7 @@ def send_due_replies(now, tx, p, s, counts):  # type: ignore[no-untyped-def]
             s[lay.WAITING_LAST] = c.NOBODY
         else:
             prefetch(p[lay.RECORDS] + s[lay.WAITING_FIRST] * c.RECORD_BYTES)
-        c.clear_flag(record, c.REPLY_WAITS)
+        store8(record + c.FLAGS, load8(record + c.FLAGS) & ~c.REPLY_WAITS)
         if load8(record + c.CLIENT_STATE) == c.DEAD:
             c.release(record, slot, s)
             continue
@@ -284,7 +276,7 @@ def send_due_syns(due, now, interval, tx, p, s, counts):  # type: ignore[no-unty
 def take_half_open(frame, length, kind, port, ring, p, counts):  # type: ignore[no-untyped-def]
     """Whether a frame that names no record is of one of these; then it is counted, and at the server answered on
     `ring`."""
-    if kind != f.IS_TCP or f.tag_of(frame, port == lay.CLIENT) != NOBODYS | p[lay.SALT]:
+    if kind != f.IS_TCP or f.tag_of(frame, f.PROTOCOL_TCP, port == lay.CLIENT) != NOBODYS | p[lay.SALT]:
         return False
     flags = load8(frame + f.TCP_FLAGS)
     if flags != (f.SYN | f.ACK if port == lay.CLIENT else f.SYN):
@@ -321,10 +313,7 @@ def poller(client_end: Any, server_end: Any) -> Any:
         seen = 0
         shift = p[lay.SHIFT]
         protocol_at = IPV6_NEXT_HEADER if shift else f.IP_PROTOCOL
-        headers, first, many, next_hop = p[lay.SERVER_MACS], p[lay.SERVER_IP], p[lay.SERVER_IPS], p[lay.SERVER_NEXT_HOP]
-        if port == lay.CLIENT:
-            headers, first, many = p[lay.CLIENT_MACS], p[lay.CLIENT_IP], p[lay.CLIENT_IPS]
-            next_hop = p[lay.CLIENT_NEXT_HOP]
+        headers = p[lay.SERVER_MACS] if port == lay.SERVER else p[lay.CLIENT_MACS]
         for queue in range(rings):
             ring = rx + queue * r.ROW_BYTES
             waiting = r.frames_waiting(ring)
@@ -337,7 +326,7 @@ def poller(client_end: Any, server_end: Any) -> Any:
             for ahead in range(waiting):
                 if ahead + _AHEAD < waiting:
                     later, _ = r.frame_at(ring, ahead + _AHEAD)
-                    slot = f.tag_ahead(later + shift, load8(later + protocol_at), port == lay.CLIENT) & lay.SLOT_MASK
+                    slot = f.tag_of(later + shift, load8(later + protocol_at), port == lay.CLIENT) & lay.SLOT_MASK
                     if slot < s[lay.HIGHEST]:
                         prefetch(p[lay.RECORDS] + slot * c.RECORD_BYTES)
                 frame, length = r.frame_at(ring, ahead)
@@ -345,17 +334,7 @@ def poller(client_end: Any, server_end: Any) -> Any:
                 counts[lay.RX_BYTES + port] += length
                 kind = f.classify_ipv6(frame, length, headers) if shift else f.classify(frame, length)
                 if kind == f.IS_OTHER:
-                    if shift:
-                        done = neighbours.answer_ndp(tx, frame, length, headers, first, many)
-                    else:
-                        done = neighbours.answer_arp(tx, frame, length, headers, first, many, next_hop)
-                    if done == neighbours.ANSWERED:
-                        counts[lay.TX_PACKETS + port] += 1
-                        counts[lay.TX_BYTES + port] += (
-                            neighbours.NDP_REPLY_BYTES if shift else neighbours.ARP_REPLY_BYTES
-                        )
-                    elif done == neighbours.NOT_ARP:
-                        counts[lay.FOREIGN] += 1
+                    neighbours.answer(port, tx, frame, length, p, counts)
                     continue
                 frame += shift
                 slot = c.find(frame, port == lay.CLIENT, p, s)

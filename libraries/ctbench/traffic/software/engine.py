@@ -2,7 +2,7 @@
 
 import mmap
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,45 +10,56 @@ import numpy as np
 
 from ctbench.traffic.generator import Traffic, Trial
 from ctbench.traffic.loads import Load
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, Profile
 from ctbench.traffic.software import clock, connection, kernel, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.kernel_thread import Counts, Watcher, run_kernel
-from ctbench.traffic.software.lateness import Pace, disturbed_by, held_back, limited_by
+from ctbench.traffic.software.lateness import disturbed_by, held_back, limited_by
 from ctbench.traffic.software.memif import zeroed_memory
 from ctbench.traffic.software.wiring import Wiring
 
 
 @dataclass(frozen=True)
 class Run:
-    """A kernel function, and what it works on: kept by a caller that goes on with it."""
+    """A kernel function, and what it works on (see `layout`): kept by a caller that goes on with it."""
 
     function: Any
-    #: Where things are in the arrays: `layout`, or `stream_layout`.
-    at: Any
     p: plan.Parameters
     s: Counts
     counts: Counts
+    #: Copies of the counters at the begin and the end of the sustain phase.
     marks: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
-    #: Histograms (`connection.empty_histograms`, or one per direction), and points of the timeline.
-    times: connection.Histograms
+    times: clock.Histograms
     points: clock.Points
     arguments: tuple[object, ...]
     #: What the parameters point to: both ends' Ethernet addresses, and the tables.
     kept: tuple[object, ...]
 
+    @classmethod
+    def of(
+        cls, function: Any, p: plan.Parameters, wiring: Wiring, tables: "Tables", profile: Profile,
+        timing: plan.Timing, intervals: object, *more: object,
+    ) -> "Run":  # fmt: skip
+        """Everything that was not counted yet. `more`: arguments of the function behind the state."""
+        headers = wiring.headers(profile)
+        plan.join(p, wiring, int(headers.ctypes.data))
+        s, counts, marks = (np.zeros(size, np.int64) for size in (lay.STATES, lay.COUNTERS, (2, lay.COUNTERS)))
+        times, points = clock.empty_histograms(), clock.timeline_room(timing)
+        arguments = (p, intervals, s, *more, counts, marks, times, points)
+        return cls(function, p, s, counts, marks, times, points, arguments, (headers, tables))
+
     def go_on(self, wiring: Wiring, cpus: Sequence[int], longest_s: float, watcher: Watcher | None = None) -> None:
         """Run the kernel function until it is over: `longest_s` seconds at most. See `run_kernel`."""
 
         def stop() -> None:
-            self.s[self.at.STOP] = 1
+            self.s[lay.STOP] = 1
 
         def watch(elapsed: float) -> None:
             if watcher:
                 watcher(elapsed, self.s, self.counts)
 
-        self.s[self.at.STOP] = 0
+        self.s[lay.STOP] = 0
         run_kernel(self.function, self.arguments, wiring, cpus, stop, longest_s, watch)
 
 
@@ -76,21 +87,24 @@ def prepare(
     hertz = cycles_per_second()
     count = records or plan.records_needed(profile, load)
     tables.reserve(count * connection.RECORD_BYTES)
-    headers = wiring.headers(profile)
-    p = plan.parameters(
-        profile, timing, hertz=hertz, salt=salt, records=tables.address, count=count,
-        under_way=wiring.bounded(load), population=plan.population_of(profile, load), most_lost=plan.most_lost_of(load),
-    )  # fmt: skip
-    plan.join(lay, p, wiring, int(headers.ctypes.data))
+    p = plan.parameters(profile, load, timing, hertz, salt, wiring.bounded(load))
+    p[lay.RECORDS], p[lay.RECORD_COUNT] = tables.address, count
     p[lay.TIMES_MESSAGES] = int(times_messages)
-    s = np.zeros(lay.STATES, np.int64)
-    s[lay.WAITING_FIRST] = s[lay.WAITING_LAST] = connection.NOBODY
-    s[lay.TUPLE] = s[lay.HALF_TUPLE] = (salt * 7919) % int(p[lay.TUPLES])
-    counts, marks = np.zeros(lay.COUNTERS, np.int64), np.zeros((2, lay.COUNTERS), np.int64)
-    times, points = connection.empty_histograms(), clock.timeline_room(timing)
     intervals = plan.connection_intervals(profile, plan.per_second(load), hertz)
-    arguments = (p, intervals, s, counts, marks, times, points)
-    return Run(kernel.run, lay, p, s, counts, marks, times, points, arguments, (headers, tables))
+    run = Run.of(kernel.run, p, wiring, tables, profile, timing, intervals)
+    run.s[lay.WAITING_FIRST] = run.s[lay.WAITING_LAST] = connection.NOBODY
+    run.s[lay.TUPLE] = run.s[lay.HALF_TUPLE] = (salt * 7919) % int(p[lay.TUPLES])
+    return run
+
+
+def named(counts: Counts, places: Mapping[str, int]) -> dict[str, int]:
+    """What was counted, by name; nothing of what was not."""
+    return {name: int(counts[place]) for name, place in places.items() if counts[place]}
+
+
+def of_both(counts: Counts, place: int) -> int:
+    """The sum of a pair of counters."""
+    return int(counts[place] + counts[place + 1])
 
 
 def trial_of(run: Run, wiring: Wiring, load: Load, timing: plan.Timing, started: float) -> Trial:
@@ -98,90 +112,81 @@ def trial_of(run: Run, wiring: Wiring, load: Load, timing: plan.Timing, started:
     hertz = cycles_per_second()
     p, s, counts, times = run.p, run.s, run.counts, run.times
     sustain, points = run.marks[1] - run.marks[0], run.points[: int(s[lay.POINTS])]
-    intended, attempted, completed = int(s[lay.INTENDED]), int(counts[lay.ATTEMPTED]), int(counts[lay.COMPLETED])
-    failures = counts[lay.FAILED :]
+    attempted, completed = of_both(counts, lay.ATTEMPTED), of_both(counts, lay.COMPLETED)
+    failed = named(counts, lay.CAUSE_PLACES)
+    changed = {}
     if p[lay.UNDER_WAY]:  # those that ended in the sustain phase, well or not
-        failures, completed = sustain[lay.FAILED :], int(sustain[lay.ALL_COMPLETED])
-        intended = attempted = completed + int(failures.sum())
+        failed, completed = named(sustain, lay.CAUSE_PLACES), int(sustain[lay.ALL_COMPLETED])
+        changed = dict.fromkeys(("intended", "attempted"), completed + sum(failed.values()))
     elif p[lay.POPULATION]:  # most of those that began in it live on
-        completed = max(0, attempted - int(failures.sum()))
+        completed = max(0, attempted - sum(failed.values()))
     limited = ""
     if counts[lay.NO_RECORD]:
         limited = (
             f"{counts[lay.NO_RECORD]} connections found no free record: more than {lay.MOST_RECORDS} would be open"
         )
-    strangers = {
-        "foreign": lay.FOREIGN, "unknown_connection": lay.UNKNOWN,
-        "misdirected": lay.MISDIRECTED, "out_of_order": lay.OUT_OF_ORDER,
-    }  # fmt: skip
-    flood = {
-        "sent": lay.HALF_SENT, "missed": lay.HALF_MISSED, "passed": lay.HALF_PASSED, "answered": lay.HALF_ANSWERED
-    }  # fmt: skip
     # Some were set up after the last point.
     slowest = max([int(counts[lay.SETUP_MAX]), *points[:, clock.POINT_SETUP_MAX].tolist()])
     return common_trial_of(
         run, wiring, load, timing, started,
         limited=limited,
-        intended=intended,
-        attempted=attempted,
         established=int(counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]),
         completed=completed,
-        failed={cause: int(number) for cause, number in zip(lay.CAUSES, failures, strict=True) if number},
-        unexpected={name: int(counts[place]) for name, place in strangers.items() if counts[place]},
-        half_open={name: int(sustain[place]) for name, place in flood.items() if p[lay.HALF_OPEN]},
+        failed=failed,
+        unexpected=named(counts, lay.STRANGERS),
+        half_open={name: int(sustain[place]) for name, place in lay.FLOOD.items() if p[lay.HALF_OPEN]},
         active_mean=float(s[lay.ACTIVE_SUM] / s[lay.ACTIVE_SAMPLES]) if s[lay.ACTIVE_SAMPLES] else 0.0,
         active_max=int(s[lay.ACTIVE_MAX]),
         **clock.timeline_of(points, int(run.marks[0][lay.ALL_COMPLETED]), hertz),
-        connect_time_us=connection.connect_time(times, counts, slowest, hertz),
-        latency_us=connection.latencies_of(times, counts, hertz),
+        connect_time_us=clock.connect_time(times, counts, slowest, hertz),
+        latency_us=clock.latencies_of(times, counts, hertz),
+        **changed,
     )  # fmt: skip
 
 
 def common_trial_of(
-    run: Run, wiring: Wiring, load: Load, timing: plan.Timing, started: float,
-    *, intended: int, attempted: int, limited: str, **counted: Any,
-) -> Trial:  # fmt: skip
+    run: Run, wiring: Wiring, load: Load, timing: plan.Timing, started: float, *, limited: str = "", **counted: Any
+) -> Trial:
     """What a kernel function's run that is over says, of connections or of packets alike; `counted` has the rest of the
-    trial's fields. `started`: by `time.perf_counter`; `limited`: why the generator limited it for a reason of its
-    own."""
-    at, p, s, hertz = run.at, run.p, run.s, cycles_per_second()
-    dropped = wiring.client.dropped() + wiring.server.dropped()
+    trial's fields, and those of a closed loop. `started`: by `time.perf_counter`; `limited`: why the generator limited
+    it for a reason of its own."""
+    p, s, hertz = run.p, run.s, cycles_per_second()
     sustain = run.marks[1] - run.marks[0]
-    ended_after_s = int(s[at.ENDED_AFTER]) / hertz or None
+    counted = {place: of_both(run.counts, at) for place, at in _OFFERED.items()} | counted
+    attempted, late = counted["attempted"], int(s[lay.LATE_COUNT])
+    ended_after_s = int(s[lay.ENDED_AFTER]) / hertz or None
     counted_s = ended_after_s or timing.sustain_s
-    pace = Pace(
-        intended, attempted, int(s[at.LATE_COUNT]), 1000 * int(s[at.LATE_MAX]) / hertz, dropped, timing.sustain_s
-    )
-    unit = counted.get("unit", "connections")
     trial = Trial.of(
-        traffic(sustain, at), traffic(run.counts, at),
-        load=attempted / counted_s if p[at.UNDER_WAY] else plan.per_second(load),
-        under_way=int(p[at.UNDER_WAY]),
+        traffic(sustain), traffic(run.counts),
+        load=attempted / counted_s if p[lay.UNDER_WAY] else plan.per_second(load),
+        under_way=int(p[lay.UNDER_WAY]),
         duration_s=timing.sustain_s,
         ended_after_s=ended_after_s,
         ramp_up_s=timing.ramp_up_s,
         wall_s=time.perf_counter() - started,
-        intended=intended,
-        attempted=attempted,
-        dut_missed=int(sustain[at.DUT_MISSED]),
-        total_dut_missed=int(run.counts[at.DUT_MISSED]),
+        dut_missed=int(sustain[lay.DUT_MISSED]),
+        total_dut_missed=int(run.counts[lay.DUT_MISSED]),
         timeline_step_s=timing.timeline_step_s,
-        link=wiring.work(int(s[at.LINK_BUSY]), int(s[at.LINK_FRAMES]), int(s[at.LINK_REFUSED]), counted_s, hertz),
-        late_max_ms=pace.late_max_ms,
-        late_ratio=pace.late_ratio,
-        generator_limited=limited or limited_by(pace, unit) or held_back(int(s[at.LOOKS_HELD]), int(s[at.LOOKS])),
+        link=wiring.work(int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), counted_s, hertz),
+        late_max_ms=1000 * int(s[lay.LATE_MAX]) / hertz,
+        late_ratio=late / attempted if attempted else 0.0,
         **counted,
     )  # fmt: skip
-    sent_per_s = max(trial.tx_packets.values()) / trial.counted_s
-    why = disturbed_by(pace, trial.packets_sent, trial.packets_lost, sent_per_s, wiring.ring_frames)
-    return trial.model_copy(update={"generator_disturbed": why})
+    waited = held_back(int(s[lay.LOOKS_HELD]), int(s[lay.LOOKS]))
+    disturbed = disturbed_by(trial, wiring.client.dropped() + wiring.server.dropped(), wiring.ring_frames)
+    return trial.model_copy(
+        update={"generator_limited": limited or limited_by(trial) or waited, "generator_disturbed": disturbed}
+    )
 
 
-def traffic(counts: Counts, at: Any) -> Traffic:
-    places = {
-        "tx_packets": at.TX_PACKETS, "rx_packets": at.RX_PACKETS, "tx_bytes": at.TX_BYTES, "rx_bytes": at.RX_BYTES
-    }  # fmt: skip
+_OFFERED = {"intended": lay.INTENDED, "attempted": lay.ATTEMPTED, "completed": lay.COMPLETED}
+_TRAFFIC = {
+    "tx_packets": lay.TX_PACKETS, "rx_packets": lay.RX_PACKETS, "tx_bytes": lay.TX_BYTES, "rx_bytes": lay.RX_BYTES
+}  # fmt: skip
+
+
+def traffic(counts: Counts) -> Traffic:
     return {
-        name: {side: int(counts[place + port]) for port, side in enumerate(("client", "server"))}
-        for name, place in places.items()
+        name: {side: int(counts[place + port]) for port, side in enumerate(lay.SIDES)}
+        for name, place in _TRAFFIC.items()
     }

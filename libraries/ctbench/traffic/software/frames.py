@@ -134,11 +134,16 @@ def swap_ports(ports):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
+def write_macs(frame, macs):  # type: ignore[no-untyped-def]
+    """Destination and source address, 12 bytes."""
+    for at in range(0, 12, 4):
+        store32(frame + at, load32(macs + at))
+
+
+@njit(nogil=True, forceinline=True)
 def write_ip(frame, macs, source, destination, length, ttl_protocol):  # type: ignore[no-untyped-def]
     """Ethernet and IPv4 headers. `macs`: destination and source address, 12 bytes; `length`: IP total length."""
-    store32(frame, load32(macs))
-    store32(frame + 4, load32(macs + 4))
-    store32(frame + 8, load32(macs + 8))
+    write_macs(frame, macs)
     store16(frame + ETHERTYPE, _ETHERTYPE_IPV4)
     first = 0x45 | (swap16(length) << 16)
     store32(frame + IP, first)
@@ -195,14 +200,11 @@ def write_tcp(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def write_udp(frame, shift, macs, source, destination, ports, tag, payload, pattern, pattern_sum):  # type: ignore[no-untyped-def]
-    """One UDP datagram whose payload begins with the word `tag`. Returns the frame's length.
-
-    `shift`, `macs`: as for `write_tcp`; `pattern_sum`: `words_sum` of the payload without its first four bytes. At
-    least 18 bytes of payload.
-    """
+def write_udp_header(frame, shift, macs, source, destination, ports, payload, payload_sum):  # type: ignore[no-untyped-def]
+    """Headers of a UDP datagram of `payload` bytes, whose `words_sum` is known. Returns the address of the payload.
+    `shift`, `macs`: as for `write_tcp`."""
     length = swap16(8 + payload)
-    total = source + destination + (PROTOCOL_UDP << 8) + length + ports + length + tag + pattern_sum
+    total = source + destination + (PROTOCOL_UDP << 8) + length + ports + length + payload_sum
     if shift:
         total += write_ipv6(frame, macs, source, destination, 8 + payload, PROTOCOL_UDP)
     else:
@@ -213,8 +215,18 @@ def write_udp(frame, shift, macs, source, destination, ports, tag, payload, patt
     if checksum == 0:
         checksum = 0xFFFF  # 0 means "no checksum" (RFC 768)
     store32(frame + UDP_LENGTH, length | (checksum << 16))
-    store32(frame + UDP_PAYLOAD, tag)
-    write_pattern(frame + UDP_PAYLOAD + 4, payload - 4, pattern)
+    return frame + UDP_PAYLOAD
+
+
+@njit(nogil=True, forceinline=True)
+def write_udp(frame, shift, macs, source, destination, ports, tag, payload, pattern, pattern_sum):  # type: ignore[no-untyped-def]
+    """One UDP datagram whose payload begins with the word `tag`. Returns the frame's length.
+
+    `pattern_sum`: `words_sum` of the payload without its first four bytes. At least 18 bytes of payload.
+    """
+    start = write_udp_header(frame, shift, macs, source, destination, ports, payload, tag + pattern_sum)
+    store32(start, tag)
+    write_pattern(start + 4, payload - 4, pattern)
     return shift + UDP_PAYLOAD + payload
 
 
@@ -248,17 +260,11 @@ def classify(frame, length, tagged=False):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def tag_of(frame, echoed):  # type: ignore[no-untyped-def]
+def tag_of(frame, protocol, echoed):  # type: ignore[no-untyped-def]
     """The word that names the connection, whatever else the frame holds. `echoed`: read the peer's echo (client side).
 
     Reads at most the first 70 bytes, which every buffer has.
     """
-    return tag_ahead(frame, load8(frame + IP_PROTOCOL), echoed)
-
-
-@njit(nogil=True, forceinline=True)
-def tag_ahead(frame, protocol, echoed):  # type: ignore[no-untyped-def]
-    """`tag_of` for a frame whose protocol is known: `classify_ipv6` has not seen it yet."""
     if protocol == PROTOCOL_UDP:
         return load32(frame + UDP_PAYLOAD)
     at = SYN_TSVAL if load8(frame + TCP_FLAGS) & SYN else DATA_TSVAL

@@ -8,6 +8,7 @@ holds the next one back; where many in a row are not, the DUT refuses them, and 
 Compiled by numba as `kernel` is, with the same records, parameters and counters (`layout`), and two arrays of its own.
 """
 
+import ctypes
 import time
 from dataclasses import replace
 
@@ -24,7 +25,7 @@ from ctbench.traffic.software import engine, plan
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.clock import cycles_per_second
+from ctbench.traffic.software.clock import connect_time, cycles_per_second
 from ctbench.traffic.software.connection import begin, client_tcp, client_udp, established, fail
 from ctbench.traffic.software.ends import at_server, poller
 from ctbench.traffic.software.machine_code import cycles, load8, load32, store8, store32, swap32
@@ -42,11 +43,10 @@ _TAKEN = 16
 #: many in a row without an answer it ends, 0: never.
 MODE, WANTED, INTERVAL, JOB_WINDOW, PATIENCE, TIMEOUT, JOB_GIVE_UP = range(7)
 OPEN, ASK = 0, 1
-JOB = 7
 #: What came of it: whether it gave up; how many were begun, or asked; cycles until the first answer and until the last
-#: (0: none came); the longest time in which the function itself stood still.
-GAVE_UP, TRIED, FIRST, LAST, PAUSE = range(5)
-FOUND = 5
+#: (0: none came).
+GAVE_UP, TRIED, FIRST, LAST = range(4)
+FOUND = 4
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -54,11 +54,7 @@ def _at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: i
     """The client end takes a frame: the connection is open now, or its question is answered."""
     record = p[lay.RECORDS] + slot * c.RECORD_BYTES
     state = load8(record + c.CLIENT_STATE)
-    if (
-        load32(frame + f.IP_SOURCE) != load32(record + c.CLIENT_PEER_IP)
-        or load32(frame + f.IP_DESTINATION) != load32(record + c.CLIENT_IP)
-        or load32(frame + f.L4) != f.swap_ports(load32(record + c.CLIENT_PORTS))
-    ):
+    if not c.is_from_peer(frame, record + c.CLIENT_IP):
         counts[lay.MISDIRECTED] += 1
         return
     if kind == f.IS_UDP:
@@ -101,15 +97,6 @@ _poll = poller(_at_client, at_server)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _open_one(slot, tx, now, p, s, counts):  # type: ignore[no-untyped-def]
-    """Begin the connection of a record that is free, which is the next one of them."""
-    begin(tx, now, True, _MESSAGES, p, s, counts)
-    record = p[lay.RECORDS] + slot * c.RECORD_BYTES
-    if load8(record + c.CLIENT_STATE) == c.AWAITS_REPLY:
-        store8(record + c.CLIENT_STATE, OPENING)
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
 def _ask(slot, tx, now, p, counts):  # type: ignore[no-untyped-def]
     """Ask a connection that is open something; whether it was."""
     record = p[lay.RECORDS] + slot * c.RECORD_BYTES
@@ -145,7 +132,7 @@ def _pass_over(tail, cursor, in_a_row, asks, now, patience, p):  # type: ignore[
 @njit(nogil=True, cache=True, error_model="numpy")
 def run_phase(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-def]
     """Open connections, or ask those that are open. Returns when all have answered, when the time for that is over, or
-    when `STOP` is set. p, s, counts: see `layout`; job, found: see above; histograms: see `latency`."""
+    when `STOP` is set. p, s, counts: see `layout`; job, found: see above; histograms: see `clock`."""
     client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
     if s[lay.LEFT_AT] == 0:
         s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
@@ -155,14 +142,11 @@ def run_phase(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-
     answers = counts[lay.ALL_COMPLETED] if asks else counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]
     seen = in_a_row = 0
     found[:] = 0
-    start = previous = sent_at = cycles()
+    start = sent_at = cycles()
     due = start
     quiet_from = 0
     while True:
         now = cycles()
-        if now - previous > found[PAUSE]:
-            found[PAUSE] = now - previous
-        previous = now
         tail, in_a_row = _pass_over(tail, cursor, in_a_row, asks, now, job[PATIENCE], p)
         if job[JOB_GIVE_UP] and in_a_row >= job[JOB_GIVE_UP]:
             found[GAVE_UP] = 1
@@ -172,7 +156,10 @@ def run_phase(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-
             if asks:
                 tried = _ask(cursor, client_tx, now, p, counts)
             else:
-                _open_one(cursor, client_tx, now, p, s, counts)
+                begin(client_tx, now, True, _MESSAGES, p, s, counts)  # the next free record is the one at `cursor`
+                state = p[lay.RECORDS] + cursor * c.RECORD_BYTES + c.CLIENT_STATE
+                if load8(state) == c.AWAITS_REPLY:
+                    store8(state, OPENING)
                 tried = True
             cursor += 1
             if tried:
@@ -182,11 +169,9 @@ def run_phase(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-
                 due += job[INTERVAL]
         due = max(due, now - _TAKEN * job[INTERVAL])  # what was held back is not made good in a burst
         _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, now, p, s, counts, histograms)
-        for queue in range(p[lay.QUEUES]):
-            r.publish(server_tx + queue * r.ROW_BYTES)
+        r.publish_all(server_tx, p[lay.QUEUES])
         _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles(), p, s, counts, histograms)
-        for queue in range(p[lay.QUEUES]):
-            r.publish(client_tx + queue * r.ROW_BYTES)
+        r.publish_all(client_tx, p[lay.QUEUES])
         total = counts[lay.ALL_COMPLETED] if asks else counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]
         if total - answers > seen:
             if seen == 0:
@@ -200,16 +185,6 @@ def run_phase(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-
         if quiet_from and now - quiet_from > p[lay.HUSH]:  # the last acknowledgments reach the DUT, and the server
             break
     s[lay.LEFT_AT] = cycles()
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def held(p, highest):  # type: ignore[no-untyped-def]
-    """How many of the first `highest` connections are open, with nothing under way."""
-    number = np.int64(0)
-    for slot in range(highest):
-        if load8(p[lay.RECORDS] + slot * c.RECORD_BYTES + c.CLIENT_STATE) == HELD:
-            number += 1
-    return number
 
 
 #: Connections that wait for the DUT at once at most: few enough for any ring, enough for full batches.
@@ -273,17 +248,19 @@ class HeldConnections(Holding):
         return self._answered
 
     def held(self) -> int:
-        return int(held(self._run.p, int(self._run.s[lay.HIGHEST])))
+        records = ctypes.c_uint8 * (int(self._run.s[lay.HIGHEST]) * c.RECORD_BYTES)
+        states = np.ctypeslib.as_array(records.from_address(int(self._run.p[lay.RECORDS])))
+        return int(np.count_nonzero(states[c.CLIENT_STATE :: c.RECORD_BYTES] == HELD))
 
     def trial(self) -> Trial:
         run, counts, s = self._run, self._run.counts, self._run.s
         begun = sum(each.begun for each in self._opened)
-        failed = {cause: int(n) for cause, n in zip(lay.CAUSES, counts[lay.FAILED :], strict=True) if n}
+        failed = engine.named(counts, lay.CAUSE_PLACES)
         refused, lost = sum(each.refused for each in self._opened), self._answered.lost if self._answered else 0
         failed |= {name: n for name, n in (("no_syn_ack", refused), ("no_reply", lost)) if n}
         seconds = max(self._opening_s, 1e-3)
         return Trial.of(
-            engine.traffic(counts, lay),
+            engine.traffic(counts),
             load=begun / seconds,
             duration_s=seconds,
             ramp_up_s=0.0,
@@ -297,7 +274,7 @@ class HeldConnections(Holding):
             total_dut_missed=int(counts[lay.DUT_MISSED]),
             active_mean=float(s[lay.ACTIVE]),
             active_max=int(s[lay.ACTIVE]),
-            connect_time_us=c.connect_time(run.times, counts, int(counts[lay.SETUP_MAX]), self._hertz),
+            connect_time_us=connect_time(run.times, counts, int(counts[lay.SETUP_MAX]), self._hertz),
         )
 
     def _established(self) -> int:
@@ -308,12 +285,10 @@ class HeldConnections(Holding):
         run, s = self._run, self._run.s
         if mode == OPEN and s[lay.BEGUN] + wanted > run.p[lay.RECORD_COUNT]:
             raise GeneratorError(f"No more than {self._load.connections} connections were to be held.")
-        job = np.zeros(JOB, np.int64)
-        job[MODE], job[WANTED], job[JOB_WINDOW] = mode, wanted, self._window
-        job[INTERVAL] = int(self._hertz / self._load.opened_per_s)
-        job[PATIENCE] = int(PATIENCE_S * self._hertz)
-        job[TIMEOUT] = int(plan.REPLY_TIMEOUT_S * self._hertz)
-        job[JOB_GIVE_UP] = GIVE_UP if mode == OPEN else 0
+        give_up = GIVE_UP if mode == OPEN else 0
+        seconds = (1 / self._load.opened_per_s, PATIENCE_S, plan.REPLY_TIMEOUT_S)
+        interval, patience, timeout = (int(each * self._hertz) for each in seconds)
+        job = np.array([mode, wanted, interval, self._window, patience, timeout, give_up], np.int64)
         number = wanted or int(s[lay.HIGHEST])
         # A window that is never answered takes its patience: no phase is slower.
         longest_s = number / self._load.opened_per_s + PATIENCE_S * number / self._window + plan.REPLY_TIMEOUT_S

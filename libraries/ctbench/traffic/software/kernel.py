@@ -22,7 +22,6 @@ from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.connection import begin, sweep
 from ctbench.traffic.software.ends import at_client, at_server, poller, send_due_replies
 from ctbench.traffic.software.machine_code import cycles
-from ctbench.traffic.software.packet_port import BUSY, FRAMES, REFUSED, total
 
 #: Connections begun before the rings are polled again.
 BURST = 16
@@ -92,19 +91,6 @@ def _messages(p, s):  # type: ignore[no-untyped-def]
     return p[lay.MESSAGES]
 
 
-@njit(nogil=True, error_model="numpy")
-def _look_at_own_rings(p, s):  # type: ignore[no-untyped-def]
-    """Whether what is under way waits for this function, and not for the DUT."""
-    held = 0
-    for queue in range(p[lay.CLIENT_RX_RINGS]):
-        held += r.backlog(p[lay.CLIENT_RX] + queue * r.ROW_BYTES)
-    for queue in range(p[lay.SERVER_RX_RINGS]):
-        held += r.backlog(p[lay.SERVER_RX] + queue * r.ROW_BYTES)
-    s[lay.LOOKS] += 1
-    if 2 * held > s[lay.ACTIVE]:
-        s[lay.LOOKS_HELD] += 1
-
-
 @njit(nogil=True, forceinline=True)
 def _lost(counts):  # type: ignore[no-untyped-def]
     """Connections that count and are lost for certain. A packet that met a full ring dooms its connection, which fails
@@ -133,18 +119,15 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     """Run a trial: ramp up, sustain, ramp down. Arguments: see `layout`. Returns when it is over or `STOP` is set; with
     the same state it goes on later with what was under way.
 
-    p: parameters · intervals: `plan.schedules` · s: state · counts: counters, and
+    p: parameters · intervals: `plan.connection_intervals` · s: state · counts: counters, and
     marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histograms: see
-    `connection.empty_histograms` ·
-    points: see `clock.note_points`.
+    `clock.empty_histograms` · points: see `clock.note_points`.
     """
     interval = intervals[0]
     client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
-    if s[lay.LEFT_AT]:
-        s[lay.AWAY] += cycles() - s[lay.LEFT_AT]
-    else:
+    if s[lay.LEFT_AT] == 0:
         s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
-    away = s[lay.AWAY]
+    away = schedule.enter(s)
     start = cycles() - away
     ramp_end = start + p[lay.RAMP]
     sustain = start + p[lay.RAMP] + p[lay.SETTLE]
@@ -175,26 +158,12 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
         previous = now
         if phase == 0 and now >= sustain:
             phase = 1
-            marks[0, :] = counts
-            s[lay.COUNTED_FROM] = now
-            if p[lay.UNDER_WAY]:  # however late it is: a slice has its whole length
-                end, give_up = now + p[lay.SUSTAIN], now + p[lay.SUSTAIN] + p[lay.LINGER]
-                next_point = now + p[lay.TIMELINE_STEP]
-            s[lay.LONGEST_PAUSE] = 0
-            s[lay.TIMING] = p[lay.TIMES_MESSAGES]
-            s[lay.LINK_BUSY] = -total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
-            s[lay.LINK_FRAMES] = -total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
-            s[lay.LINK_REFUSED] = -total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
+            end, next_point = schedule.begin_counting(now, end, next_point, p, s, counts, marks)
+            give_up = end + p[lay.LINGER]
         if phase == 1 and now >= end:
             phase = 2
-            marks[1, :] = counts
-            s[lay.COUNTED_UNTIL] = now
+            schedule.end_counting(now, p, s, counts, marks)
             next_point = clock.note_points(points, end, next_point, p[lay.TIMELINE_STEP], s, counts)
-            s[lay.SUSTAIN_PAUSE] = s[lay.LONGEST_PAUSE]
-            s[lay.TIMING] = 0
-            s[lay.LINK_BUSY] += total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
-            s[lay.LINK_FRAMES] += total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
-            s[lay.LINK_REFUSED] += total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
         if p[lay.UNDER_WAY] and now < end:
             begun = 0
             while s[lay.ACTIVE] < p[lay.UNDER_WAY] and begun < BURST:
@@ -212,28 +181,19 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
             while due <= now and begun < BURST and not_before <= now and due < end:
                 counted = due >= sustain
                 if counted:
-                    late = now - due
-                    if late > s[lay.LATE_MAX]:
-                        s[lay.LATE_MAX] = late
-                    if late > p[lay.LATE_LIMIT]:
-                        s[lay.LATE_COUNT] += 1
-                    s[lay.INTENDED] += 1
+                    schedule.note_late(now - due, p, s)
+                    counts[lay.INTENDED] += 1
                 begin(client_tx, now, counted, _messages(p, s), p, s, counts)
-                step = interval
-                if due < ramp_end:
-                    step = interval / max(0.02, (due - start) / (ramp_end - start))
-                due += step
+                due += schedule.step(interval, due, start, ramp_end)
                 not_before = schedule.next_allowed(not_before, now, slack, interval)
                 begun += 1
         if p[lay.HALF_OPEN] and half_open_due <= now < end:
             half_open_due = ends.send_due_syns(half_open_due, now, intervals[2], client_tx, p, s, counts)
         send_due_replies(now, server_tx, p, s, counts)
         _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, cycles() - away, p, s, counts, histograms)
-        for queue in range(p[lay.QUEUES]):
-            r.publish(server_tx + queue * r.ROW_BYTES)
+        r.publish_all(server_tx, p[lay.QUEUES])
         _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles() - away, p, s, counts, histograms)
-        for queue in range(p[lay.QUEUES]):
-            r.publish(client_tx + queue * r.ROW_BYTES)
+        r.publish_all(client_tx, p[lay.QUEUES])
         if now >= next_tick:
             next_tick = now + tick
             if now >= next_sweep:
@@ -245,7 +205,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
                     s[lay.ACTIVE_MAX] = s[lay.ACTIVE]
                 next_point = clock.note_points(points, now, next_point, p[lay.TIMELINE_STEP], s, counts)
                 if p[lay.UNDER_WAY]:
-                    _look_at_own_rings(p, s)
+                    schedule.look_at_own_rings(s[lay.ACTIVE], p, s)
                 if schedule.ends_early(
                     _lost(counts), p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
                 ):
@@ -267,6 +227,4 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
             _discard(client_rx, p[lay.CLIENT_RX_RINGS], lay.CLIENT, counts)
             _discard(server_rx, p[lay.SERVER_RX_RINGS], lay.SERVER, counts)
     s[lay.LEFT_AT] = cycles()
-    # What was due and never begun was intended all the same; but not what an early end left no time for.
-    if due < end and s[lay.ENDED_AFTER] == 0:
-        s[lay.INTENDED] += int((end - max(due, float(sustain))) / interval) + 1
+    counts[lay.INTENDED] += schedule.never_sent(interval, due, sustain, end, s)

@@ -1,16 +1,18 @@
-"""Runs a kernel function in a thread of its own until it is over, and never lets go of memory that it still uses."""
+"""Threads for functions of numba's: a trial's memory is never let go of while a function still works on it."""
 
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import typeof
 
 from ctbench.base.errors import GeneratorError
-from ctbench.traffic.software.wiring import Wiring
+
+if TYPE_CHECKING:
+    from ctbench.traffic.software.wiring import Wiring
 
 Counts = np.ndarray[tuple[int], np.dtype[np.int64]]
 #: Called about ten times a second with seconds since the start, state and counters.
@@ -19,10 +21,37 @@ Watcher = Callable[[float, Counts, Counts], None]
 _PATIENCE_S = 120
 
 
+class KernelThread(threading.Thread):
+    """A thread in which a function of numba's works. Wait for `ended`, and not with `join`: that takes the thread for
+    ended where a signal interrupts it (CPython, _wait_for_tstate_lock); memory would be unmapped under the function."""
+
+    def __init__(self, name: str, work: Callable[[], None], cpus: Collection[int]) -> None:
+        """`cpus`: where it may run; empty: anywhere."""
+        super().__init__(name=name, daemon=True)
+        self._work, self._cpus = work, cpus
+        self.ended = threading.Event()
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            if self._cpus:
+                os.sched_setaffinity(0, self._cpus)  # of this thread only
+            self._work()
+        except BaseException as error:
+            self.failure = error
+        finally:
+            self.ended.set()
+
+    def check(self, what: str) -> None:
+        """Raise `GeneratorError` where it failed. `what`: of the generator."""
+        if self.failure:
+            raise GeneratorError(f"{what} failed: {self.failure}") from self.failure
+
+
 def run_kernel(
     function: Any,
     arguments: Sequence[Any],
-    wiring: Wiring,
+    wiring: "Wiring",
     cpus: Sequence[int],
     stop: Callable[[], None],
     longest_s: float,
@@ -35,26 +64,12 @@ def run_kernel(
     """
     # Here, before anybody waits: it takes half a minute the first time, and minutes where others want the interpreter.
     function.compile(tuple(typeof(argument) for argument in arguments))
-    failure: list[BaseException] = []
-    # Not Thread.join: interrupted by a signal, it takes the thread for ended (CPython, _wait_for_tstate_lock), and
-    # the rings would be unmapped under the kernel function.
-    ended = threading.Event()
-
-    def work() -> None:
-        try:
-            if cpus:
-                os.sched_setaffinity(0, cpus)  # of this thread only
-            function(*arguments)
-        except BaseException as error:
-            failure.append(error)
-        finally:
-            ended.set()
-
+    thread = KernelThread("traffic-generator", lambda: function(*arguments), cpus)
     started = time.perf_counter()
     wiring.start()
     try:
-        threading.Thread(target=work, name="traffic-generator", daemon=True).start()
-        while not ended.wait(0.1):
+        thread.start()
+        while not thread.ended.wait(0.1):
             elapsed = time.perf_counter() - started
             watch(elapsed)
             wiring.check_ports()  # or a trial of an hour would go on with a DUT that is gone
@@ -65,8 +80,7 @@ def run_kernel(
     finally:
         stop()
         # However long it takes: what comes after this frees the memory that the function works on.
-        ended.wait()
+        thread.ended.wait()
         wiring.stop()
-    if failure:
-        raise GeneratorError(f"The traffic generator failed: {failure[0]}") from failure[0]
+    thread.check("The traffic generator")
     wiring.check()

@@ -18,13 +18,11 @@ class SoftwareGeneratorConfig(SourceSettings):
 
     @property
     def host(self) -> str:
-        """This machine."""
         return LOCAL
 
     @property
     def carries(self) -> bool:
-        """Over veth it does."""
-        return True
+        return True  # over veth
 
 
 #: The record of a connection (`connection.RECORD_BYTES`, which would compile).

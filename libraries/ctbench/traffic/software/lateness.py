@@ -1,8 +1,6 @@
 """Whether the generator kept its schedule: what decides if a trial says anything about the DUT."""
 
-from dataclasses import dataclass
-
-from ctbench.traffic.generator import ATTEMPTED_LIMIT
+from ctbench.traffic.generator import ATTEMPTED_LIMIT, Trial
 from ctbench.traffic.software.schedule import CATCH_UP
 
 #: Begun too late in more than this share of cases, and later than this share of the sustain phase: the generator did
@@ -17,28 +15,6 @@ RING_SHARE = 0.25
 EXCESS = 2 * (1 - 1 / CATCH_UP)
 
 
-@dataclass(frozen=True)
-class Pace:
-    """How the generator did against its schedule in the sustain phase."""
-
-    #: Connections or packets that were due, and begun.
-    intended: int
-    attempted: int
-    #: Begun later than the limit (plan.LATE_LIMIT_S).
-    late: int
-    #: How late at worst, milliseconds.
-    late_max_ms: float
-    #: Frames that came back and found no room in the generator's receive rings.
-    dropped: int
-    #: Length of the sustain phase asked for.
-    seconds: float
-
-    @property
-    def late_ratio(self) -> float:
-        """Share of what was begun that was late."""
-        return self.late / self.attempted if self.attempted else 0.0
-
-
 #: In a closed loop: in so many of the looks at its own receive rings they may hold most of what is under way.
 HELD_LIMIT = 0.5
 
@@ -51,31 +27,32 @@ def held_back(held: int, looks: int) -> str:
     return ""
 
 
-def limited_by(pace: Pace, what: str) -> str:
-    """Why the generator limited the trial, in words; empty when it did not. `what`: connections or packets."""
-    if pace.attempted < pace.intended * ATTEMPTED_LIMIT:
-        late = f"up to {pace.late_max_ms:.1f} ms late"
-        return f"{pace.attempted} of {pace.intended} {what} were begun in time ({late})"
-    if pace.late_ratio > LATE_RATIO_LIMIT and pace.late_max_ms > LATEST_SHARE * pace.seconds * 1000:
-        return f"{100 * pace.late_ratio:.1f} % of the {what} began late, up to {pace.late_max_ms:.1f} ms"
+def limited_by(trial: Trial) -> str:
+    """Why the generator limited the trial, in words; empty when it did not."""
+    late = f"up to {trial.late_max_ms:.1f} ms"
+    if trial.attempted < trial.intended * ATTEMPTED_LIMIT:
+        return f"{trial.attempted} of {trial.intended} {trial.unit} were begun in time ({late} late)"
+    if trial.late_ratio > LATE_RATIO_LIMIT and trial.late_max_ms > LATEST_SHARE * trial.duration_s * 1000:
+        return f"{100 * trial.late_ratio:.1f} % of the {trial.unit} began late, {late}"
     return ""
 
 
-def disturbed_by(pace: Pace, sent: int, lost: int, sent_per_s: float, ring_frames: int) -> str:
+def disturbed_by(trial: Trial, dropped: int, ring_frames: int) -> str:
     """What of the generator may have cost what was lost, in words; empty where nothing did.
 
-    `sent`, `lost`: packets of the whole trial; `sent_per_s`: packets per second at the busier port; `ring_frames`: what
-    the rings towards the DUT hold at a port. More than came too fast, or twice what the generator's own rings had no
-    room for, was lost for other reasons.
+    `dropped`: frames that came back and found no room in the generator's receive rings; `ring_frames`: what the rings
+    towards the DUT hold at a port. More than came too fast, or twice what the generator's own rings had no room for,
+    was lost for other reasons.
     """
+    lost = trial.packets_lost
     if not lost:
         return ""
-    if pace.dropped and lost <= 2 * pace.dropped:
-        return f"{pace.dropped} frames came back and found the generator's own receive rings full"
-    held_back = pace.late_max_ms / 1000 * sent_per_s
-    if held_back > RING_SHARE * ring_frames and lost <= EXCESS * pace.late_ratio * sent:
+    if dropped and lost <= 2 * dropped:
+        return f"{dropped} frames came back and found the generator's own receive rings full"
+    held_back = trial.late_max_ms / 1000 * max(trial.tx_packets.values()) / trial.counted_s
+    if held_back > RING_SHARE * ring_frames and lost <= EXCESS * trial.late_ratio * trial.packets_sent:
         return (
-            f"the generator paused for {pace.late_max_ms:.1f} ms: {held_back:.0f} packets came late and fast, the "
+            f"the generator paused for {trial.late_max_ms:.1f} ms: {held_back:.0f} packets came late and fast, the "
             f"DUT's rings hold {ring_frames}"
         )
     return ""

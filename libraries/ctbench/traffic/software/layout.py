@@ -1,7 +1,12 @@
-"""Places in the arrays that the kernel function works on: parameters, state and counters, all int64."""
+"""Places in the arrays that the kernel functions work on: parameters, state and counters, all int64.
 
-#: The two ports.
+The same for connections and for packets, of which each leaves out what it has no use for. Values that come in pairs are
+indexed by the port that sends (or takes): `CLIENT`, then `SERVER`.
+"""
+
+#: The two ports, and as `Trial` names them.
 CLIENT, SERVER = 0, 1
+SIDES = ("client", "server")
 
 _names = iter(range(1000))
 
@@ -12,8 +17,10 @@ def _next() -> int:
 
 #: Parameters: addresses of the MAC headers and of the connection records, and how many of these there are.
 CLIENT_MACS, SERVER_MACS, RECORDS, RECORD_COUNT = (_next() for _ in range(4))
+MACS = CLIENT_MACS
 #: Addresses of the rings' rows, and how many rings there are to take frames from (to put: QUEUES).
 CLIENT_TX, SERVER_TX, CLIENT_RX, SERVER_RX, CLIENT_RX_RINGS, SERVER_RX_RINGS = (_next() for _ in range(6))
+TX, RX, RX_RINGS = CLIENT_TX, CLIENT_RX, CLIENT_RX_RINGS
 #: Bytes and checksums of the messages.
 REQUEST_BYTES, REQUEST_SUM, REPLY_BYTES, REPLY_SUM = (_next() for _ in range(4))
 UDP_REQUEST_BYTES, UDP_REQUEST_SUM, UDP_REPLY_BYTES, UDP_REPLY_SUM = (_next() for _ in range(4))
@@ -25,14 +32,14 @@ ENDED_BY = _next()
 HALF_OPEN = _next()
 #: Who talks to whom; addresses as numbers.
 CLIENT_IP, SERVER_IP, SERVER_IPS, PORT_MIN, PORTS, TCP_PORT, UDP_PORT = (_next() for _ in range(7))
-#: Client addresses times ports, and the generator of random ones.
+#: Client addresses times ports (flows), and the generator of random ones.
 TUPLES, TUPLE_MASK, TUPLE_SHIFT, PORT_ORDER_RANDOM = (_next() for _ in range(4))
 #: High bits of the tag: frames of an earlier trial do not belong to this one.
 QUEUES, SALT = (_next() for _ in range(2))
 #: 0, or `frames.IPV6_SHIFT` where the profile is of IPv6: addresses are the last 32 bits then.
 SHIFT = _next()
 #: For whom the ports answer ARP: their next hops (0: none).
-CLIENT_IPS, CLIENT_NEXT_HOP, SERVER_NEXT_HOP = (_next() for _ in range(3))
+CLIENT_IPS, NEXT_HOP, _ = (_next() for _ in range(3))
 #: Address of the link threads' counters, and how many threads there are.
 LINK, LINK_THREADS = (_next() for _ in range(2))
 #: Lengths in cycles: ramp, full load before counting, sustain phase, at most after it.
@@ -42,7 +49,7 @@ SLACK, LATEST = (_next() for _ in range(2))
 #: See `early_end`: connections (packets) that may be lost for certain, 0: any number; in cycles, the earliest end, how
 #: much it has to save, and how long is lingered then.
 MOST_LOST, EARLIEST, LEAST_SAVED, SHORT_LINGER = (_next() for _ in range(4))
-#: Connections open at once in a closed loop; 0: they begin on a schedule.
+#: Connections open (packets under way) at once in a closed loop; 0: they begin on a schedule.
 UNDER_WAY = _next()
 #: A warm start: connections that live when the trial begins, and in how many waits of their servers they are opened;
 #: 0: none do.
@@ -57,9 +64,12 @@ FAILURES_COUNT = _next()
 TICK_SHIFT, TIMEOUT_TICKS = (_next() for _ in range(2))
 #: Whether the latency of messages is measured (see `connection.message_sent`).
 TIMES_MESSAGES = _next()
+#: Packets: how many frame sizes are sent in turn (`stream_engine.payloads`), the VLAN (-1: none), 1 or 2 directions.
+SIZE_COUNT, VLAN, DIRECTIONS = (_next() for _ in range(3))
+#: Packets of a closed loop: the length of a stretch (see STRETCH), and how long none may come before all are taken for
+#: lost, cycles.
+LOST_AFTER, SILENCE = (_next() for _ in range(2))
 PARAMETERS = _next()
-#: The pairs as `stream_layout` names them, indexed by port.
-MACS, TX, RX, RX_RINGS, NEXT_HOP = CLIENT_MACS, CLIENT_TX, CLIENT_RX, CLIENT_RX_RINGS, CLIENT_NEXT_HOP
 
 #: Values of ENDED_BY: the client closes, the server does, the client resets.
 BY_CLIENT, BY_SERVER, BY_RESET = range(3)
@@ -73,8 +83,8 @@ ACTIVE, COUNTED_ACTIVE, BEGUN, UDP_DEBT, TUPLE = (_next() for _ in range(5))
 SHORT_DEBT = _next()
 #: Half-open connections begun since the start, and the next one's client.
 HALF_BEGUN, HALF_TUPLE = (_next() for _ in range(2))
-#: Connections due in the sustain phase and begun; how late at worst (cycles), how many were later than the limit.
-INTENDED, LATE_MAX, LATE_COUNT, LONGEST_PAUSE, SUSTAIN_PAUSE = (_next() for _ in range(5))
+#: How late at worst (cycles), how many were later than the limit.
+LATE_MAX, LATE_COUNT, LONGEST_PAUSE, SUSTAIN_PAUSE = (_next() for _ in range(4))
 #: Cycles of the sustain phase after which it was ended early; 0: it was not.
 ENDED_AFTER = _next()
 ACTIVE_SUM, ACTIVE_SAMPLES, ACTIVE_MAX, POINTS = (_next() for _ in range(4))
@@ -84,7 +94,7 @@ COUNTED_FROM, COUNTED_UNTIL = (_next() for _ in range(2))
 FAILURES_FROM, FAILURES_FOR = (_next() for _ in range(2))
 #: Connections of the population that were opened, or whose time was over before that.
 OPENED = _next()
-#: Looks in the sustain phase at the generator's own receive rings, and how often they held most of what was open.
+#: Looks in the sustain phase at the generator's own receive rings, and how often they held most of what was under way.
 LOOKS, LOOKS_HELD = (_next() for _ in range(2))
 #: When the kernel function was left last (0: never entered), and cycles between leaving and entering it again.
 LEFT_AT, AWAY = (_next() for _ in range(2))
@@ -92,32 +102,53 @@ LEFT_AT, AWAY = (_next() for _ in range(2))
 LINK_BUSY, LINK_FRAMES, LINK_REFUSED = (_next() for _ in range(3))
 #: Whether messages that arrive now are to be timed: in the sustain phase, where TIMES_MESSAGES says so.
 TIMING = _next()
+#: The flow of packets that is next in each direction, and its place in the random order; the next size, and number.
+FLOW, _, ORDER, _, SIZE, _, SEQUENCE, _ = (_next() for _ in range(8))
+#: Packets that were put on a ring, counted or not; those that count and were lost for certain when they were due.
+SENT, LOST = (_next() for _ in range(2))
+#: A closed loop writes off packets that are lost: cycles at which the present stretch of time began and the one before
+#: it, what was sent in the latter and has not come yet, and what had come in all when the present one began.
+STRETCH, STRETCH_BEFORE, NOT_COME, COME_BEFORE = (_next() for _ in range(4))
 STATES = _next()
 
 _names = iter(range(1000))
-#: Counters. Pairs are indexed by port.
+#: Counters.
 TX_PACKETS, _, TX_BYTES, _, RX_PACKETS, _, RX_BYTES, _ = (_next() for _ in range(8))
-DUT_MISSED, NO_RECORD, ALL_COMPLETED, ALL_FAILED = (_next() for _ in range(4))
+DUT_MISSED, NO_RECORD = (_next() for _ in range(2))
+#: Of those that count and of others: connections that ended well, and that failed; packets that came out, and that a
+#: closed loop took for lost.
+ALL_COMPLETED, ALL_FAILED = (_next() for _ in range(2))
 #: Packets of connections that count that met a full ring of the DUT.
 COUNTED_MISSED = _next()
+#: Connections (packets of a direction) that count: due, begun (written, or lost at the DUT's full ring), ended well
+#: (come out).
+INTENDED, _, ATTEMPTED, _, COMPLETED, _ = (_next() for _ in range(6))
 #: Connections that count.
-ATTEMPTED, TCP_ESTABLISHED, UDP_ESTABLISHED, COMPLETED = (_next() for _ in range(4))
+TCP_ESTABLISHED, UDP_ESTABLISHED = (_next() for _ in range(2))
+#: Packets that came out behind one that was sent later, and the highest sequence number that came out.
+REORDERED, _, HIGHEST_SEQUENCE, _ = (_next() for _ in range(4))
 #: TCP connect time of those over TCP, in the units of `clock.bin_of`: of all, and the longest since the timeline's
 #: last point.
 SETUP_SUM, SETUP_MAX = (_next() for _ in range(2))
-#: Messages that were timed, by the port that sends; the longest and the last latency, and what one message took longer
-#: or shorter than the one before, all added. In the units of `clock.bin_of`.
+#: Messages (packets that count) that were timed, by the port that sends; the longest and the last latency, and what one
+#: took longer or shorter than the one before, all added. In the units of `clock.bin_of`.
 TIMED, _, LATENCY_MAX, _, LATENCY_LAST, _, JITTER_SUM, _ = (_next() for _ in range(8))
 #: Received frames that are no use: not ours, of no connection, of another one, at the wrong time.
 FOREIGN, UNKNOWN, MISDIRECTED, OUT_OF_ORDER = (_next() for _ in range(4))
 #: Half-open connections: SYNs sent, those that met a full ring of the DUT, that reached the server, and whose answer
 #: came back. None of their packets are among those above.
 HALF_SENT, HALF_MISSED, HALF_PASSED, HALF_ANSWERED = (_next() for _ in range(4))
-#: Failed connections that count, by cause.
+#: Failed connections that count (and damaged packets), by cause.
 FAILED = _next()
 CAUSES = ("no_syn_ack", "no_reply", "no_fin", "no_last_ack", "reset", "bad_checksum")
 CAUSE_NO_SYN_ACK, CAUSE_NO_REPLY, CAUSE_NO_FIN, CAUSE_NO_LAST_ACK, CAUSE_RESET, CAUSE_BAD_CHECKSUM = range(6)
 COUNTERS = FAILED + len(CAUSES)
+#: Counters as `Trial` names them.
+CAUSE_PLACES = {name: FAILED + cause for cause, name in enumerate(CAUSES)}
+STRANGERS = {
+    "foreign": FOREIGN, "unknown_connection": UNKNOWN, "misdirected": MISDIRECTED, "out_of_order": OUT_OF_ORDER
+}  # fmt: skip
+FLOOD = {"sent": HALF_SENT, "missed": HALF_MISSED, "passed": HALF_PASSED, "answered": HALF_ANSWERED}
 
 #: The record's number in a tag: at most eight million connections. What is left of its 32 bits tells trials apart.
 SLOT_BITS = 23

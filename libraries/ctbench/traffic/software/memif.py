@@ -1,20 +1,18 @@
 """memif, the shared-memory packet interface: its control protocol, by DPDK's memif.h and memif_socket.c.
 
 The *server* listens on a UNIX socket of type SEQPACKET, the *client* owns the memory: it passes one region (a sealed
-memfd) and a descriptor ring per queue and direction. Open vSwitch is the server towards this generator; memif_server
-makes the other end of a cable. Both keep the control channel open: when it closes, the link is down.
+memfd) and a descriptor ring per queue and direction. Open vSwitch is the server towards this generator. Both keep the
+control channel open: when it closes, the link is down. The two ends of a cable are the same rings without a protocol.
 """
 
 import array
 import contextlib
-import ctypes
 import fcntl
 import mmap
 import os
 import select
 import socket
 import struct
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,61 +25,27 @@ from ctbench.base.errors import GeneratorError
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.kind import require_x86_64
 
-_MADV_HUGEPAGE: Final = 14
+_HUGE_PAGE: Final = 2 << 20
 
 
-class Region:
-    """Shared memory, mapped once: its address, its size and the file behind it."""
-
-    def __init__(self, fd: int, size: int) -> None:
-        self.fd, self.size = fd, size
-        self._map = mmap.mmap(fd, size)
-        with contextlib.suppress(OSError):  # huge pages are a courtesy of the kernel
-            self._map.madvise(_MADV_HUGEPAGE)
-        self._view = np.frombuffer(self._map, dtype=np.uint8)
-        self.address = int(self._view.ctypes.data)
-
-    @classmethod
-    def allocate(cls, size: int) -> "Region":
-        """New zeroed memory of at least `size` bytes that cannot shrink while the peer has it mapped."""
-        size = -(-size // (2 << 20)) * (2 << 20)
-        fd = os.memfd_create("ctbench-memif", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-        os.ftruncate(fd, size)
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-        return cls(fd, size)
-
-    def write16(self, offset: int, value: int) -> None:
-        self._view[offset : offset + 2] = np.frombuffer(struct.pack("<H", value & 0xFFFF), np.uint8)
-
-    def write32(self, offset: int, value: int) -> None:
-        self._view[offset : offset + 4] = np.frombuffer(struct.pack("<I", value), np.uint8)
-
-    def words(self, offset: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-        """The `size` bytes at `offset` as 32-bit words, to be written in place."""
-        return self._view[offset : offset + size].view(np.uint32)
-
-    def close(self) -> None:
-        """Let go of the memory. The peer keeps its own mapping."""
-        del self._view
-        with contextlib.suppress(BufferError):
-            self._map.close()
-        os.close(self.fd)
+def _with_huge_pages(memory: mmap.mmap) -> int:
+    """The address of memory, for which huge pages are asked: a courtesy of the kernel."""
+    with contextlib.suppress(OSError):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return int(np.frombuffer(memory, dtype=np.uint8).ctypes.data)
 
 
 def zeroed_memory(size: int) -> tuple[mmap.mmap, int]:
     """Private memory for tables, with huge pages where the kernel gives them, and its address."""
-    memory = mmap.mmap(-1, max(size, 2 << 20) + (2 << 20), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(OSError):
-        memory.madvise(_MADV_HUGEPAGE)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    return memory, -(-address // (2 << 20)) * (2 << 20)
+    memory = mmap.mmap(-1, max(size, _HUGE_PAGE) + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return memory, -(-_with_huge_pages(memory) // _HUGE_PAGE) * _HUGE_PAGE
 
 
 COOKIE: Final = 0x3E31F20
 VERSION: Final = 2 << 8
 MESSAGE_BYTES: Final = 128
-ACK, HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(1, 9)
 _MESSAGES = ("ack", "hello", "init", "add_region", "add_ring", "connect", "connected", "disconnect")
+ACK, HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(1, 9)
 NAMES: Final = dict(enumerate(_MESSAGES, 1))
 FLAG_C2S: Final = 1
 _FLAG_MASK_INT: Final = 1  # the receiver polls: no interrupts
@@ -95,7 +59,21 @@ _FRAME_OFFSET: Final = 2
 #: Between two tries to connect, seconds.
 _RETRY_S: Final = 0.1
 
-Rings = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+
+#: The rings that the generator receives on hold this many frames: its own pauses of a few milliseconds cost nothing.
+RECEIVE_RING = 16384
+#: And half as many where they would take more memory than this per port, bytes: large frames come less often.
+_MOST_BYTES = 1 << 28
+#: Bytes per buffer: the smallest that hold a profile's frames keep the rings in the processor's caches.
+_BUFFER_SIZES = (128, 256, 512, 1024, 2048, 4096, 9216)
+
+
+def buffer_bytes(frame_bytes: int) -> int:
+    """The smallest buffer that holds the frame, the two bytes before it, and a payload rounded up to eight."""
+    for size in _BUFFER_SIZES:
+        if frame_bytes + 16 <= size:
+            return size
+    raise GeneratorError(f"Frames of {frame_bytes} bytes do not fit a buffer of {_BUFFER_SIZES[-1]} bytes.")
 
 
 @dataclass(frozen=True)
@@ -111,6 +89,13 @@ class RingPlan:
     #: Bytes per buffer; a frame and the two bytes before it must fit.
     buffer_bytes: int = 2048
 
+    @classmethod
+    def towards(cls, rx_queues: int, tx_queues: int, ring_size: int, frame_bytes: int) -> "RingPlan":
+        """Rings towards the receive queues of a DUT's port, of its size, and for all queues on which it transmits."""
+        size = buffer_bytes(frame_bytes)
+        receive = RECEIVE_RING if RECEIVE_RING * size * tx_queues <= _MOST_BYTES else RECEIVE_RING // 2
+        return cls(rx_queues, tx_queues, ring_size, max(receive, ring_size), size)
+
     def check(self) -> None:
         """Raise `GeneratorError` for what memif cannot carry."""
         for size in (self.c2s_size, self.s2c_size):
@@ -120,28 +105,99 @@ class RingPlan:
                 )
 
 
-class MemifPort:
-    """A connected memif port: rings to put frames on (`tx`) and rings to take frames from (`rx`)."""
+class Region:
+    """The memory of a link: the rings of a plan, and the buffers that they describe, which begin as the client's."""
 
-    def __init__(self, control: socket.socket, region: Region, tx: Rings, rx: Rings, peer: str) -> None:
-        self._control, self._region = control, region
-        self.tx, self.rx, self.peer = tx, rx, peer
+    def __init__(self, plan: RingPlan, fd: int | None = None) -> None:
+        """`fd`: the file of a region of the same plan, to map it once more, which is taken over; None: new zeroed
+        memory, which cannot shrink while the peer has it mapped."""
+        require_x86_64()
+        plan.check()
+        self._plan = plan
+        each = [_RING_HEADER_BYTES + size * r.DESCRIPTOR_BYTES for size in (plan.c2s_size, plan.s2c_size)]
+        #: Offsets of the rings of either direction.
+        self.c2s = [number * each[0] for number in range(plan.c2s)]
+        self.s2c = [plan.c2s * each[0] + number * each[1] for number in range(plan.s2c)]
+        self._buffers = -(-(plan.c2s * each[0] + plan.s2c * each[1]) // 4096) * 4096
+        slots = plan.c2s * plan.c2s_size + plan.s2c * plan.s2c_size
+        # A peer that ignores the buffer size must not write past the region: leave room for one jumbo frame.
+        self.size = -(-(self._buffers + slots * plan.buffer_bytes + 16384) // _HUGE_PAGE) * _HUGE_PAGE
+        self.fd = self._allocate() if fd is None else fd
+        self._map = mmap.mmap(self.fd, self.size)
+        self._address = _with_huge_pages(self._map)
+        if fd is None:
+            self._describe()
 
-    def dropped(self) -> int:
-        """None: the end that finds a ring full drops the frame itself."""
-        return 0
+    def _allocate(self) -> int:
+        fd = os.memfd_create("ctbench-memif", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        os.ftruncate(fd, self.size)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        return fd
+
+    def _describe(self) -> None:
+        """Write the rings' headers, and which buffer each descriptor is of."""
+        first, step = self._buffers + _FRAME_OFFSET, self._plan.buffer_bytes
+        for offsets, entries in ((self.c2s, self._plan.c2s_size), (self.s2c, self._plan.s2c_size)):
+            for offset in offsets:
+                struct.pack_into("<IH", self._map, offset, COOKIE, _FLAG_MASK_INT)
+                words = np.frombuffer(self._map, np.uint32, entries * 4, offset + _RING_HEADER_BYTES).reshape(-1, 4)
+                words[:, r.DESCRIPTOR_LENGTH // 4] = step - _FRAME_OFFSET
+                words[:, r.DESCRIPTOR_OFFSET // 4] = first + np.arange(entries) * step
+                first += entries * step
+
+    def client_rings(self) -> tuple[r.Rings, r.Rings]:
+        """Rings to put frames on and to take them from at the client's end. The server sets all indices to 0 when it
+        connects: only after that may the buffers be offered, as this does."""
+        plan = self._plan
+        tx, rx = self._rings()
+        tx[:, r.BIAS], rx[:, r.BIAS] = plan.c2s_size, plan.s2c_size
+        rx[:, r.BUFFER_BYTES] = plan.buffer_bytes - _FRAME_OFFSET
+        for offset in self.s2c:
+            struct.pack_into("<H", self._map, offset + HEAD_OFFSET, plan.s2c_size)
+        return tx, rx
+
+    def server_rings(self) -> tuple[r.Rings, r.Rings]:
+        """The same at the server's end, which owns no buffers."""
+        rx, tx = self._rings()
+        return tx, rx
+
+    def _rings(self) -> tuple[r.Rings, r.Rings]:
+        """Rows of the rings from the client to the server, and back. The client moves every head, the server every
+        tail."""
+        c2s, s2c = r.new_rings(len(self.c2s)), r.new_rings(len(self.s2c))
+        for rows, offsets, entries, produced, consumed in (
+            (c2s, self.c2s, self._plan.c2s_size, HEAD_OFFSET, TAIL_OFFSET),
+            (s2c, self.s2c, self._plan.s2c_size, TAIL_OFFSET, HEAD_OFFSET),
+        ):
+            for row, offset in zip(rows, offsets, strict=True):
+                at = self._address + offset
+                row[: r.BIAS] = at + produced, at + consumed, at + _RING_HEADER_BYTES, self._address, entries - 1
+        return c2s, s2c
+
+    def close(self) -> None:
+        """Let go of the memory. The peer keeps its own mapping."""
+        with contextlib.suppress(BufferError):
+            self._map.close()
+        os.close(self.fd)
+
+
+class MemifPort(r.Port):
+    """A connected memif port. The end that finds a ring full drops the frame itself: none is `dropped` here."""
+
+    def __init__(self, control: socket.socket, region: Region, rings: tuple[r.Rings, r.Rings], peer: str) -> None:
+        self._control, self._region, self._peer = control, region, peer
+        self.tx, self.rx = rings
 
     def check_link(self) -> None:
-        """Raise `GeneratorError` when the other side has closed the link."""
         readable, _, _ = select.select([self._control], [], [], 0)
         if not readable:
             return
         try:
             message = self._control.recv(MESSAGE_BYTES)
         except OSError as error:  # it ended with something of ours unread
-            raise GeneratorError(f"The link to {self.peer} broke: {error.strerror}.") from error
+            raise GeneratorError(f"The link to {self._peer} broke: {error.strerror}.") from error
         reason = _text(message[6:102]) if len(message) == MESSAGE_BYTES else "the control socket was closed"
-        raise GeneratorError(f"The DUT has closed the memif link to {self.peer}: {reason or 'no reason given'}.")
+        raise GeneratorError(f"The DUT has closed the memif link to {self._peer}: {reason or 'no reason given'}.")
 
     def close(self) -> None:
         self._control.close()
@@ -152,44 +208,25 @@ def _text(raw: bytes) -> str:
     return raw.split(b"\0", 1)[0].decode("ascii", "replace")
 
 
-def send_message(control: socket.socket, kind: int, body: bytes = b"", fd: int | None = None) -> None:
+def _send(control: socket.socket, kind: int, body: bytes = b"", fd: int | None = None) -> None:
     ancillary = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
     control.sendmsg([(struct.pack("<H", kind) + body).ljust(MESSAGE_BYTES, b"\0")], ancillary)
 
 
-def receive_message(control: socket.socket, expected: int) -> tuple[bytes, int | None]:
-    """The body of the next message, which must be of the `expected` kind, and the file that came with it."""
+def _receive(control: socket.socket, expected: int) -> bytes:
+    """The body of the next message, which must be of the `expected` kind."""
     try:
-        data, ancillary, _, _ = control.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(4))
+        data = control.recv(MESSAGE_BYTES)
     except TimeoutError as error:
         raise GeneratorError(f"memif: no {NAMES[expected]} message within {control.gettimeout()} s.") from error
     if len(data) < 2:
         raise GeneratorError(f"memif: the other side closed the link instead of sending {NAMES[expected]}.")
-    fd = next((struct.unpack("i", payload[:4])[0] for _, kind, payload in ancillary if kind == socket.SCM_RIGHTS), None)
     (got,) = struct.unpack_from("<H", data)
     if got == DISCONNECT:
         raise GeneratorError(f"memif: the other side refused the link: {_text(data[6:102])!r}.")
     if got != expected:
         raise GeneratorError(f"memif: message {NAMES.get(got, got)} came instead of {NAMES[expected]}.")
-    return data[2:], fd
-
-
-def _layout(plan: RingPlan) -> tuple[list[int], list[int], int, int]:
-    """Offsets of the rings of both directions, of the buffers, and the size of the region."""
-    c2s_bytes, s2c_bytes = (_RING_HEADER_BYTES + size * r.DESCRIPTOR_BYTES for size in (plan.c2s_size, plan.s2c_size))
-    end_of_c2s = plan.c2s * c2s_bytes
-    c2s = [number * c2s_bytes for number in range(plan.c2s)]
-    s2c = [end_of_c2s + number * s2c_bytes for number in range(plan.s2c)]
-    buffers = -(-(end_of_c2s + plan.s2c * s2c_bytes) // 4096) * 4096
-    slots = plan.c2s * plan.c2s_size + plan.s2c * plan.s2c_size
-    # A peer that ignores the buffer size must not write past the region: leave room for one jumbo frame.
-    return c2s, s2c, buffers, buffers + slots * plan.buffer_bytes + 16384
-
-
-def ring_row(region: Region, offset: int, size: int, *, produced: int, consumed: int) -> list[int]:
-    base = region.address + offset
-    row = [base + produced, base + consumed, base + _RING_HEADER_BYTES, region.address, size - 1]
-    return row + [0] * (r.COLUMNS - len(row))
+    return data[2:]
 
 
 def connect(path: Path, plan: RingPlan, timeout: float = 5.0) -> MemifPort:
@@ -209,147 +246,58 @@ def connect(path: Path, plan: RingPlan, timeout: float = 5.0) -> MemifPort:
 
 
 def _connect(path: Path, plan: RingPlan, timeout: float) -> MemifPort:
-    require_x86_64()
-    plan.check()
-    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    control.settimeout(timeout)
-    try:
-        control.connect(str(path))
-        return join(control, plan, str(path))
-    except OSError as error:
-        control.close()
-        if isinstance(error, ConnectionResetError):
+    with contextlib.ExitStack() as made:
+        control = made.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        control.settimeout(timeout)
+        try:
+            control.connect(str(path))
+            low, high = struct.unpack_from("<HH", _receive(control, HELLO), 32)
+        except ConnectionResetError:
             raise
-        raise GeneratorError(f"The DUT's memif port {path} does not answer: {error}") from error
-
-
-def join(control: socket.socket, plan: RingPlan, path: str) -> MemifPort:
-    """Become the client at one end of a socket that is connected; `path` is what to call it. Raises as `connect` does,
-    and `ConnectionResetError` where the server hangs up; then the socket is closed."""
-    try:
-        body, _ = receive_message(control, HELLO)
-    except ConnectionResetError:
-        control.close()
-        raise
-    except (OSError, GeneratorError) as error:
-        control.close()
-        raise GeneratorError(f"The DUT's memif port {path} does not answer: {error}") from error
-    low, high = struct.unpack_from("<HH", body, 32)
-    if not low <= VERSION <= high:
-        control.close()
-        raise GeneratorError(f"memif: the server speaks versions {low:#x}-{high:#x}, this generator {VERSION:#x}.")
-    c2s, s2c, buffers, size = _layout(plan)
-    region = Region.allocate(size)
-    events = [os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(plan.c2s + plan.s2c)]
-    slot = 0
-    for offsets, ring_size in ((c2s, plan.c2s_size), (s2c, plan.s2c_size)):
-        for offset in offsets:
-            region.write32(offset, COOKIE)
-            region.write16(offset + 4, _FLAG_MASK_INT)
-            descriptors = region.words(offset + _RING_HEADER_BYTES, ring_size * r.DESCRIPTOR_BYTES).reshape(-1, 4)
-            descriptors[:, r.DESCRIPTOR_LENGTH // 4] = plan.buffer_bytes - _FRAME_OFFSET
-            first = buffers + slot * plan.buffer_bytes + _FRAME_OFFSET
-            descriptors[:, r.DESCRIPTOR_OFFSET // 4] = first + np.arange(ring_size) * plan.buffer_bytes
-            slot += ring_size
-    try:
-        send_message(control, INIT, struct.pack("<HIB24s32s", VERSION, 0, 0, b"", NAME))
-        receive_message(control, ACK)
-        send_message(control, ADD_REGION, struct.pack("<HQ", 0, region.size), region.fd)
-        receive_message(control, ACK)
-        for flags, offsets, ring_size, fds in (
-            (FLAG_C2S, c2s, plan.c2s_size, events[: plan.c2s]),
-            (0, s2c, plan.s2c_size, events[plan.c2s :]),
-        ):
-            for index, (offset, fd) in enumerate(zip(offsets, fds, strict=True)):
-                log2 = ring_size.bit_length() - 1
-                send_message(control, ADD_RING, struct.pack("<HHHIBH", flags, index, 0, offset, log2, 0), fd)
-                receive_message(control, ACK)
-        send_message(control, CONNECT, NAME)
-        receive_message(control, CONNECTED)
-    except (OSError, GeneratorError) as error:
-        control.close()
-        region.close()
-        if isinstance(error, (ConnectionResetError, GeneratorError)):
+        except (OSError, GeneratorError) as error:
+            raise GeneratorError(f"The DUT's memif port {path} does not answer: {error}") from error
+        if not low <= VERSION <= high:
+            raise GeneratorError(f"memif: the server speaks versions {low:#x}-{high:#x}, this generator {VERSION:#x}.")
+        region = Region(plan)
+        made.callback(region.close)
+        try:
+            _offer(control, plan, region)
+        except ConnectionResetError:
             raise
-        raise GeneratorError(f"The link to the DUT's memif port {path} could not be made: {error}") from error
-    finally:
-        for fd in events:  # the server has its own copies
-            os.close(fd)
-    tx, rx = r.new_rings(plan.c2s), r.new_rings(plan.s2c)
-    for row, offset in zip(tx, c2s, strict=True):
-        row[:] = ring_row(region, offset, plan.c2s_size, produced=HEAD_OFFSET, consumed=TAIL_OFFSET)
-        row[r.BIAS] = plan.c2s_size
-    for row, offset in zip(rx, s2c, strict=True):
-        row[:] = ring_row(region, offset, plan.s2c_size, produced=TAIL_OFFSET, consumed=HEAD_OFFSET)
-        row[r.BIAS] = plan.s2c_size
-        row[r.BUFFER_BYTES] = plan.buffer_bytes - _FRAME_OFFSET
-        # The server sets both indices to 0 when it connects: only now may the buffers be offered.
-        region.write16(offset + HEAD_OFFSET, plan.s2c_size)
-    return MemifPort(control, region, tx, rx, path)
+        except OSError as error:
+            raise GeneratorError(f"The link to the DUT's memif port {path} could not be made: {error}") from error
+        made.pop_all()  # all of it is there
+    return MemifPort(control, region, region.client_rings(), str(path))
 
 
-def serve(control: socket.socket, name: str) -> MemifPort:
-    """Be the server at one end of a socket that is connected: take the rings of the client at the other end. Raises
-    `GeneratorError` or `OSError`."""
-    send_message(control, HELLO, struct.pack("<32sHHHHHB", NAME, VERSION, VERSION, 0, 63, 63, MAX_LOG2_RING))
-    body, _ = receive_message(control, INIT)
-    (version,) = struct.unpack_from("<H", body)
-    if version != VERSION:
-        send_message(control, DISCONNECT, struct.pack("<I96s", 0, b"Incompatible memif version"))
-        raise GeneratorError(f"memif: the client speaks version {version:#x}, this server {VERSION:#x}.")
-    send_message(control, ACK)
-    body, fd = receive_message(control, ADD_REGION)
-    (_, size) = struct.unpack_from("<HQ", body)
-    if fd is None:
-        raise GeneratorError("memif: the client sent no file with its memory region.")
-    region = Region(fd, size)
-    send_message(control, ACK)
-    tx, rx = [], []
-    while True:
-        message, ancillary, _, _ = control.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(4))
-        for _, _, payload in ancillary:
-            os.close(struct.unpack("i", payload[:4])[0])  # polled: its interrupt is never used
-        (kind,) = struct.unpack_from("<H", message)
-        if kind == CONNECT:
-            break
-        if kind != ADD_RING:
-            raise GeneratorError(f"memif: message {NAMES.get(kind, kind)} came instead of add_ring or connect.")
-        flags, _, _, offset, log2, _ = struct.unpack_from("<HHHIBH", message, 2)
-        entries = 1 << log2
-        region.write16(offset + HEAD_OFFSET, 0)
-        region.write16(offset + TAIL_OFFSET, 0)
-        if flags & FLAG_C2S:
-            rx.append(ring_row(region, offset, entries, produced=HEAD_OFFSET, consumed=TAIL_OFFSET))
-        else:
-            tx.append(ring_row(region, offset, entries, produced=TAIL_OFFSET, consumed=HEAD_OFFSET))
-        send_message(control, ACK)
-    send_message(control, CONNECTED, NAME)
-    return MemifPort(control, region, np.array(tx, np.int64), np.array(rx, np.int64), name)
+def _offer(control: socket.socket, plan: RingPlan, region: Region) -> None:
+    """Pass the memory and its rings to a server that has greeted."""
 
+    def tell(kind: int, body: bytes, fd: int | None = None, answer: int = ACK) -> None:
+        _send(control, kind, body, fd)
+        _receive(control, answer)
 
-TIMEOUT_S = 5.0
+    tell(INIT, struct.pack("<HIB24s32s", VERSION, 0, 0, b"", NAME))
+    tell(ADD_REGION, struct.pack("<HQ", 0, region.size), region.fd)
+    for flags, offsets, entries in ((FLAG_C2S, region.c2s, plan.c2s_size), (0, region.s2c, plan.s2c_size)):
+        for index, offset in enumerate(offsets):
+            event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            try:
+                tell(ADD_RING, struct.pack("<HHHIBH", flags, index, 0, offset, entries.bit_length() - 1, 0), event)
+            finally:
+                os.close(event)  # the server has its own copy
+    tell(CONNECT, NAME, answer=CONNECTED)
 
 
 def cable(plan: RingPlan) -> tuple[MemifPort, MemifPort]:
-    """The client's and the server's end of a memif with the rings of `plan`, joined directly: no file is made."""
-    require_x86_64()
-    plan.check()
-    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    near.settimeout(TIMEOUT_S)
-    far.settimeout(TIMEOUT_S)
-    served: list[MemifPort] = []
-    thread = threading.Thread(target=lambda: served.append(serve(far, "cable")), daemon=True)
-    thread.start()
-    client = join(near, plan, "cable")
-    thread.join(TIMEOUT_S)
-    if not served:
-        client.close()
-        far.close()
-        raise GeneratorError("The two ends of the cable did not meet.")
-    return client, served[0]
+    """The client's and the server's end of the rings of `plan`, joined directly: no file is made."""
+    near, far = Region(plan), socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    other = Region(plan, os.dup(near.fd))
+    client = MemifPort(far[0], near, near.client_rings(), "cable")
+    return client, MemifPort(far[1], other, other.server_rings(), "cable")
 
 
-class BondedPort:
+class BondedPort(r.Port):
     """Offers the rings of all its links; frames of a flow always take the same one."""
 
     def __init__(self, links: Sequence[MemifPort]) -> None:
@@ -358,12 +306,7 @@ class BondedPort:
         self.tx = np.concatenate([link.tx for link in links])
         self.rx = np.concatenate([link.rx for link in links])
 
-    def dropped(self) -> int:
-        """Frames that the generator itself lost since the last call."""
-        return sum(link.dropped() for link in self._links)
-
     def check_link(self) -> None:
-        """Raise `GeneratorError` when one of the links is gone."""
         for link in self._links:
             link.check_link()
 
@@ -372,6 +315,6 @@ class BondedPort:
             link.close()
 
 
-def bonded_port(links: Sequence[MemifPort]) -> MemifPort | BondedPort:
+def bonded_port(links: Sequence[MemifPort]) -> r.Port:
     """One link as it is, several as one port."""
     return links[0] if len(links) == 1 else BondedPort(links)

@@ -14,7 +14,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,8 +24,9 @@ from numba import njit, types
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.traffic.software import ring as r
+from ctbench.traffic.software.kernel_thread import Counts, KernelThread
 from ctbench.traffic.software.machine_code import cycles, load32, load32_acquire, load64, store32_release, store64
-from ctbench.traffic.software.memif import RingPlan, Rings, cable, zeroed_memory
+from ctbench.traffic.software.memif import RingPlan, cable, zeroed_memory
 
 # linux/if_xdp.h
 AF_XDP: Final = 44
@@ -70,10 +72,6 @@ class XdpSender:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def close(self) -> None:
-        """Let go of the interface; the memory goes with this object."""
-        self._socket.close()
-
 
 def _bind(opened: socket.socket, address: bytes) -> None:
     """bind(2) with an address that Python's socket module has no form for."""
@@ -109,8 +107,6 @@ _sendto = types.ExternalFunction(
     "sendto", types.int64(types.int32, types.int64, types.uint64, types.int32, types.int64, types.uint32)
 )
 _errno_location = types.ExternalFunction("__errno_location", types.int64())
-
-Rows = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
 @njit(nogil=True, forceinline=True)
@@ -202,7 +198,7 @@ def total(counters, threads, column):  # type: ignore[no-untyped-def]
 Sender = socket.socket | XdpSender
 
 
-def _row(ring: "np.ndarray[tuple[int], np.dtype[np.int64]]", sender: Sender) -> tuple[int, ...]:
+def _row(ring: Counts, sender: Sender) -> tuple[int, ...]:
     xdp = sender.row if isinstance(sender, XdpSender) else (0,) * (_QUEUE_COLUMNS - XDP)
     return int(ring.ctypes.data), sender.fileno(), *xdp
 
@@ -216,13 +212,13 @@ def _waited_ns() -> int:
 class LinkThreads:
     """A thread per CPU of the DUT, while a trial runs. Queue q of either port is served by thread q modulo threads."""
 
-    def __init__(self, ports: Sequence[tuple[Rows, Sequence[Sender]]], cpus: Sequence[int]) -> None:
+    def __init__(self, ports: Sequence[tuple[r.Rings, Sequence[Sender]]], cpus: Sequence[int]) -> None:
         """`ports`: rings towards the DUT (the DUT's view of them: rows to take frames from), and a socket for each.
         `cpus`: one thread each; empty: one thread, anywhere."""
         self.compile()
         self.cpus = tuple(cpus)
         count = max(1, len(cpus))
-        self._queues: list[Rows] = []
+        self._queues: list[r.Rings] = []
         for thread in range(count):
             rows = [
                 _row(rings[queue], sender)
@@ -232,11 +228,8 @@ class LinkThreads:
             ]
             self._queues.append(np.array(rows, dtype=np.int64).reshape(-1, _QUEUE_COLUMNS))
         #: A row of counters per thread, see `COUNTERS`.
-        self.counters: Rows = np.zeros((count, COUNTERS), np.int64)
-        self._scratch = [np.zeros(SCRATCH_BYTES, np.uint8) for _ in range(count)]
-        self._threads: list[threading.Thread] = []
-        self._ended: list[threading.Event] = []
-        self._failures: list[BaseException] = []
+        self.counters: r.Rings = np.zeros((count, COUNTERS), np.int64)
+        self._threads: list[KernelThread] = []
         #: Per thread, once it stopped: the share of its time in which it waited for its CPU.
         self.waiting = [0.0] * count
 
@@ -245,17 +238,14 @@ class LinkThreads:
         """Compile `carry`, so that no trial begins before its frames are carried."""
         counters = np.zeros(COUNTERS, np.int64)
         counters[STOP] = 1
-        scratch = np.zeros(SCRATCH_BYTES, np.uint8)
-        carry(np.zeros((0, _QUEUE_COLUMNS), np.int64), int(scratch.ctypes.data), int(counters.ctypes.data))
+        _carry(np.zeros((0, _QUEUE_COLUMNS), np.int64), counters)
 
     def start(self) -> None:
         """Begin to carry frames, with counters at zero."""
         self.counters[:] = 0
-        self._failures.clear()
-        self._ended = [threading.Event() for _ in self._queues]
+        cpus: Sequence[Collection[int]] = [{cpu} for cpu in self.cpus] or [()]
         self._threads = [
-            threading.Thread(target=self._work, args=(number,), name=f"link-{number}", daemon=True)
-            for number in range(len(self._queues))
+            KernelThread(f"link-{number}", partial(self._work, number), cpu) for number, cpu in enumerate(cpus)
         ]
         for thread in self._threads:
             thread.start()
@@ -263,32 +253,27 @@ class LinkThreads:
     def stop(self) -> None:
         """Stop, and wait until no thread touches the rings any more. May be called twice."""
         self.counters[:, STOP] = 1
-        # Not Thread.join, which a signal makes return early (see kernel_thread.run_kernel).
-        for ended in self._ended:
-            ended.wait(5)
-        self._threads.clear()
+        for thread in self._threads:
+            thread.ended.wait(5)
 
     def check(self) -> None:
         """Raise `GeneratorError` when a thread failed, or an interface refused every frame since `start`."""
-        if self._failures:
-            raise GeneratorError(f"A link thread failed: {self._failures[0]}") from self._failures[0]
+        for thread in self._threads:
+            thread.check("A link thread")
         frames, refused = int(self.counters[:, FRAMES].sum()), int(self.counters[:, REFUSED].sum())
         if frames and refused == frames:
             reason = os.strerror(int(self.counters[:, ERROR].max()))
             raise GeneratorError(f"The DUT's interfaces took none of {frames} frames: {reason}.")
 
     def _work(self, number: int) -> None:
-        try:
-            if self.cpus:
-                os.sched_setaffinity(0, {self.cpus[number]})  # of this thread only
-            row = self.counters[number]
-            begun, waited = time.monotonic_ns(), _waited_ns()
-            carry(self._queues[number], int(self._scratch[number].ctypes.data), int(row.ctypes.data))
-            self.waiting[number] = (_waited_ns() - waited) / (time.monotonic_ns() - begun)
-        except BaseException as error:
-            self._failures.append(error)
-        finally:
-            self._ended[number].set()
+        begun, waited = time.monotonic_ns(), _waited_ns()
+        _carry(self._queues[number], self.counters[number])
+        self.waiting[number] = (_waited_ns() - waited) / (time.monotonic_ns() - begun)
+
+
+def _carry(queues: r.Rings, counters: Counts) -> None:
+    scratch = np.zeros(SCRATCH_BYTES, np.uint8)
+    carry(queues, int(scratch.ctypes.data), int(counters.ctypes.data))
 
 
 # linux/if_packet.h and linux/if_ether.h: what Python's socket module has no names for.
@@ -304,15 +289,13 @@ _HEADROOM: Final = 96
 _LEAST_PACKET_BYTES: Final = 256
 _SIOCGIFINDEX: Final = 0x8933
 
-Row = np.ndarray[tuple[int], np.dtype[np.int64]]
-
 #: Opens a socket, not bound, in the network namespace of the interface: a raw packet socket without a protocol, or one
 #: of AF_XDP. OSError or `TestbedError` where there is none.
 OpenSocket = Callable[[Literal["packet", "xdp"]], socket.socket]
 
 
-class PacketPort:
-    """The generator's port on one interface: rings to put frames on (`tx`) and to take frames from (`rx`)."""
+class PacketPort(r.Port):
+    """The generator's port on one interface."""
 
     def __init__(
         self, interface: str, open_socket: OpenSocket, plan: RingPlan, *, threads: int, fanout_group: int
@@ -326,8 +309,8 @@ class PacketPort:
         self._sockets: list[socket.socket] = []
         self._maps: list[mmap.mmap] = []
         self._near, self._far = cable(RingPlan(plan.c2s, 0, plan.c2s_size, plan.c2s_size, plan.buffer_bytes))
-        self.tx: Rings = self._near.tx
-        self.rx: Rings = r.new_rings(plan.s2c)
+        self.tx = self._near.tx
+        self.rx = r.new_rings(plan.s2c)
         self._receivers: list[socket.socket] = []
         try:
             self._senders = self._open_senders(open_socket, threads, plan.buffer_bytes)
@@ -340,17 +323,15 @@ class PacketPort:
             raise GeneratorError(f"The generator cannot use the interface {interface}: {error}.") from error
 
     @property
-    def link_rings(self) -> tuple[Rings, list[Sender]]:
+    def link_rings(self) -> tuple[r.Rings, list[Sender]]:
         """What link threads take frames from, and the socket that the frames of each ring go to."""
         return self._far.rx, [self._senders[queue % len(self._senders)] for queue in range(len(self._far.rx))]
 
     def dropped(self) -> int:
-        """Frames that found the receive rings full since the last call: the generator's fault, not the DUT's."""
         statistics = (each.getsockopt(_SOL_PACKET, _STATISTICS, 8) for each in self._receivers)
         return sum(struct.unpack("II", told)[1] for told in statistics)
 
     def check_link(self) -> None:
-        """Raise `GeneratorError` when the interface is gone or down."""
         for each in self._receivers:
             number = each.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if number:
@@ -368,17 +349,15 @@ class PacketPort:
         self._far.close()
 
     def _open_senders(self, open_socket: OpenSocket, threads: int, buffer_bytes: int) -> list[Sender]:
-        if buffer_bytes > CHUNK_BYTES:
-            self.sends_with = "packet sockets (frames too large for AF_XDP)"
-            return [self._packet_sender(open_socket) for _ in range(threads)]
-        try:
-            senders: list[Sender] = [self._xdp_sender(open_socket, queue) for queue in range(threads)]
-        except (OSError, TestbedError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            self.sends_with = f"packet sockets (AF_XDP: {reason})"
-            return [self._packet_sender(open_socket) for _ in range(threads)]
-        self.sends_with = "AF_XDP"
-        return senders
+        reason = "frames too large for AF_XDP"
+        if buffer_bytes <= CHUNK_BYTES:
+            try:
+                self.sends_with = "AF_XDP"
+                return [self._xdp_sender(open_socket, queue) for queue in range(threads)]
+            except (OSError, TestbedError) as error:
+                reason = f"AF_XDP: {error.strerror if isinstance(error, OSError) else error}"
+        self.sends_with = f"packet sockets ({reason})"
+        return [self._packet_sender(open_socket) for _ in range(threads)]
 
     def _xdp_sender(self, open_socket: OpenSocket, queue: int) -> XdpSender:
         # An interface is known by its number in the namespace of the socket that asks.
@@ -396,7 +375,7 @@ class PacketPort:
         sender.bind((self.interface, 0))
         return sender
 
-    def _open_receiver(self, open_socket: OpenSocket, plan: RingPlan, row: Row) -> socket.socket:
+    def _open_receiver(self, open_socket: OpenSocket, plan: RingPlan, row: Counts) -> socket.socket:
         packet_bytes = max(_LEAST_PACKET_BYTES, 1 << (plan.buffer_bytes + _HEADROOM - 1).bit_length())
         blocks = max(1, plan.s2c_size * packet_bytes // _BLOCK_BYTES)
         packets = blocks * _BLOCK_BYTES // packet_bytes

@@ -13,7 +13,6 @@ from ctbench.traffic.loads import saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import engine, plan, stream_engine
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import stream_layout as stream_lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.wiring import Wiring
 
@@ -70,7 +69,6 @@ class PairedSlices(PairedGenerator):
         self._profiles = profiles
 
     def forget(self) -> None:
-        """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""
         self._profiles = None
         self._loops = {}
 
@@ -81,27 +79,24 @@ class _Loop:
 
     wiring: Wiring
     run: engine.Run
-    #: The counters of what came through and what was written off.
-    completed: int
-    lost: int
     #: How long the profile has to be served before anything counts, seconds.
     warm_up_s: float
 
     def serve(self, side: Side, seconds: float, cpus: Sequence[int]) -> Slice:
         """Go on with what is under way for so long."""
-        run, at, hertz = self.run, self.run.at, cycles_per_second()
-        run.p[at.SETTLE] = int(SETTLE_S * hertz)
-        run.p[at.SUSTAIN] = int((seconds - SETTLE_S) * hertz)
-        looks, waited = int(run.s[at.LOOKS]), int(run.s[at.LOOKS_HELD])
+        run, hertz = self.run, cycles_per_second()
+        run.p[lay.SETTLE] = int(SETTLE_S * hertz)
+        run.p[lay.SUSTAIN] = int((seconds - SETTLE_S) * hertz)
+        looks, waited = int(run.s[lay.LOOKS]), int(run.s[lay.LOOKS_HELD])
         run.go_on(self.wiring, cpus, seconds)
         counted = run.marks[1] - run.marks[0]
-        looks, waited = int(run.s[at.LOOKS]) - looks, int(run.s[at.LOOKS_HELD]) - waited
+        looks, waited = int(run.s[lay.LOOKS]) - looks, int(run.s[lay.LOOKS_HELD]) - waited
         return Slice(
             side=side,
-            seconds=int(run.s[at.COUNTED_UNTIL] - run.s[at.COUNTED_FROM]) / hertz,
-            completed=int(counted[self.completed]),
-            lost=max(0, int(counted[self.lost])),  # less than none where some came that were given up
-            pause_ms=1000 * int(run.s[at.SUSTAIN_PAUSE]) / hertz,
+            seconds=int(run.s[lay.COUNTED_UNTIL] - run.s[lay.COUNTED_FROM]) / hertz,
+            completed=int(counted[lay.ALL_COMPLETED]),
+            lost=max(0, int(counted[lay.ALL_FAILED])),  # less than none where some came that were given up
+            pause_ms=1000 * int(run.s[lay.SUSTAIN_PAUSE]) / hertz,
             waited=waited / looks if looks else 0.0,
         )
 
@@ -110,8 +105,6 @@ def _loop(wiring: Wiring, profile: ConnectionProfile | PacketProfile, salt: int)
     load, tables = saturating(profile), engine.Tables()
     if isinstance(profile, PacketProfile):
         timing = replace(stream_engine.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
-        packets = stream_engine.prepare(wiring, tables, profile, load, timing, salt)
-        return _Loop(wiring, packets, stream_lay.ALL_RECEIVED, stream_lay.WRITTEN_OFF, timing.settle_s)
+        return _Loop(wiring, stream_engine.prepare(wiring, tables, profile, load, timing, salt), timing.settle_s)
     timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
-    connections = engine.prepare(wiring, tables, profile, load, timing, salt)
-    return _Loop(wiring, connections, lay.ALL_COMPLETED, lay.ALL_FAILED, timing.settle_s)
+    return _Loop(wiring, engine.prepare(wiring, tables, profile, load, timing, salt), timing.settle_s)

@@ -3,7 +3,6 @@
 import math
 import struct
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -58,12 +57,11 @@ class Timing:
     settle_s: float
     sustain_s: float
     linger_s: float
-    timeline_step_s: float
 
-    @classmethod
-    def idle(cls, duration_s: float) -> "Timing":
-        """Nothing is offered, so nothing ramps and nothing is waited for."""
-        return cls(0.0, 0.0, duration_s, 0.0, timeline_step_s(duration_s))
+    @property
+    def timeline_step_s(self) -> float:
+        """From one point of the timeline to the next: at most a hundred points."""
+        return max(0.05, self.sustain_s / 100)
 
     @property
     def ramp_up_s(self) -> float:
@@ -79,17 +77,17 @@ def timing_of(profile: ConnectionProfile, load: Load, duration_s: float) -> Timi
     drain of one lifetime where connections are followed to their end, which neither a warm start nor a closed loop
     does."""
     if isinstance(load, Idle):
-        return Timing.idle(duration_s)
+        return Timing(0.0, 0.0, duration_s, 0.0)  # nothing ramps, and nothing is waited for
     if isinstance(load, Saturation):
-        return Timing(0.0, LOOP_SETTLE_S, duration_s, LOOP_LINGER_S, timeline_step_s(duration_s))
+        return Timing(0.0, LOOP_SETTLE_S, duration_s, LOOP_LINGER_S)
     if population := population_of(profile, load):
         wait_s = profile.server_wait_ms / 1000
         settle_s = opening_waits(profile, population) * wait_s + WARM_SETTLE_S
         # What made its last progress at the end of the sustain phase fails by then, and is looked at.
         linger_s = REPLY_TIMEOUT_S + wait_s + LOOP_LINGER_S
-        return Timing(0.0, settle_s, duration_s, linger_s, timeline_step_s(duration_s))
+        return Timing(0.0, settle_s, duration_s, linger_s)
     linger_s = profile.lifetime_s * 1.1 + 3 * REPLY_TIMEOUT_S
-    return Timing(RAMP_S, SETTLE_S + profile.lifetime_s, duration_s, linger_s, timeline_step_s(duration_s))
+    return Timing(RAMP_S, SETTLE_S + profile.lifetime_s, duration_s, linger_s)
 
 
 def population_of(profile: ConnectionProfile, load: Load) -> int:
@@ -104,11 +102,6 @@ def opening_waits(profile: ConnectionProfile, population: int) -> int:
     opening_s = max(OPENING_S, population / OPENED_PER_S)
     waits = math.ceil(opening_s * 1000 / profile.server_wait_ms)
     return min(max(OPENING_WAITS, waits), profile.messages)
-
-
-def timeline_step_s(duration_s: float) -> float:
-    """Seconds from one point of the timeline to the next: at most a hundred points."""
-    return max(0.05, duration_s / 100)
 
 
 def pattern_sum(pattern: int, length: int) -> int:
@@ -155,69 +148,60 @@ def connection_intervals(
     return np.append(intervals(per_s, hertz), apart)
 
 
-def join(at: Any, p: Parameters, wiring: Wiring, headers: int) -> None:
-    """Enter the wiring into the parameters. `at`: `layout` or `stream_layout`; `headers`: address of both ends'
-    Ethernet addresses (Wiring.headers)."""
+def join(p: Parameters, wiring: Wiring, headers: int) -> None:
+    """Enter the wiring into the parameters. `headers`: address of both ends' Ethernet addresses (Wiring.headers)."""
     for port, end in enumerate((wiring.client, wiring.server)):
-        p[at.TX + port], p[at.RX + port] = end.tx.ctypes.data, end.rx.ctypes.data
-        p[at.RX_RINGS + port], p[at.MACS + port] = len(end.rx), headers + port * HEADER_BYTES
-    p[at.NEXT_HOP : at.NEXT_HOP + 2] = wiring.next_hops()
-    p[at.QUEUES] = len(wiring.client.tx)
+        p[lay.TX + port], p[lay.RX + port] = end.tx.ctypes.data, end.rx.ctypes.data
+        p[lay.RX_RINGS + port], p[lay.MACS + port] = len(end.rx), headers + port * HEADER_BYTES
+    p[lay.NEXT_HOP : lay.NEXT_HOP + 2] = wiring.next_hops()
+    p[lay.QUEUES] = len(wiring.client.tx)
     if wiring.link:
-        p[at.LINK], p[at.LINK_THREADS] = wiring.link.counters.ctypes.data, len(wiring.link.counters)
+        p[lay.LINK], p[lay.LINK_THREADS] = wiring.link.counters.ctypes.data, len(wiring.link.counters)
 
 
-def common_parameters(at: Any, profile: ConnectionProfile | PacketProfile, timing: Timing, hertz: float) -> Parameters:
-    """What both kernel functions are told: addresses, phases and pace. `at`: `layout` or `stream_layout`; `hertz`: of
-    the cycle counter."""
-    p = np.zeros(at.PARAMETERS, dtype=np.int64)
-    p[at.CLIENT_IP], p[at.CLIENT_IPS] = last_word(profile.client_ip), profile.client_ips
-    p[at.SERVER_IP], p[at.SERVER_IPS] = last_word(profile.server_ip), profile.server_ips
-    p[at.PORT_MIN], p[at.UDP_PORT] = profile.client_port_min, profile.udp_port
+def common_parameters(
+    profile: ConnectionProfile | PacketProfile, timing: Timing, hertz: float, flows: int, random: bool
+) -> Parameters:
+    """What both kernel functions are told: addresses, phases and pace. `hertz`: of the cycle counter; `flows`: how many
+    client addresses and ports there are, in `random` order or one after the other."""
+    p = np.zeros(lay.PARAMETERS, dtype=np.int64)
+    p[lay.CLIENT_IP], p[lay.CLIENT_IPS] = last_word(profile.client_ip), profile.client_ips
+    p[lay.SERVER_IP], p[lay.SERVER_IPS] = last_word(profile.server_ip), profile.server_ips
+    p[lay.PORT_MIN], p[lay.UDP_PORT] = profile.client_port_min, profile.udp_port
+    p[lay.SHIFT] = IPV6_SHIFT if profile.ip_version == 6 else 0
+    p[lay.TUPLES], p[lay.PORT_ORDER_RANDOM] = flows, int(random)
+    p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT] = mask_and_shift(flows)
     for place, seconds in {
-        at.RAMP: timing.ramp_s,
-        at.SETTLE: timing.settle_s,
-        at.SUSTAIN: timing.sustain_s,
-        at.LINGER: timing.linger_s,
-        at.TIMELINE_STEP: timing.timeline_step_s,
-        at.LATE_LIMIT: LATE_LIMIT_S,
-        at.SLACK: schedule.SLACK_S,
-        at.LATEST: schedule.LATEST_S,
-        at.EARLIEST: schedule.EARLIEST_S,
-        at.LEAST_SAVED: schedule.LEAST_SAVED_S,
+        lay.RAMP: timing.ramp_s,
+        lay.SETTLE: timing.settle_s,
+        lay.SUSTAIN: timing.sustain_s,
+        lay.LINGER: timing.linger_s,
+        lay.TIMELINE_STEP: timing.timeline_step_s,
+        lay.LATE_LIMIT: LATE_LIMIT_S,
+        lay.SLACK: schedule.SLACK_S,
+        lay.LATEST: schedule.LATEST_S,
+        lay.EARLIEST: schedule.EARLIEST_S,
+        lay.LEAST_SAVED: schedule.LEAST_SAVED_S,
     }.items():
         p[place] = int(seconds * hertz)
     return p
 
 
 def parameters(
-    profile: ConnectionProfile,
-    timing: Timing,
-    *,
-    hertz: float,
-    salt: int,
-    records: int,
-    count: int,
-    under_way: int = 0,
-    population: int = 0,
-    most_lost: int = 0,
+    profile: ConnectionProfile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0
 ) -> Parameters:
-    """The kernel function's parameters but for the wiring (`join`). `hertz`: of the cycle counter;
-    `under_way`: connections open at once in a closed loop, whose servers do not wait: what is measured is the DUT;
-    `population`: those that a warm start finds open; `most_lost`: as `most_lost_of` says."""
-    p = common_parameters(lay, profile, timing, hertz)
+    """The kernel function's parameters but for the wiring (`join`) and the records. `hertz`: of the cycle counter;
+    `under_way`: connections open at once in a closed loop, whose servers do not wait: what is measured is the DUT."""
+    population = population_of(profile, load)
+    ports = profile.client_port_max - profile.client_port_min + 1
+    p = common_parameters(profile, timing, hertz, ports * profile.client_ips, profile.port_order == "random")
 
     def cycles(seconds: float) -> int:
         return int(seconds * hertz)
 
     udp_request = max(profile.request_bytes, _LEAST_UDP_PAYLOAD)
     udp_reply = max(profile.reply_bytes, _LEAST_UDP_PAYLOAD)
-    ports = profile.client_port_max - profile.client_port_min + 1
-    tuples = ports * profile.client_ips
-    mask, shift = mask_and_shift(tuples)
     for place, value in {
-        lay.RECORDS: records,
-        lay.RECORD_COUNT: count,
         lay.REQUEST_BYTES: profile.request_bytes,
         lay.REQUEST_SUM: pattern_sum(REQUEST_PATTERN, profile.request_bytes),
         lay.REPLY_BYTES: profile.reply_bytes,
@@ -235,15 +219,10 @@ def parameters(
         lay.ENDED_BY: _ENDS[profile.ended_by],
         lay.HALF_OPEN: int(profile.half_open_per_s > 0),
         lay.UDP_PER_MILLION: round(profile.udp_percent * 10_000),
-        lay.SHIFT: IPV6_SHIFT if profile.ip_version == 6 else 0,
         lay.PORTS: ports,
         lay.TCP_PORT: profile.tcp_port,
-        lay.TUPLES: tuples,
-        lay.TUPLE_MASK: mask,
-        lay.TUPLE_SHIFT: shift,
-        lay.PORT_ORDER_RANDOM: int(profile.port_order == "random"),
         lay.SALT: (salt << lay.SLOT_BITS) & 0xFFFFFFFF,
-        lay.MOST_LOST: most_lost,
+        lay.MOST_LOST: most_lost_of(load),
         lay.SHORT_LINGER: cycles(min(timing.linger_s, profile.lifetime_s * 1.1 + schedule.EARLY_LINGER_S)),
         lay.UNDER_WAY: under_way,
         lay.POPULATION: population,

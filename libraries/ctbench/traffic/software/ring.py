@@ -14,6 +14,8 @@ A receive ring may also be that of a packet socket (packet(7), Documentation/net
 frames of one size, each with a header whose status says whose it is. Nothing of the state machine knows which it is.
 """
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numba import njit
 
@@ -60,9 +62,31 @@ NO_VLAN = -1
 _ETHERTYPE_VLAN = 0x0081  # as it stands in memory
 
 
-def new_rings(count: int) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
+Rings = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+
+
+def new_rings(count: int) -> Rings:
     """Rows for `count` rings, all zero."""
     return np.zeros((count, COLUMNS), dtype=np.int64)
+
+
+class Port(ABC):
+    """A port of the generator, on whatever it is: rings to put frames on, and rings to take frames from."""
+
+    tx: Rings
+    rx: Rings
+
+    def dropped(self) -> int:
+        """Frames that found the generator's own receive rings full since the last call: its fault, not the DUT's."""
+        return 0
+
+    @abstractmethod
+    def check_link(self) -> None:
+        """Raise `GeneratorError` when the link to the DUT is gone. Cheap."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the port."""
 
 
 @njit(nogil=True, forceinline=True)
@@ -80,6 +104,11 @@ def _set(ring, column, value):  # type: ignore[no-untyped-def]
 def _packet(ring, ahead):  # type: ignore[no-untyped-def]
     """Address of a frame's header in the ring of a packet socket."""
     return _get(ring, REGION) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * _get(ring, PACKET_BYTES)
+
+
+@njit(nogil=True, forceinline=True)
+def _descriptor(ring, ahead):  # type: ignore[no-untyped-def]
+    return _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES
 
 
 @njit(nogil=True, forceinline=True)
@@ -112,7 +141,7 @@ def frame_at(ring, ahead):  # type: ignore[no-untyped-def]
     if _get(ring, PACKET_BYTES):
         packet = _packet(ring, ahead)
         return packet + load16(packet + _MAC), load32(packet + _SNAPLEN)
-    descriptor = _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+    descriptor = _descriptor(ring, ahead)
     return _get(ring, REGION) + load32(descriptor + DESCRIPTOR_OFFSET), load32(descriptor + DESCRIPTOR_LENGTH)
 
 
@@ -123,7 +152,7 @@ def prefetch_frame(ring, ahead):  # type: ignore[no-untyped-def]
         prefetch(_packet(ring, ahead) + 64)
         prefetch(_packet(ring, ahead) + 128)
         return
-    descriptor = _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+    descriptor = _descriptor(ring, ahead)
     frame = _get(ring, REGION) + load32(descriptor + DESCRIPTOR_OFFSET)
     prefetch(frame)
     prefetch(frame + 64)
@@ -154,7 +183,7 @@ def give_back(ring, count):  # type: ignore[no-untyped-def]
         return
     if _get(ring, BUFFER_BYTES):
         for ahead in range(count):
-            descriptor = _get(ring, DESCRIPTORS) + ((_get(ring, INDEX) + ahead) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+            descriptor = _descriptor(ring, ahead)
             store32(descriptor + DESCRIPTOR_LENGTH, _get(ring, BUFFER_BYTES))
     _set(ring, INDEX, _get(ring, INDEX) + count)
     store16_release(_get(ring, CONSUMED), _get(ring, INDEX) + _get(ring, BIAS))
@@ -171,14 +200,14 @@ def room(ring):  # type: ignore[no-untyped-def]
 @njit(nogil=True, forceinline=True)
 def next_buffer(ring):  # type: ignore[no-untyped-def]
     """Address of the buffer for the next frame; only after `room` said yes."""
-    descriptor = _get(ring, DESCRIPTORS) + (_get(ring, INDEX) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+    descriptor = _descriptor(ring, 0)
     return _get(ring, REGION) + load32(descriptor + DESCRIPTOR_OFFSET)
 
 
 @njit(nogil=True, forceinline=True)
 def put(ring, length):  # type: ignore[no-untyped-def]
     """The frame written to `next_buffer` has `length` bytes and is ready; `publish` shows it to the other side."""
-    descriptor = _get(ring, DESCRIPTORS) + (_get(ring, INDEX) & _get(ring, MASK)) * DESCRIPTOR_BYTES
+    descriptor = _descriptor(ring, 0)
     store16(descriptor, 0)
     store32(descriptor + DESCRIPTOR_LENGTH, length)
     _set(ring, INDEX, _get(ring, INDEX) + 1)
@@ -189,3 +218,10 @@ def put(ring, length):  # type: ignore[no-untyped-def]
 def publish(ring):  # type: ignore[no-untyped-def]
     """Show the frames that were put to the other side."""
     store16_release(_get(ring, PRODUCED), _get(ring, INDEX))
+
+
+@njit(nogil=True, forceinline=True)
+def publish_all(rings, count):  # type: ignore[no-untyped-def]
+    """`publish` for the rows of `count` rings that begin at this address."""
+    for queue in range(count):
+        publish(rings + queue * ROW_BYTES)

@@ -9,13 +9,10 @@ from ctbench.traffic.generator import Direction, Trial
 from ctbench.traffic.loads import Idle, Load, Saturation
 from ctbench.traffic.profiles import IMIX, PROBE_HEADERS, PacketProfile
 from ctbench.traffic.software import clock, plan, stream_kernel
-from ctbench.traffic.software import stream_layout as lay
+from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.engine import Run, Tables, common_trial_of
-from ctbench.traffic.software.frames import IPV6_SHIFT
-from ctbench.traffic.software.kernel_thread import Counts
-from ctbench.traffic.software.plan import Timing, common_parameters, join, pattern_sum, timeline_step_s
-from ctbench.traffic.software.schedule import mask_and_shift
+from ctbench.traffic.software.engine import Run, Tables, common_trial_of, named
+from ctbench.traffic.software.plan import Timing, common_parameters, pattern_sum
 from ctbench.traffic.software.wiring import Wiring
 
 #: The rate climbs to the offered load in this time.
@@ -39,13 +36,13 @@ LINGER_S = 0.2
 def timing_of(profile: PacketProfile, load: Load, duration_s: float) -> Timing:
     """Every flow is known to the DUT before anything counts: creating its state is another measurement."""
     if isinstance(load, Idle):
-        return Timing.idle(duration_s)
+        return Timing(0.0, 0.0, duration_s, 0.0)
     packets = profile.flows * profile.ways
     if isinstance(load, Saturation):
         settle_s = min(LONGEST_LOOP_SETTLE_S, max(LOOP_SETTLE_S, _FLOW_PASS * packets / LOOP_PPS))
-        return Timing(0.0, settle_s, duration_s, LINGER_S, timeline_step_s(duration_s))
+        return Timing(0.0, settle_s, duration_s, LINGER_S)
     settle_s = max(SETTLE_S, _FLOW_PASS * packets / plan.per_second(load))
-    return Timing(RAMP_S, settle_s, duration_s, LINGER_S, timeline_step_s(duration_s))
+    return Timing(RAMP_S, settle_s, duration_s, LINGER_S)
 
 
 def frame_sizes(profile: PacketProfile) -> tuple[int, ...]:
@@ -66,72 +63,49 @@ def payloads(profile: PacketProfile) -> "np.ndarray[tuple[int, int], np.dtype[np
 def prepare(wiring: Wiring, tables: Tables, profile: PacketProfile, load: Load, timing: plan.Timing, salt: int) -> Run:
     """Parameters and empty tables for a trial. Arguments: see `engine.prepare`."""
     hertz = cycles_per_second()
-    size = profile.flows * lay.RECORD_BYTES
+    size = profile.flows * stream_kernel.RECORD_BYTES
     tables.reserve(size)
     ctypes.memset(tables.address, 0, size)
-    headers = wiring.headers(profile)
-    p = common_parameters(lay, profile, timing, hertz)
-    join(lay, p, wiring, int(headers.ctypes.data))
-    mask, shift = mask_and_shift(profile.flows)
+    p = common_parameters(profile, timing, hertz, profile.flows, profile.flow_order == "random")
+    sizes = payloads(profile)
     for place, value in {
-        lay.IP_SHIFT: IPV6_SHIFT if profile.ip_version == 6 else 0,
-        lay.FLOWS: profile.flows,
-        lay.RANDOM: int(profile.flow_order == "random"),
-        lay.MASK: mask,
-        lay.SHIFT: shift,
         lay.RECORDS: tables.address,
-        lay.SIZE_COUNT: len(frame_sizes(profile)),
+        lay.SIZE_COUNT: len(sizes),
         lay.VLAN: profile.vlan or -1,
         lay.DIRECTIONS: profile.ways,
-        lay.SALT: (salt << lay.FLOW_BITS) & 0xFFFFFFFF,
+        lay.SALT: (salt << stream_kernel.FLOW_BITS) & 0xFFFFFFFF,
         lay.UNDER_WAY: wiring.bounded(load),
         lay.LOST_AFTER: LOST_AFTER_S * hertz,
         lay.SILENCE: SILENCE_S * hertz,
         lay.MOST_LOST: plan.most_lost_of(load),
     }.items():
         p[place] = value
-    s, counts = np.zeros(lay.STATES, np.int64), np.zeros(lay.COUNTERS, np.int64)
-    marks, latencies = np.zeros((2, lay.COUNTERS), np.int64), np.zeros((2, clock.BINS), np.int64)
-    points = np.zeros((int(timing.sustain_s / timing.timeline_step_s) + 1, 2), np.int64)
     intervals = plan.intervals(plan.per_second(load) / profile.ways, hertz)
-    arguments = (p, intervals, s, payloads(profile), counts, marks, latencies, points)
-    return Run(stream_kernel.run, lay, p, s, counts, marks, latencies, points, arguments, (headers, tables))
+    return Run.of(stream_kernel.run, p, wiring, tables, profile, timing, intervals, sizes)
 
 
 def trial_of(
     run: Run, wiring: Wiring, profile: PacketProfile, load: Load, timing: plan.Timing, started: float
 ) -> Trial:
     """What a run that is over says of a load of packets, all directions added. `started`: by `time.perf_counter`."""
-    hertz = cycles_per_second()
-    counts, points = run.counts, run.points[: int(run.s[lay.POINTS])]
-    bad = {"bad_checksum": int(counts[lay.BAD_CHECKSUM])}
-    strangers = {"foreign": int(counts[lay.FOREIGN]), "unknown_packet": int(counts[lay.UNKNOWN])}
-    received = np.diff(points[:, stream_kernel.RECEIVED], prepend=run.marks[0][lay.ALL_RECEIVED])
+    hertz, counts, points = cycles_per_second(), run.counts, run.points[: int(run.s[lay.POINTS])]
+    timeline = clock.timeline_of(points, int(run.marks[0][lay.ALL_COMPLETED]), hertz)
+    latencies = clock.latencies_of(run.times, counts, hertz)
     return common_trial_of(
         run, wiring, load, timing, started,
-        limited="",
         unit="packets",
-        intended=int(counts[lay.INTENDED : lay.INTENDED + 2].sum()),
-        attempted=int(counts[lay.ATTEMPTED : lay.ATTEMPTED + 2].sum()),
-        completed=int(counts[lay.RECEIVED : lay.RECEIVED + 2].sum()),
-        failed={cause: count for cause, count in bad.items() if count},
-        unexpected={name: count for name, count in strangers.items() if count},
-        timeline_active=points[:, stream_kernel.UNDER_WAY].tolist(),
-        timeline_completed=received.tolist(),
+        failed=named(counts, lay.CAUSE_PLACES),
+        unexpected=named(counts, {"foreign": lay.FOREIGN, "unknown_packet": lay.UNKNOWN}),
+        timeline_active=timeline["timeline_active"],
+        timeline_completed=timeline["timeline_completed"],
         directions={
-            side: _direction(port, counts, run.times[port], hertz)
-            for port, side in enumerate(("client", "server")[: profile.ways])
+            side: Direction(
+                intended=int(counts[lay.INTENDED + port]),
+                attempted=int(counts[lay.ATTEMPTED + port]),
+                received=int(counts[lay.COMPLETED + port]),
+                reordered=int(counts[lay.REORDERED + port]),
+                latency_us=latencies.get(side),
+            )
+            for port, side in enumerate(lay.SIDES[: profile.ways])
         },
     )  # fmt: skip
-
-
-def _direction(port: int, counts: Counts, latencies: Counts, hertz: float) -> Direction:
-    received = int(counts[lay.RECEIVED + port])
-    most, differences = int(counts[lay.LATENCY_MAX + port]), int(counts[lay.JITTER_SUM + port])
-    return Direction(
-        intended=int(counts[lay.INTENDED + port]),
-        attempted=int(counts[lay.ATTEMPTED + port]),
-        received=received,
-        reordered=int(counts[lay.REORDERED + port]),
-        latency_us=clock.latency_of(latencies, most, differences, received, hertz) if received > 1 else None,
-    )

@@ -12,8 +12,8 @@ from numba import njit
 from ctbench.base.network import VLAN_TAG_BYTES
 from ctbench.traffic.software import clock, neighbours, schedule
 from ctbench.traffic.software import frames as f
+from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software import stream_layout as lay
 from ctbench.traffic.software.machine_code import (
     cycles,
     load16,
@@ -25,7 +25,6 @@ from ctbench.traffic.software.machine_code import (
     swap16,
     swap32,
 )
-from ctbench.traffic.software.packet_port import BUSY, FRAMES, REFUSED, total
 from ctbench.traffic.software.schedule import next_state, scrambled
 
 #: In the UDP payload: the tag (trial and flow), the sequence number with the bit that counts it, the cycle counter.
@@ -43,43 +42,31 @@ def write(at, shift, macs, vlan, source, destination, ports, tag, sequence, now,
     `shift`, `macs`: as for `frames.write_tcp`; `payload`: bytes of UDP payload, at least 16; `pattern_sum`:
     `frames.words_sum` of what is left of it.
     """
+    low, high = now & 0xFFFFFFFF, (now >> 32) & 0xFFFFFFFF
     frame = at if vlan < 0 else at + VLAN_TAG_BYTES
-    total = source + destination + (f.PROTOCOL_UDP << 8)
-    if shift:
-        total += f.write_ipv6(frame, macs, source, destination, 8 + payload, f.PROTOCOL_UDP)
-    else:
-        f.write_ip(frame, macs, source, destination, 28 + payload, f.TTL_64_UDP)
+    start = f.write_udp_header(
+        frame, shift, macs, source, destination, ports, payload, tag + sequence + low + high + pattern_sum
+    )
     if vlan >= 0:
-        store32(at, load32(macs))
-        store32(at + 4, load32(macs + 4))
-        store32(at + 8, load32(macs + 8))
+        f.write_macs(at, macs)
         store16(at + 12, _ETHERTYPE_VLAN)
         store16(at + 14, swap16(vlan))
-    frame += shift
-    length = swap16(8 + payload)
-    store32(frame + f.L4, ports)
-    low, high = now & 0xFFFFFFFF, (now >> 32) & 0xFFFFFFFF
-    total += length + ports + length + tag + sequence + low + high + pattern_sum
-    checksum = ~f.fold(total) & 0xFFFF
-    if checksum == 0:
-        checksum = 0xFFFF  # 0 means "no checksum" (RFC 768)
-    store32(frame + f.UDP_LENGTH, length | (checksum << 16))
-    start = frame + f.UDP_PAYLOAD
     store32(start + TAG, tag)
     store32(start + SEQUENCE, sequence)
     store64(start + TIME, now)
     f.write_pattern(start + FILLER, payload - FILLER, PATTERN)
-    return frame - at + f.UDP_PAYLOAD + payload
+    return start - at + payload
 
 
-@njit(nogil=True, forceinline=True)
-def is_probe(frame):  # type: ignore[no-untyped-def]
-    """Whether a UDP frame is long enough to be one of these."""
-    return swap16(load16(frame + f.UDP_LENGTH)) >= 8 + FILLER
+#: A flow's record: what the server has seen of it, as it stands in the packets that the server sends; and whether.
+RECORD_BYTES = 16
+SERVER_ADDRESS, PEER_ADDRESS, FLOW_PORTS, SEEN = 0, 4, 8, 12
+#: The flow's number in a tag.
+FLOW_BITS = 22
+FLOW_MASK = (1 << FLOW_BITS) - 1
+#: The bit of the sequence number that says that the packet counts.
+COUNTED = 1 << 31
 
-
-#: Columns of a point of the timeline: packets received so far, packets on their way now.
-RECEIVED, UNDER_WAY = range(2)
 #: Frames taken from one ring, and sent in one direction, before the others have their turn.
 _BURST = 32
 
@@ -87,14 +74,14 @@ _BURST = 32
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def _next_flow(port, p, s):  # type: ignore[no-untyped-def]
     """The flow that is next in a direction."""
-    if p[lay.RANDOM] == 0:
+    if p[lay.PORT_ORDER_RANDOM] == 0:
         flow = s[lay.FLOW + port]
-        s[lay.FLOW + port] = flow + 1 if flow + 1 < p[lay.FLOWS] else 0
+        s[lay.FLOW + port] = flow + 1 if flow + 1 < p[lay.TUPLES] else 0
         return flow
     while True:
-        s[lay.ORDER + port] = next_state(s[lay.ORDER + port], p[lay.MASK])
-        flow = scrambled(s[lay.ORDER + port], p[lay.MASK], p[lay.SHIFT])
-        if flow < p[lay.FLOWS]:
+        s[lay.ORDER + port] = next_state(s[lay.ORDER + port], p[lay.TUPLE_MASK])
+        flow = scrambled(s[lay.ORDER + port], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
+        if flow < p[lay.TUPLES]:
             return flow
 
 
@@ -102,20 +89,20 @@ def _next_flow(port, p, s):  # type: ignore[no-untyped-def]
 def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-def]
     """Send the next packet of a direction; it is lost at the DUT's full ring where there is no room."""
     flow = _next_flow(port, p, s)
-    record = p[lay.RECORDS] + flow * lay.RECORD_BYTES
+    record = p[lay.RECORDS] + flow * RECORD_BYTES
     if port == lay.CLIENT:
         source = swap32(p[lay.CLIENT_IP] + flow % p[lay.CLIENT_IPS])
         destination = swap32(p[lay.SERVER_IP] + flow % p[lay.SERVER_IPS])
         ports = swap16(p[lay.PORT_MIN] + flow // p[lay.CLIENT_IPS]) | (swap16(p[lay.UDP_PORT]) << 16)
-    elif load32(record + lay.SEEN) == 0:
+    elif load32(record + SEEN) == 0:
         s[lay.LOST] += counted
         return  # what the DUT never delivered has no answer: lost, and counted so
     else:
-        source = load32(record + lay.SERVER_ADDRESS)
-        destination = load32(record + lay.PEER_ADDRESS)
-        ports = load32(record + lay.FLOW_PORTS)
+        source = load32(record + SERVER_ADDRESS)
+        destination = load32(record + PEER_ADDRESS)
+        ports = load32(record + FLOW_PORTS)
     sequence = s[lay.SEQUENCE + port]
-    s[lay.SEQUENCE + port] = (sequence + 1) & (lay.COUNTED - 1)
+    s[lay.SEQUENCE + port] = (sequence + 1) & (COUNTED - 1)
     size = s[lay.SIZE + port]
     s[lay.SIZE + port] = size + 1 if size + 1 < p[lay.SIZE_COUNT] else 0
     ring = p[lay.TX + port] + flow % p[lay.QUEUES] * r.ROW_BYTES
@@ -125,8 +112,8 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
         return
     s[lay.SENT] += 1
     length = write(
-        r.next_buffer(ring), p[lay.IP_SHIFT], p[lay.MACS + port], p[lay.VLAN], source, destination, ports,
-        flow | p[lay.SALT], sequence | lay.COUNTED if counted else sequence, now, sizes[size, 0], sizes[size, 1],
+        r.next_buffer(ring), p[lay.SHIFT], p[lay.MACS + port], p[lay.VLAN], source, destination, ports,
+        flow | p[lay.SALT], sequence | COUNTED if counted else sequence, now, sizes[size, 0], sizes[size, 1],
     )  # fmt: skip
     r.put(ring, length)
     counts[lay.TX_PACKETS + port] += 1
@@ -139,54 +126,48 @@ def _waits_for_client(p, s):  # type: ignore[no-untyped-def]
     that went ahead would come again a whole pass later, when a DUT has forgotten what was not answered. What has not
     come by two windows is lost. Few flows come again soon enough."""
     flow, soon = s[lay.FLOW + lay.SERVER], 2 * p[lay.UNDER_WAY]
-    if p[lay.RANDOM] or p[lay.FLOWS] <= soon or load32(p[lay.RECORDS] + flow * lay.RECORD_BYTES + lay.SEEN):
+    if p[lay.PORT_ORDER_RANDOM] or p[lay.TUPLES] <= soon or load32(p[lay.RECORDS] + flow * RECORD_BYTES + SEEN):
         return False
-    return (s[lay.FLOW + lay.CLIENT] - flow) % p[lay.FLOWS] <= soon
+    return (s[lay.FLOW + lay.CLIENT] - flow) % p[lay.TUPLES] <= soon
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _count(frame, port, now, p, s, counts, latencies):  # type: ignore[no-untyped-def]
+def _count(frame, port, now, p, s, counts, histograms):  # type: ignore[no-untyped-def]
     """Count a frame that came out at `port`; it belongs to the direction of the other one."""
     start = frame + f.UDP_PAYLOAD
-    flow = load32(start + TAG) & lay.FLOW_MASK
-    if load32(start + TAG) - flow != p[lay.SALT] or flow >= p[lay.FLOWS]:
+    flow = load32(start + TAG) & FLOW_MASK
+    if load32(start + TAG) - flow != p[lay.SALT] or flow >= p[lay.TUPLES]:
         counts[lay.UNKNOWN] += 1
         return
     if port == lay.SERVER:
-        record = p[lay.RECORDS] + flow * lay.RECORD_BYTES
-        store32(record + lay.SERVER_ADDRESS, load32(frame + f.IP_DESTINATION))
-        store32(record + lay.PEER_ADDRESS, load32(frame + f.IP_SOURCE))
-        store32(record + lay.FLOW_PORTS, f.swap_ports(load32(frame + f.L4)))
-        store32(record + lay.SEEN, 1)
-    counts[lay.ALL_RECEIVED] += 1
+        record = p[lay.RECORDS] + flow * RECORD_BYTES
+        store32(record + SERVER_ADDRESS, load32(frame + f.IP_DESTINATION))
+        store32(record + PEER_ADDRESS, load32(frame + f.IP_SOURCE))
+        store32(record + FLOW_PORTS, f.swap_ports(load32(frame + f.L4)))
+        store32(record + SEEN, 1)
+    counts[lay.ALL_COMPLETED] += 1
     if p[lay.UNDER_WAY]:
         sent = load64(start + TIME)
         if sent < s[lay.STRETCH_BEFORE]:  # late, but not lost
-            counts[lay.WRITTEN_OFF] -= 1
+            counts[lay.ALL_FAILED] -= 1
         elif sent < s[lay.STRETCH]:
             s[lay.NOT_COME] -= 1
     sequence = load32(start + SEQUENCE)
-    if not sequence & lay.COUNTED:
+    if not sequence & COUNTED:
         return
     direction = lay.SERVER if port == lay.CLIENT else lay.CLIENT
-    counts[lay.RECEIVED + direction] += 1
-    if sequence < counts[lay.HIGHEST + direction]:
+    counts[lay.COMPLETED + direction] += 1
+    if sequence < counts[lay.HIGHEST_SEQUENCE + direction]:
         counts[lay.REORDERED + direction] += 1
     else:
-        counts[lay.HIGHEST + direction] = sequence
-    took = max(0, now - load64(start + TIME)) >> clock.UNIT_SHIFT
-    latencies[direction, clock.bin_of(took)] += 1
-    if took > counts[lay.LATENCY_MAX + direction]:
-        counts[lay.LATENCY_MAX + direction] = took
-    if counts[lay.RECEIVED + direction] > 1:
-        counts[lay.JITTER_SUM + direction] += abs(took - counts[lay.LATENCY_LAST + direction])
-    counts[lay.LATENCY_LAST + direction] = took
+        counts[lay.HIGHEST_SEQUENCE + direction] = sequence
+    clock.note_latency(max(0, now - load64(start + TIME)) >> clock.UNIT_SHIFT, direction, counts, histograms)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _poll(port, away, p, s, counts, latencies):  # type: ignore[no-untyped-def]
+def _poll(port, away, p, s, counts, histograms):  # type: ignore[no-untyped-def]
     """Take a burst of frames from each ring of a port."""
-    shift, headers = p[lay.IP_SHIFT], p[lay.MACS + port]
+    shift, headers = p[lay.SHIFT], p[lay.MACS + port]
     for queue in range(p[lay.RX_RINGS + port]):
         ring = p[lay.RX + port] + queue * r.ROW_BYTES
         waiting = r.frames_waiting(ring)
@@ -207,32 +188,18 @@ def _poll(port, away, p, s, counts, latencies):  # type: ignore[no-untyped-def]
                 kind = f.classify_ipv6(inner, length - tag_bytes, headers, tag_bytes > 0)
             else:
                 kind = f.classify(inner, length - tag_bytes, tag_bytes > 0)
-            if kind == f.IS_UDP and vlan == p[lay.VLAN] and is_probe(inner + shift):
-                _count(inner + shift, port, now, p, s, counts, latencies)
+            if kind == f.IS_UDP and vlan == p[lay.VLAN] and swap16(load16(inner + shift + f.UDP_LENGTH)) >= 8 + FILLER:
+                _count(inner + shift, port, now, p, s, counts, histograms)
             elif kind == f.IS_BAD_CHECKSUM:
-                counts[lay.BAD_CHECKSUM] += 1
-            else:
-                first, many = p[lay.CLIENT_IP], p[lay.CLIENT_IPS]
-                if port == lay.SERVER:
-                    first, many = p[lay.SERVER_IP], p[lay.SERVER_IPS]
-                if shift:
-                    done = neighbours.answer_ndp(p[lay.TX + port], frame, length, headers, first, many)
-                else:
-                    done = neighbours.answer_arp(
-                        p[lay.TX + port], frame, length, headers, first, many, p[lay.NEXT_HOP + port]
-                    )
-                if done == neighbours.ANSWERED:
-                    r.publish(p[lay.TX + port])
-                    counts[lay.TX_PACKETS + port] += 1
-                    counts[lay.TX_BYTES + port] += neighbours.NDP_REPLY_BYTES if shift else neighbours.ARP_REPLY_BYTES
-                elif done == neighbours.NOT_ARP:
-                    counts[lay.FOREIGN] += 1
+                counts[lay.FAILED + lay.CAUSE_BAD_CHECKSUM] += 1
+            elif neighbours.answer(port, p[lay.TX + port], frame, length, p, counts):
+                r.publish(p[lay.TX + port])
         r.give_back(ring, waiting)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def _under_way(s, counts):  # type: ignore[no-untyped-def]
-    return s[lay.SENT] - counts[lay.ALL_RECEIVED] - counts[lay.WRITTEN_OFF]
+    return s[lay.SENT] - counts[lay.ALL_COMPLETED] - counts[lay.ALL_FAILED]
 
 
 @njit(nogil=True, error_model="numpy")
@@ -241,13 +208,13 @@ def _write_off(now, p, s, counts):  # type: ignore[no-untyped-def]
     a DUT that delivers nothing at all stands still, and has them all: it gets longer."""
     if now - s[lay.STRETCH] < p[lay.LOST_AFTER]:
         return
-    if counts[lay.ALL_RECEIVED] == s[lay.COME_BEFORE] and now - s[lay.STRETCH] < p[lay.SILENCE]:
+    if counts[lay.ALL_COMPLETED] == s[lay.COME_BEFORE] and now - s[lay.STRETCH] < p[lay.SILENCE]:
         return
-    counts[lay.WRITTEN_OFF] += max(0, s[lay.NOT_COME])
+    counts[lay.ALL_FAILED] += max(0, s[lay.NOT_COME])
     s[lay.STRETCH_BEFORE] = s[lay.STRETCH]
     s[lay.STRETCH] = now
     s[lay.NOT_COME] = _under_way(s, counts)
-    s[lay.COME_BEFORE] = counts[lay.ALL_RECEIVED]
+    s[lay.COME_BEFORE] = counts[lay.ALL_COMPLETED]
 
 
 @njit(nogil=True, error_model="numpy")
@@ -268,41 +235,19 @@ def _fill(now, counted, p, s, sizes, counts):  # type: ignore[no-untyped-def]
             if counted:
                 counts[lay.INTENDED + port] += 1
                 counts[lay.ATTEMPTED + port] += 1
-        for queue in range(p[lay.QUEUES]):
-            r.publish(p[lay.TX + port] + queue * r.ROW_BYTES)
-
-
-@njit(nogil=True, error_model="numpy")
-def _look_at_own_rings(p, s, counts):  # type: ignore[no-untyped-def]
-    """Whether what is under way waits for this function, and not for the DUT."""
-    held = 0
-    for port in range(2):
-        for queue in range(p[lay.RX_RINGS + port]):
-            held += r.backlog(p[lay.RX + port] + queue * r.ROW_BYTES)
-    s[lay.LOOKS] += 1
-    if 2 * held > _under_way(s, counts):
-        s[lay.LOOKS_HELD] += 1
-
-
-@njit(nogil=True, forceinline=True)
-def _link_work(sign, p, s):  # type: ignore[no-untyped-def]
-    s[lay.LINK_BUSY] += sign * total(p[lay.LINK], p[lay.LINK_THREADS], BUSY)
-    s[lay.LINK_FRAMES] += sign * total(p[lay.LINK], p[lay.LINK_THREADS], FRAMES)
-    s[lay.LINK_REFUSED] += sign * total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
+        r.publish_all(p[lay.TX + port], p[lay.QUEUES])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ignore[no-untyped-def]
-    """Run a trial: ramp up, sustain, wait for the last packets. Arguments: see `stream_layout`.
+def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ignore[no-untyped-def]
+    """Run a trial: ramp up, sustain, wait for the last packets. Arguments: see `layout`.
 
     p: parameters · intervals: `plan.intervals` of one direction · s: state · sizes: payload bytes
     and pattern sum of each frame in turn · counts: counters, and marks[0], marks[1]: copies of them at the begin and
-    the end of the sustain phase · latencies: a histogram per direction · timeline[i]: see `RECEIVED`.
+    the end of the sustain phase · histograms: see `clock.empty_histograms` · points: see `clock.note_points`.
     """
     interval = intervals[0]
-    if s[lay.LEFT_AT]:
-        s[lay.AWAY] += cycles() - s[lay.LEFT_AT]
-    away = s[lay.AWAY]
+    away = schedule.enter(s)
     start = cycles() - away
     ramp_end = start + p[lay.RAMP]
     sustain = ramp_end + p[lay.SETTLE]
@@ -318,7 +263,6 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
     slack = max(interval * _BURST, float(p[lay.SLACK]))
     latest = end + p[lay.LATEST]
     next_point = sustain + p[lay.TIMELINE_STEP]
-    point = 0
     phase = 0
     next_look = start
     previous = start
@@ -329,19 +273,12 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
         previous = now
         if phase == 0 and now >= sustain:
             phase = 1
-            marks[0, :] = counts
-            s[lay.COUNTED_FROM] = now
-            if p[lay.UNDER_WAY]:  # however late it is: a slice has its whole length
-                end, give_up = now + p[lay.SUSTAIN], now + p[lay.SUSTAIN] + p[lay.LINGER]
-                next_point = now + p[lay.TIMELINE_STEP]
-            s[lay.LONGEST_PAUSE] = 0
-            _link_work(-1, p, s)
+            end, next_point = schedule.begin_counting(now, end, next_point, p, s, counts, marks)
+            give_up = end + p[lay.LINGER]
         if phase == 1:
-            while next_point <= min(now, end) and point < timeline.shape[0]:
-                timeline[point, RECEIVED] = counts[lay.ALL_RECEIVED]
-                timeline[point, UNDER_WAY] = max(0, _under_way(s, counts))
-                point += 1
-                next_point += p[lay.TIMELINE_STEP]
+            if next_point <= now:
+                s[lay.ACTIVE] = max(0, _under_way(s, counts))
+                next_point = clock.note_points(points, min(now, end), next_point, p[lay.TIMELINE_STEP], s, counts)
             if schedule.ends_early(
                 s[lay.LOST], p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
             ):
@@ -350,17 +287,14 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
                 s[lay.ENDED_AFTER] = now - sustain
         if phase == 1 and now >= end:
             phase = 2
-            marks[1, :] = counts
-            s[lay.COUNTED_UNTIL] = now
-            s[lay.SUSTAIN_PAUSE] = s[lay.LONGEST_PAUSE]
-            _link_work(1, p, s)
+            schedule.end_counting(now, p, s, counts, marks)
         if p[lay.UNDER_WAY]:
             _write_off(now, p, s, counts)
             if now < end:
                 _fill(now, phase == 1, p, s, sizes, counts)
             if phase == 1 and now >= next_look:
                 next_look = now + p[lay.LATE_LIMIT]
-                _look_at_own_rings(p, s, counts)
+                schedule.look_at_own_rings(_under_way(s, counts), p, s)
         for port in range(2 if both else 1):
             sent = 0
             while (
@@ -369,30 +303,22 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
             ):  # fmt: skip
                 counted = due[port] >= sustain
                 if counted:
-                    late = now - due[port]
-                    if late > s[lay.LATE_MAX]:
-                        s[lay.LATE_MAX] = late
-                    if late > p[lay.LATE_LIMIT]:
-                        s[lay.LATE_COUNT] += 1
+                    schedule.note_late(now - due[port], p, s)
                     counts[lay.INTENDED + port] += 1
                     counts[lay.ATTEMPTED + port] += 1
                 _send(port, counted, now, p, s, sizes, counts)
-                step = interval
-                if due[port] < ramp_end:
-                    step = interval / max(0.02, (due[port] - start) / (ramp_end - start))
-                due[port] += step
+                due[port] += schedule.step(interval, due[port], start, ramp_end)
                 not_before[port] = schedule.next_allowed(not_before[port], now, slack, interval)
                 sent += 1
             if sent:
-                for queue in range(p[lay.QUEUES]):
-                    r.publish(p[lay.TX + port] + queue * r.ROW_BYTES)
-        _poll(lay.SERVER, away, p, s, counts, latencies)
-        _poll(lay.CLIENT, away, p, s, counts, latencies)
+                r.publish_all(p[lay.TX + port], p[lay.QUEUES])
+        _poll(lay.SERVER, away, p, s, counts, histograms)
+        _poll(lay.CLIENT, away, p, s, counts, histograms)
         if s[lay.STOP]:
             break
         if phase == 2:
             missing = counts[lay.ATTEMPTED] + counts[lay.ATTEMPTED + 1]
-            missing -= counts[lay.RECEIVED] + counts[lay.RECEIVED + 1]
+            missing -= counts[lay.COMPLETED] + counts[lay.COMPLETED + 1]
             if (missing == 0 and due[0] >= end and (not both or due[1] >= end)) or now >= give_up:
                 break
     if phase < 2:
@@ -401,7 +327,4 @@ def run(p, intervals, s, sizes, counts, marks, latencies, timeline):  # type: ig
             marks[0, :] = counts
     s[lay.LEFT_AT] = cycles()
     for port in range(2 if both else 1):
-        # What was due and never sent was intended all the same; but not what an early end left no time for.
-        if due[port] < end and s[lay.ENDED_AFTER] == 0:
-            counts[lay.INTENDED + port] += int((end - max(due[port], float(sustain))) / interval) + 1
-    s[lay.POINTS] = point
+        counts[lay.INTENDED + port] += schedule.never_sent(interval, due[port], sustain, end, s)

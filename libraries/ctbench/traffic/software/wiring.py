@@ -2,7 +2,6 @@
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -11,25 +10,8 @@ from ctbench.traffic.generator import LinkWork
 from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software.frames import HEADER_BYTES, header_of
-from ctbench.traffic.software.memif import Rings
 from ctbench.traffic.software.packet_port import LinkThreads
-from ctbench.traffic.software.ring import MASK
-
-
-class Port(Protocol):
-    """A port of the generator, on whatever it is."""
-
-    tx: Rings
-    rx: Rings
-
-    def dropped(self) -> int:
-        """Frames that the generator itself lost since the last call."""
-
-    def check_link(self) -> None:
-        """Raise `GeneratorError` when the link is gone."""
-
-    def close(self) -> None:
-        """Let go of the port."""
+from ctbench.traffic.software.ring import MASK, Port
 
 
 @dataclass(frozen=True)
@@ -86,7 +68,6 @@ class Wiring:
             self.link.stop()
 
     def check_ports(self) -> None:
-        """Raise `GeneratorError` when a port's link is gone. Cheap."""
         self.client.check_link()
         self.server.check_link()
 

@@ -1,0 +1,336 @@
+"""What the doctor says of a host: its cards, CPUs and hugepages, what is installed and runs there, rights and clock."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.base.yaml_files import load
+from ctbench.doctor.examine import CHECKS, check_wiring, checks_of
+from ctbench.dut.linux.dut import PROGRAMS
+from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.hosts.examination import (
+    CMDLINE,
+    CPU,
+    ISOLATED,
+    NODE,
+    NOHZ_FULL,
+    NOIOMMU,
+    PCI,
+    STAT,
+    TUNED,
+    Card,
+    Facts,
+    Finding,
+    cpu_ranges,
+)
+from ctbench.hosts.machine import Hugepages
+from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.trex.config import TrexGeneratorConfig
+from ctbench.traffic.trex.locate import CLIENT as TREX_CLIENT
+from ctbench.traffic.trex.locate import MARK
+
+from .doctor_facts import CARDS, XEON, example, kernels_card, plans, site, vfio_links, xeon_facts
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def no_trex_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TREX_HOME", raising=False)
+
+
+def rows(
+    facts: Facts | None = None, answers: Mapping[str, str] | None = None, host: str = "dut", **testbed: Any
+) -> dict[str, Finding]:
+    """What is found on a host of the example testbed, with keys of that changed."""
+    plan = plans(example(**testbed))[host]
+    at = site(plan, facts, answers)
+    return {finding.what: finding for _, check in checks_of(plan) for finding in check(at)}
+
+
+def local_rows(facts: Facts, **testbed: Any) -> dict[str, Finding]:
+    """What is found of the CPUs and the memory of this machine, for the local testbed."""
+    local = load("testbeds", "local", TestbedConfig).model_dump() | testbed
+    at = site(plans(TestbedConfig.model_validate(local))["this machine"], facts)
+    return {finding.what: finding for _, check in CHECKS[1:3] for finding in check(at)}
+
+
+def expect(finding: Finding, state: str, found: str = "", remedy: str = "") -> None:
+    assert finding.state == state
+    assert found in finding.found
+    assert remedy in finding.remedy
+
+
+# --- cards ------------------------------------------------------------------------------------------------------------
+
+CARD, LINK = f"card {CARDS[0]}", f"link of {CARDS[0]}"
+CLIENT, SERVER = "04:3f:72:f2:8f:32", "04:3f:72:f2:8f:33"
+DUT_CLIENT, DUT_SERVER = "3c:fd:fe:00:00:02", "3c:fd:fe:00:00:03"
+
+
+def test_the_articles_hosts_are_well() -> None:
+    for host in ("dut", "tgen"):
+        found = rows(host=host)
+        for what in (CARD, "IOMMU", "CPUs", "frequency governor", "hugepages"):
+            expect(found[what], "ok")
+        # Not what a login may use (CPUs 0 and 12), and not the master and latency threads of TRex.
+        expect(found["isolated CPUs"], "ok", "1-11,13-23, which cover 1-")
+    found = rows()
+    expect(found[CARD], "ok", "ovs-dpdk, client: DPDK's, driver vfio-pci")
+    expect(found["IOMMU"], "ok", "on, the cards are in group 40, 41")
+    expect(found[LINK], "unknown")  # vfio hides it
+    expect(found["hyper-threads"], "unknown", "CPUs 1+13, 2+14, 3+15, 4+16 share a core")  # the article's masks
+    assert [card.address for card in plans()["tgen"].cards] == list(CARDS)  # TRex names them without their domain
+
+
+def test_a_card_in_the_kernels_hands_is_bound_to_vfio() -> None:
+    found = rows(kernels_card(xeon_facts(programs=frozenset({"driverctl"})), CARDS[0], "ens1f2", CLIENT))
+    expect(found[CARD], "bad", "driver i40e", "modprobe vfio-pci && driverctl set-override 0000:18:00.2 vfio-pci")
+    expect(found[LINK], "ok", f"up, 10 Gbit/s; MAC {CLIENT}")
+    plain = rows(kernels_card(xeon_facts(), CARDS[0], "ens1f2", CLIENT, up=False))
+    expect(plain[CARD], "bad", remedy="dpdk-devbind.py --bind=vfio-pci 0000:18:00.2")
+    expect(plain[LINK], "bad")
+
+
+def test_cards_that_dpdk_shares_with_the_kernel_need_neither_vfio_nor_iommu() -> None:
+    facts = xeon_facts(links={})
+    for number, card in enumerate(CARDS):
+        facts = kernels_card(facts, card, f"ens1f{number}", CLIENT, driver="mlx5_core")
+    expect(rows(facts)[CARD], "ok")
+    expect(rows(facts)["IOMMU"], "unknown")
+
+
+def test_a_card_that_is_not_there_is_not_taken_for_one_without_a_driver() -> None:
+    files = {path: text for path, text in xeon_facts().files.items() if PCI not in path}
+    expect(rows(Facts(XEON, files))[CARD], "bad", "there is no such card")
+
+
+def test_an_iommu_that_is_off_is_switched_on_by_the_kernels_arguments() -> None:
+    links = {path: target for path, target in vfio_links().items() if "iommu" not in path}
+    off = rows(xeon_facts(files={CMDLINE: "quiet"}, links=links))["IOMMU"]
+    expect(off, "bad", remedy="intel_iommu=on iommu=pt")
+    expect(rows(xeon_facts(links=links))["IOMMU"], "bad", "asked for", "firmware")
+    expect(rows(xeon_facts(files={NOIOMMU: "Y"}, links=links))["IOMMU"], "unknown")
+
+
+def test_cpus_and_trex_belong_on_the_numa_node_of_their_card() -> None:
+    what = f"NUMA of {CARDS[0]}"
+    facts = xeon_facts({"numa": {0: (0, 1, 2, 3), 1: tuple(range(4, 24))}}, {f"{NODE}/node1/x": ""})
+    expect(rows(facts)[what], "bad", "node 0, and CPU 4,13,14,15,16 is on another")
+    facts = xeon_facts({"numa": {0: (), 1: tuple(range(24))}}, {f"{PCI}/{card}/numa_node": "1" for card in CARDS})
+    expect(rows(facts, host="tgen")[what], "bad", remedy="set generator.socket: 1")
+
+
+BRIDGE: dict[str, Any] = {}
+ROUTER: dict[str, Any] = {"dut": "linux-router"}
+SHOWN: dict[str, Any] = ROUTER | {"dut_macs": (DUT_CLIENT, DUT_SERVER)}
+
+
+def wiring(*, dut: str = "ovs-dpdk", dut_macs: tuple[str, str] = ("", ""), **client: str) -> Finding:
+    """The row of the client's port."""
+    generator = example().generator.model_dump()
+    generator["client"] |= client
+    macs = {Card(dut, side, "0"): mac for side, mac in zip(("client", "server"), dut_macs, strict=True)}
+    macs |= {Card("generator", side, "1"): "" for side in ("client", "server")}
+    return next(iter(check_wiring(TrexGeneratorConfig.model_validate(generator), macs)))
+
+
+@pytest.mark.parametrize(
+    ("keys", "state", "found"),
+    [
+        (BRIDGE, "ok", f"{SERVER}, TRex' other port"),
+        (BRIDGE | {"dest_mac": CLIENT}, "bad", ""),  # to itself
+        (BRIDGE | {"dest_mac": ""}, "unknown", ""),
+        (BRIDGE | {"dest_mac": "", "gateway": "1.1.1.1"}, "unknown", "gateway"),
+        (SHOWN, "bad", ""),  # a router does not send frames for TRex' other port on
+        (SHOWN | {"dest_mac": DUT_CLIENT}, "ok", f"{DUT_CLIENT}, the DUT's client port"),
+        (SHOWN | {"dest_mac": DUT_SERVER}, "bad", DUT_CLIENT),  # crossed cables
+        (ROUTER | {"dest_mac": DUT_CLIENT}, "unknown", ""),  # no kernel shows it
+    ],
+)
+def test_frames_go_to_the_port_that_sends_them_on(keys: dict[str, Any], state: str, found: str) -> None:
+    expect(wiring(**keys), state, found, "generator.client.dest_mac" if state == "bad" else "")
+
+
+# --- CPUs and memory --------------------------------------------------------------------------------------------------
+
+
+def small(*threads: str, **files: str) -> Facts:
+    """A machine with as many CPUs as `threads`, which hold the hyper-threads of each one's core; files of CPU 0's
+    frequency policy."""
+    topology = {f"{CPU}/cpu{cpu}/topology/thread_siblings_list": text for cpu, text in enumerate(threads)}
+    policy = {f"{CPU}/cpufreq/policy0/{name}": text for name, text in files.items()}
+    groups = tuple(sorted({tuple(int(part) for part in text.split(",")) for text in threads}))
+    machine = replace(XEON, usable_cpus=tuple(range(len(threads))), cores=groups, hugepages=(Hugepages(2048, 0, 0),))
+    return Facts(machine, topology | policy | {f"{CPU}/online": f"0-{len(threads) - 1}"})
+
+
+def test_cpus_that_are_not_isolated_are_named_with_the_command_of_tuned_or_of_the_kernel() -> None:
+    tuned = rows(xeon_facts(files={ISOLATED: "1-2"}, programs=frozenset({"tuned-adm"})))["isolated CPUs"]
+    expect(tuned, "bad", "1-2; 3-4,13-16 should be", "isolated_cores=1-4,13-16")
+    assert "tuned-adm profile cpu-partitioning" in tuned.remedy
+    kernel = rows(xeon_facts({"distribution": "Ubuntu 24.04 LTS"}, {ISOLATED: ""}))["isolated CPUs"]
+    expect(kernel, "bad", remedy="isolcpus=1-4,13-16")
+    assert "update-grub" in kernel.remedy
+
+
+def test_cpus_without_a_tick_are_isolated_where_tuned_keeps_everything_else_off() -> None:
+    files = {ISOLATED: "", NOHZ_FULL: "1-11,13-23"}
+    expect(rows(xeon_facts(files=files))["isolated CPUs"], "bad")
+    tuned = xeon_facts(files=files | {TUNED: "cpu-partitioning"})
+    expect(rows(tuned)["isolated CPUs"], "ok", "tuned: cpu-partitioning")
+
+
+def test_a_governor_that_saves_power_is_named_and_judged_in_a_lab() -> None:
+    facts = xeon_facts(files={f"{CPU}/cpufreq/policy{cpu}/scaling_governor": "powersave" for cpu in (0, 2, 3)})
+    expect(rows(facts)["frequency governor"], "bad", remedy="cpupower -c 2-3 frequency-set -g performance")
+    here = small("0", "1", scaling_governor="powersave", affected_cpus="0 1")
+    expect(local_rows(here)["frequency governor"], "unknown", "powersave on CPU 0-1")
+
+
+HUGEPAGES = f"{NODE}/node0/hugepages/hugepages-1048576kB"
+
+
+@pytest.mark.parametrize(
+    ("files", "state", "found"),
+    [
+        ({f"{HUGEPAGES}/{name}_hugepages": "2" for name in ("nr", "free")}, "bad", "2048 MiB on node 0; 4096 MiB are"),
+        ({f"{HUGEPAGES}/free_hugepages": "1"}, "unknown", "who has the others?"),
+        ({path: "1" for path in xeon_facts().files if path.endswith("/numa_node")}, "bad", "0 MiB on node 1"),
+    ],
+)
+def test_hugepages_of_the_cards_node_are_counted(files: dict[str, str], state: str, found: str) -> None:
+    finding = rows(xeon_facts(files=files))["hugepages"]
+    expect(finding, state, found, "grubby --update-kernel=ALL" if state == "bad" else "")
+    assert state != "bad" or "hugepages=4" in finding.remedy
+
+
+def test_a_testbed_may_do_without_hugepages() -> None:
+    expect(rows(**dut(hugepages="never"))["hugepages"], "unknown", "not asked for")
+    expect(local_rows(small("0", "1"))["hugepages"], "unknown", remedy="sysctl vm.nr_hugepages=1024")
+
+
+def test_too_few_cpus_or_a_shared_core_are_said_and_judged_where_that_can_be_mended() -> None:
+    expect(local_rows(small("0"))["CPUs"], "bad")
+    expect(rows(xeon_facts(files={f"{CPU}/online": "0-11"}))["CPUs"], "bad", "12-16")
+    expect(local_rows(small("0,1", "0,1"))["hyper-threads"], "unknown", "the only core")
+    cpus = {"generator": [2], "pmd": [0], "housekeeping": "auto"}
+    shared = local_rows(small("0,2", "1,3", "0,2", "1,3"), cpus=cpus)["hyper-threads"]
+    expect(shared, "bad", "share the core of CPUs 0+2")
+
+
+def test_what_a_hypervisor_took_is_said() -> None:
+    facts = xeon_facts({"virtualisation": "KVM"}, {STAT: "cpu  700 0 200 50 0 0 0 50 0 0\ncpu0 1"})
+    expect(rows(facts)["virtualisation"], "unknown", "5.0 % of the CPUs' time")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([], ""), ([3], "3"), ([1, 2, 3, 13, 14, 16], "1-3,13-14,16"), ([2, 1, 2], "1-2")]
+)
+def test_cpus_are_written_as_the_kernel_writes_them(numbers: list[int], text: str) -> None:
+    assert cpu_ranges(numbers) == text
+
+
+# --- what is installed, and what runs ---------------------------------------------------------------------------------
+
+LOCAL_OVS = OvsInstallation(prefix="/usr/local")
+#: What OVS 3.1.0 of Debian 12 says.
+VERSION = "ovs-vswitchd (Open vSwitch) 3.1.0\nDPDK 22.11.1\n"
+INSTALLED = {"ls -d /usr/local/sbin/ovs-vswitchd": "\n".join(LOCAL_OVS.files)}
+RUNNING = {"pgrep -l ovs-vswitchd": "812 ovs-vswitchd\n"}
+HOME = "/opt/trex/scripts"
+BUILT = {f"ls -d {HOME}/t-rex-64": f"{HOME}/t-rex-64\n{HOME}/_t-rex-64\n"}
+#: ss of iproute2 6.1.
+LISTENING = {"ss -Htln": "LISTEN 0 100 0.0.0.0:4501 0.0.0.0:*\nLISTEN 0 100 0.0.0.0:4500 0.0.0.0:*\n"}
+
+
+def dut(**keys: Any) -> dict[str, Any]:
+    """The example's OVS with other keys."""
+    return {"duts": [example().model_dump()["duts"][0] | keys]}
+
+
+def on_tgen(what: str, answers: Mapping[str, str], **keys: Any) -> Finding:
+    """A row of TRex' host; `keys` of the generator."""
+    return rows(answers=answers, host="tgen", generator=example().generator.model_dump() | keys)[what]
+
+
+WITH_DPDK = INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION}
+PRIVATE = dut(ovs={"prefix": "/usr/local", "manage": False})
+
+
+def test_ovs_has_to_be_installed_with_dpdk_and_to_run_where_it_is_managed() -> None:
+    expect(rows()["Open vSwitch"], "bad", "/usr/local/sbin/ovs-vswitchd")
+    plain = INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION.partition("DPDK")[0]}
+    expect(rows(answers=plain)["Open vSwitch"], "bad", "without DPDK")
+    expect(rows(answers=WITH_DPDK)["Open vSwitch"], "ok", "3.1.0, DPDK 22.11.1")
+    expect(rows(answers=WITH_DPDK)["running OVS"], "bad", remedy="/usr/local/share/openvswitch/scripts/ovs-ctl start")
+    expect(rows(answers=WITH_DPDK | RUNNING)["running OVS"], "ok")
+    expect(rows(answers=WITH_DPDK | RUNNING, **PRIVATE)["running OVS"], "unknown")  # another one, besides ours
+    expect(rows(answers=WITH_DPDK, **PRIVATE)["running OVS"], "ok")
+
+
+def test_a_driver_package_that_the_distribution_lacks_is_named() -> None:
+    files = OvsInstallation()
+    answers = {
+        f"ls -d {files.vswitchd_path}": "\n".join(files.files),
+        f"{files.vswitchd_path} --version": VERSION,
+        "find /usr/lib": "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0\n",
+        "ls /usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0": "librte_net_i40e.so.23\n",
+    }
+    debian = xeon_facts({"distribution": "Debian GNU/Linux 12 (bookworm)"})
+    packaged = dut(ovs={"prefix": "distribution", "manage": False})
+    expect(rows(debian, answers, **packaged)["DPDK drivers"], "bad", remedy="apt-get install librte-mempool-ring*")
+
+
+def test_trex_and_its_client_are_looked_for_in_its_folder() -> None:
+    expect(on_tgen("TRex", {}), "bad", f"no t-rex-64 in {HOME}")
+    expect(on_tgen("TRex", {f"ls -d {HOME}/t-rex-64": f"{HOME}/t-rex-64\n"}), "bad", "not built yet")
+    expect(on_tgen("TRex", BUILT), "ok")
+    expect(on_tgen("TRex client", BUILT), "bad")
+    there = BUILT | {f"test -f {HOME}/{TREX_CLIENT}/{MARK}": ""}
+    expect(on_tgen("TRex client", there), "ok", "to be copied")  # from the generator's host
+
+
+def test_a_client_of_another_version_than_the_server_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = tmp_path / "scripts" / TREX_CLIENT / MARK
+    client.parent.mkdir(parents=True)
+    client.touch()
+    (tmp_path / "VERSION").write_text("v3.06\n")
+    monkeypatch.setenv("TREX_HOME", str(tmp_path / "scripts"))
+    finding = on_tgen("TRex client", BUILT | {f"read {HOME}/../VERSION": "v3.08\n"})
+    expect(finding, "bad", "v3.06")
+    assert "v3.08" in finding.found
+
+
+def test_a_server_that_is_in_the_way_or_missing_is_bad() -> None:
+    expect(on_tgen("TRex server", BUILT), "ok")
+    expect(on_tgen("TRex server", BUILT | LISTENING), "bad")
+    expect(on_tgen("TRex server", BUILT, server="running"), "bad", remedy=f"cd {HOME} && ./t-rex-64 -i --astf")
+    daemon = on_tgen("TRex server", BUILT | LISTENING, server="daemon")
+    expect(daemon, "bad", remedy=f"cd {HOME} && ./trex_daemon_server start")
+
+
+def test_linux_tools_that_are_missing_are_installed_by_their_packages() -> None:
+    ports = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
+    router = {"duts": [{"type": "linux-router", "host": "dut", "ports": ports}]}
+    some = rows(xeon_facts(programs=frozenset(PROGRAMS) - {"nft", "conntrack"}), **router)["Linux tools"]
+    expect(some, "bad", "conntrack, nft not found", "dnf install conntrack nftables")
+    answers = {"nft list tables": "table inet firewalld\n"}
+    found = rows(xeon_facts(programs=frozenset(PROGRAMS)), answers, **router)["netfilter rules"]
+    expect(found, "bad", "firewalld")
+
+
+def test_setting_a_host_up_needs_root() -> None:
+    expect(rows()["rights"], "ok")
+    expect(rows(replace(xeon_facts(), uid=1000))["rights"], "bad", remedy="hosts.dut.sudo: true")
+
+
+@pytest.mark.parametrize(
+    ("ahead", "ntp", "state"), [(0.02, "yes", "ok"), (-0.02, "no", "unknown"), (-90.0, "no", "bad"), (1.2, "", "ok")]
+)
+def test_a_clock_is_judged_by_what_is_certain(ahead: float, ntp: str, state: str) -> None:
+    facts = replace(xeon_facts(), clock_ahead_s=ahead, clock_exact_s=0.3)
+    expect(rows(facts, {"timedatectl": f"{ntp}\n"} if ntp else {})["clock"], state)

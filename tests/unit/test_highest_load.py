@@ -1,0 +1,242 @@
+"""What is measured at the highest load: which share of the time of a thread locks have, and how many new datapath flows
+there are per second; what counts, what decides a promise, and what says nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.errors import TestbedError
+from ctbench.dut.abilities import ThreadSamples
+from ctbench.dut.ovs.threads import is_lock
+from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedures import lock_share
+from ctbench.measure.procedures.lock_share import LockShare, interval
+from ctbench.measure.procedures.new_flows import TRIALS, NewFlows
+from ctbench.measure.procedures.rates import ClosedLoop
+from ctbench.measure.promises import PROMISES
+from ctbench.report.compose import compose
+from ctbench.report.runs import read_runs
+from ctbench.results import store
+from ctbench.results.evidence import Evidence
+from ctbench.run.plan import plan
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Load, Rate, Saturation
+from ctbench.traffic.profiles import Profile
+
+from .healthy import HealthyDut
+from .simulated import LIMITS, SHORT, campaign, made_up_record, made_up_trial
+
+FUNCTIONS = {"conn_key_lookup [ovs-vswitchd]": 2500, "pthread_mutex_lock [libc.so.6]": 300,
+             "+0x8720 [librte_net_memif.so]": 200}  # fmt: skip
+
+
+@dataclass
+class Sampled(HealthyDut):
+    """A DUT one of whose threads is seen in some functions, and its generator."""
+
+    functions: Mapping[str, int] = field(default_factory=lambda: FUNCTIONS)
+    refused: str = ""
+    busy: float = 0.95
+    limited: str = ""
+    dies: str = ""
+    offered: list[Load] = field(default_factory=list)
+
+    def sample_thread(self, seconds: float) -> ThreadSamples:
+        if self.refused:
+            raise TestbedError(self.refused)
+        locks = frozenset(filter(is_lock, self.functions))
+        return ThreadSamples(1, "stack samples", 199, seconds, seconds, 0.0, self.functions, locks, self.busy)
+
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        self.offered.append(load)
+        if self.dies:
+            raise TestbedError(self.dies)
+        rate = load.per_s if isinstance(load, Rate) else 50_000.0
+        made = made_up_trial(rate, duration_s, generator_limited=self.limited)
+        return made if isinstance(load, Rate) else made.model_copy(update={"under_way": 512})
+
+
+def measured(dut: Sampled, *, earlier: bool = True, limit: float | None = None) -> Outcome:
+    limits = {} if limit is None else {"mutex_share": limit}
+    bench = Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits)
+    known = ClosedLoop(campaign().saturation).run(bench) if earlier else None
+    if known is not None and not known.figures:
+        dut.limited = ""
+    return LockShare().run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits, earlier=known))
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_share, "_BEFORE_S", 0.0)
+
+
+def test_the_share_of_locks_is_that_of_their_functions_in_a_trial_of_its_own() -> None:
+    dut = Sampled()
+    found = measured(dut)
+    assert found.result is not None and found.result.value == pytest.approx(0.1)
+    assert found.result.low is not None and found.result.high is not None
+    assert 0.08 < found.result.low < 0.1 < found.result.high < 0.12
+    assert [step.phase for step in found.steps] == ["samples"]
+    assert [type(load) for load in dut.offered] == [Saturation, Saturation]
+    (record,) = found.evidence.profiles
+    assert (record.samples, record.locks, record.rate_before) == (3000, 300, 50_000)
+    assert [each.name for each in record.functions if each.lock] == ["pthread_mutex_lock [libc.so.6]"]
+    assert "3000 samples of CPU 1" in found.reason and "conn_key_lookup [ovs-vswitchd] 83.3 %" in found.reason
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(0.2, True), (0.05, False), (0.1, None)])
+def test_a_promise_is_decided_by_the_interval_of_the_share(limit: float, kept: bool | None) -> None:
+    decision = measured(Sampled(), limit=limit).decisions["mutex_share"]
+    assert decision.kept is kept
+    assert ("too close to call" in decision.reason) == (kept is None)
+
+
+def test_without_a_closed_loop_the_highest_rate_is_searched_first() -> None:
+    dut = Sampled()
+    found = measured(dut, earlier=False)
+    assert isinstance(dut.offered[-1], Rate) and len(dut.offered) > 2
+    assert found.steps[-1].phase == "samples" and found.result is not None
+
+
+@pytest.mark.parametrize(
+    ("dut", "limited_by", "reason"),
+    [
+        (Sampled(refused="Nothing can sample it."), "fault", "Nothing can sample it"),
+        (Sampled(busy=0.3), "generator", "the thread had packets for 30 % of the time only"),
+        (Sampled(functions={"f [x]": 299}), "dut", "299 samples say nothing"),
+        (Sampled(limited="late"), "generator", "the highest load is not known: late"),
+    ],
+)
+def test_samples_that_say_nothing_say_why(dut: Sampled, limited_by: str, reason: str) -> None:
+    found = measured(dut, limit=0.2)
+    assert (found.limited_by, found.figures) == (limited_by, {})
+    assert reason in found.reason
+
+
+def test_a_dut_that_dies_is_named() -> None:
+    dut = Sampled()
+    known = ClosedLoop(campaign().saturation).run(Bench(dut, dut, SHORT, LIMITS, campaign()))
+    dut.dies = "ovs-vswitchd died."
+    found = LockShare().run(Bench(dut, dut, SHORT, LIMITS, campaign(), earlier=known))
+    assert (found.limited_by, "ovs-vswitchd died, in trial 2" in found.reason) == ("fault", True)
+
+
+def test_an_interval_holds_its_share_and_is_never_below_nothing() -> None:
+    for some, of in ((0, 1000), (1, 1000), (500, 1000), (999, 1000), (1000, 1000)):
+        low, share, high = interval(some, of)
+        assert 0 <= low <= share == some / of <= high + 1e-9
+    assert interval(0, 3000)[2] < 0.003
+
+
+@pytest.mark.parametrize(
+    ("function", "lock"),
+    [
+        ("pthread_mutex_lock [libc.so.6]", True),
+        ("__pthread_mutex_unlock_usercnt [libc.so.6]", True),
+        ("pthread_mutex_unlock (a part) [libc.so.6]", True),
+        ("__lll_lock_wait [libc.so.6]", True),
+        ("pthread_rwlock_rdlock [libc.so.6]", True),
+        ("ovs_mutex_lock_at [ovs-vswitchd]", True),
+        ("futex_wait [kernel]", True),
+        ("pthread_mutex_init [libc.so.6]", False),
+        ("conn_key_lookup [ovs-vswitchd]", False),
+        ("nl_dump_next [ovs-vswitchd]", False),
+        ("block_lookup [ovs-vswitchd]", False),
+    ],
+)
+def test_functions_of_locks_are_known_by_their_names(function: str, lock: bool) -> None:
+    assert is_lock(function) is lock
+
+
+def test_the_page_has_the_functions_beside_those_of_2022(tmp_path: Path) -> None:
+    found = measured(Sampled())
+    evidence = Evidence(trials=[step.as_record() for step in found.steps], profiles=list(found.evidence.profiles))
+    store.write(made_up_record(evidence=evidence), tmp_path)
+    (part,) = compose(read_runs([tmp_path]), tmp_path).section("time").parts
+    assert part.table is not None
+    names = ["Rank", "this run", "Open vSwitch 2.17.2, 2022", "Open vSwitch 3.0.0, 2022"]
+    assert [column.name for column in part.table.columns] == names
+    lines = [tuple(cell.text for cell in line.cells) for line in part.table.groups[0].lines]
+    assert lines[0] == ("1", "83.3 % conn_key_lookup [ovs-vswitchd]", "31.0 % pthread_mutex_lock",
+                              "15.3 % dp_netdev_input__")  # fmt: skip
+    assert lines[-1] == ("Locks", "10.0 %", "39.0 %", "6.9 %")
+    assert "100 % of what the trial before" in part.intro
+
+
+def test_it_is_a_test_of_the_control_plane() -> None:
+    found = plan(PROMISES["lock share"], campaign(), Topology(), SHORT)
+    assert isinstance(found.main, LockShare) and isinstance(found.first, ClosedLoop)
+    assert found.first.how.trial_duration == campaign().control_plane.trial_duration  # so that both can be compared
+
+
+@dataclass
+class Upcalling(HealthyDut):
+    """A DUT that makes a flow for a share of the packets, and its generator, which serves so many connections."""
+
+    rates: list[float] = field(default_factory=lambda: [20_000.0 + 100 * number for number in range(99)])
+    new: float = 1.0
+    failed: float = 0.0
+    limited: str = ""
+    dies_in: int = 99
+    forgot: int = 0
+    sent: int = 0
+    made: int = 0
+
+    def forget_flows(self) -> None:
+        self.forgot += 1
+
+    def upcalls(self) -> tuple[int, int]:
+        return round(self.sent * (self.new - self.failed)), round(self.sent * self.failed)
+
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        assert isinstance(load, Saturation)
+        self.made += 1
+        if self.made == self.dies_in:
+            raise TestbedError("ovs-vswitchd died.")
+        rate = self.rates[self.made - 1]
+        made = made_up_trial(rate, duration_s, generator_limited=self.limited)
+        self.sent = made.packets_sent
+        return made.model_copy(update={"under_way": 512})
+
+
+def counted(dut: Upcalling, limit: float | None = None) -> Outcome:
+    limits = {} if limit is None else {"new_flow_rate": limit}
+    return NewFlows().run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits))
+
+
+def test_the_figure_is_the_median_of_trials_that_each_begin_without_flows() -> None:
+    dut = Upcalling()
+    found = counted(dut)
+    assert found.result is not None and found.result.value == pytest.approx(7 * 20_400)
+    assert found.result.low is not None and found.result.high is not None
+    assert found.result.low < found.result.value < found.result.high
+    assert dut.forgot == dut.made == len(found.steps) == TRIALS
+    assert "packets got a datapath flow of their own, in 9 closed loops" in found.reason
+
+
+def test_packets_for_which_no_flow_was_made_do_not_count() -> None:
+    found = counted(Upcalling(rates=[20_000.0] * 9, failed=0.25))
+    assert found.result is not None and found.result.value == pytest.approx(7 * 20_000 * 0.75, rel=1e-3)
+    assert "got none" in found.reason
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(100_000, True), (200_000, False), (142_800, None)])
+def test_a_promise_is_decided_by_the_interval_of_the_median(limit: float, kept: bool | None) -> None:
+    assert counted(Upcalling(), limit).decisions["new_flow_rate"].kept is kept
+
+
+@pytest.mark.parametrize(
+    ("dut", "limited_by", "reason"),
+    [
+        (Upcalling(new=0.5), "dut", "only 50 % of the packets were the first of their flow"),
+        (Upcalling(limited="late"), "generator", "0 of 12 trials count, of 9 that are needed: late"),
+        (Upcalling(dies_in=3), "fault", "ovs-vswitchd died, in trial 3"),
+    ],
+)
+def test_flows_that_say_nothing_say_why(dut: Upcalling, limited_by: str, reason: str) -> None:
+    found = counted(dut, 1.0)
+    assert (found.limited_by, found.figures) == (limited_by, {})
+    assert reason in found.reason

@@ -1,0 +1,301 @@
+"""Entries of the connection table that expire: how fast a table drains, whether it settles where rate, lifetime and
+timeout say, and what a load loses meanwhile."""
+
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ctbench.base.errors import MissingResource
+from ctbench.dut.base import Problem
+from ctbench.dut.topology import Topology
+from ctbench.measure.campaign import TableSettings
+from ctbench.measure.observation import Observation
+from ctbench.measure.probe import Samples
+from ctbench.measure.procedure import Outcome
+from ctbench.measure.procedures import table_expiry
+from ctbench.measure.procedures.table_expiry import TableDrain, TableReaping, TableSteady
+from ctbench.measure.trial import TrialRunner
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Load, Rate, Saturation
+from ctbench.traffic.profiles import ConnectionProfile, Profile
+
+from .simulated import made_up_trial
+from .table_double import TableDouble, table_bench
+
+FIVE = Topology(timeout_s=5)
+DRAINED = TableSettings(drained=500)
+
+
+@dataclass
+class Draining(TableDouble):
+    """Entries go `lag` seconds after their timeout, `per_s` of them a second, and `stay` of them never."""
+
+    timeout: float = 5.0
+    lag: float = 0.0
+    per_s: float = 1000.0
+    stay: int = 0
+    now: float = 100.0
+    asked_at: float = field(default=0.0)
+
+    def connections(self) -> int:
+        gone = int(max(0.0, self.now - self.asked_at - self.timeout - self.lag) * self.per_s) if self.entries else 0
+        return max(self.entries - gone, min(self.stay, self.entries))
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += max(seconds, 0.001)
+
+
+def drained(monkeypatch: pytest.MonkeyPatch, dut: Draining, limit: float = 10.0) -> Outcome:
+    dut.asked_at = dut.now
+    monkeypatch.setattr(table_expiry, "time", SimpleNamespace(monotonic=dut.monotonic, sleep=dut.sleep))
+    return TableDrain().run(table_bench(dut, how=DRAINED, limits={"drain_time": limit}, topology=FIVE))
+
+
+def test_a_table_drains_after_its_timeout_and_the_rate_of_reaping_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = drained(monkeypatch, Draining(lag=1.0))
+    assert found.result is not None and found.result.value == pytest.approx(6.5, abs=table_expiry.EVERY_S)
+    assert found.figures["drain_lag"].value == pytest.approx(1.5, abs=table_expiry.EVERY_S)
+    assert found.figures["reaped_rate"].value == pytest.approx(1000, rel=0.5)
+    assert found.decisions["drain_time"].kept is True
+    assert [(each.moment, each.found) for each in found.evidence.table] == [
+        ("before", 0), ("opened", 500), ("answered", 500), ("in the end", 0),
+    ]  # fmt: skip
+    series = found.steps[0].observation.samples[0]
+    assert series.name == "entries_after_the_last_packet" and series.values[0] == 500 and series.values[-1] == 0
+
+
+def test_no_more_are_opened_than_are_asked_before_the_first_is_forgotten() -> None:
+    dut = Draining()
+    how = TableSettings(drained=500, opened_per_s=100)
+    found = TableDrain().run(table_bench(dut, how=how, limits={}, topology=FIVE.model_copy(update={"timeout_s": 1})))
+    assert [each.expected for each in found.evidence.table][1] == 50, "half a second of opening, and as long for asking"
+
+
+@pytest.mark.parametrize(
+    ("dut", "state", "said"),
+    [
+        (Draining(lag=9.0), "good", "500 entries were gone 14."),
+        (Draining(timeout=2.0), "bad", "before their timeout of 5 s"),
+        (Draining(stay=7), "bad", "7 of 500 entries were left 55 s after the last packet"),
+    ],
+    ids=["later than promised", "before their timeout", "never"],
+)
+def test_entries_that_go_too_late_too_soon_or_never_are_missed_and_said(
+    monkeypatch: pytest.MonkeyPatch, dut: Draining, state: str, said: str
+) -> None:
+    found = drained(monkeypatch, dut)
+    assert found.steps[0].observation.state == state and found.decisions["drain_time"].kept is False
+    assert said in found.decisions["drain_time"].reason
+    assert ("drain_time" in found.figures) == (dut.stay == 0)
+
+
+def test_a_dut_that_dies_is_a_fault_and_one_that_was_disturbed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    died = drained(monkeypatch, Draining(problems=[[Problem("fatal", "ovs-vswitchd died.")]]))
+    assert died.limited_by == "fault" and "ovs-vswitchd died" in died.reason
+    spoilt = drained(monkeypatch, Draining(problems=[[Problem("invalid", "the machine slept")]]))
+    assert [step.observation.state for step in spoilt.steps] == ["invalid", "bad"]  # time goes on for the double
+
+
+STEADY = ConnectionProfile(name="steady", server_wait_ms=2000)
+FIVE = Topology(timeout_s=5)
+HOW = TableSettings.model_validate({"steady": ["1k", "2k"]})
+OFFERED: Any = {"how": HOW, "topology": FIVE, "profile": STEADY}
+
+
+@dataclass
+class Settling(TableDouble):
+    """A DUT that remembers connections for `seconds` in all, and a generator that loses a share of them."""
+
+    seconds: float = 7.0
+    loss: float = 0.0
+    growing: float = 0.0
+
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        assert isinstance(load, Rate)
+        self.rate, self.duration = load.per_s, duration_s
+        return made_up_trial(load.per_s, duration_s, loss=self.loss)
+
+
+@pytest.fixture(autouse=True)
+def samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the probe would have seen: entries grow to their level, and stay there, or go on growing."""
+    watch = TrialRunner.watch
+
+    def watched(self: TrialRunner, offer: object) -> Observation:
+        seen = watch(self, offer)  # type: ignore[arg-type]
+        dut = self.dut
+        if not isinstance(dut, Settling):
+            return seen
+        every_s = table_expiry.STEADY_EVERY_S
+        times = [number * every_s for number in range(int(dut.duration / every_s) + 5)]
+        values: list[float | None] = [dut.rate * min(at, dut.seconds) + dut.growing * at for at in times]
+        return replace(seen, samples=(Samples("table_entries", "entries", every_s, values),))
+
+    monkeypatch.setattr(TrialRunner, "watch", watched)
+
+
+def settled(dut: Settling, limit: float = 0.05) -> Outcome:
+    return TableSteady().run(table_bench(dut, limits={"table_deviation": limit}, **OFFERED))
+
+
+def test_a_table_settles_at_the_rate_times_lifetime_and_timeout() -> None:
+    found = settled(Settling())
+    assert found.result is not None and found.result.value < 0.001
+    assert (found.figures["table_level"].value, found.figures["table_slope"].value) == (14_000, 0)
+    assert [(each.moment, each.expected, each.found) for each in found.evidence.table] == [
+        ("least at 1.0 k/s", 7_000, 7_000), ("least at 2.0 k/s", 14_000, 14_000),
+    ]  # fmt: skip
+    assert found.decisions["table_deviation"].kept is True and len(found.steps) == 2
+
+
+def test_a_dut_that_remembers_longer_is_missed_with_its_level() -> None:
+    found = settled(Settling(seconds=8.0))
+    decision = found.decisions["table_deviation"]
+    assert decision.kept is False and found.result is not None
+    assert "at 1.0 k/s a sweep left 8.0 k entries, where rate x (lifetime + timeout) is 7.0 k" in decision.reason
+    assert settled(Settling(seconds=5.0)).decisions["table_deviation"].kept is False
+
+
+def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
+    usual = table_bench(Settling(), limits={"table_deviation": 0.05}, **OFFERED)
+    small = replace(usual, most_held=40_000.0)
+    slow, slower = (replace(usual, campaign=usual.campaign.limited_to({"connections": most})) for most in (1500, 500))
+    for bench in (small, slow):
+        found = TableSteady().run(bench)
+        assert [step.observation.load for step in found.steps] == [1000]
+        assert found.reason.endswith("; not tried, because the table or the generator is too small for that: 2.0 k/s")
+    with pytest.raises(MissingResource, match="choose a lower rate"):
+        TableSteady().run(replace(usual, most_held=1000.0))
+    with pytest.raises(MissingResource, match=r"offers 500/s at most \(max_cps of the testbed file\)"):
+        TableSteady().run(slower)
+
+
+def test_a_table_that_goes_on_growing_has_a_slope() -> None:
+    found = settled(Settling(growing=100.0))
+    assert found.figures["table_slope"].value == pytest.approx(100)
+
+
+def test_what_loses_connections_does_not_settle() -> None:
+    found = settled(Settling(loss=0.1))
+    assert found.decisions["table_deviation"].kept is False and "10" in found.decisions["table_deviation"].reason
+    assert len(found.steps) == 1  # no higher rate is tried
+
+
+def test_a_fault_and_a_disturbance_decide_nothing() -> None:
+    assert settled(Settling(problems=[[Problem("fatal", "it died.")]])).limited_by == "fault"
+    spoilt = settled(Settling(problems=[[Problem("invalid", "the machine slept")]] * 9))
+    assert spoilt.decisions["table_deviation"].kept is None and not spoilt.figures
+
+
+def test_a_rate_that_the_generator_spoils_leaves_the_promise_undecided() -> None:
+    quiet: list[list[Problem]] = [[]]
+    found = settled(Settling(problems=quiet + [[Problem("invalid", "the machine slept")]] * 9))
+    assert found.steps[0].observation.state == "good"
+    assert found.decisions["table_deviation"].kept is None and not found.figures
+
+
+@dataclass
+class Lazy(Settling):
+    """A DUT that sweeps an empty table seldom, and a busy one often."""
+
+    sweep_s: float = 60.0
+
+    def sweeps_within(self, timeout_s: float) -> float:
+        return 2 * timeout_s
+
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        assert isinstance(load, Rate)
+        self.offered = [*getattr(self, "offered", []), (load.per_s, duration_s)]
+        return super().run_trial(profile, load, duration_s)
+
+
+def test_a_dut_that_sweeps_an_empty_table_seldom_gets_little_first_and_a_profile_may_name_its_rate() -> None:
+    dut, own = Lazy(), STEADY.model_copy(update={"new_per_s": 3000.0})
+    bench = table_bench(dut, how=HOW, limits={"table_deviation": 0.05}, topology=FIVE, profile=own, most_held=280_000.0)
+    TableSteady().run(bench)
+    assert dut.offered == [(pytest.approx(280_000 / 4 / 68), 61.0), (3000.0, 37.0)]
+
+
+EXPIRING = TableSettings(expiring=20_000)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_expiry, "_LATER_S", 0.01)
+    monkeypatch.setattr(table_expiry, "_EVERY_S", 0.001)
+
+
+@dataclass
+class Reaper(TableDouble):
+    """A DUT that serves 20 000 a second, and loses some of a load while entries expire."""
+
+    limit: int = 5_000_000
+    sweep_s: float = 0.01
+    loss: float = 0.0
+    alone: float = 0.0
+    stays: bool = False
+    #: Share of a load that the generator does not begin while entries expire.
+    unsent: float = 0.0
+    offered: list[tuple[float, float]] = field(default_factory=list)
+
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        if isinstance(load, Saturation):
+            points = {"timeline_step_s": 1.0, "timeline_completed": [20_000]}
+            return made_up_trial(20_000, duration_s).model_copy(update={"under_way": 512, **points})
+        assert isinstance(load, Rate)
+        self.offered.append((load.per_s, duration_s))
+        expiring = bool(self.entries)
+        if not self.stays:
+            self.entries = 0
+        made = made_up_trial(load.per_s, duration_s, loss=max(self.loss, self.unsent) if expiring else self.alone)
+        unsent = round(self.unsent * made.intended) if expiring else 0
+        return made.model_copy(update={"attempted": made.intended - unsent})
+
+
+def reaped(dut: Reaper, limit: float = 0.01) -> Outcome:
+    profile = ConnectionProfile(name="short-lived")
+    return TableReaping().run(table_bench(dut, how=EXPIRING, limits={"loss_while_reaping": limit}, profile=profile))
+
+
+def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> None:
+    dut = Reaper(loss=0.005)
+    found = reaped(dut)
+    assert dut.offered == [(10_000, 3.0), (10_000, pytest.approx(30.02))]
+    assert found.figures["loss_while_reaping"].value == pytest.approx(0.005)
+    assert found.decisions["loss_while_reaping"].kept is True
+    assert [(each.moment, each.found) for each in found.evidence.table] == [("before", 0), ("opened", 20_000)]
+    assert reaped(Reaper(loss=0.02)).decisions["loss_while_reaping"].kept is False
+
+
+def test_entries_that_stay_are_missed_and_a_load_that_is_not_held_alone_says_nothing() -> None:
+    kept = reaped(Reaper(stays=True)).decisions["loss_while_reaping"]
+    assert kept.kept is False and "20000 entries were left in the end" in kept.reason
+    nothing = reaped(Reaper(alone=0.5))
+    assert not nothing.decisions and "the load alone is not held here" in nothing.reason
+
+
+def test_a_load_whose_own_entries_would_fill_the_table_is_smaller_and_one_without_room_is_left_out() -> None:
+    dut = Reaper(limit=25_050)
+    reaped(dut)
+    assert dut.offered[0][0] == pytest.approx(0.9 * 5050 / 1.01)
+    with pytest.raises(MissingResource, match="no room for a load besides 20000"):
+        reaped(Reaper(limit=900))
+    dut = Reaper()
+    TableReaping().run(
+        table_bench(dut, how=TableSettings(expiring=2020), profile=ConnectionProfile(name="short-lived"))
+    )
+    assert dut.offered[0][0] == pytest.approx(2000)
+
+
+def test_what_the_generator_did_not_offer_decides_nothing_unless_the_promise_allows_it() -> None:
+    late = Reaper(unsent=0.02)
+    found = reaped(late)
+    assert found.decisions["loss_while_reaping"].kept is None and not found.figures
+    found = reaped(Reaper(unsent=0.005))
+    assert found.decisions["loss_while_reaping"].kept is True
+    assert found.figures["loss_while_reaping"].value == pytest.approx(0.005)

@@ -1,0 +1,267 @@
+"""The connection table at its limit: how many connections it holds, what counts, what the DUT has to say of a full
+table, and what becomes of more than there is room for."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.dut.base import Problem
+from ctbench.dut.registry import abilities
+from ctbench.dut.topology import Topology
+from ctbench.measure.campaign import TableSettings
+from ctbench.measure.procedure import Outcome, require
+from ctbench.measure.procedures import table_limits
+from ctbench.measure.procedures.table_limits import BEYOND, TableCapacity, TableEarlyDrop, TableFull
+from ctbench.measure.trial import Step
+from ctbench.results.metrics import METRICS
+from ctbench.sla.floor import Floor, parse
+from ctbench.sla.verdict import Verdict, judge
+from ctbench.traffic.holding import Answered, Opened
+from ctbench.traffic.loads import Hold, Rate
+from ctbench.traffic.profiles import ConnectionProfile
+
+from .table_double import HELD, HoldingDouble, TableDouble, table_bench
+
+METRIC = METRICS["held_connections"]
+AT_ONCE = TableSettings.model_validate({"hold": "0s"})
+
+
+def capacity(dut: TableDouble, promised: float = 500, how: TableSettings = AT_ONCE, **more: object) -> Outcome:
+    return TableCapacity().run(table_bench(dut, how=how, limits={METRIC.name: promised}, **more))
+
+
+def judged(found: Outcome, promised: int = 500) -> Verdict:
+    thresholds = {METRIC.name: parse(f">= {promised}", METRIC)}
+    floor = Floor("ovs-dpdk/conntrack/1cpu-1rxq", HELD, source="", metric=METRIC, thresholds=thresholds)
+    return judge(found, floor)
+
+
+def test_as_many_as_are_promised_are_opened_and_the_dut_counts_them_at_every_step() -> None:
+    told: list[Step] = []
+    dut = TableDouble()
+    found = TableCapacity().run(table_bench(dut, told, how=AT_ONCE, limits={METRIC.name: 500}))
+    assert dut.opened == [500] and found.result is not None
+    assert (found.result.value, found.limited_by, found.kept_conditions) == (500, "floor", True)
+    counts = [(each.moment, each.expected, each.found) for each in found.evidence.table]
+    assert counts == [("before", 0, 0), ("opened", 500, 500), ("held", 500, 500), ("answered", 500, 500)]
+    assert [step.phase for step in told] == ["hold"] and told[0].observation.good
+    verdict = judged(found)
+    assert verdict.word == "met" and verdict.margin_pct is None  # no more were tried
+
+
+def test_the_memory_of_an_entry_is_known_where_this_test_took_it() -> None:
+    figure = capacity(TableDouble()).figures["table_entry_bytes"]
+    assert (figure.value, figure.unit) == (400, "bytes")
+    # What an earlier test of a thousand left says nothing of five hundred.
+    assert "table_entry_bytes" not in capacity(TableDouble(left=400_000)).figures
+
+
+@dataclass
+class Lowered(TableDouble):
+    """A DUT whose limit somebody lowers while connections are open."""
+
+    def table_memory(self) -> int | None:
+        self.limit = 500
+        return super().table_memory()
+
+
+BUSY = [Problem("disturbed", "Other processes took 60 % of a PMD CPU of the DUT.", cpu_taken=0.6)]
+
+
+@pytest.mark.parametrize(
+    ("dut", "value", "said", "seen"),
+    [
+        (TableDouble(limit=300), 300, "300 instead of at least 500", ""),
+        # A full table is the DUT's own loss, however busy the machine was.
+        (TableDouble(limit=300, problems=[BUSY]), 300, "200 of 500 were refused", "The connection table was full"),
+        *((TableDouble(miscount=by), min(500, 500 + by), said, said) for by, said in (
+            (1, "opened: the DUT counted 501 entries where 500 connections were open"),
+            (-1, "opened: the DUT counted 499 entries where 500 connections were open"))),
+        (TableDouble(mute=3), 497, "", "of the connections were lost"),
+        (Lowered(), 500, "the DUT's limit of entries was 1000 when the trial began, and 500 at its end", ""),
+    ],
+)  # fmt: skip
+def test_what_does_not_hold_is_missed_with_what_was_wrong(dut: TableDouble, value: int, said: str, seen: str) -> None:
+    found = capacity(dut)
+    assert found.result is not None and (found.result.value, found.limited_by) == (value, "dut")
+    assert found.steps[0].observation.state == "bad" and seen in found.steps[0].observation.reason
+    verdict = judged(found)
+    assert (verdict.word, said in verdict.reason) == ("missed", True)
+
+
+def test_a_campaign_may_try_more_than_is_promised_as_far_as_there_can_be_so_many() -> None:
+    more = AT_ONCE.model_copy(update={"connections": 900})
+    for most, tried in ((None, 900), (700.0, 700), (100.0, 500)):
+        dut = TableDouble()
+        found = capacity(dut, how=more, most_held=most)
+        assert dut.opened == [tried] and found.result is not None and found.result.value == tried
+        assert found.limited_by == ("floor" if tried == 500 else "range")
+    refused = capacity(TableDouble(limit=800), how=more)
+    assert refused.result is not None and (refused.result.value, refused.limited_by) == (800, "dut")
+    assert judged(refused).word == "met"  # the floor is 500
+
+
+def test_what_another_process_spoilt_is_tried_again_and_in_the_end_not_measured() -> None:
+    spoilt = [Problem("invalid", "other processes had the CPU")]
+    once = capacity(TableDouble(problems=[spoilt]))
+    assert [step.observation.state for step in once.steps] == ["invalid", "good"] and judged(once).word == "met"
+    always = capacity(TableDouble(problems=[spoilt] * 9))
+    assert {step.observation.state for step in always.steps} == {"invalid"} and not always.figures
+    verdict = judged(always)
+    assert verdict.word == "not measured" and "other processes had the CPU" in verdict.reason
+
+
+def test_a_dut_that_dies_with_a_full_table_is_a_fault_with_its_reason() -> None:
+    died = capacity(TableDouble(problems=[[Problem("fatal", "ovs-vswitchd was killed by SIGKILL.")]]))
+    assert died.limited_by == "fault" and "SIGKILL" in died.reason
+    gone = capacity(TableDouble(error=TestbedError("The link is gone.")))
+    assert gone.limited_by == "fault" and "The link is gone, in trial 1" in gone.reason
+    assert judged(gone).word == "not measured"
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for counters that never come."""
+    monkeypatch.setattr(table_limits, "COUNTERS_S", 0.0)
+
+
+LIMIT = 10_000
+LIMITED = Topology(timeout_s=120, max_connections=LIMIT)
+
+
+def filled(dut: TableDouble, promised: float = 1.0, topology: Topology = LIMITED) -> Outcome:
+    return TableFull().run(table_bench(dut, limits={"recovery_time": promised}, topology=topology))
+
+
+def test_a_full_table_refuses_keeps_what_it_has_and_recovers() -> None:
+    dut = TableDouble()
+    found = filled(dut)
+    assert dut.opened == [LIMIT, BEYOND, BEYOND] and dut.limit == LIMIT + BEYOND
+    assert found.decisions["recovery_time"].kept is True and found.kept_conditions
+    assert [each.moment for each in found.evidence.table] == ["before", "full", "refused", "room again"]
+    assert "10000 entries filled the table, 1000 connections more were refused" in found.reason
+    assert filled(TableDouble(), promised=1e-6).decisions["recovery_time"].kept is False
+
+
+@dataclass
+class Evicting(TableDouble):
+    """A DUT that makes room for new connections by forgetting old ones."""
+
+    def hold(self, profile: ConnectionProfile, load: Hold) -> HoldingDouble:
+        return _Evicted(self, load)
+
+
+@dataclass
+class _Evicted(HoldingDouble):
+    def open(self, connections: int) -> Opened:
+        if self.dut.entries < self.dut.limit:
+            return super().open(connections)
+        return Opened(intended=connections, begun=connections, established=connections, first_s=0.001, last_s=0.5)
+
+
+@dataclass
+class Deaf(TableDouble):
+    """A DUT that stays full, whatever its limit is."""
+
+    def limit_table(self, entries: int) -> None:
+        if not self.entries:
+            super().limit_table(entries)
+
+
+@dataclass
+class Forgetful(TableDouble):
+    """A DUT whose open connections do not answer while its table is full."""
+
+    def hold(self, profile: ConnectionProfile, load: Hold) -> HoldingDouble:
+        return _Forgotten(self, load)
+
+
+@dataclass
+class _Forgotten(HoldingDouble):
+    def ask(self) -> Answered:
+        found = super().ask()
+        return found.model_copy(update={"answered": found.asked - 5})
+
+
+@pytest.mark.parametrize(
+    ("dut", "said"),
+    [
+        (Evicting(), "0 of 1000 connections beyond the limit were refused"),
+        (Deaf(), "0 of 1000 connections opened when there was room again"),
+        (Forgetful(), "9995 of 10000 open connections answered while the table was full"),
+        (TableDouble(says=False), "the DUT does not say that its table was full"),
+        (TableDouble(chatty=True), "the DUT's log says 1000 times that its table was full"),
+        (TableDouble(miscount=1), "full: the DUT counted 10001 entries where 10000 connections were open"),
+    ],
+    ids=["evicts", "stays full", "forgets", "silent", "chatty", "miscounts"],
+)
+def test_what_a_full_table_may_not_do_is_missed_and_said(dut: TableDouble, said: str) -> None:
+    found = filled(dut)
+    decision = found.decisions["recovery_time"]
+    assert decision.kept is False and said in decision.reason
+    assert found.steps[0].observation.state == "bad"
+
+
+def test_the_topology_has_to_say_how_many_entries_there_are() -> None:
+    with pytest.raises(ConfigError, match="max_connections=10000"):
+        filled(TableDouble(), topology=Topology())
+
+
+def test_where_the_limit_cannot_be_changed_or_nothing_is_held_the_test_is_skipped() -> None:
+    full = TableFull()
+    with pytest.raises(MissingResource, match="asks the DUT for table limit"):
+        require(full, frozenset({Hold}), abilities("linux-router"))
+    require(full, frozenset({Hold}), abilities("ovs-dpdk"))
+    with pytest.raises(MissingResource, match="a number of connections that stay open"):
+        require(full, frozenset({Rate}), abilities("ovs-dpdk"))
+
+
+def at_limit(dut: TableDouble, **limits: float) -> Outcome:
+    promised = {"forgotten_when_full": 0.01, "recovery_time": 5.0} | limits
+    return TableEarlyDrop().run(table_bench(dut, limits=promised))
+
+
+def test_what_is_forgotten_at_the_limit_and_how_soon_there_is_room_again() -> None:
+    found = at_limit(TableDouble(limit=10_000, mute=50))
+    assert found.figures["forgotten_when_full"].value == pytest.approx(0.005)
+    assert [each.kept for each in found.decisions.values()] == [True, True]
+    assert "of 10000 connections that opened at a limit of 10000 entries, 9950 answered" in found.reason
+    assert (
+        at_limit(TableDouble(limit=10_000, mute=50), forgotten_when_full=0.001).decisions["forgotten_when_full"].kept
+        is False
+    )
+
+
+@dataclass
+class Endless(TableDouble):
+    """A DUT that lets in more than its limit."""
+
+    def limit_now(self) -> int | None:
+        return 5000
+
+
+@pytest.mark.parametrize(
+    ("dut", "said"),
+    [
+        (Endless(limit=20_000), "none of 6000 connections was refused"),
+        (TableDouble(miscount=1), "the DUT counted more than its limit of 1000 entries"),
+        (TableDouble(says=False), "the DUT does not say that its table was full"),
+    ],
+    ids=["no limit", "beyond it", "silent"],
+)
+def test_what_may_not_happen_at_the_limit_is_missed_and_said(dut: TableDouble, said: str) -> None:
+    decision = at_limit(dut).decisions["forgotten_when_full"]
+    assert decision.kept is False and said in decision.reason
+
+
+def test_where_fewer_can_be_held_or_no_limit_is_known_the_test_is_skipped() -> None:
+    with pytest.raises(MissingResource, match="1000 entries, and 500 connections can be held"):
+        TableEarlyDrop().run(table_bench(TableDouble(), most_held=500.0))
+
+    class Unknown(TableDouble):
+        def limit_now(self) -> int | None:
+            return None
+
+    with pytest.raises(MissingResource, match="does not say how many entries"):
+        TableEarlyDrop().run(table_bench(Unknown()))

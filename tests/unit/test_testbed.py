@@ -1,0 +1,370 @@
+"""A testbed of made-up parts, so that nothing is started: which DUT of a pair is paused when, what is kept for the next
+test, and what is let go of, or said, where one is broken."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.base.errors import GeneratorError, MissingResource, TestbedError
+from ctbench.base.yaml_files import load
+from ctbench.dut.base import Dut, Ports, Problem
+from ctbench.dut.cable import CABLE, Cable
+from ctbench.dut.topology import Topology
+from ctbench.hosts.machine import Placement
+from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.new_dut import Place
+from ctbench.testbed.pair import Setup
+from ctbench.testbed.testbed import Testbed
+from ctbench.traffic.generator import Side, Slice
+from ctbench.traffic.profiles import PacketProfile
+
+PROFILE = PacketProfile(name="udp", kind="packets")
+CONNTRACK, FORWARD = Topology(), Topology(ruleset="forward")
+ROUTER = Topology(datapath="linux-router", ruleset="forward")
+BUILD = "/opt/ovs-3.3"
+
+
+class FakeSandbox(Sandbox):
+    """One of which only the end is asked for."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class FakeDut(Dut):
+    """Remembers what happened to it; `runs` is whether it has the CPU."""
+
+    def __init__(self, place: Place, told: list[str]) -> None:
+        self.place, self.told, self.runs = place, told, False
+        self.name = f"{place.datapath}{place.build}{'+' if place.beside else ''}"
+        self.broken, self.missing, self.memory = "", "", "no-huge"
+        self.topologies: list[Topology] = []
+
+    def apply(self, topology: Topology) -> Ports:
+        if self.missing:
+            raise MissingResource(self.missing)
+        if self.broken:
+            raise TestbedError("`ovs-vsctl` failed.")
+        self.runs = True
+        self.topologies.append(topology)
+        return Ports("memif", self.name, self.name, 1, 2)
+
+    def pause(self) -> None:
+        self.runs = False
+
+    def resume(self) -> None:
+        self.runs = True
+
+    def flush_state(self) -> None:
+        if self.broken:
+            raise TestbedError("`ovs-appctl` failed.")
+        self.told.append(f"flush {self.name}")
+
+    def begin_trial(self) -> None:
+        self.told.append(f"begin {self.name}")
+
+    def health(self) -> list[Problem]:
+        return [Problem("warning", "It lost 3 packets.")]
+
+    def trouble(self) -> str:
+        return self.broken
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"version": "3.1.0", "memory": {"kind": self.memory}}
+
+    def restore(self) -> None:
+        self.runs = False
+        self.told.append(f"restore {self.name}")
+
+
+class FakeConnector:
+    """A connector, and its generator, in which no traffic flows."""
+
+    def __init__(self, *, pairs: bool = True) -> None:
+        self.pairs, self.wired, self.forgot = pairs, list[str](), 0
+        self.running: Callable[[], list[str]] = list
+        self.error: Exception | None = None
+
+    @property
+    def generator(self) -> "FakeConnector":
+        return self
+
+    def connect(self, ports: Ports, *_: object) -> None:
+        self.wired = [ports.client]
+
+    def connect_pair(self, tested: Ports, other: Ports, placement: Placement, frame_bytes: int) -> None:
+        self.wired = [tested.client, other.client]
+
+    def disconnect(self) -> None:
+        self.wired = []
+
+    def close(self) -> None: ...
+
+    def forget(self) -> None:
+        self.forgot += 1
+
+    def run_slices(
+        self, profiles: object, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
+    ) -> list[Slice]:
+        if self.error:
+            raise self.error
+        made = []
+        for side in order:
+            turn(side)
+            made.append((side, self.running()))
+        self.served = made
+        return [Slice(side=side, seconds=slice_s, completed=1) for side, _ in made]
+
+
+class Fakes:
+    """A testbed of made-up parts."""
+
+    def __init__(self, output: Path, **connector: bool) -> None:
+        self.told: list[str] = []
+        self.duts: list[FakeDut] = []
+        self.testbed = Testbed(load("testbeds", "local", TestbedConfig), output)
+        self.connector = FakeConnector(**connector)
+        self.connector.running = self.running
+        self.testbed._generator = self.connector  # type: ignore[assignment]
+        self.testbed._maker.make = self.make  # type: ignore[assignment,method-assign]
+        #: Done to each DUT as it is made.
+        self.prepare: Callable[[FakeDut], None] = lambda _: None
+
+    def make(self, place: Place) -> Any:
+        if place.datapath == CABLE.datapath:
+            return Cable(), FakeSandbox()
+        self.duts.append(FakeDut(place, self.told))
+        self.prepare(self.duts[-1])
+        return self.duts[-1], FakeSandbox()
+
+    def running(self) -> list[str]:
+        return [dut.name for dut in self.duts if dut.runs]
+
+    def pair(self, tested: Topology = CONNTRACK, other: Topology = FORWARD, build: str = "") -> None:
+        self.testbed.apply_pair(Setup(tested), Setup(other, build), PROFILE)
+
+
+@pytest.fixture
+def fakes(tmp_path: Path) -> Fakes:
+    return Fakes(tmp_path)
+
+
+def test_a_pair_is_two_duts_in_sandboxes_of_their_own_of_which_one_has_the_cpus(fakes: Fakes) -> None:
+    fakes.pair()
+    assert fakes.testbed.turns is None
+    assert fakes.connector.wired == ["ovs-dpdk", "ovs-dpdk+"] and fakes.running() == ["ovs-dpdk"]
+    assert fakes.testbed.dut is fakes.duts[0]
+    pair = fakes.testbed.pair
+    assert pair is not None
+    slices = pair.run_slices(["tested", "other", "other", "tested"], 0.05)
+    assert [part.side for part in slices] == ["tested", "other", "other", "tested"]
+    assert fakes.connector.served == [
+        ("tested", ["ovs-dpdk"]),
+        ("other", ["ovs-dpdk+"]),
+        ("other", ["ovs-dpdk+"]),
+        ("tested", ["ovs-dpdk"]),
+    ]
+    pair.run_slices(["other"], 0.05)
+    assert fakes.running() == ["ovs-dpdk"]  # what follows addresses the tested one alone
+    pair.flush()
+    assert fakes.told == ["flush ovs-dpdk", "begin ovs-dpdk", "flush ovs-dpdk+", "begin ovs-dpdk+"]
+    assert fakes.connector.forgot == 1  # the connections that were under way are in no table any more
+    assert [each.text.split(": ")[0] for each in pair.health()] == [
+        "ovs-dpdk/conntrack/1cpu-1rxq (tested)",
+        "ovs-dpdk/forward/1cpu-1rxq (other)",
+    ]
+    assert pair.sides()["other"].product == "Open vSwitch 3.1.0"
+
+
+def test_the_second_dut_is_kept_paused_for_the_next_pair_and_goes_with_its_kind(fakes: Fakes) -> None:
+    fakes.pair()
+    fakes.testbed.apply(CONNTRACK)
+    assert fakes.testbed.pair is None and fakes.running() == ["ovs-dpdk"]
+    fakes.testbed.apply(CABLE)
+    fakes.pair()
+    assert len(fakes.duts) == 2 and not fakes.told
+    assert [len(dut.topologies) for dut in fakes.duts] == [3, 1]  # the other one stood as it was asked for
+    fakes.pair(other=CONNTRACK)
+    assert fakes.duts[1].topologies == [FORWARD, CONNTRACK]
+    fakes.testbed.apply(ROUTER)
+    assert sorted(fakes.told) == ["restore ovs-dpdk", "restore ovs-dpdk+"]
+    assert fakes.running() == ["linux-router"]
+
+
+def test_builds_are_duts_of_their_own_and_no_more_than_two_stand(fakes: Fakes) -> None:
+    fakes.pair(other=CONNTRACK, build=BUILD)
+    assert fakes.connector.wired == ["ovs-dpdk", f"ovs-dpdk{BUILD}"]
+    assert fakes.testbed.pair and fakes.testbed.pair.sides()["other"].build == BUILD
+    fakes.pair(other=CONNTRACK, build="distribution")  # which is the testbed's own
+    assert fakes.connector.wired == ["ovs-dpdk", "ovs-dpdk+"]
+    assert fakes.told == [f"restore ovs-dpdk{BUILD}"]
+    with pytest.raises(MissingResource, match=r"of a Linux router there is but one"):
+        fakes.testbed.apply_pair(Setup(ROUTER, BUILD), Setup(ROUTER), PROFILE)
+
+
+def turns_because(fakes: Fakes) -> str:
+    fakes.pair()
+    assert fakes.testbed.pair is None and fakes.testbed.turns is not None
+    assert fakes.testbed.dut is fakes.duts[0] and fakes.connector.wired == ["ovs-dpdk"]
+    return fakes.testbed.turns.why
+
+
+def test_a_generator_that_serves_one_dut_at_a_time_has_them_in_turn(tmp_path: Path) -> None:
+    fakes = Fakes(tmp_path, pairs=False)
+    assert turns_because(fakes) == "The traffic generator of testbed local serves one DUT at a time."
+    turns = fakes.testbed.turns
+    assert turns is not None
+    for side in ("tested", "other", "other", "tested"):
+        assert turns.turn(side)[0] is fakes.duts[0]  # type: ignore[arg-type]  # they are sides
+    assert fakes.duts[0].topologies == [CONNTRACK, FORWARD, CONNTRACK]
+    assert turns.sides()["other"].product == "Open vSwitch 3.1.0"
+
+
+def in_a_lab(fakes: Fakes) -> None:
+    config = fakes.testbed.config
+    duts = [dut.model_copy(update={"host": "lab"}) for dut in config.duts]  # type: ignore[attr-defined]
+    fakes.testbed._maker._config = config.model_copy(update={"duts": duts})
+    fakes.testbed.placement = lambda _: Placement((0,), (1,), (0,))  # type: ignore[method-assign]
+
+
+def shares_cpus(fakes: Fakes) -> None:
+    fakes.testbed.config = fakes.testbed.config.model_copy(update={"oversubscribe": True})
+
+
+def has_less(name: str, tested: str, beside: str) -> Callable[[Fakes], None]:
+    def prepare(fakes: Fakes) -> None:
+        fakes.prepare = lambda dut: setattr(dut, name, beside if dut.place.beside else tested)
+
+    return prepare
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (in_a_lab, "There is one DUT on lab: two stand side by side only in sandboxes."),
+        (shares_cpus, "Threads share CPUs on this testbed"),
+        (has_less("missing", "", "1024 MiB of memory are needed."), "1024 MiB of memory are needed."),
+        (has_less("memory", "hugepages", "no-huge"), "one has hugepages and the other no-huge as its memory"),
+    ],
+)
+def test_where_two_cannot_stand_side_by_side_the_tested_one_is_set_up_alone(
+    fakes: Fakes, happens: Callable[[Fakes], None], why: str
+) -> None:
+    happens(fakes)
+    assert why in turns_because(fakes)
+    assert fakes.running() == ["ovs-dpdk"]
+
+
+@pytest.mark.parametrize("dead", [0, 1])
+def test_a_dut_that_dies_between_turns_is_named_and_the_next_pair_has_fresh_ones(fakes: Fakes, dead: int) -> None:
+    fakes.pair()
+    pair = fakes.testbed.pair
+    assert pair is not None
+    fakes.duts[dead].broken = "ovs-vswitchd (process 16) was killed by SIGKILL."
+    fakes.connector.error = GeneratorError("The memif is gone.")
+    for ask in (lambda: pair.run_slices(["tested"], 0.05), pair.flush):
+        with pytest.raises(TestbedError, match=r"^ovs-vswitchd \(process 16\) was killed by SIGKILL\.$"):
+            ask()
+    assert fakes.testbed.discard() == []
+    assert sorted(fakes.told[-2:]) == ["restore ovs-dpdk", "restore ovs-dpdk+"]
+    assert fakes.testbed._duts == {} and fakes.testbed.pair is None
+    fakes.pair()
+    assert len(fakes.duts) == 4
+
+
+def test_one_that_died_while_it_was_paused_is_replaced_before_the_next_test(fakes: Fakes) -> None:
+    fakes.pair()
+    fakes.testbed.apply(CONNTRACK)
+    fakes.duts[1].broken = "ovs-vswitchd (process 17) was killed by SIGKILL."
+    assert fakes.testbed.replace_broken(CONNTRACK) == fakes.duts[1].broken
+    assert list(fakes.testbed._duts) == [Place("ovs-dpdk")]
+    fakes.pair()
+    assert fakes.testbed.pair is not None and len(fakes.duts) == 3
+
+
+def test_nothing_of_a_pair_is_left(fakes: Fakes) -> None:
+    fakes.pair()
+    hosts = [host for _, host in fakes.testbed._duts.values()]
+    fakes.testbed.close()
+    assert fakes.running() == [] and fakes.testbed._duts == {}
+    assert [host.closed for host in hosts] == [1, 1]  # type: ignore[attr-defined]
+
+
+ROUTER = Topology(datapath="linux-router", ruleset="forward")
+
+
+class BrokenDut:
+    """Restores its host, unless something is wrong."""
+
+    def __init__(self, wrong: Exception | None = None, trouble: str = "") -> None:
+        self.wrong, self.broken, self.restored = wrong, trouble, 0
+
+    def restore(self) -> None:
+        self.restored += 1
+        if self.wrong:
+            raise self.wrong
+
+    def trouble(self) -> str:
+        return self.broken
+
+    def snapshot(self) -> dict[str, Any]:
+        raise KeyError("pid")
+
+
+def standing(output: Path, **duts: tuple[BrokenDut, object]) -> Testbed:
+    """A testbed with these DUTs, of which the first stands."""
+    made = Testbed(load("testbeds", "local", TestbedConfig), output)
+    made._duts = {Place(name.replace("_", "-")): pair for name, pair in duts.items()}  # type: ignore[misc]
+    first = next(iter(made._duts))
+    made._connected, made._standing = made._duts[first][0], {first: None}
+    return made
+
+
+def test_a_dut_in_a_dead_sandbox_is_let_go_of_with_it_and_that_is_no_complaint(tmp_path: Path) -> None:
+    dut, sandbox = BrokenDut(TestbedError("The sandbox has ended.")), FakeSandbox()
+    broken = standing(tmp_path, ovs_dpdk=(dut, sandbox))
+    assert broken.discard() == []
+    assert (dut.restored, sandbox.closed, broken._duts) == (1, 1, {})
+    broken.close()
+    assert (dut.restored, sandbox.closed) == (1, 1)
+
+
+def test_a_host_that_could_not_be_put_back_is_said_and_tried_once_more_at_the_end(tmp_path: Path) -> None:
+    dut, other = BrokenDut(TestbedError("lab does not answer.")), BrokenDut()
+    lab = standing(tmp_path, ovs_dpdk=(dut, object()), linux_router=(other, object()))
+    assert lab.discard() == ["lab does not answer."]
+    with pytest.raises(TestbedError, match=r"^lab does not answer\.$"):
+        lab.close()
+    assert (dut.restored, other.restored) == (2, 1)
+    lab.close()
+
+
+def test_an_error_of_any_kind_leaves_nothing_else_standing(tmp_path: Path) -> None:
+    dut, other, sandbox = BrokenDut(ZeroDivisionError()), BrokenDut(), FakeSandbox()
+    lab = standing(tmp_path, ovs_dpdk=(dut, object()), linux_router=(other, sandbox))
+    with pytest.raises(TestbedError, match=r"ZeroDivisionError \(traceback in .*unexpected-errors\.log\)"):
+        lab.close()
+    assert (other.restored, sandbox.closed) == (1, 1)
+
+
+def test_a_dut_that_is_well_is_kept_and_one_that_is_not_is_replaced(tmp_path: Path) -> None:
+    dut = BrokenDut(trouble="The interface r0 is gone.")
+    made = standing(tmp_path, linux_router=(dut, FakeSandbox()))
+    assert made.replace_broken(ROUTER.model_copy(update={"datapath": "linux-bridge"})) == ""
+    assert made.replace_broken(ROUTER) == "The interface r0 is gone."
+    assert made._duts == {}
+    well = standing(tmp_path, linux_router=(BrokenDut(), FakeSandbox()))
+    assert well.replace_broken(ROUTER) == ""
+    assert Place("linux-router") in well._duts
+
+
+def test_the_facts_of_a_record_say_why_something_could_not_be_asked(tmp_path: Path) -> None:
+    facts = standing(tmp_path, ovs_dpdk=(BrokenDut(), FakeSandbox())).facts()
+    assert facts["dut"] == {"trouble": "it could not be asked: 'pid'"}
+    assert facts["machine"] and facts["generator"]["type"] == "software"

@@ -35,10 +35,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (is_alone(item.path), ROOMS.index(item.path.parent.name)))
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A process that has no more tests lets the others have the machine."""
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A process that has no more tests lets the others have the machine. A run in which none passed has not passed."""
     if hasattr(session.config, "workerinput"):
         fcntl.flock(_this_file(), fcntl.LOCK_UN)
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    nothing = reporter and not reporter.stats.get("passed") and not session.config.option.collectonly
+    if nothing and exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 @pytest.hookimpl(optionalhook=True)

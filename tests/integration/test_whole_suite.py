@@ -125,6 +125,8 @@ def test_root_runs_what_is_roots_and_then_an_ordinary_user_all_and_nothing_stays
         pytest.param("import nosuchmodule\n", (), 1, "1 error", id="cannot be read"),
         pytest.param(TESTS, ("tests/unit/test_small.py", "-k", "passes"), 0, "1 passed", id="options are pytest's"),
         pytest.param(TESTS, ("-k", "nosuchtest"), 1, "3 deselected", id="no test is chosen"),
+        pytest.param(TESTS, ("-k", "needs_root"), 1, "1 skipped", id="nothing passes"),
+        pytest.param(TESTS, ("--collect-only", "-q"), 0, "3 tests collected", id="only collects"),
     ],
 )
 def test_the_last_line_and_the_status_are_those_of_pytest(

@@ -17,8 +17,8 @@ from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import Section, examine
 from ctbench.doctor.site import HostPlan
 from ctbench.hosts.base import Host
-from ctbench.hosts.examination import Finding
 from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import Finding
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
 

@@ -13,7 +13,7 @@ import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
-from ctbench.dut.counting import Workload
+from ctbench.dut.abilities import Workload
 from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.counter import EmulatedCounter
 from ctbench.dut.topology import Topology

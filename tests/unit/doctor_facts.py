@@ -9,9 +9,8 @@ from ctbench.base.errors import TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.doctor.site import HostPlan, Site, plan_hosts
 from ctbench.hosts.base import Completed
-from ctbench.hosts.examination import CMDLINE, CPU, ISOLATED, NET, NODE, ONLINE, PCI, Facts
 from ctbench.hosts.local import LocalHost
-from ctbench.hosts.machine import Hugepages, Machine
+from ctbench.hosts.machine import CMDLINE, CPU, ISOLATED, NET, NODE, ONLINE, PCI, Facts, Hugepages, Machine
 from ctbench.testbed.config import TestbedConfig
 
 CARDS = ("0000:18:00.2", "0000:18:00.3")

@@ -10,7 +10,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RESULTS_VARIABLE, VARIABLES
 from ctbench.base.yaml_files import load
 from ctbench.cli import calibrate, child_runs, emulated_dut
-from ctbench.dut.counting import Counter
+from ctbench.dut.abilities import Counter
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision, Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ctbench.base.errors import OutputError, TestbedError
-from ctbench.dut.capture import MOST, Question, ask, shortened
+from ctbench.dut.base import MOST, Question, ask, shortened
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
 from ctbench.report import rows

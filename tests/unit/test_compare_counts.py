@@ -17,7 +17,7 @@ from ctbench.base.yaml_files import load
 from ctbench.cli import compare
 from ctbench.compare.judge import counts_note, judge_counts, nothing_counted
 from ctbench.compare.setups import kernel_setting
-from ctbench.dut.counting import ByFunction
+from ctbench.dut.abilities import ByFunction
 from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.comparison import Comparison, Counts, Judgement

@@ -10,7 +10,7 @@ import pytest
 
 from ctbench.dut.emulated import kind
 from ctbench.dut.emulated.config import EmulatedConfig
-from ctbench.hosts.examination import Finding
+from ctbench.hosts.machine import Finding
 
 pytestmark = pytest.mark.unit
 

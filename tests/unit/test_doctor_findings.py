@@ -11,7 +11,7 @@ from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import CHECKS, check_wiring, checks_of
 from ctbench.dut.linux.dut import PROGRAMS
 from ctbench.dut.ovs.settings import OvsInstallation
-from ctbench.hosts.examination import (
+from ctbench.hosts.machine import (
     CMDLINE,
     CPU,
     ISOLATED,
@@ -24,9 +24,9 @@ from ctbench.hosts.examination import (
     Card,
     Facts,
     Finding,
+    Hugepages,
     cpu_ranges,
 )
-from ctbench.hosts.machine import Hugepages
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT as TREX_CLIENT

@@ -12,8 +12,8 @@ from ctbench.cli import doctor
 from ctbench.doctor.examine import MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
 from ctbench.doctor.site import HostPlan
 from ctbench.hosts.base import Host
-from ctbench.hosts.examination import bad, ok, unknown
 from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import bad, ok, unknown
 from ctbench.testbed.config import TestbedConfig
 
 from .doctor_facts import example, plans

@@ -7,7 +7,7 @@ import pytest
 
 from ctbench.base.errors import TestbedError
 from ctbench.compare.judge import grown, judge_counts, that_differ
-from ctbench.dut.counting import ByFunction
+from ctbench.dut.abilities import ByFunction
 from ctbench.dut.emulated import archive, by_function
 from ctbench.dut.emulated.by_function import Symbols
 from ctbench.dut.emulated.image import GUEST, compile_program

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import YamlModel, load
-from ctbench.dut.counting import Workload
+from ctbench.dut.abilities import Workload
 from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.counter import EmulatedCounter, _workloads

@@ -10,9 +10,8 @@ import pytest
 import yaml
 
 from ctbench.base.errors import ConfigError, CtbenchError
-from ctbench.base.explain import MOST_PROBLEMS
 from ctbench.base.paths import ROOT
-from ctbench.base.yaml_files import by_tag, contents, load, make
+from ctbench.base.yaml_files import MOST_PROBLEMS, by_tag, contents, load, make
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Bisection, Campaign, Mlr

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.counting import Counted, Counter, Round, Workload
+from ctbench.dut.abilities import Counted, Counter, Round, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of

@@ -19,8 +19,7 @@ from ctbench.dut.kind import NF_CONNTRACK_MAX, ConnectionTable, DutKind, Surroun
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.examination import Examined, Finding, ok
-from ctbench.hosts.machine import Placement
+from ctbench.hosts.machine import Examined, Finding, Placement, ok
 from ctbench.run import feasibility
 from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctbench.results.metrics import METRICS, RATE_OF, Metric, promised_metrics
-from ctbench.results.threshold_record import ThresholdRecord
+from ctbench.results.record_model import ThresholdRecord
 
 HIGHER, LOWER = METRICS["cps"], METRICS["connect_time_p99"]
 

@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from ctbench.results.environment import DutFacts, GeneratorFacts, TestbedFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import SCHEMA_FILE, Record, RecordError, from_json, schema_text
-from ctbench.results.record_model import Figure
-from ctbench.results.threshold_record import ThresholdRecord
+from ctbench.results.record_model import Figure, ThresholdRecord
 
 from .odd_records import CONTENTS
 from .records import record

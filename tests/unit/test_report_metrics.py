@@ -24,9 +24,8 @@ from ctbench.report.write import write_reports
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import METRICS, SECONDS, Metric
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Figure, ThresholdRecord
 from ctbench.results.store import write
-from ctbench.results.threshold_record import ThresholdRecord
 
 from .simulated import found, made_up_record
 

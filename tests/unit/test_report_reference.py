@@ -10,8 +10,8 @@ from ctbench.report.reference import NONE, against, published_parts, read_refere
 from ctbench.report.runs import read_runs
 from ctbench.results.environment import MachineFacts
 from ctbench.results.published import read_published
+from ctbench.results.record_model import Reference
 from ctbench.results.store import Stored, write
-from ctbench.results.threshold_record import Reference
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import ConnectionProfile
 

@@ -13,9 +13,8 @@ from ctbench.report.sections import SECTIONS
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.evidence import TableCount
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Figure, Reference
 from ctbench.results.store import write
-from ctbench.results.threshold_record import Reference
 from ctbench.traffic.profiles import PacketProfile, load_profile
 
 from .simulated import found_packets, made_up_packet_record, made_up_record

@@ -29,8 +29,7 @@ from ctbench.measure.trial import TrialRunner
 from ctbench.results.evidence import thrown_away, thrown_away_note
 from ctbench.results.metrics import METRICS
 from ctbench.sla.verdict import judge
-from ctbench.traffic.backlog import LEAST_POINTS, UNKNOWN, growth
-from ctbench.traffic.generator import Trial
+from ctbench.traffic.generator import LEAST_POINTS, UNKNOWN, Trial, growth
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 

@@ -52,7 +52,7 @@ from ctbench.compare.starts import (
     scatters,
     shows,
 )
-from ctbench.dut.counting import ByFunction, Counter, Workload
+from ctbench.dut.abilities import ByFunction, Counter, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.instruction_count import workload_of
 from ctbench.report.console import published

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.files import check_writable
-from ctbench.dut.counting import Counter
+from ctbench.dut.abilities import Counter
 from ctbench.dut.kind import Surroundings
 from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology

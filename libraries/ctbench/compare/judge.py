@@ -27,7 +27,7 @@ from ctbench.compare.sides import (
     samples,
     without,
 )
-from ctbench.dut.counting import ByFunction
+from ctbench.dut.abilities import ByFunction
 from ctbench.results.comparison import (
     JUDGEMENTS,
     ComparedTest,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ctbench.doctor.site import Site
-from ctbench.hosts.examination import (
+from ctbench.hosts.machine import (
     CMDLINE,
     GENERATOR,
     NET,

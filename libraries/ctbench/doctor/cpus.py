@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ctbench.base.errors import MissingResource
 from ctbench.doctor.site import HostPlan, Site
-from ctbench.hosts.examination import (
+from ctbench.hosts.machine import (
     CGROUP_ISOLATED,
     ISOLATED,
     NOHZ_FULL,
@@ -17,9 +17,10 @@ from ctbench.hosts.examination import (
     cpu_ranges,
     kernel_arguments,
     ok,
+    parse_cpu_list,
+    place,
     unknown,
 )
-from ctbench.hosts.machine import parse_cpu_list, place
 
 #: The tuned profile of the 2022 article; it sets nohz_full, and lets systemd keep everything off those CPUs.
 TUNED_PROFILE = "cpu-partitioning"

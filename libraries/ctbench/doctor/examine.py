@@ -12,7 +12,7 @@ from ctbench.dut.registry import KINDS
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.examination import Card, Finding, State, bad, ok, unknown
+from ctbench.hosts.machine import Card, Finding, State, bad, ok, unknown
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.registry import SOURCES, GeneratorConfig
 

@@ -7,7 +7,8 @@ from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import LOCAL, SANDBOX, SshConfig
 from ctbench.hosts.connections import machine_of
-from ctbench.hosts.examination import (
+from ctbench.hosts.local import SYSTEM_PATH
+from ctbench.hosts.machine import (
     CGROUP_ISOLATED,
     CMDLINE,
     CPU,
@@ -24,9 +25,9 @@ from ctbench.hosts.examination import (
     Card,
     Examined,
     Facts,
+    read_files,
+    read_machine,
 )
-from ctbench.hosts.local import SYSTEM_PATH
-from ctbench.hosts.machine import read_files, read_machine
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.registry import SOURCES, GeneratorConfig
 

@@ -8,8 +8,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.doctor.cards import numa_node
 from ctbench.doctor.site import Site
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.examination import NODE, Facts, Finding, bad, kernel_arguments, ok, unknown
-from ctbench.hosts.machine import reserve_command
+from ctbench.hosts.machine import NODE, Facts, Finding, bad, kernel_arguments, ok, reserve_command, unknown
 from ctbench.testbed import new_dut
 
 #: Clocks further apart than this make logs and records hard to compare, seconds.

@@ -1,9 +1,20 @@
-"""What a DUT can be asked besides forwarding: what passes between a DUT with an ability and a procedure."""
+"""What a DUT may be able to do besides forwarding: tell of its table, answer commands, count instructions."""
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from statistics import median
+from typing import Literal, Protocol, Self, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ctbench.base.errors import TestbedError
+from ctbench.base.quantities import Count, Real
+from ctbench.dut.base import Dut, wait_until
+from ctbench.dut.topology import Topology
+from ctbench.hosts.base import Host
 
 
 @dataclass(frozen=True)
@@ -198,3 +209,142 @@ class UpcallDut(Protocol):
 
     def upcalls(self) -> tuple[int, int]:
         """Packets since `begin_trial` for which a flow was made, and for which that failed."""
+
+
+#: Seconds that a table gets to become empty, and between two looks.
+FLUSH_TIMEOUT_S = 30.0
+POLL_S = 0.02
+#: Counts the lines that a command prints. They are not kept: a million entries are 150 MB.
+_COUNT_LINES = '"$@" 2>/dev/null | wc -l'
+
+
+class TableSettings(BaseModel):
+    """What every connection table has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: Entries at most.
+    max_connections: int = Field(ge=1)
+    #: Seconds, by the DUT's own names.
+    timeouts: dict[str, int]
+
+    def of(self, topology: Topology) -> Self:
+        """These, with what a topology asks of the table."""
+        own: dict[str, object] = {}
+        if topology.timeout_s is not None:
+            own["timeouts"] = dict.fromkeys(self.all_timeouts, topology.timeout_s)
+        if topology.max_connections is not None:
+            own["max_connections"] = topology.max_connections
+        return self.model_copy(update=own)
+
+    @property
+    def all_timeouts(self) -> Sequence[str]:
+        """Names of those that a topology with one timeout sets."""
+        return tuple(self.timeouts)
+
+
+def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:
+    """Flush a table until it has no entry: frames that waited in the rings may have opened connections since.
+    `TestbedError` when some stay."""
+
+    def is_empty() -> bool:
+        flush()
+        return count() == 0
+
+    if not wait_until(is_empty, FLUSH_TIMEOUT_S, POLL_S):
+        raise TestbedError(f"{count()} connections are left {FLUSH_TIMEOUT_S:g} s after conntrack was flushed.")
+
+
+def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> Done:
+    """Print a table by a command, a line for each entry. `TestbedError` where it prints none."""
+    begun = time.monotonic()
+    printed = host.run(["sh", "-c", _COUNT_LINES, "sh", *argv], DUMP_TIMEOUT_S, env=env).stdout
+    seconds = time.monotonic() - begun
+    if not (entries := int(printed)):  # the status of a pipe is not that of its first command
+        raise TestbedError(f"{' '.join(argv[-2:])} printed no connection.")
+    return Done(seconds, entries)
+
+
+#: What is sent through it: packets of one connection that is known, or of a thousand or ten thousand; new connections
+#: of one protocol; or UDP connections that are removed from the table, or read out of it.
+Workload = Literal["stream", "stream-1k", "stream-10k", "udp", "tcp", "removal", "dump"]
+#: Those whose figures are net as they are counted: of the same with an empty table.
+NET: tuple[Workload, ...] = ("removal", "dump")
+
+
+@dataclass(frozen=True)
+class Round:
+    """A number of packets, or of connections, and what they cost."""
+
+    sent: Count
+    #: Packets that came out; connections that were served.
+    received: Count
+    instructions: Count
+
+    @property
+    def each(self) -> float:
+        """Instructions for one of them."""
+        return self.instructions / self.sent
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one emulated machine counted of a topology with one workload."""
+
+    #: `emulated/forward/1cpu-1rxq`.
+    key: str
+    #: What its hash functions were seeded by.
+    seed: Count
+    #: The rounds of the workload, in their order.
+    rounds: tuple[Round, ...]
+    #: Why they say nothing, one sentence; empty where the topology proved that it did what its figures stand for.
+    doubt: str = ""
+    #: Seconds from the start of the machine to its end.
+    wall_s: Real = 0.0
+
+    @property
+    def each(self) -> float:
+        """Instructions for one packet or connection: the median of the rounds."""
+        return median(each.each for each in self.rounds)
+
+
+@dataclass(frozen=True)
+class ByFunction:
+    """Where the instructions of one packet (connection) are, wires and traffic included."""
+
+    #: By function, the dearest first.
+    functions: Mapping[str, float]
+    #: What the machine's own clock counted for one, in the mean over the rounds; the functions' sum is to be the same.
+    clock: float
+
+    @property
+    def error(self) -> float:
+        """How far the functions' sum is from the clock (ratio)."""
+        return sum(self.functions.values()) / self.clock - 1
+
+
+class Counter(Dut):
+    """What counts instead of forwarding a generator's load: DUT and traffic are within it, so that it has no ports, and
+    nothing runs in it between two counts. `apply` refuses what it cannot count, and makes ready for the rest."""
+
+    @abstractmethod
+    def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
+        """Of each topology, what its machines counted: one for each seed, in the same order for all. What was counted
+        before is not counted again: it would be the same. `MissingResource` where a topology needs what the machine
+        lacks, `TestbedError` where the machine does not work."""
+
+    @abstractmethod
+    def baseline(self, topology: Topology) -> Topology:
+        """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops. The
+        figures of `NET` are net already."""
+
+    @abstractmethod
+    def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
+        """The functions that the instructions are in, by the topology's key: a machine for each with one seed, several
+        times as long as others. Those whose functions do not add up to the clock are left out. Raises as `count`
+        does."""
+
+    @abstractmethod
+    def keep_image(self, target: Path) -> str:
+        """Write what the machine boots to a file, by which a testbed file can name it, and return its identity as
+        records have it. `OutputError` where it cannot be written."""

@@ -13,10 +13,9 @@ from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import Dut
 from ctbench.dut.topology import Topology
-from ctbench.hosts import examination
+from ctbench.hosts import machine
 from ctbench.hosts.base import Host
-from ctbench.hosts.examination import Examined, Finding
-from ctbench.hosts.machine import Machine, Placement
+from ctbench.hosts.machine import Examined, Finding, Machine, Placement
 
 
 def _check_ring_size(size: int) -> int:
@@ -131,11 +130,11 @@ OvsPrefix = Annotated[PathText, path_or(
 )]  # fmt: skip
 
 #: The limit of the kernel's connection table, which all network namespaces share; nf_conntrack-sysctl.
-NF_CONNTRACK_MAX = Path(examination.NF_CONNTRACK_MAX)
+NF_CONNTRACK_MAX = Path(machine.NF_CONNTRACK_MAX)
 
 
 #: What a DUT can be asked for besides forwarding. `connections`: `Dut.connections` counts the entries of its table.
-#: `table limit`: `TableDut.limit_table` works. `instructions`: it is a `ctbench.dut.counting.Counter`. Of
+#: `table limit`: `TableDut.limit_table` works. `instructions`: it is a `ctbench.dut.abilities.Counter`. Of
 #: `ctbench.dut.abilities`: `control plane` (`ControlPlaneDut`), `dump` (`DumpingDut`), `samples` (`SampledDut`),
 #: `upcalls` (`UpcallDut`).
 Ability = Literal["connections", "table limit", "instructions", "control plane", "dump", "samples", "upcalls"]

@@ -14,8 +14,7 @@ from ctbench.base.units import format_rate
 from ctbench.dut.base import CpuUse, LookUps, Problem
 from ctbench.measure.probe import Samples
 from ctbench.results.metrics import METRICS, RATE_OF
-from ctbench.traffic.backlog import growth
-from ctbench.traffic.generator import Latency, Trial
+from ctbench.traffic.generator import Latency, Trial, growth
 
 #: A ratio is judged where its limit allows at least so many of what was intended; of fewer, one more or less is chance.
 LEAST_ALLOWED = 5

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ctbench.base.errors import MissingResource
+from ctbench.dut.abilities import Counted
 from ctbench.dut.base import Dut
-from ctbench.dut.counting import Counted
 from ctbench.dut.kind import Ability
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign

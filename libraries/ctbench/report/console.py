@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ctbench.base.text import one_line, printable
 from ctbench.base.units import format_bits, format_count, format_duration, format_interval, format_rate, format_ratio
-from ctbench.dut.counting import Counted
+from ctbench.dut.abilities import Counted
 from ctbench.measure.procedure import Look
 from ctbench.report import figures
 from ctbench.report.page import Cell, Line, Page

@@ -8,8 +8,7 @@ from ctbench.base.units import format_duration, format_margin, format_ratio, for
 from ctbench.results.evidence import SideRecord
 from ctbench.results.metrics import METRICS, RATE_OF, SATURATION_OF, Metric
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
-from ctbench.results.threshold_record import ThresholdRecord
+from ctbench.results.record_model import Figure, ThresholdRecord
 
 
 def metric_of(record: Record) -> Metric:

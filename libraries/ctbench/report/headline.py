@@ -8,8 +8,8 @@ from ctbench.report import labels
 from ctbench.report.page import Count, Tone
 from ctbench.report.runs import RunSet
 from ctbench.results.record import Record, Word
+from ctbench.results.record_model import ThresholdRecord
 from ctbench.results.store import Stored
-from ctbench.results.threshold_record import ThresholdRecord
 
 #: Kinds of promises, one of them and several in words.
 _KINDS = {

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ctbench.base.quantities import MOST, Amount, Count, Real
+from ctbench.dut.abilities import Counted
 from ctbench.dut.base import CpuUse, LookUps, Problem
-from ctbench.dut.counting import Counted
 from ctbench.results.record_model import MetricName, RecordModel
 from ctbench.traffic.generator import ConnectTime, Latency, Trial
 

@@ -19,8 +19,16 @@ from ctbench.base.units import quoted
 from ctbench.dut.topology import Topology
 from ctbench.results.environment import CampaignFacts, Environment, SharedFacts
 from ctbench.results.evidence import Evidence
-from ctbench.results.record_model import Figure, Figures, MetricName, RecordModel, Utc, first_mistake
-from ctbench.results.threshold_record import FloorRecord, ThresholdRecord
+from ctbench.results.record_model import (
+    Figure,
+    Figures,
+    FloorRecord,
+    MetricName,
+    RecordModel,
+    ThresholdRecord,
+    Utc,
+    first_mistake,
+)
 from ctbench.traffic.profiles import Profile
 
 if TYPE_CHECKING:

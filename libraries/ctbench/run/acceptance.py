@@ -23,10 +23,9 @@ from ctbench.results.record import Record
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of
 from ctbench.run.plan import others, plan
-from ctbench.run.progress import Progress, Say
 from ctbench.run.run_request import PoolRun, new_run_id
 from ctbench.run.settings import RunSettings
-from ctbench.run.testbed_session import TestbedSession
+from ctbench.run.testbed_session import Progress, Say, TestbedSession
 from ctbench.sla.verdict import Verdict, judge, judge_builds
 from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed

@@ -16,7 +16,7 @@ from ctbench.base.units import parse_number, quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import COSTS, LOSS_OF, METRICS, RATE_OF, Metric, kind_of
-from ctbench.results.threshold_record import FloorRecord, Reference
+from ctbench.results.record_model import FloorRecord, Reference
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
 

@@ -15,7 +15,7 @@ from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, Metric, kind_of, promised_metrics
-from ctbench.results.threshold_record import Reference
+from ctbench.results.record_model import Reference
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 

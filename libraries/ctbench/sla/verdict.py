@@ -14,8 +14,7 @@ from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, kind_of
 from ctbench.results.record import Word
-from ctbench.results.record_model import Figure
-from ctbench.results.threshold_record import ThresholdRecord
+from ctbench.results.record_model import Figure, ThresholdRecord
 from ctbench.sla.floor import Floor, Threshold
 from ctbench.sla.verdict_text import (
     Judgement,

@@ -7,7 +7,7 @@ from ctbench.base.units import format_margin
 from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import COSTS, METRICS, SATURATION_OF
-from ctbench.results.threshold_record import ThresholdRecord
+from ctbench.results.record_model import ThresholdRecord
 from ctbench.sla.floor import Floor
 
 #: A result below the floor that reaches this share of the generator's ceiling says nothing about the DUT.

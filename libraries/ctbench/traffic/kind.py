@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ctbench.base.yaml_files import YamlModel
-from ctbench.hosts.examination import Card, Examined, Finding
+from ctbench.hosts.machine import Card, Examined, Finding
 
 
 class SourceSettings(YamlModel):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ctbench.base.elf import Program
 from ctbench.base.errors import TestbedError
-from ctbench.dut.counting import ByFunction, Workload
+from ctbench.dut.abilities import ByFunction, Workload
 from ctbench.dut.emulated.image import compile_program
 from ctbench.dut.emulated.machine import PRIVATE, Log, Start, read_log, run_all
 from ctbench.hosts.base import Host

@@ -10,7 +10,7 @@ from typing import Any
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
-from ctbench.dut.counting import ByFunction, Counted, Counter, Workload
+from ctbench.dut.abilities import ByFunction, Counted, Counter, Workload
 from ctbench.dut.emulated import archive, machine
 from ctbench.dut.emulated.by_function import count_functions
 from ctbench.dut.emulated.config import EmulatedConfig

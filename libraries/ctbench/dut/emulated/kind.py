@@ -15,7 +15,7 @@ from ctbench.dut.emulated.image import COMPILER, PATH, PROGRAMS
 from ctbench.dut.emulated.kept import open_kept
 from ctbench.dut.kernel import UNPACKED, check_kernel, require_bootable, require_file
 from ctbench.dut.kind import Ability, DutKind, Surroundings
-from ctbench.hosts.examination import Examined, Finding, bad, ok, unknown
+from ctbench.hosts.machine import Examined, Finding, bad, ok, unknown
 
 WHAT, KERNEL, IMAGE = "emulated machine", "emulated machine, kernel", "emulated machine, image"
 _NAME_KERNEL = "name a package of a kernel (.deb) or a folder as one has it in kernel:, or write kernel: distribution"

@@ -18,7 +18,7 @@ from typing import Any, TextIO, get_args
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.text import one_line
-from ctbench.dut.counting import Round, Workload
+from ctbench.dut.abilities import Round, Workload
 from ctbench.dut.emulated.image import Image
 from ctbench.dut.kernel import REMEDY
 from ctbench.hosts.base import Host

@@ -10,9 +10,8 @@ from typing import Any
 
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
-from ctbench.dut.abilities import Done, FullSaid
-from ctbench.dut.base import CpuUse, Dut, Ports, Problem, differing
-from ctbench.dut.capture import ask
+from ctbench.dut.abilities import Done, FullSaid, dump
+from ctbench.dut.base import CpuUse, Dut, Ports, Problem, ask, differing
 from ctbench.dut.linux.health import (
     QUESTIONS,
     SOFTNET,
@@ -33,7 +32,6 @@ from ctbench.dut.linux.netfilter import (
     increase,
 )
 from ctbench.dut.rulesets import Ruleset, find_ruleset
-from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute, Links, VethLinks
 from ctbench.hosts.base import Host

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ctbench.dut.base import Problem
-from ctbench.dut.capture import KERNEL_LOG, Question
+from ctbench.dut.base import KERNEL_LOG, Problem, Question
 from ctbench.dut.linux.links import InterfaceCounters
 from ctbench.hosts.machine import format_cpu_list
 

@@ -24,7 +24,7 @@ from ctbench.dut.linux.dut import PROGRAMS, LinuxDut
 from ctbench.dut.linux.netfilter import LinuxConntrackSettings, Netfilter
 from ctbench.dut.linux.router import LinuxRouterDut
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.examination import Examined, Finding, bad, install, ok, unknown
+from ctbench.hosts.machine import Examined, Finding, bad, install, ok, unknown
 
 
 class LinuxConfig(YamlModel):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from ctbench.base.errors import TestbedError
+from ctbench.dut.abilities import FLUSH_TIMEOUT_S, TableSettings, empty
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.rulesets import Ruleset
-from ctbench.dut.table import FLUSH_TIMEOUT_S, TableSettings, empty
 from ctbench.hosts.base import Host
 
 #: The table of all files of nftables.

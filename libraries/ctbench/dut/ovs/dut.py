@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.abilities import Done, FullSaid, ThreadSamples
-from ctbench.dut.base import CpuUse, Dut, LookUps, Ports, Problem, wait_until
-from ctbench.dut.capture import ask
+from ctbench.dut.abilities import Done, FullSaid, ThreadSamples, empty
+from ctbench.dut.base import CpuUse, Dut, LookUps, Ports, Problem, ask, wait_until
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
 from ctbench.dut.ovs.control import (
     OvsControl,
@@ -37,7 +36,6 @@ from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus, sample_pmd
 from ctbench.dut.rulesets import find_ruleset
-from ctbench.dut.table import empty
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages

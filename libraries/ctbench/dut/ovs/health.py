@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.base import Problem
-from ctbench.dut.capture import KERNEL_LOG, Question
+from ctbench.dut.base import KERNEL_LOG, Problem, Question
 from ctbench.dut.ovs.control import LOG_LINE, OvsControl, PortCounters
 from ctbench.dut.ovs.instance import Instance
 from ctbench.dut.ovs.processes import ProcessIdentity

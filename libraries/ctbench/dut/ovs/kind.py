@@ -20,7 +20,7 @@ from ctbench.dut.ovs.installation import (
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsDpdkConfig, OvsInstallation
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.examination import Examined, Finding, bad, install, ok, unknown
+from ctbench.hosts.machine import Examined, Finding, bad, install, ok, unknown
 
 
 class OvsDpdkKind(DutKind):

@@ -7,9 +7,9 @@ from pydantic import Field, model_validator
 
 from ctbench.base.network import HostKey
 from ctbench.base.yaml_files import YamlModel
+from ctbench.dut.abilities import TableSettings
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.kind import MemifPorts, OvsPrefix, PciPorts, VethPorts
-from ctbench.dut.table import TableSettings
 from ctbench.hosts.config import SANDBOX
 
 #: Where Debian and Ubuntu put the DPDK build (package openvswitch-switch-dpdk).

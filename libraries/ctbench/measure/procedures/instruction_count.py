@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
-from ctbench.dut.counting import NET, Counted, Counter, Workload
+from ctbench.dut.abilities import NET, Counted, Counter, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure

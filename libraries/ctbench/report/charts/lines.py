@@ -11,7 +11,7 @@ from ctbench.results.evidence import PairRecord, TrialRecord
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF, Metric
 from ctbench.results.record import Record, Word
-from ctbench.results.threshold_record import ThresholdRecord
+from ctbench.results.record_model import ThresholdRecord
 
 
 def _marked(

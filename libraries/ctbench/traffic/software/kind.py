@@ -7,7 +7,7 @@ from typing import Literal
 from ctbench.base.errors import MissingResource
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.hosts.config import LOCAL
-from ctbench.hosts.examination import Examined, Finding, bad, ok
+from ctbench.hosts.machine import Examined, Finding, bad, ok
 from ctbench.traffic.kind import SourceSettings, TrafficSourceKind
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from ctbench.base.errors import CtbenchError, MissingResource
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.examination import GENERATOR, Card, Examined, Finding, bad, ok, unknown
 from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok, unknown
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT, MARK, check_python, find_client, tree_version
 from ctbench.traffic.trex.probe import ask

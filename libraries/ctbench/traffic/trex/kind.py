@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.examination import GENERATOR, Card, Examined, Finding
+from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding
 from ctbench.traffic.kind import OpenLimit, OwnCpus, TrafficSourceKind
 from ctbench.traffic.trex import doctor
 from ctbench.traffic.trex.config import FLOW_LINGER_S, LARGEST_TABLE, TrexGeneratorConfig

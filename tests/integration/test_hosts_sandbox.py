@@ -14,6 +14,7 @@ import pytest
 
 import ctbench
 from ctbench.base.errors import TestbedError
+from ctbench.dut.base import wait_until
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
 
@@ -118,7 +119,7 @@ def test_where_namespaces_are_forbidden_it_says_what_to_do(sandbox: Sandbox) -> 
 
 @pytest.mark.parametrize("end", ["kill -9", "kill -9, with a child that holds on", "Ctrl-C"])
 def test_nothing_is_left_when_its_maker_ends(sandbox: Sandbox, end: str) -> None:
-    marker = f"4720{os.getpid()}"
+    marker = f"{len(end)}4720{os.getpid()}"
     maker = subprocess.Popen(
         [sys.executable, "-c", MAKER, marker, *(["fork"] if "child" in end else [])],
         stdout=subprocess.PIPE,
@@ -130,7 +131,7 @@ def test_nothing_is_left_when_its_maker_ends(sandbox: Sandbox, end: str) -> None
     assert maker.stdout
     init = int(maker.stdout.readline())
     namespace = str(Path(f"/proc/{init}/ns/net").stat().st_ino)
-    assert namespace_is_used(namespace) and len(sleeping(marker)) == 2
+    assert wait_until(lambda: len(sleeping(marker)) == 2, GONE_WITHIN_S) and namespace_is_used(namespace)
 
     os.kill(maker.pid, signal.SIGINT if end == "Ctrl-C" else signal.SIGKILL)
     maker.wait()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pabot import result_merger
+from pabot.writer import get_writer
 from robot.api import ResultWriter
 from robot.conf import RobotSettings
 from robot.output import LOGGER
@@ -171,7 +172,11 @@ def merge(folder: Path, settings: RobotSettings) -> int:
                if is_whole(path)]  # fmt: skip
     if not outputs:
         return 1
-    result = result_merger.merge(list(map(str, outputs)), {}, "", [], None)
+    messages = get_writer(str(folder))  # a thread of pabot's, with a file: this process would not end before it
+    try:
+        result = result_merger.merge(list(map(str, outputs)), {}, "", [], None)
+    finally:
+        messages.stop()
     LOGGER.unregister_console_logger()  # it would name each file
     result.save(whole := folder / "output.xml")
     ResultWriter(str(whole)).write_results(settings.get_rebot_settings())

@@ -17,8 +17,6 @@ from ctbench.sla.floors import Floors
 from .calibrated import KEY, STOCK, around, runs
 from .simulated import made_up_record
 
-pytestmark = pytest.mark.unit
-
 
 class Runs:
     """Stands in for the runs of the suites: what each ends with, and what it leaves: rates that scatter."""

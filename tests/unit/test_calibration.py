@@ -32,8 +32,6 @@ from ctbench.sla.floors import Floors
 from .calibrated import KEY, NONE, RATIO, STOCK, around, runs
 from .simulated import found, found_packets, made_up_packet_record, made_up_record
 
-pytestmark = pytest.mark.unit
-
 
 def figures(*values: float, resolution: float = 0.0) -> Figures:
     return Figures(KEY, "short-lived", "", METRICS["cps"], values, resolution, 0, True, {})

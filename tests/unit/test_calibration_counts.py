@@ -26,8 +26,6 @@ from ctbench.traffic.profiles import load_profile
 from .counted import PER_PACKET, counted_record
 from .simulated import made_up_record
 
-pytestmark = pytest.mark.unit
-
 FORWARD = "emulated/forward/1cpu-1rxq"
 STOCK = """
 name: stock

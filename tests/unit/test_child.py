@@ -10,8 +10,6 @@ import pytest
 
 from ctbench.hosts.local import run_child
 
-pytestmark = pytest.mark.unit
-
 LIBRARIES = Path(__file__).parents[2] / "libraries"
 
 

@@ -13,8 +13,6 @@ from ctbench.cli.check import CHECKS
 from ctbench.cli.parser.command import Needs
 from ctbench.cli.parser.tree import COMMANDS, command_of, parse
 
-pytestmark = pytest.mark.unit
-
 
 def test_it_imports_nothing_but_pythons_own_library() -> None:
     code = (

@@ -12,8 +12,6 @@ from ctbench.testbed.config import CpuPlan, plan_cpus
 from ctbench.traffic.software.kind import SoftwareGeneratorConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 
-pytestmark = pytest.mark.unit
-
 
 def machine(*cores: tuple[int, ...]) -> Machine:
     usable = tuple(sorted(cpu for core in cores for cpu in core))

@@ -12,9 +12,6 @@ from ctbench.dut.emulated import kind
 from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.hosts.machine import Finding
 
-pytestmark = pytest.mark.unit
-
-
 #: The host and what is known of it: an emulated machine's rows are of this one.
 ANYWHERE: Any = None
 

@@ -34,8 +34,6 @@ from ctbench.traffic.trex.locate import MARK
 
 from .doctor_facts import CARDS, XEON, example, kernels_card, plans, site, vfio_links, xeon_facts
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture(autouse=True)
 def no_trex_here(monkeypatch: pytest.MonkeyPatch) -> None:

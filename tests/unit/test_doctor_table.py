@@ -18,8 +18,6 @@ from ctbench.testbed.config import TestbedConfig
 
 from .doctor_facts import example, plans
 
-pytestmark = pytest.mark.unit
-
 LONG = 'grubby --update-kernel=ALL --args="intel_iommu=on iommu=pt hugepagesz=1G hugepages=32 isolcpus=1-11" && reboot'
 DASH = MARKS["unknown"]
 SECTION = Section(

@@ -8,8 +8,6 @@ import documents
 import pytest
 from markdown_it import MarkdownIt
 
-pytestmark = pytest.mark.unit
-
 ROOT = documents.ROOT
 #: All texts with links between them; results/ has a README of its own, and git ignores what else is there.
 TEXTS = (*documents.DOCUMENTS, ROOT / "results" / "README.md")

@@ -10,8 +10,6 @@ from document_outputs import FORMS
 from documents import Command, Shown
 from robot.running import TestSuiteBuilder
 
-pytestmark = pytest.mark.unit
-
 COMMANDS, SHOWN = documents.everything()
 
 

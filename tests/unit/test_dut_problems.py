@@ -20,8 +20,6 @@ from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Hugepages, Placement
 
-pytestmark = pytest.mark.unit
-
 OVS = ProcessIdentity(7, 1000)
 QUIET = Reading({"r0": InterfaceCounters(2, 0, 0, {})}, {0: SoftnetCounters(0, 0)}, {}, (), 0.0)
 BUSY = Reading({"r0": InterfaceCounters(2, 90_000, 0, {})}, {0: SoftnetCounters(9_000, 0)}, {}, (), 0.0)

@@ -14,8 +14,6 @@ from ctbench.dut.emulated.image import GUEST, compile_program
 
 from .test_compare_counts import stored
 
-pytestmark = pytest.mark.unit
-
 PROGRAM = "/usr/sbin/ovs-vswitchd"
 KERNEL = 0xFFFF_FFFF_8100_0000
 

@@ -13,8 +13,6 @@ from ctbench.dut.emulated import archive
 from ctbench.dut.emulated.image import Image, _before
 from ctbench.dut.kernel import Kernel, find_kernel
 
-pytestmark = pytest.mark.unit
-
 
 def names_of(packed: bytes) -> list[tuple[str, int, int]]:
     """Name, mode and number of what is in an archive, in its order."""

@@ -16,8 +16,6 @@ from ctbench.dut.emulated.image import Image
 from ctbench.dut.emulated.kept import KeptImage, keep, open_kept
 from ctbench.dut.kernel import Kernel
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture
 def image(tmp_path: Path) -> Image:

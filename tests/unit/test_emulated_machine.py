@@ -27,8 +27,6 @@ from ctbench.dut.topology import Topology
 from .doctor_facts import xeon_facts
 from .qemu_double import MonitorDouble, QemuDouble
 
-pytestmark = pytest.mark.unit
-
 GOOD = """[    0.1] some words of the kernel
 workload stream
 round stream 4096 4096 30000000

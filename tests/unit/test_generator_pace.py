@@ -15,8 +15,6 @@ from ctbench.traffic.software.lateness import disturbed_by, limited_by
 
 from .simulated import made_up_packets
 
-pytestmark = pytest.mark.unit
-
 RING = 16_384
 CONNECTIONS = ConnectionProfile(name="short", client_ips=10, server_ips=5)
 PACKETS = PacketProfile(name="stream", kind="packets", client_ips=10, server_ips=5)

@@ -17,8 +17,6 @@ from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.memif import RingPlan, zeroed_memory
 
-pytestmark = pytest.mark.unit
-
 LONG = ConnectionProfile(name="long", messages=40, server_wait_ms=50.0)
 
 

@@ -10,8 +10,6 @@ from ctbench.hosts.machine import parse_cpu_list
 from ctbench.hosts.sandbox import why_forbidden
 from ctbench.hosts.ssh import script
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("text", "cpus"), [("0", (0,)), ("0-3", (0, 1, 2, 3)), ("0-1,4,6-7\n", (0, 1, 4, 6, 7)), ("", ())]

@@ -9,8 +9,6 @@ import pytest
 
 from ctbench.base.paths import LIBRARIES, ROOT
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("module", "imported"),

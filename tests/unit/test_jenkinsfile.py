@@ -15,8 +15,6 @@ from ctbench.compare.limits import ALPHA
 from ctbench.measure.campaign import Campaign
 from ctbench.results.statistics import least_p
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "Jenkinsfile").read_text()
 #: What the shell variables of the pipeline stand for in a build.

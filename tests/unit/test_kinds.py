@@ -11,8 +11,6 @@ from ctbench.dut.registry import KINDS
 from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.traffic.registry import SOURCES
 
-pytestmark = pytest.mark.unit
-
 CTBENCH = LIBRARIES / "ctbench"
 #: A package for each implementation; `ctbench.dut.linux` has two kinds.
 PACKAGES = tuple(file.parent for room in ("dut", "traffic") for file in sorted((CTBENCH / room).glob("*/kind.py")))

@@ -36,8 +36,6 @@ from ctbench.traffic.profiles import ConnectionProfile, Profile
 from .doctor_facts import ReplayedHost, xeon_facts
 from .test_feasibility import case
 
-pytestmark = pytest.mark.unit
-
 TOY = Topology(datapath="toy-switch", ruleset="conntrack", cpus=2)
 UNTRACKED = TOY.model_copy(update={"ruleset": "normal"})
 SHORT = ConnectionProfile(name="short")

@@ -10,8 +10,6 @@ from ctbench.traffic.loads import Hold, Idle, Rate, Saturation, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.trex.generator import TrexTrafficGenerator, run_idle
 
-pytestmark = pytest.mark.unit
-
 CONNECTIONS = ConnectionProfile(name="short")
 PACKETS = PacketProfile(name="stream", kind="packets")
 #: Packets sent, packets and bytes arrived, of the client's and the server's port; before and after.

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[2]
 OURS = {"ctbench", "ConntrackSLA"}
 #: Settings and hooks, which are there to be changed.

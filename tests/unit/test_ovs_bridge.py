@@ -17,8 +17,6 @@ from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.base import Completed
 from ctbench.hosts.machine import Placement
 
-pytestmark = pytest.mark.unit
-
 PLACEMENT = Placement((0,), (1,), (2,))
 PLAIN, BOND = read_rules(catalogue()["ovs", "normal"], "plain"), read_rules(catalogue()["ovs", "normal"], "bond")
 CARDS = ["0000:18:00.2", "0000:18:00.3", "0000:3b:00.0", "0000:3b:00.1"]

@@ -21,8 +21,6 @@ from ctbench.dut.ovs.control import (
 from ctbench.dut.ovs.threads import Thread, misplaced, parse_threads
 from ctbench.hosts.machine import Placement
 
-pytestmark = pytest.mark.unit
-
 RECORDED = Path(__file__).parents[1] / "data" / "ovs-3.1.0"
 
 

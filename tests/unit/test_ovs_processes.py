@@ -23,8 +23,6 @@ from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, stood_still
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
 
-pytestmark = pytest.mark.unit
-
 BOTH = {"ovs-vswitchd": ProcessIdentity(16, 1000), "ovsdb-server": ProcessIdentity(13, 900)}
 
 

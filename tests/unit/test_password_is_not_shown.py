@@ -12,8 +12,6 @@ from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh_login import password_of
 from ctbench.testbed.config import TestbedConfig
 
-pytestmark = pytest.mark.unit
-
 LAB = (ROOT / "variables" / "testbeds" / "example-trex-xeon.yaml").read_text()
 #: As YAML, and the parts of it that must not be seen.
 TYPED = ["hunter2", "Hunter_2", "HUNTER2", '"hunter2!"', '"two words"', "hünter", "4711", "[hunter2]", "{hunter2: x}"]

@@ -14,8 +14,6 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.software import kind as software
 from ctbench.traffic.software.kind import require_x86_64
 
-pytestmark = pytest.mark.unit
-
 
 def sentence_of(check: Callable[[], None]) -> str:
     with pytest.raises(MissingResource) as caught:

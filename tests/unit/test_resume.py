@@ -26,7 +26,6 @@ from .stopped_run import (
 )
 
 __all__ = ["checkout", "stopped", "stopped_once"]
-pytestmark = pytest.mark.unit
 
 
 def test_what_has_no_record_is_measured_and_the_whole_is_reported(

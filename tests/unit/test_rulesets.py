@@ -11,8 +11,6 @@ from ctbench.dut.registry import KINDS, ruleset_of, ruleset_title, tracks
 from ctbench.dut.rulesets import catalogue, find_ruleset
 from ctbench.dut.topology import Topology
 
-pytestmark = pytest.mark.unit
-
 
 def test_every_file_that_ships_is_in_the_catalogue() -> None:
     shipped = {(entry.family, path.name) for entry in catalogue().values() if (path := entry.file)}

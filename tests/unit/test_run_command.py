@@ -9,8 +9,6 @@ import pytest
 from ctbench.base.errors import ExitStatus
 from ctbench.cli.parser.tree import COMMANDS
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "run"
 CLI = "libraries/ctbench/cli"

@@ -16,8 +16,6 @@ from ctbench.run.exit_status import (
     sentence,
 )
 
-pytestmark = pytest.mark.unit
-
 
 def write(folder: Path, name: str, verdict: object) -> None:
     folder.mkdir(exist_ok=True)

@@ -15,8 +15,6 @@ from ctbench.testbed import new_dut
 
 from .simulated import made_up_record
 
-pytestmark = pytest.mark.unit
-
 DEFAULT = Path("/checkout/suites")
 
 

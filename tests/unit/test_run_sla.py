@@ -12,8 +12,6 @@ from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import bootstrap, sla
 from ctbench.testbed import new_dut
 
-pytestmark = pytest.mark.unit
-
 DEFAULT = Path("/checkout/suites")
 SUITE = """*** Test Cases ***
 Passes

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).resolve().parents[2]
 CLI = "libraries/ctbench/cli"
 #: Makes a .venv as venv does; the Python in it is the same, and runs no program but says so.

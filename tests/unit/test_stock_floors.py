@@ -11,8 +11,6 @@ from ctbench.measure.promises import PROMISES
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floors import Floors
 
-pytestmark = pytest.mark.unit
-
 STOCK = load("sla", "local", Floors)
 PUBLISHED = load("sla", "published-2022", Floors)
 #: A promise that this much of a regression passes unnoticed is a smoke test.

@@ -11,8 +11,6 @@ from ctbench.cli import sla
 from ctbench.cli.robot.command_line import selected_suite
 from ctbench.run.settings import RunSettings
 
-pytestmark = pytest.mark.unit
-
 ROOT = Path(__file__).parents[2]
 LISTS = sorted((ROOT / "test_lists").glob("*.args"))
 SUITES = ROOT / "suites"

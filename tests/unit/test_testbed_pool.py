@@ -10,8 +10,6 @@ from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, least_cpus, make_pool, split_names
 
-pytestmark = pytest.mark.unit
-
 TESTBEDS = Path(__file__).parents[2] / "variables" / "testbeds"
 
 

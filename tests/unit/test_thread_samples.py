@@ -16,8 +16,6 @@ from ctbench.dut.ovs import threads
 from ctbench.hosts import thread_samples
 from ctbench.hosts.local import LocalHost
 
-pytestmark = pytest.mark.unit
-
 #: Locks and unlocks a mutex of the C library without end, and says so when it hears a signal.
 SPINS = """
 import ctypes, signal

@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from ctbench.dut.topology import Topology
 
-pytestmark = pytest.mark.unit
-
 TOPOLOGIES = st.builds(
     Topology,
     datapath=st.sampled_from(["ovs-dpdk", "linux-router"]),

@@ -12,8 +12,6 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import IMIX, PacketProfile, load_profile
 from ctbench.traffic.trex.stl import LATENCY_PPS, SETTLE_S, Reading, Readings, latency_of, notes, spec_of, trial_of
 
-pytestmark = pytest.mark.unit
-
 ONE = PacketProfile(name="one", kind="packets", flows=1000)
 BOTH = ONE.model_copy(update={"directions": "both"})
 MIX = ONE.model_copy(update={"frame_bytes": "imix"})

@@ -16,8 +16,6 @@ from ctbench.traffic.trex.stl_flows import LONGEST_LIST, walk
 
 from .simulated_field_engine import packets_of
 
-pytestmark = pytest.mark.unit
-
 #: Address and port of the source, address and port of the destination.
 Ends = tuple[str, int, str, int]
 

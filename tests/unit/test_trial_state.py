@@ -36,8 +36,6 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from .healthy import HealthyDut
 from .simulated import LIMITS, found, judged, made_up_floor, made_up_packets, made_up_record, made_up_trial, outcome_of
 
-pytestmark = pytest.mark.unit
-
 LIMIT = 0.0002
 
 

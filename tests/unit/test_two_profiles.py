@@ -18,8 +18,6 @@ from ctbench.traffic.trex.generator import unsupported
 from .made_up_sla import KEY, LONG, OTHER, SHORT, TOPOLOGY, floors
 from .test_testbed import CONNTRACK, PROFILE, Fakes
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("to", [OTHER, KEY])
 def test_a_ratio_may_be_to_another_profile_of_any_topology(to: str) -> None:

@@ -8,8 +8,6 @@ from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.software import kernel, plan
 
-pytestmark = pytest.mark.unit
-
 #: Connections of mobile traffic: 75 % of 3 messages, the others of 19, seven in the mean; one begins each cycle.
 SHORT, LONG, SHORT_PER_MILLION, WAIT = 3, 19, 750_000, 1000
 POPULATION = 7 * WAIT

@@ -71,7 +71,7 @@ def test_something_else_on_the_port_is_not_taken_for_trex(monkeypatch: pytest.Mo
     monkeypatch.setattr(server, "ANSWER_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        said = f"What listens on 127.0.0.1:{port} is no TRex server: it does not answer"
+        said = f"What listens on 127.0.0.1:{port} is not a TRex server: it does not answer"
         with pytest.raises(GeneratorError, match=said):
             running(port).start("astf")
 

@@ -100,7 +100,7 @@ def test_a_trex_that_was_killed_is_noticed(replay: Replay) -> None:
         ),
         ("late", {"start_timeout_s": 0.2}, "TRex was not ready in time: give it longer with start_timeout_s"),
         ("reserved", {}, r"the request was denied: TRex is already reserved to another user \(somebody\)"),
-        ("in use", {}, "TRex runs for somebody else already: wait until that ends"),
+        ("in use", {}, "TRex runs for another user already: wait until that ends"),
     ],
 )
 def test_a_fault_is_a_sentence_and_leaves_nothing_reserved(

@@ -135,7 +135,7 @@ def test_a_port_answers_solicitations_of_the_addresses_behind_it(
     ("changes", "reason"),
     [
         ({"client_ip": "16.0.0.1"}, 'client_ip: "16.0.0.1" is not an IPv6 address'),
-        ({"server_ip": "ff02::1"}, "reach into ff00::/8, which nobody forwards"),
+        ({"server_ip": "ff02::1"}, "reach into ff00::/8, which are not forwarded"),
         ({"client_ip": "2001:2::ffff:fff0"}, "client_ips: 100 addresses go beyond the last 32 bits of an address"),
         ({"server_ip": "2001:2:0:16::9"}, "overlap"),
         ({"ip_version": 4}, 'client_ip: "2001:2:0:16::1" is not an IPv4 address'),

@@ -37,7 +37,7 @@ def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["--testbeds", "local"], 4, "is no pool"),
+        (["--testbeds", "local"], 4, "is not a pool"),
         (["--testbeds", "local,locl"], 4, "variables/testbeds/locl.yaml: no such file"),
         (["--testbeds", "local,local", "-v", "TESTBED:local"], 4, "are both given"),
         (["--testbeds", "local,local-trex", "-v", "CAMPAIGN:quik"], 4, "quik"),

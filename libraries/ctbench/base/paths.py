@@ -23,7 +23,7 @@ PROGRAM = (sys.executable, str(LIBRARIES / "ctbench" / "cli" / "__main__.py"))
 
 
 def results_root() -> Path:
-    """Where runs land: where the environment says, else results/ of the checkout, or, when that is somebody else's, a
+    """Where runs land: where the environment says, else results/ of the checkout, or, when that is another user's, a
     folder of the user's own."""
     if named := os.environ.get(RESULTS_VARIABLE):
         return Path(named).absolute()

@@ -255,7 +255,7 @@ def _widest(text: str) -> float:
         if 0 < (widest := parse_ratio(text)) < 1:
             return widest
     raise ConfigError(
-        f"--widest: {quoted(text)} is no limit.\n  Expected more than 0% and less than 100%, such as 25%."
+        f"--widest: {quoted(text)} is not a limit.\n  Expected more than 0% and less than 100%, such as 25%."
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ctbench.base.paths import PROGRAM
 from ctbench.hosts.local import run_child
 
-#: In the folder of a run that came to its end: the exit status of ./run sla.
+#: In the folder of a run that has ended: the exit status of ./run sla.
 STATUS_FILE = "exit-status"
 
 

@@ -78,7 +78,7 @@ def told(command: str, error: BaseException) -> int:
 
 
 def cut(text: str) -> str:
-    """A text that somebody else wrote, short enough for a sentence."""
+    """A text that another program wrote, short enough for a sentence."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

@@ -68,7 +68,7 @@ def make_outputdir(results: Path, now: datetime, pid: int) -> Path:
 
 
 def point_latest(results: Path, folder: Path) -> None:
-    """Let `latest` point to `folder`, relative and in one step, so that nobody ever finds it missing."""
+    """Let `latest` point to `folder`, relative and in one step, so that it is never missing."""
     results.mkdir(parents=True, exist_ok=True)
     fresh = results / f".latest-{os.getpid()}"
     fresh.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
 """What counts as a regression."""
 
-#: A corrected p below this is no chance.
+#: A corrected p below this is not chance.
 ALPHA = 0.01
-#: What got worse by no more than this is no regression, whatever its p. Of pairs, 2 %: the same source built twice, or
-#: started with another layout of its memory, differs by one or two percent. Of runs, 3 %: drift adds to that.
+#: What got worse by no more than this is not a regression, whatever its p. Of pairs, 2 %: the same source built twice,
+#: or started with another layout of its memory, differs by one or two percent. Of runs, 3 %: drift adds to that.
 LEAST_OF_PAIRS, LEAST_OF_RUNS = 0.02, 0.03
 #: Of instructions, 0.5 %: new connections differ by as much from one seed of the hash functions to the next.
 LEAST_OF_COUNTS = 0.005

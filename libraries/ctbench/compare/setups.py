@@ -64,8 +64,8 @@ def _both(
 
 def check_installation(role: str, prefix: str, testbed: TestbedConfig) -> None:
     """Raise an error that begins with the side (`candidate=/opt/ovs-3.3`) where its installation cannot be measured on
-    the testbed: `ConfigError` where the prefix is no folder, `MissingResource` where something in it is missing or does
-    not work, `TestbedError` where its host cannot be reached."""
+    the testbed: `ConfigError` where the prefix is not a folder, `MissingResource` where something in it is missing or
+    does not work, `TestbedError` where its host cannot be reached."""
     hosts = HostPool(testbed.hosts)
     try:
         duts = []

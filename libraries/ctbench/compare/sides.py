@@ -53,7 +53,7 @@ class Runs:
     @property
     def broken_note(self) -> list[str]:
         """A sentence where files were left out."""
-        said = f"{len(self.broken)} files of {self.name} are no records and were left out."
+        said = f"{len(self.broken)} files of {self.name} are not records and were left out."
         return [said] if self.broken else []
 
     def tests(self) -> dict[TestKey, list[Stored]]:

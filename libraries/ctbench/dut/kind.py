@@ -212,7 +212,7 @@ class Builds(ABC):
 
     @abstractmethod
     def check(self, host: Host, prefix: str) -> None:
-        """Raise `ConfigError` where the prefix is no folder of `host`, `MissingResource` where something in it is
+        """Raise `ConfigError` where the prefix is not a folder of `host`, `MissingResource` where something in it is
         missing or does not work."""
 
     @abstractmethod

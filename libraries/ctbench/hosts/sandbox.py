@@ -2,7 +2,7 @@
 
 Nothing needs cleaning up: the kernel kills every process of a PID namespace whose first process has ended, and what
 they held (mounts, interfaces, memory) goes with them. The first process ends when its socket to us closes, however
-we came to our end; PR_SET_PDEATHSIG ends it as well should a child of ours still hold a copy of that socket.
+we ended; PR_SET_PDEATHSIG ends it as well should a child of ours still hold a copy of that socket.
 """
 
 import contextlib

@@ -213,7 +213,7 @@ class SshHost(Host):
                 state, path = said.strip().split(" ", 1)
                 if state == "refused":
                     raise TestbedError(
-                        f"{self.name}: {path}, where our state is to be kept, belongs to somebody else: remove it."
+                        f"{self.name}: {path}, where our state is to be kept, belongs to another user: remove it."
                     )
                 self._session = path
             return self._session

@@ -98,7 +98,7 @@ def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport 
             said = (
                 f"the key of {address} is {_fingerprint(error.key)}, and {known_hosts} knows another "
                 f"({_fingerprint(error.expected_key)}): if it was reinstalled, forget the old one with "
-                f"`ssh-keygen -R '{name}' -f {known_hosts}`; was it not, somebody is between you and it."
+                f"`ssh-keygen -R '{name}' -f {known_hosts}`; was it not, another machine answers in its place."
             )
         case paramiko.AuthenticationException():
             said = (

@@ -1,6 +1,6 @@
 """What to think of one trial: good, bad or invalid, and why.
 
-Falling behind: what is under way grows faster than a share of the load, and that is no accident. All three of the
+Falling behind: what is under way grows faster than a share of the load, and that is not an accident. All three of the
 robust slope over the sustain phase, its second half, and (above 0) the lower end of its 99 % interval have to say so.
 """
 

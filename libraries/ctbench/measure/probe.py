@@ -90,7 +90,7 @@ class Sampling(_Background):
         while not self._done.is_set():
             try:
                 values.append(probe.sample())
-            except (TestbedError, ValueError):  # broken, or an answer that is no number
+            except (TestbedError, ValueError):  # broken, or an answer that is not a number
                 values.append(None)
             missed, due = after_sample(due, _now(), probe.every_s)
             values += [None] * missed

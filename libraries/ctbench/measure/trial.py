@@ -137,7 +137,7 @@ class TrialRunner:
 
     def _most_lost(self, load: float, duration_s: float) -> float:
         """Connections (packets) after whose loss a trial may end. Where connections are judged by their packets there
-        is no such number: what a whole trial sends, ramps included, is known at its end."""
+        is not such a number: what a whole trial sends, ramps included, is known at its end."""
         limit = self.conditions.get("loss_ratio")
         if limit is None and self.profile.kind == "packets":
             limit = self.conditions.get("packet_loss_ratio")

@@ -1,1 +1,1 @@
-"""An acceptance run: the order of things, what is known so far, the records and what they come to."""
+"""An acceptance run: the order of things, what is known so far, the records and the exit status."""

@@ -87,7 +87,7 @@ class AcceptanceRun:
                 pool=self._member,
                 oversubscribed=self.settings.testbed.oversubscribe,
             )
-            # Shown first: a disk that takes no record is no reason not to say what it would hold.
+            # Shown first: a disk that takes no record does not keep us from saying what it would hold.
             self.records.append(record)
             self._progress.say(console.verdict_line(record))
             store.write(record, self.output)
@@ -113,7 +113,7 @@ class AcceptanceRun:
             test.bounds = feasibility.check_table(case, promised, held=Hold in test.plan.main.loads)
         elif topology.datapath != CABLE.datapath and test.plan.makes_trials:
             test.bounds = feasibility.check(case, self.testbed.placement(topology))
-            # Of what is no rate, a generator over a cable says nothing.
+            # Of what is not a rate, a generator over a cable says nothing.
             if test.floor.metric is RATE_OF[profile.kind]:
                 test.ceiling = self._session.ceiling(test)
         for pair in pairs:

@@ -1,4 +1,4 @@
-"""The exit status of `./run sla`: what the records of a run and Robot Framework's own return code come to.
+"""The exit status of `./run sla`: what the records of a run and Robot Framework's own return code mean.
 
 Robot's return code counts failed tests and does not say why they failed. A test that a mistake in a file ended leaves
 no record either, so the library notes such mistakes in a file of the output folder (`note_mistake`).
@@ -67,7 +67,7 @@ def record_stamps(records: Path) -> Stamps:
 def read_verdicts(records: Path, before: Stamps | None = None) -> Verdicts:
     """Count the verdicts of the records in a folder. Records that are as they were `before` belong to an older run.
 
-    A file that is no record (unreadable, not JSON, no or an unknown verdict) is named in `broken`, never raised.
+    A file that is not a record (unreadable, not JSON, no or an unknown verdict) is named in `broken`, never raised.
     """
     counts = dict.fromkeys(VERDICTS, 0)
     broken: list[str] = []
@@ -93,7 +93,7 @@ def _verdict(path: Path) -> str:
 
 
 def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
-    """What the run comes to. The worst news about the DUT comes first: a missed SLA outranks what was not measured.
+    """What the run ends with. The worst news about the DUT comes first: a missed SLA outranks what was not measured.
 
     `mistakes`: a mistake in a file ended a test, which is why it failed without a record. A broken record hides a
     verdict, so it counts as not measured. A dry run has no verdicts: it is 0 or 4.

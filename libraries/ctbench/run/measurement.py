@@ -86,7 +86,7 @@ class Measurement:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: The trials at the topology as they were made.
     steps: list[Step] = field(default_factory=list)
-    #: None as long as the trials did not come to one.
+    #: None as long as the trials did not yield one.
     outcome: Outcome | None = None
     ceiling: float | None = None
     #: What ends the range of the search early.
@@ -111,7 +111,7 @@ class Measurement:
 
     @property
     def broken(self) -> bool:
-        """Whether one of its procedures came to a fault, so that no other follows."""
+        """Whether one of its procedures ended with a fault, so that no other follows."""
         return self.outcome is not None and self.outcome.limited_by == "fault"
 
     @property

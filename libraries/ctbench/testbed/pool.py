@@ -33,8 +33,8 @@ def split_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not _LEAST <= len(names) <= _MOST:
         raise ConfigError(
-            f"--testbeds: {quoted(text)} is no pool.\n  Expected at least two testbeds, at most {_MOST}, with commas "
-            "between them; of a single one, -v TESTBED:NAME."
+            f"--testbeds: {quoted(text)} is not a pool.\n  Expected at least two testbeds, at most {_MOST}, with "
+            "commas between them; of a single one, -v TESTBED:NAME."
         )
     return names
 

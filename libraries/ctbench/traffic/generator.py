@@ -18,7 +18,7 @@ ATTEMPTED_LIMIT = 0.9998
 
 
 class Counts(BaseModel):
-    """What was counted, which nobody changes afterwards."""
+    """What was counted, which is not changed afterwards."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -198,7 +198,7 @@ class Trial(Counts):
     @property
     def packets_lost(self) -> int:
         """How many of them never came out. Of connections this is known of the whole trial only, at whose end nothing
-        is under way. What neither end sent does not count, and is no loss of what was sent."""
+        is under way. What neither end sent does not count, and is not a loss of what was sent."""
         if self.unit == "packets":
             return self.intended - self.completed
         received = sum(self.total_rx_packets.values()) - self.unexpected.get("foreign", 0)
@@ -306,7 +306,7 @@ class Growth:
     per_s: float
     #: The lower end of its one-sided 99 % interval (Sen 1968: from the variance of Kendall's statistic).
     least_per_s: float
-    #: The slope of the second half of the points alone: what grew at first and then stays is no growing backlog.
+    #: The slope of the second half of the points alone: what grew at first and then stays is not a growing backlog.
     late_per_s: float
 
 

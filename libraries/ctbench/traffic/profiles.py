@@ -56,7 +56,7 @@ def require_range(key: str, version: IpVersion, first: str, count: int) -> None:
     for net in _NOT_FORWARDED[version]:
         if begin <= int(net.broadcast_address) and int(net.network_address) < begin + count:
             raise ValueError(
-                f"{key}: {count} addresses from {first} reach into {net}, which nobody forwards.\n"
+                f"{key}: {count} addresses from {first} reach into {net}, which are not forwarded.\n"
                 f"  Expected addresses such as {quoted(_EXAMPLES[version])}."
             )
 

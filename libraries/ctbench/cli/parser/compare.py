@@ -13,7 +13,7 @@ from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_PAIRS, LEAST_OF_RUN
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--least-difference", metavar="PERCENT",
-        help="what got worse by no more than this is no regression (default: "
+        help="what got worse by no more than this is not a regression (default: "
         f"{write_ratio(LEAST_OF_PAIRS)}% of installations, {write_ratio(LEAST_OF_RUNS)}% of runs, "
         f"{write_ratio(LEAST_OF_COUNTS)}% of kernels)")  # fmt: skip
     add("--only", action="append", default=[], metavar="TEXT",

@@ -185,7 +185,7 @@ _MORE = "./run COMMAND --help shows the options of a command, an example, and wh
 
 
 def command_of(arguments: Sequence[str]) -> Command:
-    """The command that somebody asks for with these arguments, once its parser takes them. Ends the process where help
+    """The command that is asked for with these arguments, once its parser takes them. Ends the process where help
     is asked for (status 0), and for wrong usage (2)."""
     top, parsers = _tree()
     if not arguments:

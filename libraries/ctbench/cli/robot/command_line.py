@@ -88,7 +88,7 @@ def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
     """What `-v TESTBED:…`, `-v CAMPAIGN:…`, `-v SLA:…`, `-v REFERENCE:…` and `-v BASE:…` name; case, spaces and
     underscores do not count for Robot.
 
-    A value that is itself a variable is known to Robot only, which reads the files again and is no less strict.
+    A value that is itself a variable is known to Robot only, which reads the files again and is as strict.
     """
     chosen = {}
     for assignment in assignments:
@@ -168,7 +168,7 @@ def check_names(assignments: Sequence[str], suites: Collection[Path], root: Path
     """Raise `ConfigError` for an assignment of a variable that no suite uses.
 
     `suites` are the files of the tests that are to run. Where one of them is not below `root` (suites/ of the
-    checkout), every name is taken: suites of somebody else have variables of their own.
+    checkout), every name is taken: suites of another project have variables of their own.
     """
     if not all(suite.resolve().is_relative_to(root.resolve()) for suite in suites):
         return

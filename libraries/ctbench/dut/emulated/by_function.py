@@ -89,7 +89,7 @@ def count_functions(
     host: Host, files: Mapping[str, bytes], ready: Start, given: Mapping[str, bytes], at_once: int = 1
 ) -> dict[str, dict[Workload, ByFunction]]:
     """Start a machine that is ready, once for each topology that it is given, by the topology's name; `files`: those in
-    it. `TestbedError` where one does not come to its end, or proves nothing."""
+    it. `TestbedError` where one does not finish, or proves nothing."""
     found: dict[str, dict[Workload, ByFunction]] = {}
     with tempfile.TemporaryDirectory(prefix="ctbench-functions-", dir=host.local_path(PRIVATE)) as folder:
         here, inside = Path(folder), f"{PRIVATE}/{Path(folder).name}"

@@ -142,7 +142,7 @@ class LinuxDut(Dut):
 
     def sweeps_within(self, timeout_s: float) -> float:
         """Gc_worker of nf_conntrack_core.c: it comes again after the mean of what the
-        entries that it saw have left, which is no more than their timeout; and a fifth for what it takes."""
+        entries that it saw have left, which is their timeout at most; and a fifth for what it takes."""
         return min(self.sweep_s, max(2.0, 1.2 * timeout_s))
 
     def limit_now(self) -> int | None:

@@ -419,7 +419,7 @@ SWEEP = ControlPlaneTime(
     ("sweep_time",),
     lambda plane, bench: Revalidate(plane, True, "sweep_time", 0.1, expected=flows_of(bench)),
 )
-#: Three collections, and a second for what of the trial is no whole period.
+#: Three collections, and a second for what of the trial is not a whole period.
 STATISTICS = ControlPlaneTime(
     "interface-statistics",
     "looks for the collections of statistics in the main thread's CPU time, beside a load",

@@ -91,7 +91,7 @@ class LockShare(Procedure):
             return Outcome.nothing(METRIC, found.limited_by, f"the highest load is not known: {found.reason}")
         duration_s = bench.campaign.control_plane.trial_duration
         probe = _SamplesOfAThread(bench.dut, _BEFORE_S + _ramp_s(load, bench), duration_s)
-        # Whatever it loses, it is no trial that a rate is judged by.
+        # Whatever it loses, it is not a trial that a rate is judged by.
         runner = bench.runner_for(dict.fromkeys(limits_in(bench.conditions), 1.0), probe)
 
         def one(number: int) -> Observation:

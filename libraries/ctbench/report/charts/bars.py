@@ -152,7 +152,7 @@ def _elsewhere(
 
 
 def _reference_bars(one: Record, metric: Metric, style: str, found: Mapping[Setup, Elsewhere]) -> dict[Setup, Bar]:
-    """Connections of another length are no comparison; their packets are."""
+    """Connections of another length cannot be compared; their packets are."""
     return {
         setup: Bar(value, f"{figure.label}: {metric.format(value)}, other hardware", style)
         for setup, figure in found.items()

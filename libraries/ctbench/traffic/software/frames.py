@@ -253,7 +253,7 @@ def classify(frame, length, tagged=False):  # type: ignore[no-untyped-def]
         return IS_BAD_CHECKSUM
     segment = total - 20
     if protocol == PROTOCOL_UDP and load16(frame + UDP_CHECKSUM) == 0:
-        return IS_BAD_CHECKSUM  # we always send one: somebody took it away
+        return IS_BAD_CHECKSUM  # we always send one: it was taken away on the way
     if fold(addresses + (protocol << 8) + swap16(segment) + words_sum(frame + L4, segment)) != 0xFFFF:
         return IS_BAD_CHECKSUM
     return IS_TCP if protocol == PROTOCOL_TCP else IS_UDP

@@ -133,7 +133,7 @@ SETUP_SUM, SETUP_MAX = (_next() for _ in range(2))
 #: Messages (packets that count) that were timed, by the port that sends; the longest and the last latency, and what one
 #: took longer or shorter than the one before, all added. In the units of `clock.bin_of`.
 TIMED, _, LATENCY_MAX, _, LATENCY_LAST, _, JITTER_SUM, _ = (_next() for _ in range(8))
-#: Received frames that are no use: not ours, of no connection, of another one, at the wrong time.
+#: Received frames without a use: not ours, of no connection, of another one, at the wrong time.
 FOREIGN, UNKNOWN, MISDIRECTED, OUT_OF_ORDER = (_next() for _ in range(4))
 #: Half-open connections: SYNs sent, those that met a full ring of the DUT, that reached the server, and whose answer
 #: came back. None of their packets are among those above.

@@ -232,7 +232,7 @@ def _receive(control: socket.socket, expected: int) -> bytes:
 def connect(path: Path, plan: RingPlan, timeout: float = 5.0) -> MemifPort:
     """Connect to the memif server at `path` in the client role, offering the rings of `plan`.
 
-    Raises `GeneratorError` when nobody answers, or the server refuses. A server that has not yet seen the end of the
+    Raises `GeneratorError` when no answer comes, or the server refuses. A server that has not yet seen the end of the
     link before this one resets the new one, so that is tried again until the time is up.
     """
     deadline = time.monotonic() + timeout

@@ -30,7 +30,8 @@ LOOP_SETTLE_S = 0.3
 #: A closed loop takes a connection for lost when it makes no progress for this long. What is under way fits the rings,
 #: so nothing waits longer than they take to empty, some ten milliseconds; a DUT that the machine kept off its CPU does.
 LOOP_TIMEOUT_S = 0.1
-#: When a closed loop has ended, what is under way gets this long to come back: it is no frame of the next trial then.
+#: When a closed loop has ended, what is under way gets this long to come back: then it is not a frame of the next
+#: trial.
 LOOP_LINGER_S = 0.05
 #: After that, and at the end of a warm start's trial, connections are open that would go on for ever: nothing more is
 #: sent for this long, and what was under way comes back and is counted.

@@ -148,7 +148,7 @@ LATE_TIMERS = 1.1
 DRAIN_S = 1.1
 #: The rate to which TRex slows down to begin no more connections, as a multiplier: one in days.
 STANDSTILL = 1e-7
-#: TRex is told to stop by itself this long after the sustain phase, should nobody be left to stop it, seconds.
+#: TRex is told to stop by itself this long after the sustain phase, should no process be left to stop it, seconds.
 ABANDONED_S = 60.0
 #: Seconds between two samples of the timeline, and at most so many of them.
 STEP_S, MOST_SAMPLES = 0.5, 100

@@ -39,7 +39,7 @@ class TrexGeneratorConfig(SourceSettings):
     type: Literal["trex"]
     #: Where the TRex server runs: an entry of `hosts`, `local`, or `sandbox` (next to a DUT that is in one, over veth).
     host: HostKey
-    #: `running`: one that somebody started; `start`: started here, over SSH where `host` is another machine, once for
+    #: `running`: one that runs already; `start`: started here, over SSH where `host` is another machine, once for
     #: each mode; `daemon`: through trex_daemon_server, which has to run on `host`.
     server: Literal["running", "start", "daemon"]
     #: Folder of TRex on `host` (where t-rex-64 is), to start it there. The client is taken from here too. Empty: what

@@ -100,7 +100,7 @@ class Span:
 #: is none of them: TRex found more frames than it takes in one go, and takes the rest in the next.
 GENERATOR_FAULTS = {
     # of a port
-    "ierrors": "its card threw frames away that came back: nobody took them in time",
+    "ierrors": "its card threw frames away that came back: they were not taken in time",
     "oerrors": "its card could not send frames",
     # of TRex as a whole
     "queue_full": "the queue to its card was full",
@@ -116,7 +116,7 @@ GENERATOR_FAULTS = {
     "err_dct": "it wanted client ports that were still taken: the profile needs more client_ips",
 }
 
-#: Frames that came back and belong to no connection, or are broken: the DUT's doing, or of somebody else on the link.
+#: Frames that came back and belong to no connection, or are broken: the DUT's doing, or of another machine on the link.
 UNEXPECTED = {
     "err_cwf": "for a client that has no such connection (any more): duplicated, or late",
     "err_no_syn": "for the server, of a connection that it has not seen begin, or has forgotten",

@@ -24,7 +24,7 @@ IDLE, RUNNING = 1, 3
 FAULTS = {
     -11: "TRex ended while it started: {excerpt}.",
     -12: "TRex was not ready in time: give it longer with start_timeout_s, or see its log on the host.",
-    -13: "TRex runs for somebody else already: wait until that ends, or say server: running.",
+    -13: "TRex runs for another user already: wait until that ends, or say server: running.",
     -33: "the request was denied: {said}",
 }
 

@@ -91,7 +91,7 @@ def _client(site: Examined, home: str, version: str) -> Finding:
 
 
 def _server(site: Examined, config: TrexGeneratorConfig, home: str) -> Finding:
-    """Who listens: nobody may where a run starts its own server, somebody has to elsewhere."""
+    """Whether a program listens: none may where a run starts its own server, one has to elsewhere."""
     what, port = "TRex server", config.daemon_port if config.server == "daemon" else config.sync_port
     # ss(8) shows the local address in the fourth column.
     rows = (line.split() for line in site.host.run(["ss", "-Htln"], check=False).stdout.splitlines())
@@ -99,11 +99,11 @@ def _server(site: Examined, config: TrexGeneratorConfig, home: str) -> Finding:
     start = f"cd {home or 'trex/scripts'} && "
     if config.server == "start":
         if listening and config.host != SANDBOX:
-            return bad(what, f"somebody listens on port {port}", "end it, or set generator.server: running")
+            return bad(what, f"a program listens on port {port}", "end it, or set generator.server: running")
         return ok(what, "a run can start its own")
     if not listening:
         command = "./trex_daemon_server start" if config.server == "daemon" else "./t-rex-64 -i --astf"
-        return bad(what, f"nobody listens on port {port}", f"{start}{command}")
+        return bad(what, f"no program listens on port {port}", f"{start}{command}")
     if config.server == "daemon":
         return ok(what, f"its daemon listens on port {port}")
     return _answer(site, port, config.async_port)

@@ -89,7 +89,7 @@ class Opening:
 
     def look(self, seen: Reading) -> None:
         """Take counters in. They tell when the first connection was begun: TRex keeps its rate, and how long it took to
-        start nobody knows."""
+        start is not known."""
         before, self.last = self.established, seen
         if self.begun and (self.began_s is None or self.begun < self.wanted):
             began_s = seen.at_s - self.begun / self.per_s
@@ -100,7 +100,7 @@ class Opening:
 
     def asked_from(self, number: int) -> float:
         """When the first of them is asked for the time `number` (1, 2 ...)."""
-        assert self.began_s is not None, "somebody looks at those that were begun"
+        assert self.began_s is not None, "those that were begun are looked at"
         return self.began_s + number * self.gap_s
 
     def asked_to(self, number: int) -> float:

@@ -10,7 +10,7 @@ from ctbench.traffic.trex.config import FLOW_LINGER_S, LARGEST_TABLE, TrexGenera
 
 #: Seconds that TRex keeps a flow longer than its data.
 _LINGER_S = 0.5
-#: What t-rex-64 reserves for cards where nobody else has, MiB (2048 pages of 2 MiB, dpdk_setup_ports.py).
+#: What t-rex-64 reserves for cards where no other program has, MiB (2048 pages of 2 MiB, dpdk_setup_ports.py).
 _HUGEPAGES_MB = 4096
 
 

@@ -1,4 +1,4 @@
-"""The life of a TRex server: one that somebody runs, or one that is started on its host and ended again."""
+"""The life of a TRex server: one that runs already, or one that is started on its host and ended again."""
 
 import itertools
 import json
@@ -145,7 +145,7 @@ class TrexServer(ABC):
 
 
 class RunningServer(TrexServer):
-    """A server that somebody else started, and whose life, log and memory are theirs."""
+    """A server that another user started, and whose life, log and memory are theirs."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint)
@@ -162,7 +162,7 @@ class RunningServer(TrexServer):
                 "server: start in the testbed file."
             )
         if seen["found"] != "trex":
-            raise GeneratorError(f"What listens on {where} is no TRex server: {seen['text']}.")
+            raise GeneratorError(f"What listens on {where} is not a TRex server: {seen['text']}.")
         if seen["mode"].lower() != mode:
             raise GeneratorError(
                 f"The TRex server on {where} runs in {seen['mode']} mode, and {mode.upper()} is needed: start it "
@@ -222,7 +222,7 @@ class StartedServer(OwnServer):
         super().__init__(config, endpoint, log_folder)
         self._host = host
         self._prefix = endpoint.prefix
-        #: Its name stands in the command line of all the server's processes, and in nobody else's: root sees the
+        #: Its name stands in the command line of all the server's processes, and in no other: root sees the
         #: processes of sandboxes too, so it is new for each.
         self._folder = f"{PARENT}/ctbench-trex-{config.sync_port}-{secrets.token_hex(4)}"
         self._home = config.trex_home or os.environ.get("TREX_HOME", "")

@@ -5,7 +5,7 @@ that the sustain phase intends, which alone are counted, where they are sent and
 depends on when this side reads counters, and a packet belongs to the sustain phase or does not, wherever it is when
 that begins or ends. Where TRex cannot keep up it stretches its schedule without a word, so what it has not sent when
 the time is up is never sent. The ports' counters tell what TRex itself did not manage: what it took for sent and its
-card did not send, what came back and nobody took, or what came back unrecognised.
+card did not send, what came back and was not taken, or what came back unrecognised.
 
 The histogram that TRex keeps of its latency packets (time_histogram.cpp) has bins of one decimal digit: 10 to below
 20 us, … 90 to below 100 us, 100 to below 200 us, and so on; what took less than 10 us is one bin. So a percentile is

@@ -4,6 +4,7 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from packets import ACK, FIN, PSH, RST, SYN, Packet, checksums_are_right, parse, pcap, rewrite
@@ -15,6 +16,7 @@ from ctbench.sla.floor import packets_per_connection
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.software import plan
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -242,10 +244,10 @@ def test_a_full_ring_is_the_duts_miss_and_never_slows_the_offer() -> None:
         time.sleep(0.002)
         return []
 
-    # Something else may hold the offer back; a full ring would do so each time.
-    trials = (over_a_wire(deaf, SHORT, 20_000, patience=LESS_PATIENCE) for _ in range(4))
-    trial = next(each for each in trials if each.attempted == each.intended)
-    assert trial.intended == pytest.approx(20_000 * SECONDS, abs=1)
+    with patch.object(plan, "REPLY_TIMEOUT_S", LESS_PATIENCE), Wire(deaf) as wire:
+        wire.generator.run_trial(SHORT, Rate(20_000), SECONDS)  # touches the memory of the rings for the first time
+        trial = wire.generator.run_trial(SHORT, Rate(20_000), SECONDS)
+    assert trial.attempted == trial.intended == pytest.approx(20_000 * SECONDS, abs=1)
     assert trial.total_dut_missed > 0
     assert trial.completed == 0
     assert trial.failed == {"no_syn_ack": trial.intended}
@@ -279,8 +281,10 @@ _CLIENTS = {f"16.0.0.{number}" for number in range(1, 101)}
 def test_half_open_connections_are_counted_apart_and_harm_nobody() -> None:
     trial, tap = tapped(half_open_per_s=400)
     flood = trial.half_open
-    # What is held back for longer than `layout.SLACK`, by a wire that has the CPU, is not made good.
-    assert 20 <= flood["sent"] <= 400 * SECONDS + 40
+    # A wire in Python may have the CPU: what is held back for longer than `layout.SLACK` is not made good.
+    assert 0 < flood["sent"] <= 400 * SECONDS + 40
+    undisturbed = over_a_cable(profile(half_open_per_s=400), Rate(LOAD), SECONDS).half_open
+    assert undisturbed["sent"] == pytest.approx(400 * SECONDS, abs=40)
     assert flood["missed"] == 0 and flood["passed"] >= flood["sent"] - 5 and flood["answered"] >= flood["sent"] - 10
     # The clients behind those of the load; nobody answers what they are answered.
     strangers = [packet for packet in tap.packets(C) if packet.source not in _CLIENTS]

@@ -10,8 +10,7 @@ from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Bench
-from ctbench.measure.trial import Step
-from ctbench.measure.trials import Repetitions
+from ctbench.measure.trial import Repetitions, Step
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.holding import Answered, Opened
 from ctbench.traffic.loads import Hold

@@ -14,7 +14,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
 from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.promises import Promise
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Trials
 from ctbench.results.metrics import METRICS
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName

@@ -16,8 +16,7 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Bisection, Campaign, Mlr
 from ctbench.measure.search import search
-from ctbench.measure.trial import Step
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Step, Trials
 from ctbench.run import feasibility
 from ctbench.sla.floor import bits_per_packet, packets_per_connection
 from ctbench.sla.floors import Floors

@@ -14,8 +14,7 @@ from ctbench.measure.probe import TableEntries, after_sample
 from ctbench.measure.procedure import Bench, Decision, Outcome, require
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
-from ctbench.measure.trial import Step, series_of
-from ctbench.measure.trials import Repetitions, Trials
+from ctbench.measure.trial import Repetitions, Step, Trials, series_of
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial

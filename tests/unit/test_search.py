@@ -15,8 +15,7 @@ from ctbench.measure.campaign import Bisection, GateSettings, LoadRange, Mlr, Sa
 from ctbench.measure.mlr import MlrSearch
 from ctbench.measure.observation import Observation
 from ctbench.measure.search import Goal, Made, SearchResult, expected, planned_trials, repeat, search
-from ctbench.measure.trial import Step
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Step, Trials
 
 from .simulated import LIMITS, SimulatedDut, outcome_of, seen
 

@@ -23,8 +23,7 @@ from ctbench.measure.sequential import (
     scatter,
     trials_left,
 )
-from ctbench.measure.trial import Step
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Step, Trials
 from ctbench.sla.verdict import judge
 
 from .simulated import SimulatedDut, made_up_floor, seen

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.observation import Observation
-from ctbench.measure.trial import Step, TrialRunner
-from ctbench.measure.trials import MOST_INVALID, PAUSE_S, Repetitions, TrialFault, Trials, merge
+from ctbench.measure.trial import MOST_INVALID, PAUSE_S, Repetitions, Step, TrialFault, TrialRunner, Trials, merge
 from ctbench.results.evidence import Evidence, TableCount
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate

@@ -13,7 +13,7 @@ from ctbench.base.units import format_count
 from ctbench.dut.abilities import TableDut
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Decision, Outcome, Procedure, figures_by_name
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import LimitedBy

@@ -26,8 +26,7 @@ from ctbench.measure.search import (
     planned_halvings,
     strongest,
 )
-from ctbench.measure.trial import Phase, TrialFn
-from ctbench.measure.trials import MOST_INVALID, TrialFault, Trials
+from ctbench.measure.trial import MOST_INVALID, Phase, TrialFault, TrialFn, Trials
 from ctbench.results.evidence import GoalRecord
 
 #: Packets that the library believes a trial to have had: it needs only their ratio.

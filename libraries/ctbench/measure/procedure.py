@@ -13,8 +13,18 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe
-from ctbench.measure.trial import Expected, OnTrial, Step, TrialRunner
-from ctbench.measure.trials import NO_EVIDENCE, Repetitions, TrialFault, Trials, ignore, merge
+from ctbench.measure.trial import (
+    NO_EVIDENCE,
+    Expected,
+    OnTrial,
+    Repetitions,
+    Step,
+    TrialFault,
+    TrialRunner,
+    Trials,
+    ignore,
+    merge,
+)
 from ctbench.results.evidence import Evidence, LookRecord
 from ctbench.results.metrics import METRICS, RATE_OF, Metric
 from ctbench.results.record import LimitedBy

@@ -13,8 +13,7 @@ from typing import Literal
 from ctbench.base.units import format_rate
 from ctbench.measure.campaign import Bisection, GateSettings, LoadRange, Mlr, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation
-from ctbench.measure.trial import Expected, Phase, Step, TrialFn
-from ctbench.measure.trials import MOST_INVALID, TrialFault, Trials
+from ctbench.measure.trial import MOST_INVALID, Expected, Phase, Step, TrialFault, TrialFn, Trials
 from ctbench.results.evidence import GoalRecord
 
 Bound = Literal["lower", "upper", "undecided"]

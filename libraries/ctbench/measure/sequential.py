@@ -13,8 +13,7 @@ from typing import Literal
 from ctbench.base.units import format_rate, format_ratio
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Code, Decision, Outcome, figures_of
-from ctbench.measure.trial import TrialFn
-from ctbench.measure.trials import TrialFault, Trials
+from ctbench.measure.trial import TrialFault, TrialFn, Trials
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.record_model import Figure
 

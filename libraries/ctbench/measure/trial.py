@@ -1,18 +1,25 @@
-"""One trial on a DUT and a generator."""
+"""One trial on a DUT and a generator, and the recorder of trials: it numbers them, tells of them and keeps them, ends a
+measurement where something broke, and has the one rule for invalid trials.
+
+An invalid trial says nothing about the DUT. It is made again, after a pause where the machine was busy, until it is
+valid, too many in a row were not, or the run has no time left for it. It is never evidence, and never a reason for a
+lower load.
+"""
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
+from ctbench.base.units import format_rate
 from ctbench.dut.base import CpuUse, Dut
 from ctbench.measure.observation import Conditions, Observation, hopeless
 from ctbench.measure.probe import Probe, Sampling
-from ctbench.results.evidence import Series, TrialRecord
+from ctbench.results.evidence import Evidence, Series, TrialRecord
 from ctbench.traffic.generator import LinkWork, TrafficGenerator, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -149,3 +156,138 @@ def _cpu_of(link: LinkWork | None) -> CpuUse | None:
     if link is None:
         return None
     return CpuUse(link.busy_cpus, link.ns_per_packet if link.packets else None, "link threads")
+
+
+#: So many invalid trials in a row end it: something else than the DUT decides here.
+MOST_INVALID = 3
+#: What else runs on a machine comes in bursts: after a busy trial, seconds of pause before the first repetition, and
+#: twice as many before the second.
+PAUSE_S = 1.0
+#: Seconds that a run may spend on repetitions, pauses included: on a machine that is always busy it would else take
+#: three times as long, and have measured no more.
+MOST_REPEATED_S = 900.0
+
+
+def ignore(*_told: Any) -> None:
+    """Take no notice: the default of those who are told of something."""
+
+
+class TrialFault(Exception):
+    """The DUT or the generator broke; the text says how, and in which trial."""
+
+
+def broken_trial(number: int, load: float, why: str) -> str:
+    """How a trial ended a measurement: what broke, and in which trial. A closed loop, which has no load until it has
+    ended, is one at 0."""
+    return f"{why.rstrip('.')}, in trial {number}, {f'at {format_rate(load)}' if load else 'a closed loop'}"
+
+
+#: No evidence but trials.
+NO_EVIDENCE = Evidence(trials=[])
+
+
+def merge(one: Evidence, later: Evidence) -> Evidence:
+    """The evidence of two procedures of one test. Of upper bounds the later counts, of anything else the first."""
+    found: dict[str, Any] = {}
+    for name in Evidence.model_fields:
+        first, second = getattr(one, name), getattr(later, name)
+        if isinstance(first, list):
+            found[name] = first + second
+        else:
+            found[name] = second if first is None or (name == "upper_bound" and second is not None) else first
+    return Evidence(**found)
+
+
+@dataclass
+class Repetitions:
+    """What a run has left for making invalid trials again, seconds."""
+
+    left_s: float = MOST_REPEATED_S
+    sleep: Callable[[float], None] = time.sleep
+
+    def grant(self, spoilt: Observation, in_a_row: int) -> bool:
+        """Whether a trial may be made again after so many invalid ones in a row; waits where the machine was busy."""
+        pause_s = PAUSE_S * in_a_row if spoilt.machine_was_busy else 0.0
+        cost_s = spoilt.trial.wall_s + pause_s
+        if cost_s > self.left_s:
+            return False
+        self.left_s -= cost_s
+        if pause_s:
+            self.sleep(pause_s)
+        return True
+
+
+@dataclass
+class Trials:
+    """The trials of one measurement."""
+
+    #: Told of each as it ends.
+    on_trial: OnTrial = ignore
+    #: Trials that the test made before.
+    before: int = 0
+    repetitions: Repetitions = field(default_factory=Repetitions)
+    #: All trials in their order.
+    steps: list[Step] = field(default_factory=list)
+    #: What was found besides them.
+    evidence: Evidence = NO_EVIDENCE
+
+    @property
+    def made(self) -> tuple[Step, ...]:
+        """All trials in their order."""
+        return tuple(self.steps)
+
+    @property
+    def overhead_s(self) -> float:
+        """What a trial has taken so far besides its traffic, in the mean."""
+        costs = [step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps]
+        return max(0.0, sum(costs) / max(1, len(costs)))
+
+    def keep(self, **parts: Any) -> None:
+        """Add to the evidence: `table=[...]`."""
+        self.evidence = merge(self.evidence, Evidence(trials=[], **parts))
+
+    def make(
+        self,
+        phase: Phase,
+        one: Callable[[int], Observation],
+        at: float = 0.0,
+        *,
+        note: Callable[[Observation], float] = lambda _seen: 0.0,
+        again: Phase | None = None,
+        most: int = MOST_INVALID,
+    ) -> Observation:
+        """Make a trial with `one`, which is told its number in the test; again where it was invalid, `most` in a row.
+        The last one.
+
+        `at`: its load for a sentence, per second; 0 for a closed loop. `note` is told of each, and returns the seconds
+        that are probably left until the result. `again`: the phase of a repetition, where that differs. Raises
+        `TrialFault` where the DUT or the generator broke.
+        """
+        in_a_row = 0
+        while True:
+            seen = self._once(phase if not in_a_row else again or phase, one, at, note)
+            in_a_row += 1
+            if seen.state != "invalid" or in_a_row >= most or not self.repetitions.grant(seen, in_a_row):
+                return seen
+
+    def offer(self, runner: TrialRunner, load: Load, duration_s: float, phase: Phase, at: float = 0.0) -> Observation:
+        """Offer a load for so long; see `make`."""
+        return self.make(
+            phase, lambda _number: runner.offer(load, duration_s), load.per_s if isinstance(load, Rate) else at
+        )
+
+    def _once(
+        self, phase: Phase, one: Callable[[int], Observation], at: float, note: Callable[[Observation], float]
+    ) -> Observation:
+        number = self.before + len(self.steps) + 1
+        try:
+            seen = one(number)
+        except TestbedError as error:
+            raise TrialFault(broken_trial(number, at, str(error))) from error
+        step = Step(number, phase, seen, 0.0)
+        self.steps.append(step)
+        left_s = note(seen)
+        self.on_trial(step if seen.fault else replace(step, left_s=left_s))
+        if seen.fault:
+            raise TrialFault(broken_trial(number, at or seen.served, seen.fault))
+        return seen

@@ -13,8 +13,7 @@ from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure,
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.promises import Promise
-from ctbench.measure.trial import Step
-from ctbench.measure.trials import Repetitions
+from ctbench.measure.trial import Repetitions, Step
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts

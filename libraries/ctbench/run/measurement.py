@@ -12,8 +12,7 @@ from ctbench.dut import registry
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Outcome, Procedure
-from ctbench.measure.trial import Step, series_of
-from ctbench.measure.trials import NO_EVIDENCE
+from ctbench.measure.trial import NO_EVIDENCE, Step, series_of
 from ctbench.results import evidence
 from ctbench.results.environment import (
     CampaignFacts,

@@ -18,8 +18,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import MainThreadWatch, Probe
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure, figures_by_name
-from ctbench.measure.trial import Expected
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Expected, Trials
 from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import MAIN_THREAD, MEANWHILE, METRICS, Metric
 from ctbench.results.record_model import Figure

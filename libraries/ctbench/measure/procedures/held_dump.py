@@ -23,8 +23,7 @@ from ctbench.measure.procedures.control_plane import (
     main_thread,
     sentence,
 )
-from ctbench.measure.trial import Expected
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Expected, Trials
 from ctbench.results.metrics import MAIN_THREAD, METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.holding import Holding, Opened

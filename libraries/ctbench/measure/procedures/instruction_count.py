@@ -11,8 +11,7 @@ from ctbench.dut.abilities import NET, Counted, Counter, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure
-from ctbench.measure.trial import Expected
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Expected, Trials
 from ctbench.results.metrics import COST_OF, METRICS, Metric
 from ctbench.results.record_model import Figure
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile

@@ -12,8 +12,7 @@ from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.probe import Probe
 from ctbench.measure.procedure import Bench, Decision, Outcome, Procedure
 from ctbench.measure.procedures.rates import HighestRate
-from ctbench.measure.trial import Expected
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Expected, Trials
 from ctbench.results.evidence import FunctionSamples, ProfileRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF
 from ctbench.results.record_model import Figure

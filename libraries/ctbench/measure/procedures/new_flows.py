@@ -14,8 +14,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.probe import Probe
 from ctbench.measure.procedure import Bench, Decision, Outcome, Procedure
-from ctbench.measure.trial import Expected
-from ctbench.measure.trials import MOST_INVALID, Trials
+from ctbench.measure.trial import MOST_INVALID, Expected, Trials
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval

@@ -20,8 +20,7 @@ from ctbench.measure.observation import limits_in
 from ctbench.measure.procedure import Bench, Code, Decision, Look, Outcome, Procedure
 from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.search import expected
-from ctbench.measure.trial import Expected, Step
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Expected, Step, Trials
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF
 from ctbench.results.record_model import Figure

@@ -9,8 +9,7 @@ from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
 from ctbench.measure.search import SearchResult, descend, expected, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
-from ctbench.measure.trial import Expected, Step
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Expected, Step, Trials
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import RATE_OF, RATES, SATURATION_OF, Metric
 from ctbench.results.record_model import Figure

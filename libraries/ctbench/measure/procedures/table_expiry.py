@@ -20,8 +20,7 @@ from ctbench.measure.held import Counts, TableProcedure, TableTrial, tools
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import Samples, TableEntries
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, figures_by_name
-from ctbench.measure.trial import Expected
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Expected, Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import METRICS
 from ctbench.traffic.generator import Trial

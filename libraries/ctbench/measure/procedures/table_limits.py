@@ -17,8 +17,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import TableProcedure, TableTrial, refused
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Outcome
-from ctbench.measure.trial import Expected
-from ctbench.measure.trials import Trials
+from ctbench.measure.trial import Expected, Trials
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import LimitedBy
 from ctbench.traffic.holding import Answered, Holding, Opened

@@ -40,7 +40,6 @@ from ctbench.run.measurement import TestName
 from ctbench.run.plan import find_promise
 from ctbench.run.run_request import POOL_VARIABLE, PoolRun
 from ctbench.run.settings import RunSettings
-from ctbench.testbed import new_dut
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT")
@@ -110,7 +109,7 @@ class ConntrackSLA:
         try:
             settings = RunSettings.load(testbed, campaign, sla, reference, base)
             references.check(settings.floors, settings.campaign, named(self._root) if self._root else ())
-            new_dut.check_machine(settings.testbed)
+            settings.testbed.check_machine()
         except CtbenchError as error:
             if isinstance(error, ConfigError):
                 note_mistake(output, str(error))

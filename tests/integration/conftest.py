@@ -18,7 +18,6 @@ from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost
-from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.software import lateness, plan, schedule, stream_engine
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
@@ -119,7 +118,7 @@ def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
 def able_machine() -> None:
     """Skips where no run can be measured: OVS, its drivers, namespaces or a second CPU are missing."""
     try:
-        new_dut.check_machine(load("testbeds", "local", TestbedConfig))
+        load("testbeds", "local", TestbedConfig).check_machine()
     except MissingResource as error:
         pytest.skip(str(error))
     cpus = len(os.sched_getaffinity(0))

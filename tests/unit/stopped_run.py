@@ -8,7 +8,7 @@ from robot.api import ExecutionResult
 
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import sla
-from ctbench.testbed import new_dut
+from ctbench.testbed.config import TestbedConfig
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = f"*** Settings ***\nLibrary    {Path(__file__).with_name('made_up_tests.py')}\n*** Test Cases ***\n"
@@ -28,7 +28,7 @@ def set_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path.write_text(text)
     monkeypatch.setattr(sla, "SUITES", folder / "suites")
     monkeypatch.setenv(RESULTS_VARIABLE, str(folder / "results"))
-    monkeypatch.setattr(new_dut, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(TestbedConfig, "check_machine", lambda _testbed: None)
     monkeypatch.syspath_prepend(str(ROOT / "tests"))
     monkeypatch.chdir(folder)
     return folder

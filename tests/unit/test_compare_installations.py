@@ -12,7 +12,7 @@ from ctbench.compare.judge import nothing_counted
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.results import store
 from ctbench.results.comparison import Comparison
-from ctbench.testbed import new_dut
+from ctbench.testbed.config import TestbedConfig
 
 from .compared import Made, MadeUpSla, Run
 from .paired import start_record
@@ -208,7 +208,7 @@ def test_an_installation_that_cannot_be_measured_is_said_before_the_other_one_is
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(made[1])
             path.chmod(made[0])
-    monkeypatch.setattr(new_dut, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(TestbedConfig, "check_machine", lambda _testbed: None)
     monkeypatch.setattr(child_runs, "run_child", sla)
     both = ["--installations", f"base={prefix}", f"candidate={prefix}"]
     status, _, error = run_compare(*both)

@@ -21,7 +21,6 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Examined, Finding, Placement, ok
 from ctbench.run import feasibility
-from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
 from ctbench.testbed.connectors.registry import CONNECTORS
@@ -185,7 +184,7 @@ def test_a_testbed_file_can_name_them_and_the_source_says_what_it_can_reach() ->
 @pytest.mark.usefixtures("connector")
 def test_this_machine_lacks_what_the_kind_says() -> None:
     with pytest.raises(MissingResource, match="needs batteries"):
-        new_dut.check_machine(toy_testbed())
+        toy_testbed().check_machine()
 
 
 @pytest.mark.usefixtures("connector")

@@ -9,7 +9,7 @@ import pytest
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.ovs import installation, kind
-from ctbench.testbed import new_dut
+from ctbench.testbed import config
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.software import kind as software
 from ctbench.traffic.software.kind import require_x86_64
@@ -70,13 +70,13 @@ def local_with(**changes: object) -> TestbedConfig:
 def test_a_lab_asks_nothing_of_this_machine_but_its_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     for module, check in (
-        (software, "require_x86_64"), (kind, "check_ovs"), (kind, "check_drivers"), (new_dut, "check_namespaces"),
+        (software, "require_x86_64"), (kind, "check_ovs"), (kind, "check_drivers"), (config, "check_namespaces"),
     ):  # fmt: skip
         monkeypatch.setattr(module, check, lambda check=check: asked.append(check))
-    new_dut.check_machine(load("testbeds", "example-trex-xeon", TestbedConfig))
+    load("testbeds", "example-trex-xeon", TestbedConfig).check_machine()
     assert not asked
-    new_dut.check_machine(local_with(ovs={"prefix": "/opt/ovs"}))
+    local_with(ovs={"prefix": "/opt/ovs"}).check_machine()
     assert asked == ["require_x86_64", "check_namespaces"]
     asked.clear()
-    new_dut.check_machine(local_with())
+    local_with().check_machine()
     assert asked == ["require_x86_64", "check_ovs", "check_drivers", "check_namespaces"]

@@ -9,7 +9,7 @@ import pytest
 
 from ctbench.cli import sla
 from ctbench.run.run_request import claimed
-from ctbench.testbed import new_dut
+from ctbench.testbed.config import TestbedConfig
 
 from .stopped_run import (
     ALL,
@@ -83,7 +83,7 @@ def test_a_run_that_is_complete_is_reported_and_nothing_is_touched(
     assert sla.main(["--console", "none", "--include", "late", "--outputdir", "out"]) == 5
     assert resume(run="out") == 0
     before = (checkout / "out" / "output.xml").read_bytes()
-    monkeypatch.setattr(new_dut, "check_machine", lambda _testbed: pytest.fail("nothing is measured"))
+    monkeypatch.setattr(TestbedConfig, "check_machine", lambda _testbed: pytest.fail("nothing is measured"))
     capsys.readouterr()
     assert resume(run="out") == 0
     said = capsys.readouterr().out

@@ -11,7 +11,7 @@ from ctbench.results import store
 from ctbench.results.record import PoolMember
 from ctbench.results.store import WithoutRecord, write
 from ctbench.run.exit_status import MISTAKES_FILE
-from ctbench.testbed import new_dut
+from ctbench.testbed.config import TestbedConfig
 
 from .simulated import made_up_record
 
@@ -52,7 +52,7 @@ def test_a_pool_that_cannot_be_is_one_sentence_and_leaves_no_folder(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(new_dut, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(TestbedConfig, "check_machine", lambda _testbed: None)
     monkeypatch.setattr(sla, "usable_cores", lambda: [(0, 1)])
     assert sla.main([*arguments, "--outputdir", str(tmp_path / "out")]) == status
     assert said in capsys.readouterr().err

@@ -10,7 +10,7 @@ from ctbench.base import paths
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import bootstrap, sla
-from ctbench.testbed import new_dut
+from ctbench.testbed.config import TestbedConfig
 
 DEFAULT = Path("/checkout/suites")
 SUITE = """*** Test Cases ***
@@ -30,7 +30,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / folder).mkdir(parents=True)
     monkeypatch.setattr(sla, "SUITES", tmp_path / "suites")
     monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
-    monkeypatch.setattr(new_dut, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(TestbedConfig, "check_machine", lambda _testbed: None)
     return tmp_path
 
 
@@ -69,7 +69,7 @@ def test_a_missing_resource_ends_it_before_any_folder_is_made(
     def missing(_testbed: object) -> None:
         raise MissingResource("OVS-DPDK is not installed.")
 
-    monkeypatch.setattr(new_dut, "check_machine", missing)
+    monkeypatch.setattr(TestbedConfig, "check_machine", missing)
     assert sla.main([]) == 6
     assert capsys.readouterr().err == "run: OVS-DPDK is not installed.\n"
     assert not list((checkout / "results").iterdir())

@@ -15,9 +15,8 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.new_dut import Place
 from ctbench.testbed.pair import Setup
-from ctbench.testbed.testbed import Testbed
+from ctbench.testbed.testbed import Place, Testbed
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile
 
@@ -132,7 +131,7 @@ class Fakes:
         self.connector = FakeConnector(**connector)
         self.connector.running = self.running
         self.testbed._generator = self.connector  # type: ignore[assignment]
-        self.testbed._maker.make = self.make  # type: ignore[assignment,method-assign]
+        self.testbed._make = self.make  # type: ignore[assignment,method-assign]
         #: Done to each DUT as it is made.
         self.prepare: Callable[[FakeDut], None] = lambda _: None
 
@@ -229,7 +228,7 @@ def test_a_generator_that_serves_one_dut_at_a_time_has_them_in_turn(tmp_path: Pa
 def in_a_lab(fakes: Fakes) -> None:
     config = fakes.testbed.config
     duts = [dut.model_copy(update={"host": "lab"}) for dut in config.duts]  # type: ignore[attr-defined]
-    fakes.testbed._maker._config = config.model_copy(update={"duts": duts})
+    fakes.testbed.config = config.model_copy(update={"duts": duts})
     fakes.testbed.placement = lambda _: Placement((0,), (1,), (0,))  # type: ignore[method-assign]
 
 

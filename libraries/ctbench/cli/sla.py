@@ -36,7 +36,6 @@ from ctbench.results.store import WITHOUT_RECORD_FILE
 from ctbench.run.exit_status import MISTAKES_FILE, exit_status, read_verdicts, record_stamps, sentence
 from ctbench.run.run_request import RunRequest, claimed, find, hashes_of_inputs, new_run_id, stop_sentence
 from ctbench.run.settings import RunSettings
-from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, make_pool
 
@@ -193,7 +192,7 @@ def begin(command: CommandLine) -> int:
     # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
     if not command.dry_run:
         for _, testbed in testbeds:
-            new_dut.check_machine(testbed)
+            testbed.check_machine()
     check_selection(command)
     members = make_pool(testbeds, usable_cores()) if command.testbeds else []
     folder = prepare(command)
@@ -235,7 +234,7 @@ def resume(given: CommandLine, name: str) -> int:
         print(part.sentence, flush=True)
         members = make_pool(testbeds, usable_cores()) if command.testbeds else []
         for _, testbed in testbeds if part.left else ():
-            new_dut.check_machine(testbed)
+            testbed.check_machine()
         return run(command, prepare(command), members, request.run_id, part)
 
 

@@ -17,7 +17,6 @@ from ctbench.dut.kernel import check_kernel, read_release
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.ssh_login import password_of
-from ctbench.testbed import new_dut
 from ctbench.testbed.config import TestbedConfig
 
 #: The kind of DUT that counts instructions; the testbed that has nothing else is called the same.
@@ -75,7 +74,7 @@ def check_installation(role: str, prefix: str, testbed: TestbedConfig) -> None:
                 model: Any = KINDS[dut.type].settings
                 dut = model.model_validate(builds.with_prefix(dut.model_dump(), prefix))  # noqa: PLW2901
             duts.append(dut)
-        new_dut.check_machine(testbed.model_copy(update={"duts": duts}))
+        testbed.model_copy(update={"duts": duts}).check_machine()
     except CtbenchError as error:
         raise type(error)(f"--installations {role}={prefix}: {error}") from None
     finally:

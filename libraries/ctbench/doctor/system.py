@@ -9,7 +9,7 @@ from ctbench.doctor.cards import numa_node
 from ctbench.doctor.site import Site
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.machine import NODE, Facts, Finding, bad, kernel_arguments, ok, reserve_command, unknown
-from ctbench.testbed import new_dut
+from ctbench.testbed.config import check_namespaces
 
 #: Clocks further apart than this make logs and records hard to compare, seconds.
 APART_S = 1.0
@@ -20,7 +20,7 @@ def check(site: Site) -> Iterator[Finding]:
     if site.plan.ssh is None:
         yield ok("Python", ".".join(map(str, sys.version_info[:3])))
         if any(dut.host == SANDBOX for dut in site.plan.duts):
-            yield _preflight("namespaces", "a sandbox can be made", new_dut.check_namespaces, "see the sentence")
+            yield _preflight("namespaces", "a sandbox can be made", check_namespaces, "see the sentence")
     if site.plan.is_lab:
         yield _root(site)
         yield _clock(site)

@@ -4,7 +4,7 @@ which CPUs a topology uses: what the file says, and the rest from what suits the
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -12,9 +12,10 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.network import MOST_CPU
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel
-from ctbench.dut.registry import DutConfig
-from ctbench.hosts.config import Hosts
+from ctbench.dut.registry import KINDS, DutConfig
+from ctbench.hosts.config import SANDBOX, Hosts
 from ctbench.hosts.machine import Machine, Placement, place
+from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.registry import SOURCES, GeneratorConfig
 
 
@@ -91,6 +92,32 @@ class TestbedConfig(Hosts):
                 "`./run sla -v TESTBED:emulated --include emulated`."
             )
 
+    def check_machine(self) -> None:
+        """Raise `MissingResource` with the first thing that this machine lacks of what this testbed needs of it, in the
+        order in which to fix it. What other hosts lack, they say when they are set up (and `./run doctor` before)."""
+        SOURCES[self.generator.type].require(self.generator)
+        here = [dut for dut in self.duts if dut.host == SANDBOX]
+        for dut in here:
+            KINDS[dut.type].require(dut)
+        if here:
+            check_namespaces()
+
+    def dut(self, datapath: str, build: str = "") -> DutConfig:
+        """What is said of a DUT, with another installation where `build` names one. `MissingResource` where there is
+        none, or one that is installed only once."""
+        known = next((config for config in self.duts if config.type == datapath), None)
+        if known is None:
+            names = ", ".join(config.type for config in self.duts)
+            raise MissingResource(f"A DUT with datapath {datapath} is needed; testbed {self.name} has {names}.")
+        if not build:
+            return known
+        kind = KINDS[datapath]
+        if kind.builds is None:
+            raise MissingResource(f"The build in {build} is asked for, and of a {kind.title} there is but one.")
+        model: Any = kind.settings
+        other: DutConfig = model.model_validate(kind.builds.with_prefix(known.model_dump(), build))
+        return other
+
     @model_validator(mode="after")
     def _generator_has_its_own_cpus(self) -> Self:
         pmd, generator = self.cpus.pmd, self.cpus.generator
@@ -114,6 +141,11 @@ class TestbedConfig(Hosts):
             if why := source.out_of_reach(self.generator, dut.host, dut.ports.kind):
                 raise ValueError(f"duts.{index}: {why}")
         return self
+
+
+def check_namespaces() -> None:
+    """Make a sandbox and end it; a refusal says what to do."""
+    Sandbox().close()
 
 
 def plan_cpus(plan: CpuPlan, machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, shared: bool) -> Placement:

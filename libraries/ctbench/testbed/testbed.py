@@ -1,14 +1,16 @@
 """The testbed: the object that holds a DUT and a traffic generator and connects them."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ctbench.base.errors import MissingResource, TestbedError, reraise_stop, sentence_of
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError, reraise_stop, sentence_of
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE
+from ctbench.dut.kind import Surroundings
+from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
@@ -18,14 +20,25 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig, plan_cpus
 from ctbench.testbed.connectors.connector import Connector, ConnectorContext
 from ctbench.testbed.connectors.registry import CONNECTORS
-from ctbench.testbed.new_dut import DutMaker, Place
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, trouble_of, unlike
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile, largest_frame
+from ctbench.traffic.registry import SOURCES
 
 #: DUTs of a kind that stand at the same time at most: a pair. One that is paused keeps its memory.
 _MOST_STANDING = 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which of a testbed's DUTs one is."""
+
+    datapath: str
+    #: Prefix of its installation, where it is another one than the testbed file says.
+    build: str = ""
+    #: Whether it is the second one of the same installation.
+    beside: bool = False
 
 
 class Testbed:
@@ -39,7 +52,6 @@ class Testbed:
         self.config = config
         self._output = output
         self._hosts = HostPool(config.hosts)
-        self._maker = DutMaker(config, self._hosts, self.placement, output / "dut")
         #: Each with the host that it is on.
         self._duts: dict[Place, tuple[Dut, Host]] = {}
         self._generator: Connector | None = None
@@ -77,7 +89,7 @@ class Testbed:
         """Who runs where on the DUT's machine: what the testbed file says, else what suits the machine.
         `MissingResource` when short."""
         is_cable = topology.datapath == CABLE.datapath
-        host = self._generator_host if is_cable else self._maker.config_of(topology.datapath).host
+        host = self._generator_host if is_cable else self.config.dut(topology.datapath).host
         same_machine = machine_of(host) == machine_of(self._generator_host)
         return plan_cpus(
             self.config.cpus,
@@ -204,7 +216,7 @@ class Testbed:
 
     def _apply(self, setup: Setup, profile: Profile | None) -> tuple[Dut, TrafficGenerator]:
         self._connected = None
-        place = self._maker.place(setup.topology.datapath, setup.build)
+        place = self._place(setup)
         dut, host = self._dut(place)
         if place.datapath != CABLE.datapath:  # which needs nothing that another DUT could take away
             self._make_way_for(place)
@@ -224,7 +236,7 @@ class Testbed:
     def _side_by_side(self, tested: Setup, other: Setup, profile: Profile) -> SideBySide:
         """Set a pair up. `MissingResource` where this testbed cannot have two side by side."""
         self._connected = None
-        one, two = (self._maker.place(setup.topology.datapath, setup.build) for setup in (tested, other))
+        one, two = map(self._place, (tested, other))
         places: dict[Side, Place] = {"tested": one, "other": replace(two, beside=one == two)}
         self._require_sandboxes(one, two)
         placement = self.placement(tested.topology)
@@ -259,7 +271,7 @@ class Testbed:
         if self.config.oversubscribe:
             raise MissingResource("Threads share CPUs on this testbed (oversubscribe), so nothing stands side by side.")
         for place in places:
-            if (host := self._maker.config_of(place.datapath).host) != SANDBOX:
+            if (host := self.config.dut(place.datapath).host) != SANDBOX:
                 raise MissingResource(f"There is one DUT on {host}: two stand side by side only in sandboxes.")
         if not self._connector.pairs:
             raise MissingResource(f"The traffic generator of testbed {self.config.name} serves one DUT at a time.")
@@ -292,11 +304,39 @@ class Testbed:
         for place in wanted:
             self._standing.setdefault(place, None)
 
+    def _place(self, setup: Setup) -> Place:
+        """Where the DUT of a set-up is found: a build that is the testbed's own is none."""
+        datapath, build = setup.topology.datapath, setup.build
+        return Place(datapath, build if build and self.config.dut(datapath, build) != self.config.dut(datapath) else "")
+
     def _dut(self, place: Place) -> tuple[Dut, Host]:
         """Made where it is not there yet."""
         if place not in self._duts:
-            self._duts[place] = self._maker.make(place)
+            self._duts[place] = self._make(place)
         return self._duts[place]
+
+    def _make(self, place: Place) -> tuple[Dut, Host]:
+        """A new DUT and the host that it is on. Nothing is started before its first `apply`."""
+        if place.datapath == CABLE.datapath:
+            return CONNECTORS[self.config.generator.type].cable(self.config.generator, self._hosts)
+        config = self.config.dut(place.datapath, place.build)
+        host = self._hosts.host(config.host)
+        around = Surroundings(
+            host, self._hosts.machine(config.host), self.placement, self._output / "dut", self._macs,
+            generator_carries=self.config.generator.carries,
+        )  # fmt: skip
+        return KINDS[place.datapath].build(config, around), host
+
+    def _macs(self) -> tuple[str, str]:
+        """Ethernet addresses of the generator's ports in a lab: a Linux DUT does not ask for them."""
+        kind = SOURCES[self.config.generator.type]
+        macs = kind.port_macs(self.config.generator)
+        if not all(macs):
+            raise ConfigError(
+                f"testbed {self.config.name}: generator.client.mac and generator.server_port.mac are needed for a "
+                f"Linux DUT.\n  Expected the MAC addresses that the ports of {kind.title} send from."
+            )
+        return macs
 
 
 def _frame_bytes(profile: Profile | None) -> int:

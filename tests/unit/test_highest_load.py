@@ -12,9 +12,8 @@ from ctbench.dut.abilities import ThreadSamples
 from ctbench.dut.ovs.threads import is_lock
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Bench, Outcome
-from ctbench.measure.procedures import lock_share
-from ctbench.measure.procedures.lock_share import LockShare, interval
-from ctbench.measure.procedures.new_flows import TRIALS, NewFlows
+from ctbench.measure.procedures import highest_load
+from ctbench.measure.procedures.highest_load import TRIALS, LockShare, NewFlows, interval
 from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.promises import PROMISES
 from ctbench.report.compose import compose
@@ -70,7 +69,7 @@ def measured(dut: Sampled, *, earlier: bool = True, limit: float | None = None) 
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock_share, "_BEFORE_S", 0.0)
+    monkeypatch.setattr(highest_load, "_BEFORE_S", 0.0)
 
 
 def test_the_share_of_locks_is_that_of_their_functions_in_a_trial_of_its_own() -> None:

@@ -12,9 +12,8 @@ from ctbench.measure.held import TableProcedure
 from ctbench.measure.procedure import Procedure
 from ctbench.measure.procedures.control_plane import PORT_CHURN, REVALIDATION, STATISTICS, SWEEP, TABLE_DUMP
 from ctbench.measure.procedures.held_dump import HeldDump
+from ctbench.measure.procedures.highest_load import LockShare, NewFlows
 from ctbench.measure.procedures.instruction_count import InstructionCount
-from ctbench.measure.procedures.lock_share import LockShare
-from ctbench.measure.procedures.new_flows import NewFlows
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.procedures.table_expiry import TableDrain, TableReaping, TableSteady

@@ -1,0 +1,268 @@
+"""What is measured at the highest load: which share of the time of a thread that forwards locks have, and how many new
+datapath flows there are per second.
+
+The samples are those of a trial made for them, which nothing else is judged by (as perf was used in the measurements of
+2022).
+
+Of new flows, every packet of the load is the first of its flow, so the DUT has to look its rules up, and to make a flow
+of its datapath: in closed loops, each of which begins with an empty datapath and ends before that is full. A load on a
+schedule comes late where the generator shares its CPU with the threads that look at all flows.
+"""
+
+import math
+import statistics
+import time
+from dataclasses import dataclass, field
+
+from ctbench.base.errors import TestbedError
+from ctbench.base.units import format_count
+from ctbench.dut.abilities import SampledDut, ThreadSamples, UpcallDut
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.observation import Observation, limits_in
+from ctbench.measure.probe import Probe
+from ctbench.measure.procedure import Bench, Decision, Outcome, Procedure
+from ctbench.measure.procedures.rates import HighestRate
+from ctbench.measure.trial import MOST_INVALID, Expected, Trials
+from ctbench.results.evidence import FunctionSamples, ProfileRecord
+from ctbench.results.metrics import METRICS, SATURATION_OF
+from ctbench.results.record_model import Figure
+from ctbench.results.statistics import median_interval
+from ctbench.traffic.loads import Load, Rate, Saturation, saturating
+from ctbench.traffic.profiles import PacketProfile, Profile
+
+_SHARE, _FLOWS = METRICS["mutex_share"], METRICS["new_flow_rate"]
+#: Seconds that the load gets to begin before the first sample, and to go on after the last one.
+_BEFORE_S, _AFTER_S = 1.0, 0.5
+#: A thread that has packets for less of the time is not at its highest load, or was sampled before or after it. At that
+#: load it has them for 95 to 97 %.
+LEAST_BUSY = 0.8
+#: Samples that say something.
+LEAST_SAMPLES = 300
+#: Functions that the record has at least, those with the most samples.
+_SHOWN = 30
+#: What a record has as the DUT says it.
+_SAME = ("cpu", "how", "hz", "seconds", "ran_s", "waited_s", "busy", "samples", "lost")
+#: Of a normal distribution: what 99 % of it is within.
+_Z = 2.576
+
+
+@dataclass
+class _SamplesOfAThread(Probe):
+    """A probe that is asked once."""
+
+    dut: SampledDut
+    #: Seconds until the load is there, and that are sampled.
+    wait_s: float
+    seconds: float
+    found: ThreadSamples | None = None
+    error: str = ""
+    name = _SHARE.name
+    unit = "ratio"
+    every_s = 3600.0
+
+    def sample(self) -> float:
+        time.sleep(self.wait_s)
+        try:
+            self.found = self.dut.sample_thread(self.seconds)
+        except TestbedError as error:
+            self.error = str(error)
+            raise
+        return self.found.of_locks / max(1, self.found.samples)
+
+
+@dataclass(frozen=True)
+class LockShare(Procedure):
+    """Where the time of a forwarding thread goes."""
+
+    name = "lock-share"
+    says = "samples a forwarding thread at the highest load, and counts the samples in lock functions"
+    #: A closed loop where the generator has one; else the highest rate, which is searched first.
+    loads = frozenset((Rate,))
+    abilities = frozenset({"samples"})
+    after_closed_loop = True
+    found_out = (_SHARE.name,)
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        return Expected(1, campaign.control_plane.trial_duration + _BEFORE_S + _AFTER_S)
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """Nothing where the highest load is not known, or the samples say nothing of a thread that has to do."""
+        assert isinstance(bench.dut, SampledDut), "its ability was required"
+        if bench.earlier is None:  # no closed loop
+            search = HighestRate(bench.campaign.search_for(bench.profile, closed_loop=False))
+            found = search.measure(bench, trials)
+            rate = found.figure(bench.rate_metric)
+            load: Load | None = Rate(rate) if rate else None
+        else:
+            found = bench.earlier
+            rate = found.figure(SATURATION_OF[bench.profile.kind])
+            load = saturating(bench.profile) if rate else None
+        if load is None:
+            return Outcome.nothing(_SHARE, found.limited_by, f"the highest load is not known: {found.reason}")
+        duration_s = bench.campaign.control_plane.trial_duration
+        probe = _SamplesOfAThread(bench.dut, _BEFORE_S + _ramp_s(load, bench), duration_s)
+        # Whatever it loses, it is not a trial that a rate is judged by.
+        runner = bench.runner_for(dict.fromkeys(limits_in(bench.conditions), 1.0), probe)
+
+        def one(number: int) -> Observation:
+            probe.found, probe.error = None, ""
+            seen = runner.offer(load, _BEFORE_S + duration_s + _AFTER_S)
+            if probe.found and not seen.fault:
+                trials.keep(profiles=[_record(probe.found, number, seen.served, rate)])
+            return seen
+
+        seen = trials.make("samples", one, rate or 0.0)
+        if probe.found is None:
+            return Outcome.nothing(_SHARE, "fault", probe.error or "no thread was sampled")
+        return _share_outcome(bench, seen, probe.found, trials.evidence.profiles[-1])
+
+
+def _ramp_s(load: Load, bench: Bench) -> float:
+    """Seconds that a load takes until it counts: in a closed loop all is under way at once."""
+    profile = bench.profile
+    if not isinstance(load, Rate):
+        return 0.0
+    return profile.flows / load.per_s if isinstance(profile, PacketProfile) else profile.lifetime_s
+
+
+def _share_outcome(bench: Bench, seen: Observation, found: ThreadSamples, record: ProfileRecord) -> Outcome:
+    if seen.state == "invalid":
+        return Outcome.nothing(_SHARE, "generator", seen.reason)
+    if found.samples < LEAST_SAMPLES:
+        reason = f"{found.samples} samples say nothing: at least {LEAST_SAMPLES} are needed"
+        return Outcome.nothing(_SHARE, "dut", reason)
+    if found.busy < LEAST_BUSY:
+        reason = f"the thread had packets for {found.busy * 100:.0f} % of the time only: not at its highest load"
+        return Outcome.nothing(_SHARE, "generator", reason)
+    low, share, high = interval(found.of_locks, found.samples)
+    figure = Figure(value=share, unit=_SHARE.unit.name, low=low, high=high)
+    decisions = Decision.of_interval(figure, _SHARE, bench.limits, f"{record.samples} samples")
+    return Outcome(_SHARE, {_SHARE.name: figure}, "dut", sentence(record), True, decisions=decisions)
+
+
+def interval(some: int, of: int) -> tuple[float, float, float]:
+    """The least, the share itself, and the most that a share of `some` samples of so many stands for, by the 99 %
+    interval of Wilson."""
+    share, spread = some / of, _Z**2 / of
+    middle, half = (share + spread / 2) / (1 + spread), math.sqrt(share * (1 - share) / of + spread / of / 4)
+    return max(0.0, middle - _Z * half / (1 + spread)) if some else 0.0, share, middle + _Z * half / (1 + spread)
+
+
+def _record(found: ThreadSamples, number: int, rate: float, before: float | None) -> ProfileRecord:
+    ordered = sorted(found.functions.items(), key=lambda each: (-each[1], each[0]))
+    shown = [each for place, each in enumerate(ordered) if place < _SHOWN or each[0] in found.locks]
+    same = {name: getattr(found, name) for name in _SAME}
+    return ProfileRecord(
+        **same, trial=number, locks=found.of_locks, rate=rate, rate_before=before,
+        functions=[FunctionSamples(name=name, samples=times, lock=name in found.locks) for name, times in shown],
+    )  # fmt: skip
+
+
+def sentence(record: ProfileRecord) -> str:
+    """`2992 samples of CPU 1 in 3.0 s (perf, CPU clock, 997 per second): ...`."""
+    top = ", ".join(f"{each.name} {_SHARE.format(each.samples / record.samples)}" for each in record.functions[:3])
+    cost = ""
+    if record.rate_before:
+        cost = f"; served meanwhile: {record.rate / record.rate_before * 100:.0f} % of the trial without samples"
+    return (
+        f"{record.samples} samples of CPU {record.cpu} in {record.seconds:.1f} s ({record.how}, {record.hz} per "
+        f"second): {top}{cost}"
+    )
+
+
+#: Trials that count: as few as have a 99 % interval of their median that assumes no distribution.
+TRIALS = 9
+#: Length of a trial, seconds: short enough that 200 000 flows are seldom reached, which is as many as there may be.
+TRIAL_S = 0.5
+#: Share of the packets that have to be the first of their flow, or the load does not ask what is to be measured.
+LEAST_NEW = 0.9
+
+
+@dataclass
+class _Upcalls(Probe):
+    """A probe that deletes all flows before a trial, and asks after it for how many packets new ones were made."""
+
+    dut: UpcallDut
+    #: Of the last trial: with a flow made, and where that failed.
+    made: tuple[int, int] = (0, 0)
+    name = "upcalls"
+    unit = "packets"
+    every_s = 3600.0
+
+    def before(self) -> None:
+        """Forget all flows."""
+        self.dut.forget_flows()
+
+    def sample(self) -> float:
+        return 0.0
+
+    def after(self) -> None:
+        """Ask for how many packets flows were made."""
+        self.made = self.dut.upcalls()
+
+
+@dataclass
+class _Found:
+    """What the trials that count yielded."""
+
+    rates: list[float] = field(default_factory=list)
+    made: int = 0
+    failed: int = 0
+    sent: int = 0
+
+    def add(self, seen: Observation, made: tuple[int, int]) -> None:
+        """Count a good trial, in which flows were made for so many packets, and not for so many."""
+        sent = seen.trial.packets_sent
+        self.made, self.failed, self.sent = self.made + made[0], self.failed + made[1], self.sent + sent
+        # Of the packets that came through per second, those that got a flow: that is known of the whole trial.
+        self.rates.append(seen.trial.pps * min(1.0, made[0] / max(1, sent)))
+
+
+@dataclass(frozen=True)
+class NewFlows(Procedure):
+    """Closed loops whose packets are each the first of its flow."""
+
+    name = "new-flows"
+    says = "sends packets that are each the first of its flow, and counts the datapath flows made per second"
+    loads = frozenset((Saturation,))
+    abilities = frozenset({"upcalls"})
+    found_out = (_FLOWS.name,)
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        return Expected(TRIALS, TRIALS * TRIAL_S)
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """Nothing where too few trials were good, or most packets did not ask for a flow."""
+        assert isinstance(bench.dut, UpcallDut), "its ability was required"
+        probe, found = _Upcalls(bench.dut), _Found()
+        load, runner = saturating(bench.profile), bench.runner_for(limits_in(bench.conditions), probe)
+
+        def left_s(seen: Observation) -> float:
+            return (TRIALS - len(found.rates) - 1) * (seen.trial.wall_s or TRIAL_S)
+
+        while len(found.rates) < TRIALS and len(trials.steps) < TRIALS + MOST_INVALID:
+            seen = trials.make("saturation", lambda _: runner.offer(load, TRIAL_S), note=left_s)
+            if seen.good:
+                found.add(seen, probe.made)
+        return _flows_outcome(bench, found, trials)
+
+
+def _flows_outcome(bench: Bench, found: _Found, trials: Trials) -> Outcome:
+    number = len(found.rates)
+    if number < TRIALS:
+        last = trials.steps[-1].observation
+        why = f"{number} of {len(trials.steps)} trials count, of {TRIALS} that are needed: {last.reason}"
+        return Outcome.nothing(_FLOWS, "generator" if last.state == "invalid" else "dut", why)
+    new = (found.made + found.failed) / max(1, found.sent)
+    if new < LEAST_NEW:
+        why = f"only {new * 100:.0f} % of the packets were the first of their flow"
+        return Outcome.nothing(_FLOWS, "dut", why)
+    low, high = median_interval(found.rates)
+    figure = Figure(value=statistics.median(found.rates), unit=_FLOWS.unit.name, low=low, high=high)
+    without = f", and {format_count(found.failed)} got none" if found.failed else ""
+    said = (
+        f"{format_count(found.made)} of {format_count(found.sent)} packets got a datapath flow of their own{without}, "
+        f"in {number} closed loops"
+    )
+    decisions = Decision.of_interval(figure, _FLOWS, bench.limits, f"median of {TRIALS}")
+    return Outcome(_FLOWS, {_FLOWS.name: figure}, "dut", said, True, decisions=decisions)

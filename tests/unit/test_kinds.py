@@ -21,7 +21,7 @@ REGISTRIES = (CTBENCH / "dut/registry.py", CTBENCH / "traffic/registry.py", CTBE
 #: of sources that is compiled before the tests.
 NAMED = (CTBENCH / "dut/topology.py", CTBENCH / "dut/rulesets.py", CTBENCH / "cli/tests.py")
 #: Modules of a package whose classes others hold: settings, DUTs, generators.
-HELD = ("config.py", "settings.py", "kind.py", "dut.py", "counter.py", "router.py", "bridge.py", "generator.py")
+HELD = ("config.py", "settings.py", "kind.py", "dut.py", "counter.py", "forwarding.py", "bridge.py", "generator.py")
 
 
 def classes_of(*files: Path) -> set[str]:

@@ -19,10 +19,9 @@ from ctbench.dut.kind import (
     Surroundings,
     VethPorts,
 )
-from ctbench.dut.linux.bridge import LinuxBridgeDut
 from ctbench.dut.linux.dut import PROGRAMS, LinuxDut
+from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.netfilter import LinuxConntrackSettings, Netfilter
-from ctbench.dut.linux.router import LinuxRouterDut
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.machine import Examined, Finding, bad, install, ok, unknown
 

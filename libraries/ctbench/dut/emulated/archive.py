@@ -3,6 +3,7 @@
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,12 @@ def link(to: str) -> Entry:
 
 def pack(entries: Mapping[str, Entry]) -> bytes:
     """The archive: names sorted, with the folders that they are in, numbered from 1 on, of root and of no date."""
-    every = {above: folder() for name in entries for above in _above(name)} | dict(entries)
+    above = (str(path) for name in entries for path in PurePosixPath(name).parents[:-1])
+    every = dict.fromkeys(above, folder()) | dict(entries)
     packed = bytearray()
     for number, name in enumerate(sorted(every), 1):
         packed += _record(number, name, every[name])
     return bytes(packed + _record(0, "TRAILER!!!", Entry(0)))
-
-
-def _above(name: str) -> list[str]:
-    parts = name.split("/")[:-1]
-    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
 def _record(number: int, name: str, entry: Entry) -> bytes:

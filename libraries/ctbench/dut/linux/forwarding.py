@@ -127,13 +127,11 @@ def forwarding_sysctls(version: int, untagged: Iterable[str]) -> dict[str, str]:
 def interface_sysctls(version: int, devices: tuple[str, str]) -> dict[str, str]:
     """Settings that let a device forward whatever comes: no check of sources, no redirects. With IPv6 it has no address
     but the one that it is given, and does not ask who else is there."""
+    own = {"rp_filter": "0", "send_redirects": "0"}
     if version == 6:
         own = {"disable_ipv6": "0", "addr_gen_mode": "1", "accept_dad": "0", "accept_ra": "0"}
-        return {f"net/ipv6/conf/{device}/{name}": value for device in devices for name, value in own.items()}
-    values = {"net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/all/send_redirects": "0"}
-    for device in devices:
-        values |= {f"net/ipv4/conf/{device}/rp_filter": "0", f"net/ipv4/conf/{device}/send_redirects": "0"}
-    return values
+    names = devices if version == 6 else ("all", *devices)
+    return {f"net/ipv{version}/conf/{name}/{setting}": value for name in names for setting, value in own.items()}
 
 
 class LinuxBridgeDut(LinuxDut):

@@ -12,9 +12,6 @@ from ctbench.dut.base import Ports, queue_size
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host, SocketKind
 
-#: What ip(8) says of a device type that the kernel does not have.
-UNKNOWN_TYPE = ("Unknown device type", "not supported")
-
 
 class IpRoute:
     """Runs ip(8) and bridge(8) on a host."""
@@ -45,7 +42,7 @@ class IpRoute:
         if done.exit_status == 0:
             return
         said = (done.stderr.strip().splitlines() or ["no reason given"])[-1].removeprefix("Error: ").rstrip(".")
-        if any(text in said for text in UNKNOWN_TYPE):
+        if any(text in said for text in ("Unknown device type", "not supported")):
             raise MissingResource(f"{self.host.name}: {need} is missing (`{' '.join(argv)}`: {said}).")
         raise TestbedError(f"{self.host.name}: `{' '.join(argv)}` failed: {said}.")
 

@@ -75,8 +75,7 @@ class OvsControl:
 
     def other_config(self) -> dict[str, str]:
         """Options of the Open_vSwitch table."""
-        found: dict[str, str] = self.column("Open_vSwitch", ".", "other_config")
-        return found
+        return dict(self.column("Open_vSwitch", ".", "other_config"))
 
     def column(self, table: str, record: str, name: str) -> Any:
         return self.columns(table, record, name)[name]
@@ -191,10 +190,6 @@ def parse_pmd_statistics(text: str) -> dict[int, PmdStatistics]:
     return statistics
 
 
-#: No CPU counts so many.
-_MOST_CYCLES_PER_S = 1e11
-
-
 def parse_cycle_rate(text: str) -> float | None:
     """Cycles per second that a PMD thread counts, from `dpif-netdev/pmd-perf-show`; None when it does not tell. Both
     the cycles and the time are OVS' own, so that it does not matter how long the command took. A PMD thread that was
@@ -202,7 +197,7 @@ def parse_cycle_rate(text: str) -> float | None:
     seconds = re.search(r"^Measurement duration: ([\d.]+) s", text, re.MULTILINE)
     cycles = re.search(r"^  - Used TSC cycles: +(\d+)", text, re.MULTILINE)
     rate = int(cycles[1]) / float(seconds[1]) if seconds and cycles and float(seconds[1]) else None
-    return rate if rate and rate < _MOST_CYCLES_PER_S else None
+    return rate if rate and rate < 1e11 else None  # no CPU counts so many
 
 
 def parse_datapath_flows(text: str) -> int:

@@ -14,12 +14,8 @@ from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, sharing_problems
 from ctbench.hosts.machine import Placement
 
-#: Severities after which nothing that OVS did can be trusted.
-FATAL_SEVERITIES = ("EMER", "ERR")
 #: Warnings that tell of stalls: timeval's poll interval, and RCU waiting for a thread. Others are normal.
 STALLS = ("Unreasonably long", "blocked")
-#: OVS' counter of packets that an interface did not take.
-TX_FAILURES = "ovs_tx_failure_drops"
 #: Different messages of a kind that are told apart in the list of problems.
 MESSAGES_AT_MOST = 5
 
@@ -35,7 +31,7 @@ def log_problems(lines: Iterable[str], *, was_paused: bool = False) -> list[Prob
     """Errors (fatal) and stalls (a warning: they cost packets, which the trial counts by itself). One that was paused
     meanwhile takes that for a stall of its own."""
     parsed = [line for line in map(LOG_LINE.match, lines) if line]
-    errors = [line for line in parsed if line["severity"] in FATAL_SEVERITIES]
+    errors = [line for line in parsed if line["severity"] in ("EMER", "ERR")]
     stalls = [line for line in parsed if line["severity"] == "WARN" and any(text in line["message"] for text in STALLS)]
     stalls = [] if was_paused else stalls
     return [
@@ -49,7 +45,7 @@ def drop_problems(drops: Mapping[str, int], ports: str) -> list[Problem]:
     transmitted has met a full ring of the generator; a network card's own ring is full where its link is."""
     found = []
     for name, count in drops.items():
-        if ports == "memif" and name.endswith(f".{TX_FAILURES}"):
+        if ports == "memif" and name.endswith(".ovs_tx_failure_drops"):
             text = f"the generator's receive rings were full: OVS lost {count} packets there ({name})."
             found.append(Problem("disturbed", text, code="generator-rings-full"))
         else:
@@ -135,8 +131,6 @@ class TrialStart:
         return found + drop_problems(new_drops(self.ports, ports), kind)
 
 
-#: Lines of the log's end.
-LOG_LINES = 400
 #: What ovs-appctl(8) is asked, by the name of the file that it is kept in.
 _APPCTL = {
     "pmd-stats": "dpif-netdev/pmd-stats-show", "pmd-rxq": "dpif-netdev/pmd-rxq-show",
@@ -152,4 +146,4 @@ def questions(control: OvsControl, log: str) -> list[Question]:
     asked["ports"] = (ofctl, "-O", "OpenFlow14", "dump-ports", control.bridge)
     asked["flows"] = (ofctl, "dump-flows", control.bridge)
     of_vswitchd = (Question(name, argv, control.environment, daemon="ovs-vswitchd") for name, argv in asked.items())
-    return [Question("log", ("tail", "-n", str(LOG_LINES), log)), *of_vswitchd, Question(*KERNEL_LOG)]
+    return [Question("log", ("tail", "-n", "400", log)), *of_vswitchd, Question(*KERNEL_LOG)]

@@ -8,7 +8,7 @@ import pytest
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.dut.ovs import installation, kind
+from ctbench.dut.ovs import kind, settings
 from ctbench.testbed import config
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.software import kind as software
@@ -30,7 +30,7 @@ def test_another_processor_is_refused() -> None:
 
 
 def test_missing_ovs_names_the_package(tmp_path: Path) -> None:
-    text = sentence_of(lambda: installation.check_ovs(tmp_path / "ovs-vswitchd-dpdk"))
+    text = sentence_of(lambda: settings.check_ovs(tmp_path / "ovs-vswitchd-dpdk"))
     assert "./run setup" in text
     assert "openvswitch-switch-dpdk" in text
 
@@ -45,14 +45,14 @@ MEMIF, MEMPOOL = "librte-net-memif*", "librte-mempool-ring*"
         (["pmds-23.0/librte_net_memif.so.23"], {MEMPOOL}),
         # Those of two DPDKs do not add up.
         (["pmds-23.0/librte_net_memif.so.23", "pmds-24.0/librte_mempool_ring.so.24"], {MEMPOOL}),
-        ([f"pmds-23.0/{library}.so.23" for library in installation.PMD_LIBRARIES], set()),
+        ([f"pmds-23.0/{library}.so.23" for library in settings.PMD_LIBRARIES], set()),
     ],
 )
 def test_the_drivers_that_are_missing_are_named(there: list[str], missing: set[str], tmp_path: Path) -> None:
     for name in there:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    check = partial(installation.check_drivers, [f"{tmp_path}/pmds-*"])
+    check = partial(settings.check_drivers, [f"{tmp_path}/pmds-*"])
     if not missing:
         check()
         return

@@ -28,11 +28,10 @@ from ctbench.dut.ovs.control_plane import (
 )
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import TrialStart, questions
-from ctbench.dut.ovs.installation import read_versions, require_installation
 from ctbench.dut.ovs.instance import Instance, OvsDaemons
 from ctbench.dut.ovs.processes import ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
-from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
+from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation, read_versions, require_installation
 from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import keep_off_pmd_cpus, sample_pmd
 from ctbench.dut.rulesets import find_ruleset

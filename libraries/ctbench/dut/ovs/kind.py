@@ -9,15 +9,17 @@ from ctbench.dut.base import Dut
 from ctbench.dut.kind import NF_CONNTRACK_MAX, Ability, ConnectionTable, DutKind, PciPorts, Surroundings, VethPorts
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
-from ctbench.dut.ovs.installation import (
+from ctbench.dut.ovs.settings import (
     PMD_LIBRARIES,
     OvsBuilds,
+    OvsConntrackSettings,
+    OvsDpdkConfig,
+    OvsInstallation,
     check_drivers,
     check_ovs,
     read_versions,
     require_installation,
 )
-from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsDpdkConfig, OvsInstallation
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.machine import Examined, Finding, bad, install, ok, unknown

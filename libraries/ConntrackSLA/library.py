@@ -33,13 +33,11 @@ from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.results.store import Ending, WithoutRecord
-from ctbench.run import references
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.exit_status import note_mistake
-from ctbench.run.measurement import TestName
-from ctbench.run.plan import find_promise
+from ctbench.run.measurement import TestName, find_promise
 from ctbench.run.run_request import POOL_VARIABLE, PoolRun
-from ctbench.run.settings import RunSettings
+from ctbench.run.settings import RunSettings, check_references
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT")
@@ -108,7 +106,7 @@ class ConntrackSLA:
         pool = PoolRun.model_validate_json(given) if given else None
         try:
             settings = RunSettings.load(testbed, campaign, sla, reference, base)
-            references.check(settings.floors, settings.campaign, named(self._root) if self._root else ())
+            check_references(settings.floors, settings.campaign, named(self._root) if self._root else ())
             settings.testbed.check_machine()
         except CtbenchError as error:
             if isinstance(error, ConfigError):

@@ -16,7 +16,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.topology import OPTIONS, Topology
 from ctbench.measure.promises import PROMISES, Promise
-from ctbench.run.references import Named
+from ctbench.run.settings import Named
 from ctbench.sla.floors import Floors
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import PacketProfile, Profile, load_profile

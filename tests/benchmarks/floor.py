@@ -23,7 +23,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.promises import PROMISES
 from ctbench.measure.sequential import ERROR, GOOD_IF_KEPT, GOOD_IF_NOT, MOST_TRIALS, Known, SequentialTest
-from ctbench.run.plan import plan
+from ctbench.run.measurement import plan
 from ctbench.sla.verdict import judge
 from ctbench.traffic.loads import Rate, Saturation
 

@@ -9,7 +9,7 @@ import pytest
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RESULTS_VARIABLE, VARIABLES
 from ctbench.base.yaml_files import load
-from ctbench.cli import calibrate, child_runs, emulated_dut
+from ctbench.cli import calibrate, child_runs
 from ctbench.dut.abilities import Counter
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision, Outcome
@@ -20,6 +20,7 @@ from ctbench.results.record_model import Figure
 from ctbench.sla.calibration import Stock, ceilings, counts_file, most_of, only_counts
 from ctbench.sla.floors import Floors
 from ctbench.sla.verdict import judge
+from ctbench.testbed import testbed as testbeds
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import load_profile
 
@@ -168,7 +169,7 @@ def test_the_image_that_is_kept_is_the_one_that_was_measured(
             return self.identity
 
     Counter.register(Kind)
-    monkeypatch.setattr(emulated_dut, "KINDS", {"emulated": Kind()})
+    monkeypatch.setattr(testbeds, "KINDS", {"emulated": Kind()})
     target = tmp_path / "mine.image"
     given = ["--testbed", "emulated", "--keep-image", str(target)]
     assert calibrated(monkeypatch, *given) == 4

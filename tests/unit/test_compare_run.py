@@ -10,7 +10,7 @@ from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.promises import PROMISES
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
-from ctbench.run.plan import others, plan
+from ctbench.run.measurement import others, plan
 from ctbench.run.settings import RunSettings
 from ctbench.sla.verdict import Verdict, judge_builds
 from ctbench.traffic.profiles import load_profile

@@ -39,7 +39,7 @@ from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import METRICS
-from ctbench.run.plan import plan
+from ctbench.run.measurement import plan
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 from .control_double import FLOWS, FakePlane, measured

@@ -18,8 +18,7 @@ from ctbench.results.metrics import METRICS
 from ctbench.run import feasibility
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.feasibility import Bound, FeasibilityCase, check, check_table, wire_bytes
-from ctbench.run.measurement import TestName
-from ctbench.run.plan import plan
+from ctbench.run.measurement import TestName, plan
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.floors import Floors

@@ -20,7 +20,7 @@ from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.evidence import Evidence
-from ctbench.run.plan import plan
+from ctbench.run.measurement import plan
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile

@@ -14,7 +14,7 @@ from ctbench.measure.procedures.instruction_count import InstructionCount, workl
 from ctbench.measure.promises import PROMISES
 from ctbench.report import console
 from ctbench.results.metrics import METRICS
-from ctbench.run.plan import plan
+from ctbench.run.measurement import plan
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import judge
 from ctbench.traffic.profiles import Profile, load_profile

@@ -66,7 +66,7 @@ def test_they_end_neither_a_comparison_nor_a_calibration_nor_a_reference_nor_a_r
     said = capsys.readouterr().err
     assert all(f"odd-{number:03}.json" in said for number in range(len(CONTENTS)))
     assert len(read_reference(str(run)).rates) == 1
-    assert read_verdicts(run / "records").total == 2 + len(CONTENTS)
+    assert read_verdicts(run).total == 2 + len(CONTENTS)
 
 
 def _pipe(path: Path) -> None:
@@ -104,7 +104,7 @@ def test_what_is_no_ordinary_file_is_not_opened_and_named(name: str, tmp_path: P
     run = _run(tmp_path)
     make(run / "records" / "odd.json")
     assert f"records/odd.json: {said}" in _page_of(run)
-    assert read_verdicts(run / "records").total == 3
+    assert read_verdicts(run).total == 3
     assert len(read_runs(str(run)).broken) == 1
 
 

@@ -10,7 +10,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT, SUITES
 from ctbench.base.yaml_files import load
 from ctbench.measure.campaign import Campaign
-from ctbench.run import references
+from ctbench.run.settings import check_references
 from ctbench.sla.floors import Floors
 
 STOCK_SLA = (ROOT / "variables/sla/local.yaml").read_text()
@@ -22,7 +22,7 @@ def mistake(tmp_path: Path, *, sla: str = STOCK_SLA, campaign: str = STOCK_CAMPA
     (tmp_path / "own.yaml").write_text(campaign)
     floors, own = load("sla", tmp_path / "mine.yaml", Floors), load("campaigns", tmp_path / "own.yaml", Campaign)
     with pytest.raises(ConfigError) as error:
-        references.check(floors, own)
+        check_references(floors, own)
     return str(error.value).replace(f"{tmp_path}/", "")
 
 
@@ -88,7 +88,7 @@ def suite(tmp_path: Path, row: str) -> TestSuite:
 def test_a_name_in_a_row_that_stands_for_nothing(tmp_path: Path, row: str, what: str) -> None:
     floors, campaign = load("sla", "local", Floors), load("campaigns", "quick", Campaign)
     with pytest.raises(ConfigError) as error:
-        references.check(floors, campaign, named(suite(tmp_path, f"Connection Rate Should Meet SLA    {row}")))
+        check_references(floors, campaign, named(suite(tmp_path, f"Connection Rate Should Meet SLA    {row}")))
     assert what in str(error.value)
     assert "own.robot: Mine: " in str(error.value)
 
@@ -99,4 +99,4 @@ def test_what_ships_and_what_is_known_only_when_it_runs_stands_for_something(tmp
     assert own == []
     for sla in ("local", "published-2022"):
         for campaign in ("quick", "gate", "characterise", "published", "tables", "compare", "builds"):
-            references.check(load("sla", sla, Floors), load("campaigns", campaign, Campaign), stock)
+            check_references(load("sla", sla, Floors), load("campaigns", campaign, Campaign), stock)

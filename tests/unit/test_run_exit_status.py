@@ -12,14 +12,14 @@ from ctbench.run.exit_status import (
     exit_status,
     note_mistake,
     read_verdicts,
-    record_stamps,
+    record_files,
     sentence,
 )
 
 
 def write(folder: Path, name: str, verdict: object) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps({"test": name, "verdict": verdict}))
+    (folder / "records").mkdir(exist_ok=True)
+    (folder / "records" / f"{name}.json").write_text(json.dumps({"test": name, "verdict": verdict}))
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_verdicts_are_counted(tmp_path: Path) -> None:
 def test_broken_records_are_named_and_the_others_still_count(tmp_path: Path) -> None:
     write(tmp_path, "good", "met")
     write(tmp_path, "odd", "excellent")
-    (tmp_path / "half.json").write_text('{"verdict": "me')
-    (tmp_path / "list.json").write_text("[]")
-    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
+    (tmp_path / "records/half.json").write_text('{"verdict": "me')
+    (tmp_path / "records/list.json").write_text("[]")
+    (tmp_path / "records/bytes.json").write_bytes(b"\xff\xfe")
     verdicts = read_verdicts(tmp_path)
     assert verdicts.met == 1
     broken = [Path(text.split(":")[0]).stem for text in verdicts.broken]
@@ -85,9 +85,8 @@ def test_broken_records_are_named_and_the_others_still_count(tmp_path: Path) -> 
 
 def test_records_of_an_older_run_in_the_same_folder_do_not_count(tmp_path: Path) -> None:
     write(tmp_path, "old", "missed")
-    write(tmp_path, "again", "missed")
-    before = record_stamps(tmp_path)
-    write(tmp_path, "again", "met")
+    before = record_files(tmp_path)
+    write(tmp_path, "old-2", "met")
     assert read_verdicts(tmp_path, before) == Verdicts(met=1)
 
 

@@ -1,7 +1,7 @@
 """`./run sla` understands Robot Framework's own command line and keeps every run in a folder of its own."""
 
+import re
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -119,10 +119,11 @@ def test_no_suites_is_a_configuration_error(checkout: Path) -> None:
     assert sla.main(["--console", "none"]) == 4
 
 
-def test_folders_of_one_second_are_kept_apart(tmp_path: Path) -> None:
-    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert sla.make_outputdir(tmp_path, now, 7).name == "20260102T030405Z-7"
-    assert sla.make_outputdir(tmp_path, now, 8).name == "20260102T030405Z-8"
+def test_folders_of_one_second_are_kept_apart(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = sla.parse(["--console", "none"], checkout / "suites")
+    for process in (7, 8):
+        monkeypatch.setattr(sla.os, "getpid", lambda process=process: process)
+        assert re.fullmatch(rf"\d{{8}}T\d{{6}}Z-{process}", sla.prepare(command).name)
 
 
 def test_latest_moves_on(tmp_path: Path) -> None:

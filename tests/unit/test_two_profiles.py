@@ -9,7 +9,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.instruction_count import workload_of
 from ctbench.run import feasibility
-from ctbench.run.plan import others
+from ctbench.run.measurement import others
 from ctbench.sla.verdict import compare
 from ctbench.testbed.pair import Setup
 from ctbench.traffic.profiles import load_profile

@@ -13,7 +13,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedures.pair import Pair
-from ctbench.run.plan import plan
+from ctbench.run.measurement import plan
 from ctbench.sla.floor import packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig

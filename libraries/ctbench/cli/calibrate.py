@@ -11,23 +11,24 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus
+from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource
 from ctbench.base.files import check_writable
 from ctbench.base.paths import ROOT, VARIABLES, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, load
 from ctbench.cli.child_runs import ChildRun, Clock
-from ctbench.cli.emulated_dut import check_target, keep_image
 from ctbench.cli.parser.tree import parse
 from ctbench.dut.registry import abilities
 from ctbench.results import store
+from ctbench.results.metrics import COSTS
 from ctbench.results.record import Record
 from ctbench.run.settings import RunSettings
-from ctbench.sla.calibration import Calibrated, Stock, calibrate, ceilings, counts_file, only_counts, sla_file
+from ctbench.sla.calibration import Stock, calibrate, ceilings, counts_file, only_counts, sla_file
 from ctbench.sla.calibration_figures import LEAST_RUNS, enough, gather, runs_needed, runs_of
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import emulated_dut
 
 MOST_RUNS, LONGEST_NAME = 40, 64
 #: What ./run sla may end with so that it is worth going on: missed floors do not matter here.
@@ -66,11 +67,21 @@ class Calibration:
         self.testbed: TestbedConfig | None = None
         if not options.folders or options.keep_image:
             settings = RunSettings.load(options.testbed, options.campaign, options.sla)
-            _check_campaign(settings)
+            if (campaign := settings.campaign).search in ("gate", "pair"):
+                raise ConfigError(
+                    f"{campaign.file}: search: {campaign.search} finds no rate to make a floor of.\n"
+                    "  Expected a campaign that searches, such as quick."
+                )
             self.testbed = settings.testbed
         if options.keep_image and self.testbed:
-            check_target(options.keep_image, self.testbed, force=options.force)
-        _check_writable(self.target)
+            _check_image(options.keep_image, self.testbed, force=options.force)
+        try:
+            check_writable(self.target.parent)  # permissions do not tell of a file system that is full
+        except OSError as error:
+            raise ConfigError(
+                f"{_shown(self.target.parent)}: the SLA file cannot be written there ({error.strerror}).\n"
+                "  Expected a clone of the project that you may write to: make one for yourself."
+            ) from None
         self.folders: list[Path] = list({folder.resolve(): folder for folder in options.folders}.values())
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-calibrate-{os.getpid()}"
         self.output: Path = (options.outputdir or results_root() / name).absolute()
@@ -91,7 +102,7 @@ class Calibration:
         text = counts_file(name, records, stock) if counts else sla_file(name, records, self.widest, stock)
         try:
             if self.options.keep_image and self.testbed:
-                keep_image(self.options.keep_image.absolute(), self.testbed, records)
+                _keep_image(self.options.keep_image.absolute(), self.testbed, records)
             self._write(text)
         except CtbenchError:
             self._say_what_is_kept()
@@ -108,6 +119,10 @@ class Calibration:
         duts = self.testbed.duts if self.testbed else []
         only_emulated = all("instructions" in abilities(dut.type) for dut in duts)
         clock, likely, most = Clock(), *((1, 1) if only_emulated else (LEAST_RUNS, self.most))
+        options = self.options
+        files = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
+        arguments = [part for each in files for part in ("-v", each)]
+        arguments += [part for tag in options.include for part in ("--include", tag)]
         for number in range(1, most + 1):
             made = ChildRun(self.output / f"{number:02d}")
             if not made.done:
@@ -115,7 +130,7 @@ class Calibration:
                     f"calibrate: run {number} of about {likely}, at most {most}; {clock.left(likely - number + 1)}",
                     flush=True,
                 )
-                ended = made.make(_arguments(self.options))
+                ended = made.make(arguments)
                 if ended not in _GOES_ON:
                     print(f"calibrate: run {number} ended with status {ended}.", file=sys.stderr)
                     return ended
@@ -168,10 +183,11 @@ class Calibration:
         wide = f", {widths[0]:.0%} to {widths[-1]:.0%} worse than their medians" if widths else ""
         print(f"calibrate: floors of this machine: {len(made)}, of {runs} run{'s' * (runs != 1)}{wide}.")
         for test in tests:
+            name, measured_in = f"{test.figures.key} {test.figures.profile}", len(test.figures.results)
             if test.refused:
-                print(printable(f"  no floor: {_named(test)}: {test.refused}"))
-            elif len(test.figures.results) < runs:
-                print(printable(f"  {_named(test)}: measured in {len(test.figures.results)} of {runs} runs only"))
+                print(printable(f"  no floor: {name}: {test.refused}"))
+            elif measured_in < runs:
+                print(printable(f"  {name}: measured in {measured_in} of {runs} runs only"))
         measured = {(test.figures.key, test.figures.profile) for test in made}
         measured |= {(test.figures.key, test.figures.derived_from) for test in made}
         kept = sum(
@@ -182,16 +198,6 @@ class Calibration:
                 f"calibrate: floors of SLA {self.stock.name} that stay: {kept}. Their tests were skipped, not "
                 "measured, not chosen or too uncertain; the reports of the runs say which."
             )
-
-
-def _named(test: Calibrated) -> str:
-    return f"{test.figures.key} {test.figures.profile}"
-
-
-def _arguments(options: argparse.Namespace) -> list[str]:
-    variables = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
-    argv = [part for variable in variables for part in ("-v", variable)]
-    return argv + [part for tag in options.include for part in ("--include", tag)]
 
 
 def records_of(folders: Sequence[Path]) -> list[Record]:
@@ -228,25 +234,33 @@ def _refuse_existing(target: Path, *, force: bool) -> None:
         raise ConfigError(f"{_shown(target)}: is there already. Choose another name, or add --force.")
 
 
-def _check_writable(target: Path) -> None:
-    """Try it: permissions do not tell of a file system that is full."""
+def _check_image(target: Path, testbed: TestbedConfig, *, force: bool) -> None:
+    """Raise `ConfigError` for what would be a pity to learn after the measurement."""
+    if not any("instructions" in abilities(dut.type) for dut in testbed.duts):
+        raise ConfigError(f"--keep-image: {testbed.file} has no emulated machine.\n  Expected a testbed with one.")
+    if target.exists() and not force:
+        raise ConfigError(f"--keep-image: {target} is there already.\n  Expected another name, or --force.")
     try:
         check_writable(target.parent)
     except OSError as error:
-        raise ConfigError(
-            f"{_shown(target.parent)}: the SLA file cannot be written there ({error.strerror}).\n"
-            "  Expected a clone of the project that you may write to: make one for yourself."
-        ) from None
+        raise ConfigError(f"--keep-image: {target} cannot be written ({error.strerror}).") from None
 
 
-def _check_campaign(settings: RunSettings) -> None:
-    """Only a campaign that searches finds what a floor can be made of."""
-    campaign = settings.campaign
-    if campaign.search in ("gate", "pair"):
+def _keep_image(target: Path, testbed: TestbedConfig, records: Sequence[Record]) -> None:
+    """Write the image that was measured. `ConfigError` where what is installed is another one by now."""
+    measured = next((record for record in records if record.metric in COSTS), None)
+    if measured is None:
+        raise MissingResource("--keep-image: nothing was measured in an emulated machine; the logs say why.")
+    with emulated_dut(testbed) as dut:
+        dut.apply(measured.topology)
+        identity = dut.keep_image(target)
+    if identity != measured.environment.dut.image:
+        target.unlink()
         raise ConfigError(
-            f"{campaign.file}: search: {campaign.search} finds no rate to make a floor of.\n"
-            "  Expected a campaign that searches, such as quick."
+            f"--keep-image: what is installed makes image {identity} now, and {measured.environment.dut.image} was "
+            "measured.\n  Expected no updates in between: calibrate again."
         )
+    print(f"calibrate: {target} keeps image {identity}.")
 
 
 def _widest(text: str) -> float:

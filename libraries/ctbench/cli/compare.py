@@ -16,7 +16,6 @@ from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole
 from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRun, Clock
-from ctbench.cli.emulated_dut import emulated_dut
 from ctbench.cli.parser.tree import parse as parse_options
 from ctbench.cli.robot.command_line import DataError, chosen_files, parse, selected_suite
 from ctbench.compare import text
@@ -64,6 +63,7 @@ from ctbench.results.published import is_published
 from ctbench.results.store import read_stored, read_without_record
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import emulated_dut
 from ctbench.traffic.profiles import load_profile
 
 #: What ./run sla may end with so that it is worth going on, or so that there are counts; floors do not matter here.

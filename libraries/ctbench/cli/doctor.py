@@ -18,7 +18,7 @@ def main() -> int:
     try:
         testbed = load("testbeds", options.testbed, TestbedConfig)
         print(f"Testbed {testbed.name} ({testbed.file})")
-        for section in examine(testbed, _say):
+        for section in examine(testbed, lambda line: print(f"doctor: {line} ...", file=sys.stderr, flush=True)):
             sections.append(section)
             print(f"\n{section_text(section, marks=marks, colour=colour)}", flush=True)
     except CtbenchError as error:
@@ -28,10 +28,6 @@ def main() -> int:
         return ExitStatus.INTERRUPTED
     print(f"\n{closing_line(sections, marks)}")
     return ExitStatus.MET if is_well(sections) else ExitStatus.NOTHING_MEASURED
-
-
-def _say(line: str) -> None:
-    print(f"doctor: {line} ...", file=sys.stderr, flush=True)
 
 
 def _can_show(text: str) -> bool:

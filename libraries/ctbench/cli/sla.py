@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,19 +21,20 @@ from ctbench.cli.robot.command_line import (
     CommandLine,
     DataError,
     Information,
+    RobotRun,
     check_names,
     chosen_files,
     parse,
     selected_suite,
 )
 from ctbench.cli.robot.resume import Resumed, absolute, continued, kept_options
-from ctbench.cli.robot.robot_run import RobotRun, abnormal_exit
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
+from ctbench.report import console
 from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
-from ctbench.results.store import WITHOUT_RECORD_FILE
-from ctbench.run.exit_status import MISTAKES_FILE, exit_status, read_verdicts, record_stamps, sentence
+from ctbench.results import store
+from ctbench.run.exit_status import MISTAKES_FILE, exit_status, read_verdicts, record_files, sentence
 from ctbench.run.run_request import RunRequest, claimed, find, hashes_of_inputs, new_run_id, stop_sentence
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
@@ -59,13 +60,6 @@ def usable_cores() -> Sequence[Sequence[int]]:
     return read_machine(LocalHost()).cores
 
 
-def make_outputdir(results: Path, now: datetime, pid: int) -> Path:
-    """A new folder for one run. The process ID keeps apart what starts within the same second."""
-    folder = results / f"{now:%Y%m%dT%H%M%SZ}-{pid}"
-    folder.mkdir(parents=True)
-    return folder
-
-
 def point_latest(results: Path, folder: Path) -> None:
     """Let `latest` point to `folder`, relative and in one step, so that it is never missing."""
     results.mkdir(parents=True, exist_ok=True)
@@ -82,10 +76,10 @@ def point_latest(results: Path, folder: Path) -> None:
 def prepare(command: CommandLine) -> Path:
     """The folder this run writes to, made now and found through `latest`, so that even a killed run can be found."""
     results = results_root()
-    folder = Path(command.outputdir or results).absolute()
+    # The process ID keeps apart what starts within the same second.
+    own = results / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
+    folder = Path(own if command.outputdir is None else command.outputdir).absolute()
     try:
-        if command.outputdir is None:
-            folder = make_outputdir(results, datetime.now(UTC), os.getpid())
         folder.mkdir(parents=True, exist_ok=True)
         check_writable(folder)
     except (OSError, ValueError) as error:  # ValueError: a name with NUL
@@ -117,16 +111,15 @@ def run(
 ) -> int:
     """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it: of the whole run, where
     this is another `part` of it. A signal that stopped it is this run's exit status."""
-    records = folder / "records"
     robot = RobotRun()
-    before = part.before if part else record_stamps(records)
+    before = part.before if part else record_files(folder)
     mistakes = folder / MISTAKES_FILE
     # report.html is ours; an option of the user comes later and wins.
     arguments = ["--outputdir", str(folder), "--report", ROBOT_REPORT, *command.arguments]
     if part:
         arguments = part.begin(arguments, len(command.suites))
     else:
-        for left in (mistakes, folder / WITHOUT_RECORD_FILE):  # those of an older run
+        for left in (mistakes, folder / store.WITHOUT_RECORD_FILE):  # those of an older run
             left.unlink(missing_ok=True)
     robot_rc = 0  # what has a record counts by its verdict: of the return code, that of the rest is all that matters
     with _heard() as signals:
@@ -136,14 +129,14 @@ def run(
     if part:
         part.end()
 
-    verdicts = read_verdicts(records, before)
+    verdicts = read_verdicts(folder, before)
     for problem in verdicts.broken:
         print(f"Not a record: {problem}", file=sys.stderr)
     found = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
     broken_off = abnormal_exit(folder, robot.escaped, before)
     status = ExitStatus.INTERRUPTED if signals else broken_off or found
     if verdicts.total:
-        print(f"Records: {records}")
+        print(f"Records: {folder / 'records'}")
     if folder.exists():
         print(f"Results: {folder}")
     if not command.dry_run:
@@ -153,6 +146,25 @@ def run(
     if signals:
         print(stop_sentence(folder, part.here if part else Path.cwd()))
     return 128 + signals[0] if signals else status
+
+
+def abnormal_exit(folder: Path, escaped: Exception | None, before: Collection[Path]) -> ExitStatus | None:
+    """Say how a run ended otherwise than by its verdicts, and return its exit status; None where it did not. `escaped`
+    is what ended Robot Framework, `before` are the records of older runs."""
+    if escaped is None:
+        if not store.unwritten:
+            return None
+        print(f"run: {store.unwritten[0]}", file=sys.stderr)
+        return ExitStatus.OUTPUT
+    if not isinstance(escaped, CtbenchError):  # it had no occasion to show what was measured
+        records = [each.record for each in store.read_stored(folder)[0] if each.path not in before]
+        if records:
+            print(f"\n{console.summary(records)}")
+    try:
+        check_writable(folder)  # what a full disk makes of Robot Framework has many names
+    except OSError as error:
+        escaped = OutputError(f"{folder}: cannot be written ({error.strerror}). What was written before is kept.")
+    return ExitStatus(error_boundary.told("sla", escaped))
 
 
 @contextmanager
@@ -175,7 +187,7 @@ def _heard() -> Iterator[list[int]]:
 def report(folder: Path, reference: str | None) -> bool:
     """Write the report of this run, next to an earlier one where that was named. What hinders it is said. False where
     it could not be written."""
-    if not (folder / "records").is_dir() and not (folder / WITHOUT_RECORD_FILE).is_file():
+    if not (folder / "records").is_dir() and not (folder / store.WITHOUT_RECORD_FILE).is_file():
         return True
     try:
         write_reports([folder], folder, read_references([Path(reference)] if reference else []))
@@ -206,7 +218,7 @@ def begin(command: CommandLine) -> int:
             suites=absolute(command.suites) if command.names_suites else [],
             testbeds=list(command.testbeds),
             inputs=hashes_of_inputs([testbed for _, testbed in testbeds], chosen_files(command.assignments)),
-            earlier=[path.name for path in record_stamps(folder / "records")],
+            earlier=[path.name for path in record_files(folder)],
         )
         request.write(folder)
         return run(command, folder, members, request.run_id)

@@ -32,7 +32,7 @@ class Promise:
     #: In lower case; its keyword is made of it.
     name: str
     about: Literal["rate", "cost", "table", "control plane"]
-    #: Of a rate, the campaign decides the procedure (`ctbench.run.plan`).
+    #: Of a rate, the campaign decides the procedure (`ctbench.run.measurement`).
     procedure: Procedure | None = None
     #: What is done, as a tag: it and `about` are in the place of the profile's tags. None for a rate or a cost.
     tag: str | None = None

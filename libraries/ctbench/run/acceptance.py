@@ -20,8 +20,7 @@ from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import RATE_OF
 from ctbench.results.record import Record
 from ctbench.run import feasibility
-from ctbench.run.measurement import Measurement, TestName, environment_of
-from ctbench.run.plan import others, plan
+from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
 from ctbench.run.run_request import PoolRun, new_run_id
 from ctbench.run.settings import RunSettings
 from ctbench.run.testbed_session import Progress, Say, TestbedSession

@@ -4,7 +4,8 @@ Robot's return code counts failed tests and does not say why they failed. A test
 no record either, so the library notes such mistakes in a file of the output folder (`note_mistake`).
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +18,18 @@ from ctbench.base.quantities import MOST_RECORD_BYTES
 from ctbench.base.text import printable
 from ctbench.base.units import quoted
 
-#: Robot Framework's return codes (User Guide, 3.1.3): 1-250 count failed tests, these mean something else.
-ROBOT_HELP = 251
-ROBOT_INVALID_DATA = 252
-ROBOT_STOPPED = 253
-ROBOT_CRASHED = 255
+#: Robot Framework's return codes (User Guide, 3.1.3) that do not count failed tests, as 1-250 do.
+_BY_CODE = {
+    251: ExitStatus.MET,  # its help
+    252: ExitStatus.CONFIGURATION,  # invalid data
+    253: ExitStatus.INTERRUPTED,
+    255: ExitStatus.TESTBED,  # it crashed
+}
 
 #: In the output folder: a sentence for each mistake in a file that ended a test.
 MISTAKES_FILE = "configuration-errors.txt"
 
 VERDICTS = ("met", "missed", "not measured")
-
-#: Modification time and size: enough to tell a record of this run from one that lay there before it.
-Stamps = Mapping[Path, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -54,42 +54,32 @@ def note_mistake(output: Path, sentence: str) -> None:
         file.write(f"{sentence}\n")
 
 
-def record_stamps(records: Path) -> Stamps:
-    """The records in a folder as they are now; none when there is no such folder."""
-    found: dict[Path, tuple[int, int]] = {}
-    for path in sorted(records.glob("*.json")):
-        with suppress(FileNotFoundError):  # it went since it was listed
-            status = path.lstat()
-            found[path] = (status.st_mtime_ns, status.st_size)
-    return found
+def record_files(output: Path) -> list[Path]:
+    """The records in the folder of a run, by their names, which no later record takes; none without such a folder."""
+    return sorted((output / "records").glob("*.json"))
 
 
-def read_verdicts(records: Path, before: Stamps | None = None) -> Verdicts:
-    """Count the verdicts of the records in a folder. Records that are as they were `before` belong to an older run.
+def read_verdicts(output: Path, before: Collection[Path] = ()) -> Verdicts:
+    """Count the verdicts of the records in the folder of a run, but for those `before`, which are of an older run.
 
     A file that is not a record (unreadable, not JSON, no or an unknown verdict) is named in `broken`, never raised.
     """
-    counts = dict.fromkeys(VERDICTS, 0)
+    counts: Counter[str] = Counter()
     broken: list[str] = []
-    for path, stamp in record_stamps(records).items():
-        if before and before.get(path) == stamp:
+    for path in record_files(output):
+        if path in before:
             continue
         try:
-            counts[_verdict(path)] += 1
-        except FileNotFoundError:
+            record = from_json(read_regular(path, MOST_RECORD_BYTES))
+            verdict = record.get("verdict") if isinstance(record, dict) else None
+            if verdict not in VERDICTS:
+                raise ValueError(f'"verdict" is {quoted(verdict)}, expected one of {", ".join(VERDICTS)}')
+            counts[verdict] += 1
+        except FileNotFoundError:  # it went since it was listed
             continue
-        except (UnreadableFile, ValueError) as error:
+        except (UnreadableFile, ValueError) as error:  # ValueError: JSON's and Unicode's are such
             broken.append(printable(f"{path}: {error}"))
     return Verdicts(counts["met"], counts["missed"], counts["not measured"], tuple(broken))
-
-
-def _verdict(path: Path) -> str:
-    """The verdict of one record; ValueError (JSON's and Unicode's are such) when there is none."""
-    record = from_json(read_regular(path, MOST_RECORD_BYTES))
-    verdict = record.get("verdict") if isinstance(record, dict) else None
-    if not isinstance(verdict, str) or verdict not in VERDICTS:
-        raise ValueError(f'"verdict" is {quoted(verdict)}, expected one of {", ".join(VERDICTS)}')
-    return str(verdict)
 
 
 def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
@@ -98,14 +88,8 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
     `mistakes`: a mistake in a file ended a test, which is why it failed without a record. A broken record hides a
     verdict, so it counts as not measured. A dry run has no verdicts: it is 0 or 4.
     """
-    by_code = {
-        ROBOT_HELP: ExitStatus.MET,
-        ROBOT_INVALID_DATA: ExitStatus.CONFIGURATION,
-        ROBOT_STOPPED: ExitStatus.INTERRUPTED,
-        ROBOT_CRASHED: ExitStatus.TESTBED,
-    }
-    if robot_rc in by_code:
-        return by_code[robot_rc]
+    if robot_rc in _BY_CODE:
+        return _BY_CODE[robot_rc]
     if dry_run:
         return ExitStatus.CONFIGURATION if robot_rc else ExitStatus.MET
     if verdicts.missed:

@@ -246,21 +246,22 @@ def check_table(
     Raises `ConfigError` where the files promise more than that, `MissingResource` where a machine falls short of the
     promise. `table`, `meminfo`: files with the limit of this machine's connection table and with its memory.
     """
-    bounds = [*_clients(case), *_limit_of_host(case, table), *_memory(case, meminfo)]
-    bounds += [*_remembered(case), *_generator(case)] if held else []
+    clients = case.profile.client_endpoints
+    text = f"Profile {case.profile.name} has {format_count(clients)} client addresses and ports, one for each"
+    bounds = [Bound(clients, f"{text} connection", ConfigError, _MORE_CLIENTS)]
+    known = KINDS[case.dut.type].table(case.dut, table) if case.dut else None
+    if known and known.of_host:
+        text = f"{known.name} holds {known.entries} entries, a limit of the host's"
+        bounds.append(Bound(known.entries, text, MissingResource, known.remedy.format(entries=known.entries * 2)))
+    bounds += _memory(case, meminfo)
+    if held:
+        bounds += _held(case)
     return _possible(bounds, promised, format_count(promised))
 
 
-def _clients(case: FeasibilityCase) -> Iterator[Bound]:
-    clients = case.profile.client_endpoints
-    text = (
-        f"Profile {case.profile.name} has {format_count(clients)} client addresses and ports, one for each connection"
-    )
-    yield Bound(clients, text, ConfigError, _MORE_CLIENTS)
-
-
-def _remembered(case: FeasibilityCase) -> Iterator[Bound]:
-    """They are opened and then asked at a rate: no first one may be forgotten meanwhile."""
+def _held(case: FeasibilityCase) -> Iterator[Bound]:
+    """Connections are opened and then asked at a rate: no first one may be forgotten meanwhile. And the generator has
+    each open."""
     how: TableSettings = case.campaign.table
     timeout_s = case.topology.timeout_s or _REMEMBERED_S
     most = max(0.0, (timeout_s - how.hold) / 2 * how.opened_per_s * 0.9)
@@ -271,20 +272,9 @@ def _remembered(case: FeasibilityCase) -> Iterator[Bound]:
         ConfigError,
         "\n  Expected a topology with a longer timeout_s.",
     )
-
-
-def _generator(case: FeasibilityCase) -> Iterator[Bound]:
-    most = case.testbed.generator.most.get("held")
-    if most is not None:
-        text = f"The traffic generator of testbed {case.testbed.name} holds {format_count(most)} connections (max_held)"
-        yield Bound(most, text, MissingResource, " Promise fewer, or give the generator more CPUs.")
-
-
-def _limit_of_host(case: FeasibilityCase, table: Path) -> Iterator[Bound]:
-    known = KINDS[case.dut.type].table(case.dut, table) if case.dut else None
-    if known and known.of_host:
-        text = f"{known.name} holds {known.entries} entries, a limit of the host's"
-        yield Bound(known.entries, text, MissingResource, known.remedy.format(entries=known.entries * 2))
+    if (limit := case.testbed.generator.most.get("held")) is not None:
+        text = f"The traffic generator of testbed {case.testbed.name} holds {format_count(limit)} connections"
+        yield Bound(limit, f"{text} (max_held)", MissingResource, " Promise fewer, or give the generator more CPUs.")
 
 
 def _memory(case: FeasibilityCase, meminfo: Path) -> Iterator[Bound]:

@@ -97,11 +97,14 @@ def _share_out(configs: Sequence[TestbedConfig], cores: Sequence[Sequence[int]])
             "or auto."
         )
     free = [[cpu for cpu in core if cpu not in taken] for core in cores]
-    asking = [index for index, config in enumerate(configs) if _asks(config)]
+    asking = [
+        index for index, config in enumerate(configs)
+        if least_cpus(config) and "auto" in (config.cpus.generator, config.cpus.pmd, config.cpus.housekeeping)
+    ]  # fmt: skip
     parts = dict(zip(asking, _divide([core for core in free if core], len(asking)), strict=True))
     shares = [tuple(sorted((cpus & usable) | set(parts.get(index, ())))) for index, cpus in enumerate(named)]
     for config, share in zip(configs, shares, strict=True):
-        need = least_cpus(config) if not config.oversubscribe else min(1, least_cpus(config))
+        need = min(1, least_cpus(config)) if config.oversubscribe else least_cpus(config)
         if len(share) < need:
             raise MissingResource(
                 f"--testbeds: {config.name} would have {len(share)} of this machine's {len(usable)} CPU(s) and needs "
@@ -117,12 +120,6 @@ def _named(config: TestbedConfig) -> set[int]:
     pmd = [cpu for cpus in plan.pmd.values() for cpu in cpus] if isinstance(plan.pmd, dict) else plan.pmd
     lists = [cpus for cpus in (plan.generator, pmd, plan.housekeeping) if not isinstance(cpus, str)]
     return {cpu for cpus in lists for cpu in cpus}
-
-
-def _asks(config: TestbedConfig) -> bool:
-    """Whether a testbed leaves a choice of CPUs to us."""
-    plan = config.cpus
-    return least_cpus(config) > 0 and "auto" in (plan.generator, plan.pmd, plan.housekeeping)
 
 
 def _divide(cores: Sequence[Sequence[int]], parts: int) -> list[tuple[int, ...]]:

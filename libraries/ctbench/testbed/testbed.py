@@ -1,16 +1,18 @@
 """The testbed: the object that holds a DUT and a traffic generator and connects them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError, reraise_stop, sentence_of
+from ctbench.dut.abilities import Counter
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE
 from ctbench.dut.kind import Surroundings
-from ctbench.dut.registry import KINDS
+from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
@@ -217,7 +219,7 @@ class Testbed:
     def _apply(self, setup: Setup, profile: Profile | None) -> tuple[Dut, TrafficGenerator]:
         self._connected = None
         place = self._place(setup)
-        dut, host = self._dut(place)
+        dut, host = self.dut_at(place)
         if place.datapath != CABLE.datapath:  # which needs nothing that another DUT could take away
             self._make_way_for(place)
         placement = self.placement(setup.topology)
@@ -240,7 +242,7 @@ class Testbed:
         places: dict[Side, Place] = {"tested": one, "other": replace(two, beside=one == two)}
         self._require_sandboxes(one, two)
         placement = self.placement(tested.topology)
-        duts: dict[Side, Dut] = {side: self._dut(place)[0] for side, place in places.items()}
+        duts: dict[Side, Dut] = {side: self.dut_at(place)[0] for side, place in places.items()}
         self._make_way_for(*places.values())
         self._connector.disconnect()
         try:
@@ -309,7 +311,7 @@ class Testbed:
         datapath, build = setup.topology.datapath, setup.build
         return Place(datapath, build if build and self.config.dut(datapath, build) != self.config.dut(datapath) else "")
 
-    def _dut(self, place: Place) -> tuple[Dut, Host]:
+    def dut_at(self, place: Place) -> tuple[Dut, Host]:
         """Made where it is not there yet."""
         if place not in self._duts:
             self._duts[place] = self._make(place)
@@ -350,3 +352,14 @@ def _told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     except Exception as error:
         reraise_stop(error)
         return {"trouble": f"it could not be asked: {error}"}
+
+
+@contextmanager
+def emulated_dut(config: TestbedConfig) -> Iterator[Counter]:
+    """The emulated machine of a testbed for what is not a test, in a sandbox that ends with it; nothing is booted
+    yet."""
+    datapath = next(dut.type for dut in config.duts if "instructions" in abilities(dut.type))
+    with closing(Testbed(config, Path())) as testbed:
+        dut, _ = testbed.dut_at(Place(datapath))
+        assert isinstance(dut, Counter), "its kind says so"
+        yield dut

@@ -1,6 +1,7 @@
 """The command line of `./run sla`: Robot Framework's own options and a few more, what they select, and what `-v` names.
+And Robot Framework in this process.
 
-Robot Framework reads the suites here as for a run, so that a mistake is found before anything is made.
+It reads the suites here as for a run, so that a mistake is found before anything is made.
 """
 
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robot.conf import RobotSettings
-from robot.errors import DataError, Information
+from robot.errors import DATA_ERROR, FRAMEWORK_ERROR, DataError, Information
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
@@ -19,13 +20,13 @@ from robot.running import TestSuite, TestSuiteBuilder
 from robot.utils import find_file
 from robot.utils.argumentparser import ArgFileParser
 
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import ConfigError, OutputError
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.cli.parser.tree import parse as parse_ours
 from ctbench.dut.rulesets import catalogue
 from ctbench.testbed.pool import split_names
 
-__all__ = ["CommandLine", "DataError", "Information", "chosen_files", "parse"]
+__all__ = ["CommandLine", "DataError", "Information", "RobotRun", "chosen_files", "parse"]
 
 
 @dataclass(frozen=True)
@@ -179,3 +180,30 @@ def check_names(assignments: Sequence[str], suites: Collection[Path], root: Path
             raise ConfigError(
                 f"-v {quoted(typed)}: no suite uses this variable.\n  Expected one of: {', '.join(KNOWN)}.{meant}"
             )
+
+
+class RobotRun(RobotFramework):  # type: ignore[misc] # robot has no types
+    """Runs once; keeps the error that Robot Framework did not foresee, where there was one, in place of showing it."""
+
+    escaped: Exception | None = None
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Robot Framework's return code for a command line."""
+        try:
+            status: int = self.execute_cli(list(arguments), exit=False)
+        except Exception as error:  # of its loggers
+            self.escaped = self.escaped or error
+            return int(FRAMEWORK_ERROR)
+        return status
+
+    def main(self, datasources: Sequence[str], **options: Any) -> int:
+        """As Robot Framework's own, which calls it."""
+        try:
+            status: int = super().main(datasources, **options)
+        except DataError as error:  # after `selected_suite` accepted it all: of what Robot wrote
+            self.escaped = OutputError(str(error))
+            return int(DATA_ERROR)
+        except Exception as error:
+            self.escaped = error
+            return int(FRAMEWORK_ERROR)
+        return status

@@ -32,7 +32,7 @@ from ctbench.report.runs import PABOT_RESULTS, read_runs
 from ctbench.results import store
 from ctbench.results.record import PoolMember, RecordError
 from ctbench.results.store import WithoutRecord, read_whole
-from ctbench.run.exit_status import MISTAKES_FILE, note_mistake, record_stamps
+from ctbench.run.exit_status import MISTAKES_FILE, note_mistake, record_files
 from ctbench.run.run_request import POOL_VARIABLE, PoolRun
 from ctbench.testbed.pool import Member
 
@@ -46,9 +46,6 @@ _GRACE_S = 20.0
 _SHOWN = 1000
 #: Seconds between two looks for new records.
 _WATCH_S = 0.5
-
-#: Long names of the suites with their tests, in the order in which one process would run them.
-Suites = Mapping[str, Sequence[str]]
 
 
 def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str) -> int:
@@ -65,12 +62,12 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_i
     said = (f"{each.name} (CPU {', '.join(map(str, each.cpus))})" if each.cpus else each.name for each in members)
     print(f"{len(suites)} suites on {', '.join(said)}", flush=True)
     processes = Processes(output, run_id, options, sources)
-    known = set(record_stamps(output / "records"))
+    known = set(record_files(output))
 
     def show() -> None:
         """A line for each new record: the processes' own lines go to files."""
-        found = {path: stamp for path, stamp in record_stamps(output / "records").items() if path not in known}
-        for path in sorted(found, key=found.__getitem__):
+        found = [path for path in record_files(output) if path not in known]
+        for path in sorted(found, key=os.path.getmtime):
             known.add(path)
             with suppress(OSError, RecordError):  # the report names it
                 print(console.pool_line(read_whole(path)), flush=True)
@@ -185,9 +182,10 @@ def merge(folder: Path, settings: RobotSettings) -> int:
     return result.return_code if settings.status_rc else 0
 
 
-def gather(output: Path, suites: Suites) -> int:
-    """Put what the processes left where a single one leaves it, and clear their folders away. Returns how many suites
-    have no results, because their process was killed or never began; their tests are noted as failed."""
+def gather(output: Path, suites: Mapping[str, Sequence[str]]) -> int:
+    """Put what the processes left where a single one leaves it, and clear their folders away. Returns how many `suites`
+    (long names with their tests, in the order in which one process would run them) have no results, because their
+    process was killed or never began; their tests are noted as failed."""
     lost = 0
     noted: list[WithoutRecord] = []
     for number, (suite, tests) in enumerate(suites.items()):

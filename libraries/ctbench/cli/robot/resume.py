@@ -21,7 +21,7 @@ from ctbench.report import console
 from ctbench.report.runs import PABOT_RESULTS
 from ctbench.results.record import RecordError
 from ctbench.results.store import WITHOUT_RECORD_FILE, read_stored, read_whole
-from ctbench.run.exit_status import MISTAKES_FILE, Stamps, record_stamps
+from ctbench.run.exit_status import MISTAKES_FILE, record_files
 from ctbench.run.run_request import RunRequest, left
 
 #: Below the folder of a run that was stopped: what its parts left next to their records, a folder each by its number.
@@ -118,9 +118,8 @@ class Resumed:
         self.sentence = f"{len(tests) - len(self.left)} of {len(tests)} tests have a record; {what}."
 
     @property
-    def before(self) -> Stamps:
-        stamps = record_stamps(self._folder / "records")
-        return {path: stamp for path, stamp in stamps.items() if path.name in self._request.earlier}
+    def before(self) -> list[Path]:
+        return [path for path in record_files(self._folder) if path.name in self._request.earlier]
 
     def begin(self, arguments: Sequence[str], suites: int) -> list[str]:
         """Make way for the output of this part; returns its `arguments`, the last ones of which are as many `suites`,

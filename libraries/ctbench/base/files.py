@@ -63,6 +63,20 @@ def check_writable(folder: Path) -> None:
         probe.flush()
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all, and to the disk: it may be open in a browser, and a run may be killed. Raises
+    OSError."""
+    part = path.with_name(f".{path.name}-{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def named_folder(name: str | Path) -> Path:
     """A folder that a user named, whether there is one or not. `ConfigError` where it cannot be a path."""
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource
-from ctbench.base.files import check_writable
+from ctbench.base.files import check_writable, write_whole
 from ctbench.base.paths import ROOT, VARIABLES, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
@@ -148,16 +148,12 @@ class Calibration:
 
     def _write(self, text: str) -> None:
         """Write the file in one step; `ConfigError` where that is not possible any more."""
-        part = self.target.with_name(f".{self.target.name}-{os.getpid()}")
         try:
             # Another calibration may have written it in the meantime.
             _refuse_existing(self.target, force=self.options.force)
-            part.write_text(text, encoding="utf-8")
-            part.replace(self.target)
+            write_whole(self.target, text)
         except OSError as error:
             raise ConfigError(f"{_shown(self.target)}: cannot be written ({error.strerror}).") from None
-        finally:
-            part.unlink(missing_ok=True)
 
     def _say_what_is_kept(self) -> None:
         """How to go on with the runs that are complete, and how to make the file of them; nothing where none is."""

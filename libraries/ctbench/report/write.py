@@ -12,6 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ctbench.base.errors import OutputError
+from ctbench.base.files import write_whole
 from ctbench.base.text import printable
 from ctbench.report import labels
 from ctbench.report.charts import draw
@@ -35,7 +36,7 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            _place(output / name, text)
+            write_whole(output / name, text)
     except OSError as error:
         raise OutputError(
             f"{output}: the report could not be written: {error.strerror}.\n  Expected a folder that you may write to, "
@@ -54,16 +55,6 @@ def documents(runs: RunSet, page: Page, output: Path, references: References = N
         "summary.json": summary_json(runs, output, references),
         "results.csv": results_csv(runs.newest, output, references),
     }
-
-
-def _place(path: Path, text: str) -> None:
-    """Write a file whole or not at all: it may be open in a browser."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @cache

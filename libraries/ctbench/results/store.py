@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ValidationError
 
 from ctbench.base.errors import OutputError
-from ctbench.base.files import UnreadableFile, read_regular
+from ctbench.base.files import UnreadableFile, read_regular, write_whole
 from ctbench.base.quantities import MOST_RECORD_BYTES
 from ctbench.base.text import printable
 from ctbench.results.environment import DutFacts, SharedFacts
@@ -219,10 +219,8 @@ def note_without_record(tests: Sequence[WithoutRecord], output: Path) -> None:
     """Write all tests of a run that left no record so far. A folder that cannot be written is not a reason to fail once
     more: Robot Framework's log has each of them."""
     text = _Document(tests=list(tests)).model_dump_json(indent=1) + "\n"
-    part = output / f".{WITHOUT_RECORD_FILE}-{os.getpid()}"
     with suppress(OSError):
-        part.write_text(text, encoding="utf-8")
-        part.replace(output / WITHOUT_RECORD_FILE)
+        write_whole(output / WITHOUT_RECORD_FILE, text)
 
 
 def read_without_record(output: Path) -> tuple[list[WithoutRecord], list[Broken]]:

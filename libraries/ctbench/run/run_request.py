@@ -22,6 +22,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from ctbench import __version__
 from ctbench.base.errors import ConfigError, TestbedError
+from ctbench.base.files import write_whole
 from ctbench.base.paths import VARIABLES
 from ctbench.base.units import quoted
 from ctbench.compare.sides import leaves
@@ -84,13 +85,8 @@ class RunRequest(BaseModel):
 
     def write(self, output: Path) -> None:
         """Write it into the folder of a run, whole or not at all. `ConfigError` where that cannot be written."""
-        part = output / f".{REQUEST_FILE}.part"
         try:
-            with part.open("w", encoding="utf-8") as file:
-                file.write(self.model_dump_json(indent=1) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(output / REQUEST_FILE)
+            write_whole(output / REQUEST_FILE, self.model_dump_json(indent=1) + "\n")
         except OSError as error:
             raise ConfigError(
                 f"The results cannot be written to {output} ({error.strerror}): choose a folder with --outputdir."

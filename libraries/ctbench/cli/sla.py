@@ -68,9 +68,8 @@ def point_latest(results: Path, folder: Path) -> None:
     fresh.symlink_to(os.path.relpath(folder.resolve(), results.resolve()))
     try:
         fresh.replace(results / "latest")
-    except OSError:
-        fresh.unlink()
-        raise
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def prepare(command: CommandLine) -> Path:
@@ -95,15 +94,6 @@ def prepare(command: CommandLine) -> Path:
             print(f"run: {results / 'latest'} does not point to this run ({error.strerror}).", file=sys.stderr)
     error_boundary.keep_tracebacks_in(folder)
     return folder
-
-
-def check_selection(command: CommandLine) -> None:
-    """Raise `ConfigError` where no test would run, or a variable is given that no suite uses: then nothing is made."""
-    try:
-        suite = selected_suite(command.arguments)
-    except DataError as error:
-        raise ConfigError(str(error)) from None
-    check_names(command.assignments, [test.source for test in suite.all_tests], SUITES)
 
 
 def run(
@@ -205,7 +195,11 @@ def begin(command: CommandLine) -> int:
     if not command.dry_run:
         for _, testbed in testbeds:
             testbed.check_machine()
-    check_selection(command)
+    try:
+        suite = selected_suite(command.arguments)
+    except DataError as error:
+        raise ConfigError(str(error)) from None
+    check_names(command.assignments, [test.source for test in suite.all_tests], SUITES)
     members = make_pool(testbeds, usable_cores()) if command.testbeds else []
     folder = prepare(command)
     if command.dry_run:

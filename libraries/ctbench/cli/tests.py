@@ -63,8 +63,12 @@ class User:
 def run(*options: str) -> int:
     """Everything; 0 when all of it passed, otherwise 1."""
     us = User(ROOT, os.environ, sys.executable)
-    # The tests that need the traffic generator come last: it is compiled beside the others.
-    compiling = compile_generator()
+    # The tests that need the traffic generator come last: it is compiled beside the others. Where this fails they say
+    # why.
+    compiling = subprocess.Popen(
+        ["setpriv", "--pdeathsig=KILL", "--", sys.executable, "-m", "ctbench.traffic.software", "--warm-up"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
     if os.geteuid() != 0:
         return FAILED if us.test(*options) else PASSED
     with folder_that_goes() as folder:
@@ -85,12 +89,6 @@ def run(*options: str) -> int:
         print(f"== as an ordinary user, all tests{before}", flush=True)
         status = nobody.test(*options)
         return FAILED if status or as_root == FAILED else PASSED
-
-
-def compile_generator() -> "subprocess.Popen[bytes]":
-    """Compile the traffic generator ahead, until we end. Where this fails the tests that need it say why."""
-    command = ["setpriv", "--pdeathsig=KILL", "--", sys.executable, "-m", "ctbench.traffic.software", "--warm-up"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def ordinary_user(folder: Path) -> User:

@@ -197,10 +197,8 @@ def _open_connections(case: FeasibilityCase) -> Iterator[Bound]:
     what = f"{_file(case.testbed)}: {limit.what}" if limit.in_file else limit.what
     error = ConfigError if limit.in_file else MissingResource
     rate = limit.connections / (profile.lifetime_s + limit.linger_s)
-    text = (
-        f"{what} holds {limit.connections} open connections, enough for {format_rate(rate)} of profile {profile.name}"
-    )
-    yield Bound(rate, text, error, limit.remedy)
+    text = f"{what} holds {limit.connections} open connections, enough for {format_rate(rate)} of profile"
+    yield Bound(rate, f"{text} {profile.name}", error, limit.remedy)
 
 
 def _file(settings: TestbedConfig) -> str:

@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from ctbench.base.errors import MEANINGS, ExitStatus
 from ctbench.base.text import brief
@@ -252,18 +251,21 @@ _MORE = "./run COMMAND --help shows the options of a command, an example, and wh
 def command_of(arguments: Sequence[str]) -> Command:
     """The command that is asked for with these arguments, once its parser takes them. Ends the process where help
     is asked for (status 0), and for wrong usage (2)."""
-    top, parsers = _tree()
+    top, _ = _tree()
     if not arguments:
         top.print_help(sys.stderr)
         raise SystemExit(ExitStatus.USAGE)
     name, *rest = arguments
+    if name in _HELP and rest:  # ./run help COMMAND
+        name, rest = rest[0], ["--help"]
     if name in _HELP:
-        _show_help(top, parsers, rest)
+        top.print_help()
+        raise SystemExit(ExitStatus.MET)
     if name not in COMMANDS:
-        _refuse_command(top, name)
-    command = COMMANDS[name]
+        meant = did_you_mean(name, list(COMMANDS))
+        top.exit(ExitStatus.USAGE, f"run: there is no command '{brief(name, 60)}': see ./run --help.{meant}\n")
     parse(name, rest)
-    return command
+    return COMMANDS[name]
 
 
 def parse(name: str, arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -306,16 +308,3 @@ exit status:
         )
         command.add(parsers[command.name])
     return top, parsers
-
-
-def _show_help(top: Parser, parsers: dict[str, Parser], rest: Sequence[str]) -> NoReturn:
-    """`./run --help`, and `./run help COMMAND`."""
-    if rest and rest[0] not in parsers:
-        _refuse_command(top, rest[0])
-    (parsers[rest[0]] if rest else top).print_help()
-    raise SystemExit(ExitStatus.MET)
-
-
-def _refuse_command(top: Parser, name: str) -> NoReturn:
-    meant = did_you_mean(name, list(COMMANDS))
-    top.exit(ExitStatus.USAGE, f"run: there is no command '{brief(name, 60)}': see ./run --help.{meant}\n")

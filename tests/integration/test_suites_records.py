@@ -18,14 +18,14 @@ from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
-from ctbench.traffic.software import lateness, plan
+from ctbench.traffic.software import engine, plan
 from ctbench.traffic.software import layout as lay
 
 HERE = Path(__file__).parent
 #: What the connection table is cut down to where the DUT is to fail: less than a hundredth of what a trial opens.
 FEW_CONNECTIONS = 5
 #: What the generator demands of itself; the other tests are not that strict (fixture `unhurried`).
-LATE_RATIO_LIMIT, ATTEMPTED_LIMIT = lateness.LATE_RATIO_LIMIT, lateness.ATTEMPTED_LIMIT
+LATE_RATIO_LIMIT, ATTEMPTED_LIMIT = engine.LATE_RATIO_LIMIT, engine.ATTEMPTED_LIMIT
 LATE_LIMIT_S = plan.LATE_LIMIT_S
 STATEFUL_ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 #: Threads that compete for the generator's CPU where the generator is to fail.
@@ -112,8 +112,8 @@ def test_a_dut_that_loses_connections_misses_its_floor(run: AcceptanceRun, monke
 
 
 def test_a_generator_whose_cpu_is_taken_measures_nothing(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lateness, "LATE_RATIO_LIMIT", LATE_RATIO_LIMIT)
-    monkeypatch.setattr(lateness, "ATTEMPTED_LIMIT", ATTEMPTED_LIMIT)
+    monkeypatch.setattr(engine, "LATE_RATIO_LIMIT", LATE_RATIO_LIMIT)
+    monkeypatch.setattr(engine, "ATTEMPTED_LIMIT", ATTEMPTED_LIMIT)
     monkeypatch.setattr(plan, "LATE_LIMIT_S", LATE_LIMIT_S)
     (cpu,) = run.testbed.placement(Topology()).generator
     endless = ["taskset", "-c", str(cpu), sys.executable, "-S", "-c", "while True: pass"]

@@ -11,8 +11,7 @@ from ctbench.dut.base import Problem
 from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Bench
 from ctbench.measure.trial import Repetitions, Step
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import Answered, Opened
+from ctbench.traffic.generator import Answered, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 

@@ -19,7 +19,7 @@ from ctbench.traffic.loads import Rate, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 from ctbench.traffic.software import connection, kernel, plan, stream_engine
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.lateness import held_back
+from ctbench.traffic.software.engine import held_back
 from ctbench.traffic.software.memif import zeroed_memory
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")

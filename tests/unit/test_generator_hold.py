@@ -5,7 +5,7 @@ from packets import ACK, PSH, SYN, Endpoint, Packet
 from wire import Tap, Wire
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.holding import HoldingGenerator
+from ctbench.traffic.generator import HoldingGenerator
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import hold as holding

@@ -9,9 +9,9 @@ from wire import Wire
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Idle, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software import kernel, plan, schedule
+from ctbench.traffic.software import clock, kernel, plan
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.lateness import disturbed_by, limited_by
+from ctbench.traffic.software.engine import disturbed_by, limited_by
 
 from .simulated import made_up_packets
 
@@ -79,7 +79,7 @@ def offered(interval: float, slack: float, pauses: list[tuple[float, float]], un
         while due <= now and not_before <= now:
             times.append(now)
             due += interval
-            not_before = schedule.next_allowed.py_func(not_before, now, slack, interval)
+            not_before = clock.next_allowed.py_func(not_before, now, slack, interval)
         now += interval / 2
         for begin, end in pauses:
             if begin <= now < end:
@@ -130,7 +130,7 @@ def test_many_short_pauses_cost_no_rate() -> None:
     ],
 )
 def test_an_early_end_is_due_where_too_much_is_lost(lost: int, most: int, now: int, due: bool) -> None:
-    assert bool(schedule.ends_early.py_func(lost, most, now, 100, 900)) is due
+    assert bool(clock.ends_early.py_func(lost, most, now, 100, 900)) is due
 
 
 def test_no_connection_is_lost_twice() -> None:
@@ -159,7 +159,7 @@ def test_a_trial_of_a_dut_that_takes_nothing_ends_early_where_it_may_not_lose_th
         trial = wire.generator.run_trial(profile, Rate(20_000, most_lost=500), SECONDS)
         whole = wire.generator.run_trial(profile, Rate(5_000, most_lost=100_000), 0.4)
     assert trial.ended_after_s is not None
-    assert schedule.EARLIEST_S <= trial.ended_after_s + 1e-6 < SECONDS  # a rounded reading of the clock
+    assert clock.EARLIEST_S <= trial.ended_after_s + 1e-6 < SECONDS  # a rounded reading of the clock
     assert (trial.duration_s, trial.loss_ratio) == (SECONDS, 1.0)
     assert 0 < trial.attempted == trial.intended <= 20_000 * trial.ended_after_s + 1
     assert (whole.ended_after_s, whole.loss_ratio) == (None, 1.0)  # it may lose that much

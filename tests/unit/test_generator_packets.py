@@ -14,8 +14,8 @@ from wire import Handler, Tap, Wire, over_a_wire
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
-from ctbench.traffic.software import plan, schedule, stream_engine
-from ctbench.traffic.software.schedule import mask_and_shift, next_state, scrambled
+from ctbench.traffic.software import clock, plan, stream_engine
+from ctbench.traffic.software.clock import mask_and_shift, next_state, scrambled
 
 #: Patient enough (see `unhurried`) for other tests beside them.
 pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
@@ -36,7 +36,7 @@ def unhurried() -> Iterator[None]:
     with (
         patch.object(stream_engine, "SETTLE_S", 0.5),
         patch.object(plan, "LATE_LIMIT_S", 5.0),
-        patch.object(schedule, "LATEST_S", 5.0),
+        patch.object(clock, "LATEST_S", 5.0),
     ):
         yield
 

@@ -17,7 +17,7 @@ from ctbench.measure.trial import Step
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
-from ctbench.traffic.holding import Answered, Opened
+from ctbench.traffic.generator import Answered, Opened
 from ctbench.traffic.loads import Hold, Rate
 from ctbench.traffic.profiles import ConnectionProfile
 

@@ -17,8 +17,7 @@ from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import LimitedBy
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import Holding, HoldingGenerator, Opened
+from ctbench.traffic.generator import Holding, HoldingGenerator, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 

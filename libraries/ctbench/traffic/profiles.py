@@ -23,8 +23,7 @@ _NOT_FORWARDED: dict[IpVersion, tuple[IPv4Network | IPv6Network, ...]] = {
     6: tuple(IPv6Network(net) for net in ("::/127", "fe80::/10", "ff00::/8")),
 }
 #: What tells addresses of a side apart: an IPv4 address, or the last bits of an IPv6 one.
-WORD_BITS = 32
-_WORD = 1 << WORD_BITS
+_WORD = 1 << 32
 
 
 @lru_cache(maxsize=1000)  # every record has its profile, and a generator asks for every flow

@@ -26,7 +26,7 @@ from ctbench.measure.procedures.control_plane import (
 from ctbench.measure.trial import Expected, Trials
 from ctbench.results.metrics import MAIN_THREAD, METRICS
 from ctbench.results.record_model import Figure
-from ctbench.traffic.holding import Holding, Opened
+from ctbench.traffic.generator import Holding, Opened
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import Profile
 

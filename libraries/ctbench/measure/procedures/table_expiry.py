@@ -23,8 +23,7 @@ from ctbench.measure.procedure import Bench, Code, Decision, Outcome, figures_by
 from ctbench.measure.trial import Expected, Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import METRICS
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import Holding, HoldingGenerator
+from ctbench.traffic.generator import Holding, HoldingGenerator, Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, Profile, load_profile
 

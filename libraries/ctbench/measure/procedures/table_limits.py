@@ -20,7 +20,7 @@ from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.trial import Expected, Trials
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import LimitedBy
-from ctbench.traffic.holding import Answered, Holding, Opened
+from ctbench.traffic.generator import Answered, Holding, Opened
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import Profile
 

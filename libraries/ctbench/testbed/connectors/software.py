@@ -1,8 +1,15 @@
-"""How the software traffic generator is connected to a DUT."""
+"""How the software traffic generator is connected to a DUT.
 
+What comes with the compiler numba is imported when it is used: half a second that a dry run, or a run with TRex, need
+not wait.
+"""
+
+import contextlib
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctbench.base.errors import CtbenchError, MissingResource
+from ctbench.base.errors import CtbenchError, GeneratorError, MissingResource
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import Cable
 from ctbench.hosts.base import Host
@@ -16,6 +23,7 @@ from ctbench.traffic.software.kind import SoftwareGeneratorConfig
 
 if TYPE_CHECKING:
     from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+    from ctbench.traffic.software.wiring import Wiring
 
 
 class SoftwareConnectorKind(ConnectorKind):
@@ -34,7 +42,6 @@ class SoftwareConnector(Connector):
 
     def __init__(self, generator_cpus: tuple[int, ...], testbed: str) -> None:
         """`testbed`: its name, for messages."""
-        # It comes with the compiler numba: half a second that a dry run, or a run with TRex, need not wait.
         from ctbench.traffic.software.generator import SoftwareTrafficGenerator  # noqa: PLC0415
 
         self._generator = SoftwareTrafficGenerator(generator_cpus)
@@ -64,8 +71,6 @@ class SoftwareConnector(Connector):
         if ports.kind == "cable":
             self._generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes, side)
             return
-        from ctbench.testbed.connectors.software_wiring import interface_wiring, memif_wiring  # noqa: PLC0415
-
         if ports.kind == "memif":
             self._generator.connect(lambda: memif_wiring(ports, frame_bytes), side)
             return
@@ -90,3 +95,50 @@ class SoftwareConnector(Connector):
 
     def close(self) -> None:
         self._generator.close()
+
+
+def memif_wiring(ports: Ports, frame_bytes: int) -> "tuple[Wiring, str]":
+    """Connected to the DUT's two memif sockets, and to those of further links where either side is a bond; and what to
+    call it."""
+    from ctbench.traffic.software.memif import BondedPort, MemifPort, RingPlan, connect  # noqa: PLC0415
+    from ctbench.traffic.software.wiring import Wiring  # noqa: PLC0415
+
+    rings = RingPlan.towards(ports.rx_queues, ports.tx_queues, ports.ring_size, frame_bytes)
+    ends: tuple[list[MemifPort], list[MemifPort]] = ([], [])
+    with contextlib.ExitStack() as made:
+        for pair in [(ports.client, ports.server), *ports.more]:
+            for links, path in zip(ends, pair, strict=True):
+                links.append(connect(Path(path), rings))
+                made.callback(links[-1].close)
+        made.pop_all()  # all of them are there
+    links_per_side = f"{1 + len(ports.more)} links per side, " if ports.more else ""
+    sizes = f"{rings.c2s} rings of {rings.c2s_size} towards the DUT, {rings.s2c} of {rings.s2c_size} back"
+    return Wiring(BondedPort(ends[0]), BondedPort(ends[1])), f"memif, {links_per_side}{sizes}"
+
+
+def interface_wiring(ports: Ports, frame_bytes: int, side: Side) -> "tuple[Wiring, str]":
+    """On two network interfaces, whose frames are carried by a thread on each of the DUT's CPUs: in a pair, threads of
+    the side that has its turn."""
+    from ctbench.traffic.software.memif import RingPlan  # noqa: PLC0415
+    from ctbench.traffic.software.packet_port import LinkThreads, PacketPort  # noqa: PLC0415
+    from ctbench.traffic.software.wiring import Wiring  # noqa: PLC0415
+
+    assert ports.open_socket
+    rings = RingPlan.towards(ports.rx_queues, ports.tx_queues, ports.ring_size, frame_bytes)
+    # A fanout group is known by its number in a network namespace: two for each side.
+    threads, group = max(1, len(ports.cpus)), (os.getpid() * 4 + (2 if side == "other" else 0)) & 0xFFFF
+    client = PacketPort(ports.client, ports.open_socket, rings, threads=threads, fanout_group=group)
+    try:
+        server = PacketPort(ports.server, ports.open_socket, rings, threads=threads, fanout_group=group + 1)
+    except GeneratorError:
+        client.close()
+        raise
+    link = LinkThreads([client.link_rings, server.link_rings], ports.cpus)
+    wiring = Wiring(
+        client, server, ports.client_mac, ports.server_mac, ports.client_next_hop, ports.server_next_hop, link
+    )
+    return wiring, (
+        f"{ports.client} and {ports.server}, {rings.c2s} rings of {rings.c2s_size} towards the DUT, carried by "
+        f"{threads} threads on CPUs {list(ports.cpus) or 'any'} with {client.sends_with}, {rings.s2c} rings of "
+        f"{rings.s2c_size} back"
+    )

@@ -12,8 +12,8 @@ from ctbench.traffic.software import clock
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
+from ctbench.traffic.software.clock import next_state, scrambled
 from ctbench.traffic.software.machine_code import load8, load16, load32, store8, store16, store32, swap16, swap32
-from ctbench.traffic.software.schedule import next_state, scrambled
 
 RECORD_BYTES = 64
 

@@ -10,7 +10,6 @@ from numba import njit
 from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import neighbours
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.frames import IPV6_NEXT_HEADER
 from ctbench.traffic.software.machine_code import (
@@ -334,7 +333,7 @@ def poller(client_end: Any, server_end: Any) -> Any:
                 counts[lay.RX_BYTES + port] += length
                 kind = f.classify_ipv6(frame, length, headers) if shift else f.classify(frame, length)
                 if kind == f.IS_OTHER:
-                    neighbours.answer(port, tx, frame, length, p, counts)
+                    f.answer(port, tx, frame, length, p, counts)
                     continue
                 frame += shift
                 slot = c.find(frame, port == lay.CLIENT, p, s)

@@ -2,22 +2,29 @@
 
 import mmap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import typeof
 
-from ctbench.traffic.generator import Traffic, Trial
+from ctbench.base.errors import GeneratorError
+from ctbench.traffic.generator import ATTEMPTED_LIMIT, Traffic, Trial
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 from ctbench.traffic.software import clock, connection, kernel, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.kernel_thread import Counts, Watcher, run_kernel
-from ctbench.traffic.software.lateness import disturbed_by, held_back, limited_by
 from ctbench.traffic.software.memif import zeroed_memory
+from ctbench.traffic.software.packet_port import KernelThread
+from ctbench.traffic.software.ring import Counts
 from ctbench.traffic.software.wiring import Wiring
+
+#: Called about ten times a second with seconds since the start, state and counters.
+Watcher = Callable[[float, Counts, Counts], None]
+#: Seconds that a trial may take longer than it should, on a machine that is kept busy by others.
+_PATIENCE_S = 120
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ class Run:
     """A kernel function, and what it works on (see `layout`): kept by a caller that goes on with it."""
 
     function: Any
-    p: plan.Parameters
+    p: Counts
     s: Counts
     counts: Counts
     #: Copies of the counters at the begin and the end of the sustain phase.
@@ -38,29 +45,46 @@ class Run:
 
     @classmethod
     def of(
-        cls, function: Any, p: plan.Parameters, wiring: Wiring, tables: "Tables", profile: Profile,
+        cls, function: Any, p: Counts, wiring: Wiring, tables: "Tables", profile: Profile,
         timing: plan.Timing, intervals: object, *more: object,
     ) -> "Run":  # fmt: skip
         """Everything that was not counted yet. `more`: arguments of the function behind the state."""
-        headers = wiring.headers(profile)
-        plan.join(p, wiring, int(headers.ctypes.data))
+        headers = wiring.join(p, profile)
         s, counts, marks = (np.zeros(size, np.int64) for size in (lay.STATES, lay.COUNTERS, (2, lay.COUNTERS)))
-        times, points = clock.empty_histograms(), clock.timeline_room(timing)
+        times = clock.empty_histograms()
+        points = np.zeros((int(timing.sustain_s / timing.timeline_step_s) + 1, clock.POINT_COLUMNS), np.int64)
         arguments = (p, intervals, s, *more, counts, marks, times, points)
         return cls(function, p, s, counts, marks, times, points, arguments, (headers, tables))
 
     def go_on(self, wiring: Wiring, cpus: Sequence[int], longest_s: float, watcher: Watcher | None = None) -> None:
-        """Run the kernel function until it is over: `longest_s` seconds at most. See `run_kernel`."""
+        """Run the kernel function until it is over, with the wiring carrying frames: `longest_s` seconds at most.
 
-        def stop() -> None:
-            self.s[lay.STOP] = 1
-
-        def watch(elapsed: float) -> None:
-            if watcher:
-                watcher(elapsed, self.s, self.counts)
-
+        It is made to end soon when anything goes wrong here, Ctrl-C included. Raises `GeneratorError` when it fails or
+        takes too long, or when a port's link is gone."""
+        # Here, before anybody waits: half a minute the first time, and minutes where others want the interpreter.
+        self.function.compile(tuple(typeof(argument) for argument in self.arguments))
         self.s[lay.STOP] = 0
-        run_kernel(self.function, self.arguments, wiring, cpus, stop, longest_s, watch)
+        thread = KernelThread("traffic-generator", lambda: self.function(*self.arguments), cpus)
+        started = time.perf_counter()
+        wiring.start()
+        try:
+            thread.start()
+            while not thread.ended.wait(0.1):
+                elapsed = time.perf_counter() - started
+                if watcher:
+                    watcher(elapsed, self.s, self.counts)
+                wiring.check_ports()  # or a trial of an hour would go on with a DUT that is gone
+                if elapsed > longest_s + _PATIENCE_S:
+                    raise GeneratorError(
+                        f"The traffic generator did not end a trial of {longest_s:g} s in {elapsed:.0f} s."
+                    )
+        finally:
+            self.s[lay.STOP] = 1
+            # However long it takes: what comes after this frees the memory that the function works on.
+            thread.ended.wait()
+            wiring.stop()
+        thread.check("The traffic generator")
+        wiring.check()
 
 
 class Tables:
@@ -90,7 +114,7 @@ def prepare(
     p = plan.parameters(profile, load, timing, hertz, salt, wiring.bounded(load))
     p[lay.RECORDS], p[lay.RECORD_COUNT] = tables.address, count
     p[lay.TIMES_MESSAGES] = int(times_messages)
-    intervals = plan.connection_intervals(profile, plan.per_second(load), hertz)
+    intervals = plan.intervals(plan.per_second(load), hertz, profile.half_open_per_s)
     run = Run.of(kernel.run, p, wiring, tables, profile, timing, intervals)
     run.s[lay.WAITING_FIRST] = run.s[lay.WAITING_LAST] = connection.NOBODY
     run.s[lay.TUPLE] = run.s[lay.HALF_TUPLE] = (salt * 7919) % int(p[lay.TUPLES])
@@ -190,3 +214,58 @@ def traffic(counts: Counts) -> Traffic:
         name: {side: int(counts[place + port]) for port, side in enumerate(lay.SIDES)}
         for name, place in _TRAFFIC.items()
     }
+
+
+#: Begun too late in more than this share of cases, and later than this share of the sustain phase: the generator did
+#: not keep the pace, and the load was not the one that was asked for. What was only late is the harder trial, because
+#: what is late comes faster; as it comes no more than a tenth faster, a pause of 4 ms makes late what is due in 44 ms.
+LATE_RATIO_LIMIT = 0.2
+LATEST_SHARE = 0.02
+#: What a pause held back comes at once. Where that is more than this share of the DUT's rings, it may overrun them.
+RING_SHARE = 0.25
+#: What pauses held back, and so at most what came too fast, as a share of what was late: a pause makes eleven times as
+#: much late as it holds back. Twice that, because what is late by less than the limit is not counted.
+EXCESS = 2 * (1 - 1 / clock.CATCH_UP)
+
+
+#: In a closed loop: in so many of the looks at its own receive rings they may hold most of what is under way.
+HELD_LIMIT = 0.5
+
+
+def held_back(held: int, looks: int) -> str:
+    """Why the generator limited a closed loop, in words; empty when it did not. `held`: looks at its own receive rings
+    that found most of what was under way in them."""
+    if looks and held > HELD_LIMIT * looks:
+        return f"in {100 * held / looks:.0f} % of the time most of what was under way waited for the generator itself"
+    return ""
+
+
+def limited_by(trial: Trial) -> str:
+    """Why the generator limited the trial, in words; empty when it did not."""
+    late = f"up to {trial.late_max_ms:.1f} ms"
+    if trial.attempted < trial.intended * ATTEMPTED_LIMIT:
+        return f"{trial.attempted} of {trial.intended} {trial.unit} were begun in time ({late} late)"
+    if trial.late_ratio > LATE_RATIO_LIMIT and trial.late_max_ms > LATEST_SHARE * trial.duration_s * 1000:
+        return f"{100 * trial.late_ratio:.1f} % of the {trial.unit} began late, {late}"
+    return ""
+
+
+def disturbed_by(trial: Trial, dropped: int, ring_frames: int) -> str:
+    """What of the generator may have cost what was lost, in words; empty where nothing did.
+
+    `dropped`: frames that came back and found no room in the generator's receive rings; `ring_frames`: what the rings
+    towards the DUT hold at a port. More than came too fast, or twice what the generator's own rings had no room for,
+    was lost for other reasons.
+    """
+    lost = trial.packets_lost
+    if not lost:
+        return ""
+    if dropped and lost <= 2 * dropped:
+        return f"{dropped} frames came back and found the generator's own receive rings full"
+    late_packets = trial.late_max_ms / 1000 * max(trial.tx_packets.values()) / trial.counted_s
+    if late_packets > RING_SHARE * ring_frames and lost <= EXCESS * trial.late_ratio * trial.packets_sent:
+        return (
+            f"the generator paused for {trial.late_max_ms:.1f} ms: {late_packets:.0f} packets came late and fast, the "
+            f"DUT's rings hold {ring_frames}"
+        )
+    return ""

@@ -1,20 +1,34 @@
-"""The software traffic generator behind the TrafficGenerator interface."""
+"""The software traffic generator behind the TrafficGenerator interface; and two DUTs that it serves in turn.
+
+A pair is served by a closed loop in slices, each side with a state and a clock of its own. While one side has its turn,
+nothing of the other happens: the kernel function is not in its loop, no link thread hands it frames, and its clock
+stands, so no connection of it grows old. What is under way there waits.
+"""
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.generator import PairedGenerator, Profiles, Side, Slice, TrafficGenerator, Trial
-from ctbench.traffic.holding import HoldingGenerator
-from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, require
+from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
+from ctbench.traffic.generator import HoldingGenerator, PairedGenerator, Profiles, Side, Slice, TrafficGenerator, Trial
+from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, require, saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import engine, plan, stream_engine
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.hold import HeldConnections
-from ctbench.traffic.software.kernel_thread import Watcher
 from ctbench.traffic.software.memif import RingPlan, buffer_bytes, cable
 from ctbench.traffic.software.packet_port import LinkThreads
-from ctbench.traffic.software.pair import FIRST_SALT, PairedSlices
 from ctbench.traffic.software.wiring import Wiring
+
+#: What of a slice is not counted: a DUT that was stopped wakes within some milliseconds, what waited in its rings comes
+#: out in a burst, and the caches are the other's.
+SETTLE_S = 0.0125
+#: Each side is served for this long, not counted, before the first slice with a profile: connections are spread over
+#: their lives then, and every flow is known.
+WARM_UP_S = 0.1
+#: What tells frames of one trial from another's (9 bits): below the first of these for trials, then for pairs' loops.
+_FIRST_OF_PAIRS, _OF_PAIRS = 491, 20
 
 
 class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerator):
@@ -29,11 +43,13 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         #: By side: what it is wired to, and that in words. The other side is there in a pair only.
         self._wirings: dict[Side, Wiring] = {}
         self._wired: dict[Side, str] = {}
-        self._pair: PairedSlices | None = None
+        #: Of a pair: what it is served with, and the loop of each side.
+        self._profiles: Profiles | None = None
+        self._loops: dict[Side, _Loop] = {}
         self._tables = engine.Tables()
-        self._trials = 0
+        self._trials = self._pairs = 0
         #: Called about ten times a second during a trial, for progress.
-        self.watcher: Watcher | None = None
+        self.watcher: engine.Watcher | None = None
 
     def connect(self, make: Callable[[], tuple[Wiring, str]], side: Side = "tested") -> None:
         """Let go of what it was connected to, and use the wiring that `make` gives, and what to call it. `side`: of a
@@ -85,15 +101,39 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
     def run_slices(
         self, profiles: Profiles, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
     ) -> list[Slice]:
-        if self._pair is None:
-            if "other" not in self._wirings:
-                raise GeneratorError("The traffic generator is not connected to a pair of DUTs.")
-            self._pair = PairedSlices(self._wirings["tested"], self._wirings["other"], self._cpus)
-        return self._pair.run_slices(profiles, order, slice_s, turn)
+        """A new profile has a warm-up first, for which `turn` is called too."""
+        if "other" not in self._wirings:
+            raise GeneratorError("The traffic generator is not connected to a pair of DUTs.")
+        if slice_s < 2 * SETTLE_S:
+            raise ConfigError(
+                f"A slice of {1000 * slice_s:g} ms is not possible: the first {1000 * SETTLE_S:g} ms of each are not"
+                f" counted. Expected {2000 * SETTLE_S:g} ms or more."
+            )
+        try:
+            if profiles != self._profiles:
+                self._begin_pair(profiles, turn)
+            slices = []
+            for side in order:
+                turn(side)
+                slices.append(self._loops[side].serve(side, slice_s, self._cpus))
+        except BaseException:  # broken off in the middle of something
+            self.forget()
+            raise
+        return slices
+
+    def _begin_pair(self, profiles: Profiles, turn: Callable[[Side], None]) -> None:
+        salt = _FIRST_OF_PAIRS + self._pairs % _OF_PAIRS
+        self._pairs += 1
+        offered = zip(self._wirings.items(), profiles, strict=True)
+        self._loops = {side: _loop(wiring, profile, salt) for (side, wiring), profile in offered}
+        for side, loop in self._loops.items():
+            turn(side)
+            loop.serve(side, max(WARM_UP_S, loop.warm_up_s), self._cpus)
+        self._profiles = profiles
 
     def forget(self) -> None:
-        if self._pair:
-            self._pair.forget()
+        self._profiles = None
+        self._loops = {}
 
     def snapshot(self) -> dict[str, object]:
         wired = self._wired.get("tested", "not connected")
@@ -102,7 +142,7 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
 
     def disconnect(self) -> None:
         """Let go of the ports, of both sides."""
-        self._pair = None
+        self.forget()
         self._wired.clear()
         while self._wirings:
             self._wirings.popitem()[1].close()
@@ -116,7 +156,44 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
             raise GeneratorError("The traffic generator is not connected to a DUT.")
         self.forget()  # a trial takes what waits on the rings for another one's
         self._trials += 1
-        return self._wirings["tested"], 1 + self._trials % (FIRST_SALT - 1)
+        return self._wirings["tested"], 1 + self._trials % (_FIRST_OF_PAIRS - 1)
+
+
+@dataclass
+class _Loop:
+    """A side's closed loop: one of the two kernel functions, and what it works on."""
+
+    wiring: Wiring
+    run: engine.Run
+    #: How long the profile has to be served before anything counts, seconds.
+    warm_up_s: float
+
+    def serve(self, side: Side, seconds: float, cpus: Sequence[int]) -> Slice:
+        """Go on with what is under way for so long."""
+        run, hertz = self.run, cycles_per_second()
+        run.p[lay.SETTLE] = int(SETTLE_S * hertz)
+        run.p[lay.SUSTAIN] = int((seconds - SETTLE_S) * hertz)
+        run.s[lay.LOOKS] = run.s[lay.LOOKS_HELD] = 0
+        run.go_on(self.wiring, cpus, seconds)
+        counted = run.marks[1] - run.marks[0]
+        looks, waited = int(run.s[lay.LOOKS]), int(run.s[lay.LOOKS_HELD])
+        return Slice(
+            side=side,
+            seconds=int(run.s[lay.COUNTED_UNTIL] - run.s[lay.COUNTED_FROM]) / hertz,
+            completed=int(counted[lay.ALL_COMPLETED]),
+            lost=max(0, int(counted[lay.ALL_FAILED])),  # less than none where some came that were given up
+            pause_ms=1000 * int(run.s[lay.SUSTAIN_PAUSE]) / hertz,
+            waited=waited / looks if looks else 0.0,
+        )
+
+
+def _loop(wiring: Wiring, profile: ConnectionProfile | PacketProfile, salt: int) -> _Loop:
+    load, tables = saturating(profile), engine.Tables()
+    if isinstance(profile, PacketProfile):
+        timing = replace(stream_engine.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
+        return _Loop(wiring, stream_engine.prepare(wiring, tables, profile, load, timing, salt), timing.settle_s)
+    timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
+    return _Loop(wiring, engine.prepare(wiring, tables, profile, load, timing, salt), timing.settle_s)
 
 
 def warm_up() -> None:

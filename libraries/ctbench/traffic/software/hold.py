@@ -16,8 +16,7 @@ import numpy as np
 from numba import njit
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import Answered, Holding, Opened
+from ctbench.traffic.generator import Answered, Holding, Opened, Trial
 from ctbench.traffic.loads import Hold, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import connection as c

@@ -15,7 +15,7 @@ import math
 
 from numba import njit
 
-from ctbench.traffic.software import clock, ends, schedule
+from ctbench.traffic.software import clock, ends
 from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
@@ -119,7 +119,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     """Run a trial: ramp up, sustain, ramp down. Arguments: see `layout`. Returns when it is over or `STOP` is set; with
     the same state it goes on later with what was under way.
 
-    p: parameters · intervals: `plan.connection_intervals` · s: state · counts: counters, and
+    p: parameters · intervals: `plan.intervals` · s: state · counts: counters, and
     marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histograms: see
     `clock.empty_histograms` · points: see `clock.note_points`.
     """
@@ -127,7 +127,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
     if s[lay.LEFT_AT] == 0:
         s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
-    away = schedule.enter(s)
+    away = clock.enter(s)
     start = cycles() - away
     ramp_end = start + p[lay.RAMP]
     sustain = start + p[lay.RAMP] + p[lay.SETTLE]
@@ -158,11 +158,11 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
         previous = now
         if phase == 0 and now >= sustain:
             phase = 1
-            end, next_point = schedule.begin_counting(now, end, next_point, p, s, counts, marks)
+            end, next_point = clock.begin_counting(now, end, next_point, p, s, counts, marks)
             give_up = end + p[lay.LINGER]
         if phase == 1 and now >= end:
             phase = 2
-            schedule.end_counting(now, p, s, counts, marks)
+            clock.end_counting(now, p, s, counts, marks)
             next_point = clock.note_points(points, end, next_point, p[lay.TIMELINE_STEP], s, counts)
         if p[lay.UNDER_WAY] and now < end:
             begun = 0
@@ -181,11 +181,11 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
             while due <= now and begun < BURST and not_before <= now and due < end:
                 counted = due >= sustain
                 if counted:
-                    schedule.note_late(now - due, p, s)
+                    clock.note_late(now - due, p, s)
                     counts[lay.INTENDED] += 1
                 begin(client_tx, now, counted, _messages(p, s), p, s, counts)
-                due += schedule.step(interval, due, start, ramp_end)
-                not_before = schedule.next_allowed(not_before, now, slack, interval)
+                due += clock.step(interval, due, start, ramp_end)
+                not_before = clock.next_allowed(not_before, now, slack, interval)
                 begun += 1
         if p[lay.HALF_OPEN] and half_open_due <= now < end:
             half_open_due = ends.send_due_syns(half_open_due, now, intervals[2], client_tx, p, s, counts)
@@ -205,8 +205,8 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
                     s[lay.ACTIVE_MAX] = s[lay.ACTIVE]
                 next_point = clock.note_points(points, now, next_point, p[lay.TIMELINE_STEP], s, counts)
                 if p[lay.UNDER_WAY]:
-                    schedule.look_at_own_rings(s[lay.ACTIVE], p, s)
-                if schedule.ends_early(
+                    clock.look_at_own_rings(s[lay.ACTIVE], p, s)
+                if clock.ends_early(
                     _lost(counts), p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
                 ):
                     end = latest = now
@@ -227,4 +227,4 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
             _discard(client_rx, p[lay.CLIENT_RX_RINGS], lay.CLIENT, counts)
             _discard(server_rx, p[lay.SERVER_RX_RINGS], lay.SERVER, counts)
     s[lay.LEFT_AT] = cycles()
-    counts[lay.INTENDED] += schedule.never_sent(interval, due, sustain, end, s)
+    counts[lay.INTENDED] += clock.never_sent(interval, due, sustain, end, s)

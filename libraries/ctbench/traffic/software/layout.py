@@ -4,142 +4,138 @@ The same for connections and for packets, of which each leaves out what it has n
 indexed by the port that sends (or takes): `CLIENT`, then `SERVER`.
 """
 
+from itertools import count, islice
+
 #: The two ports, and as `Trial` names them.
 CLIENT, SERVER = 0, 1
 SIDES = ("client", "server")
 
-_names = iter(range(1000))
-
-
-def _next() -> int:
-    return next(_names)
-
-
+_places = count()
 #: Parameters: addresses of the MAC headers and of the connection records, and how many of these there are.
-CLIENT_MACS, SERVER_MACS, RECORDS, RECORD_COUNT = (_next() for _ in range(4))
+CLIENT_MACS, SERVER_MACS, RECORDS, RECORD_COUNT = islice(_places, 4)
 MACS = CLIENT_MACS
 #: Addresses of the rings' rows, and how many rings there are to take frames from (to put: QUEUES).
-CLIENT_TX, SERVER_TX, CLIENT_RX, SERVER_RX, CLIENT_RX_RINGS, SERVER_RX_RINGS = (_next() for _ in range(6))
+CLIENT_TX, SERVER_TX, CLIENT_RX, SERVER_RX, CLIENT_RX_RINGS, SERVER_RX_RINGS = islice(_places, 6)
 TX, RX, RX_RINGS = CLIENT_TX, CLIENT_RX, CLIENT_RX_RINGS
 #: Bytes and checksums of the messages.
-REQUEST_BYTES, REQUEST_SUM, REPLY_BYTES, REPLY_SUM = (_next() for _ in range(4))
-UDP_REQUEST_BYTES, UDP_REQUEST_SUM, UDP_REPLY_BYTES, UDP_REPLY_SUM = (_next() for _ in range(4))
+REQUEST_BYTES, REQUEST_SUM, REPLY_BYTES, REPLY_SUM = islice(_places, 4)
+UDP_REQUEST_BYTES, UDP_REQUEST_SUM, UDP_REPLY_BYTES, UDP_REPLY_SUM = islice(_places, 4)
 #: What a connection does; the wait is in cycles.
-MESSAGES, SERVER_WAIT, ACK_BEFORE_REPLY, UDP_PER_MILLION = (_next() for _ in range(4))
+MESSAGES, SERVER_WAIT, ACK_BEFORE_REPLY, UDP_PER_MILLION = islice(_places, 4)
 #: Who ends a TCP connection first, and how: see `BY_CLIENT` and the others.
-ENDED_BY = _next()
-#: Whether connections that stay half open are begun beside the load (see `polling`).
-HALF_OPEN = _next()
+ENDED_BY = next(_places)
+#: Whether connections that stay half open are begun beside the load (see `ends.send_due_syns`).
+HALF_OPEN = next(_places)
 #: Who talks to whom; addresses as numbers.
-CLIENT_IP, SERVER_IP, SERVER_IPS, PORT_MIN, PORTS, TCP_PORT, UDP_PORT = (_next() for _ in range(7))
+CLIENT_IP, SERVER_IP, SERVER_IPS, PORT_MIN, PORTS, TCP_PORT, UDP_PORT = islice(_places, 7)
 #: Client addresses times ports (flows), and the generator of random ones.
-TUPLES, TUPLE_MASK, TUPLE_SHIFT, PORT_ORDER_RANDOM = (_next() for _ in range(4))
+TUPLES, TUPLE_MASK, TUPLE_SHIFT, PORT_ORDER_RANDOM = islice(_places, 4)
 #: High bits of the tag: frames of an earlier trial do not belong to this one.
-QUEUES, SALT = (_next() for _ in range(2))
+QUEUES, SALT = islice(_places, 2)
 #: 0, or `frames.IPV6_SHIFT` where the profile is of IPv6: addresses are the last 32 bits then.
-SHIFT = _next()
+SHIFT = next(_places)
 #: For whom the ports answer ARP: their next hops (0: none).
-CLIENT_IPS, NEXT_HOP, _ = (_next() for _ in range(3))
+CLIENT_IPS, NEXT_HOP, _ = islice(_places, 3)
 #: Address of the link threads' counters, and how many threads there are.
-LINK, LINK_THREADS = (_next() for _ in range(2))
+LINK, LINK_THREADS = islice(_places, 2)
 #: Lengths in cycles: ramp, full load before counting, sustain phase, at most after it.
-RAMP, SETTLE, SUSTAIN, LINGER, TIMELINE_STEP, LATE_LIMIT = (_next() for _ in range(6))
-#: See `pacing`: what may go out at once, and how long after its time. In cycles.
-SLACK, LATEST = (_next() for _ in range(2))
-#: See `early_end`: connections (packets) that may be lost for certain, 0: any number; in cycles, the earliest end, how
-#: much it has to save, and how long is lingered then.
-MOST_LOST, EARLIEST, LEAST_SAVED, SHORT_LINGER = (_next() for _ in range(4))
+RAMP, SETTLE, SUSTAIN, LINGER, TIMELINE_STEP, LATE_LIMIT = islice(_places, 6)
+#: See `clock`: what may go out at once, and how long after its time. In cycles.
+SLACK, LATEST = islice(_places, 2)
+#: See `clock.ends_early`: connections (packets) that may be lost for certain, 0: any number; in cycles, the earliest
+#: end, how much it has to save, and how long is lingered then.
+MOST_LOST, EARLIEST, LEAST_SAVED, SHORT_LINGER = islice(_places, 4)
 #: Connections open (packets under way) at once in a closed loop; 0: they begin on a schedule.
-UNDER_WAY = _next()
+UNDER_WAY = next(_places)
 #: A warm start: connections that live when the trial begins, and in how many waits of their servers they are opened;
 #: 0: none do.
-POPULATION, OPENING_WAITS = (_next() for _ in range(2))
+POPULATION, OPENING_WAITS = islice(_places, 2)
 #: How long frames are still taken, and nothing is sent, at the end of a trial that leaves connections open, cycles.
-HUSH = _next()
+HUSH = next(_places)
 #: Short connections, of a million, and their messages: the others have MESSAGES.
-SHORT_PER_MILLION, SHORT_MESSAGES = (_next() for _ in range(2))
+SHORT_PER_MILLION, SHORT_MESSAGES = islice(_places, 2)
 #: Whether failures count by when they happen, not by when their connection began.
-FAILURES_COUNT = _next()
+FAILURES_COUNT = next(_places)
 #: A tick is 2**TICK_SHIFT cycles, about a millisecond; a connection fails after TIMEOUT_TICKS without progress.
-TICK_SHIFT, TIMEOUT_TICKS = (_next() for _ in range(2))
+TICK_SHIFT, TIMEOUT_TICKS = islice(_places, 2)
 #: Whether the latency of messages is measured (see `connection.message_sent`).
-TIMES_MESSAGES = _next()
+TIMES_MESSAGES = next(_places)
 #: Packets: how many frame sizes are sent in turn (`stream_engine.payloads`), the VLAN (-1: none), 1 or 2 directions.
-SIZE_COUNT, VLAN, DIRECTIONS = (_next() for _ in range(3))
+SIZE_COUNT, VLAN, DIRECTIONS = islice(_places, 3)
 #: Packets of a closed loop: the length of a stretch (see STRETCH), and how long none may come before all are taken for
 #: lost, cycles.
-LOST_AFTER, SILENCE = (_next() for _ in range(2))
-PARAMETERS = _next()
+LOST_AFTER, SILENCE = islice(_places, 2)
+PARAMETERS = next(_places)
 
 #: Values of ENDED_BY: the client closes, the server does, the client resets.
 BY_CLIENT, BY_SERVER, BY_RESET = range(3)
 
-_names = iter(range(1000))
+_places = count()
 #: State: STOP is set from outside. Lists of records by number.
-STOP, FREE_HEAD, HIGHEST, WAITING_FIRST, WAITING_LAST, SWEEP = (_next() for _ in range(6))
+STOP, FREE_HEAD, HIGHEST, WAITING_FIRST, WAITING_LAST, SWEEP = islice(_places, 6)
 #: Connections open, and those of them that count; begun since the start; the next client.
-ACTIVE, COUNTED_ACTIVE, BEGUN, UDP_DEBT, TUPLE = (_next() for _ in range(5))
+ACTIVE, COUNTED_ACTIVE, BEGUN, UDP_DEBT, TUPLE = islice(_places, 5)
 #: As UDP_DEBT, of short connections.
-SHORT_DEBT = _next()
+SHORT_DEBT = next(_places)
 #: Half-open connections begun since the start, and the next one's client.
-HALF_BEGUN, HALF_TUPLE = (_next() for _ in range(2))
+HALF_BEGUN, HALF_TUPLE = islice(_places, 2)
 #: How late at worst (cycles), how many were later than the limit.
-LATE_MAX, LATE_COUNT, LONGEST_PAUSE, SUSTAIN_PAUSE = (_next() for _ in range(4))
+LATE_MAX, LATE_COUNT, LONGEST_PAUSE, SUSTAIN_PAUSE = islice(_places, 4)
 #: Cycles of the sustain phase after which it was ended early; 0: it was not.
-ENDED_AFTER = _next()
-ACTIVE_SUM, ACTIVE_SAMPLES, ACTIVE_MAX, POINTS = (_next() for _ in range(4))
+ENDED_AFTER = next(_places)
+ACTIVE_SUM, ACTIVE_SAMPLES, ACTIVE_MAX, POINTS = islice(_places, 4)
 #: Cycles at the begin and the end of what was counted.
-COUNTED_FROM, COUNTED_UNTIL = (_next() for _ in range(2))
+COUNTED_FROM, COUNTED_UNTIL = islice(_places, 2)
 #: The tick from which failures count, and for how many (see FAILURES_COUNT).
-FAILURES_FROM, FAILURES_FOR = (_next() for _ in range(2))
+FAILURES_FROM, FAILURES_FOR = islice(_places, 2)
 #: Connections of the population that were opened, or whose time was over before that.
-OPENED = _next()
+OPENED = next(_places)
 #: Looks in the sustain phase at the generator's own receive rings, and how often they held most of what was under way.
-LOOKS, LOOKS_HELD = (_next() for _ in range(2))
+LOOKS, LOOKS_HELD = islice(_places, 2)
 #: When the kernel function was left last (0: never entered), and cycles between leaving and entering it again.
-LEFT_AT, AWAY = (_next() for _ in range(2))
+LEFT_AT, AWAY = islice(_places, 2)
 #: What the link threads did in the sustain phase: cycles, frames, frames refused.
-LINK_BUSY, LINK_FRAMES, LINK_REFUSED = (_next() for _ in range(3))
+LINK_BUSY, LINK_FRAMES, LINK_REFUSED = islice(_places, 3)
 #: Whether messages that arrive now are to be timed: in the sustain phase, where TIMES_MESSAGES says so.
-TIMING = _next()
+TIMING = next(_places)
 #: The flow of packets that is next in each direction, and its place in the random order; the next size, and number.
-FLOW, _, ORDER, _, SIZE, _, SEQUENCE, _ = (_next() for _ in range(8))
+FLOW, _, ORDER, _, SIZE, _, SEQUENCE, _ = islice(_places, 8)
 #: Packets that were put on a ring, counted or not; those that count and were lost for certain when they were due.
-SENT, LOST = (_next() for _ in range(2))
+SENT, LOST = islice(_places, 2)
 #: A closed loop writes off packets that are lost: cycles at which the present stretch of time began and the one before
 #: it, what was sent in the latter and has not come yet, and what had come in all when the present one began.
-STRETCH, STRETCH_BEFORE, NOT_COME, COME_BEFORE = (_next() for _ in range(4))
-STATES = _next()
+STRETCH, STRETCH_BEFORE, NOT_COME, COME_BEFORE = islice(_places, 4)
+STATES = next(_places)
 
-_names = iter(range(1000))
+_places = count()
 #: Counters.
-TX_PACKETS, _, TX_BYTES, _, RX_PACKETS, _, RX_BYTES, _ = (_next() for _ in range(8))
-DUT_MISSED, NO_RECORD = (_next() for _ in range(2))
+TX_PACKETS, _, TX_BYTES, _, RX_PACKETS, _, RX_BYTES, _ = islice(_places, 8)
+DUT_MISSED, NO_RECORD = islice(_places, 2)
 #: Of those that count and of others: connections that ended well, and that failed; packets that came out, and that a
 #: closed loop took for lost.
-ALL_COMPLETED, ALL_FAILED = (_next() for _ in range(2))
+ALL_COMPLETED, ALL_FAILED = islice(_places, 2)
 #: Packets of connections that count that met a full ring of the DUT.
-COUNTED_MISSED = _next()
+COUNTED_MISSED = next(_places)
 #: Connections (packets of a direction) that count: due, begun (written, or lost at the DUT's full ring), ended well
 #: (come out).
-INTENDED, _, ATTEMPTED, _, COMPLETED, _ = (_next() for _ in range(6))
+INTENDED, _, ATTEMPTED, _, COMPLETED, _ = islice(_places, 6)
 #: Connections that count.
-TCP_ESTABLISHED, UDP_ESTABLISHED = (_next() for _ in range(2))
+TCP_ESTABLISHED, UDP_ESTABLISHED = islice(_places, 2)
 #: Packets that came out behind one that was sent later, and the highest sequence number that came out.
-REORDERED, _, HIGHEST_SEQUENCE, _ = (_next() for _ in range(4))
+REORDERED, _, HIGHEST_SEQUENCE, _ = islice(_places, 4)
 #: TCP connect time of those over TCP, in the units of `clock.bin_of`: of all, and the longest since the timeline's
 #: last point.
-SETUP_SUM, SETUP_MAX = (_next() for _ in range(2))
+SETUP_SUM, SETUP_MAX = islice(_places, 2)
 #: Messages (packets that count) that were timed, by the port that sends; the longest and the last latency, and what one
 #: took longer or shorter than the one before, all added. In the units of `clock.bin_of`.
-TIMED, _, LATENCY_MAX, _, LATENCY_LAST, _, JITTER_SUM, _ = (_next() for _ in range(8))
+TIMED, _, LATENCY_MAX, _, LATENCY_LAST, _, JITTER_SUM, _ = islice(_places, 8)
 #: Received frames without a use: not ours, of no connection, of another one, at the wrong time.
-FOREIGN, UNKNOWN, MISDIRECTED, OUT_OF_ORDER = (_next() for _ in range(4))
+FOREIGN, UNKNOWN, MISDIRECTED, OUT_OF_ORDER = islice(_places, 4)
 #: Half-open connections: SYNs sent, those that met a full ring of the DUT, that reached the server, and whose answer
 #: came back. None of their packets are among those above.
-HALF_SENT, HALF_MISSED, HALF_PASSED, HALF_ANSWERED = (_next() for _ in range(4))
+HALF_SENT, HALF_MISSED, HALF_PASSED, HALF_ANSWERED = islice(_places, 4)
 #: Failed connections that count (and damaged packets), by cause.
-FAILED = _next()
+FAILED = next(_places)
 CAUSES = ("no_syn_ack", "no_reply", "no_fin", "no_last_ack", "reset", "bad_checksum")
 CAUSE_NO_SYN_ACK, CAUSE_NO_REPLY, CAUSE_NO_FIN, CAUSE_NO_LAST_ACK, CAUSE_RESET, CAUSE_BAD_CHECKSUM = range(6)
 COUNTERS = FAILED + len(CAUSES)

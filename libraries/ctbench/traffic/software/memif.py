@@ -44,9 +44,9 @@ def zeroed_memory(size: int) -> tuple[mmap.mmap, int]:
 COOKIE: Final = 0x3E31F20
 VERSION: Final = 2 << 8
 MESSAGE_BYTES: Final = 128
-_MESSAGES = ("ack", "hello", "init", "add_region", "add_ring", "connect", "connected", "disconnect")
 ACK, HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(1, 9)
-NAMES: Final = dict(enumerate(_MESSAGES, 1))
+_WORDS = ("ack", "hello", "init", "add_region", "add_ring", "connect", "connected", "disconnect")
+NAMES: Final = dict(enumerate(_WORDS, 1))
 FLAG_C2S: Final = 1
 _FLAG_MASK_INT: Final = 1  # the receiver polls: no interrupts
 _RING_HEADER_BYTES: Final = 128  # head in the first cache line, tail in the second
@@ -298,7 +298,7 @@ def cable(plan: RingPlan) -> tuple[MemifPort, MemifPort]:
 
 
 class BondedPort(r.Port):
-    """Offers the rings of all its links; frames of a flow always take the same one."""
+    """Offers the rings of one or several links; frames of a flow always take the same one."""
 
     def __init__(self, links: Sequence[MemifPort]) -> None:
         self._links = tuple(links)
@@ -313,8 +313,3 @@ class BondedPort(r.Port):
     def close(self) -> None:
         for link in self._links:
             link.close()
-
-
-def bonded_port(links: Sequence[MemifPort]) -> r.Port:
-    """One link as it is, several as one port."""
-    return links[0] if len(links) == 1 else BondedPort(links)

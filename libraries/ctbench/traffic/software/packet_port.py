@@ -24,9 +24,9 @@ from numba import njit, types
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.kernel_thread import Counts, KernelThread
 from ctbench.traffic.software.machine_code import cycles, load32, load32_acquire, load64, store32_release, store64
 from ctbench.traffic.software.memif import RingPlan, cable, zeroed_memory
+from ctbench.traffic.software.ring import Counts
 
 # linux/if_xdp.h
 AF_XDP: Final = 44
@@ -207,6 +207,33 @@ def _waited_ns() -> int:
     """How long this thread was ready to run and did not: the second field of schedstat (Linux,
     Documentation/scheduler/sched-stats.rst)."""
     return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1])
+
+
+class KernelThread(threading.Thread):
+    """A thread in which a function of numba's works. Wait for `ended`, and not with `join`: that takes the thread for
+    ended where a signal interrupts it (CPython, _wait_for_tstate_lock); memory would be unmapped under the function."""
+
+    def __init__(self, name: str, work: Callable[[], None], cpus: Collection[int]) -> None:
+        """`cpus`: where it may run; empty: anywhere."""
+        super().__init__(name=name, daemon=True)
+        self._work, self._cpus = work, cpus
+        self.ended = threading.Event()
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            if self._cpus:
+                os.sched_setaffinity(0, self._cpus)  # of this thread only
+            self._work()
+        except BaseException as error:
+            self.failure = error
+        finally:
+            self.ended.set()
+
+    def check(self, what: str) -> None:
+        """Raise `GeneratorError` where it failed. `what`: of the generator."""
+        if self.failure:
+            raise GeneratorError(f"{what} failed: {self.failure}") from self.failure
 
 
 class LinkThreads:

@@ -8,11 +8,11 @@ import numpy as np
 
 from ctbench.traffic.loads import Idle, Load, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, last_word
+from ctbench.traffic.software import clock
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import schedule
-from ctbench.traffic.software.frames import HEADER_BYTES, IPV6_SHIFT, REPLY_PATTERN, REQUEST_PATTERN
-from ctbench.traffic.software.schedule import mask_and_shift
-from ctbench.traffic.software.wiring import Wiring
+from ctbench.traffic.software.clock import mask_and_shift
+from ctbench.traffic.software.frames import IPV6_SHIFT, REPLY_PATTERN, REQUEST_PATTERN
+from ctbench.traffic.software.ring import Counts
 
 #: A shorter UDP payload would need padding behind the datagram: Ethernet's least is 60 bytes without FCS.
 _LEAST_UDP_PAYLOAD = 18
@@ -46,8 +46,6 @@ OPENED_PER_S = 100_000.0
 OPENING_WAITS = 3
 #: After it, before counting.
 WARM_SETTLE_S = 0.2
-
-Parameters = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ def population_of(profile: ConnectionProfile, load: Load) -> int:
 
 
 def opening_waits(profile: ConnectionProfile, population: int) -> int:
-    """Waits of a server in which so many connections are opened (see `warm_start`); 0: none is."""
+    """Waits of a server in which so many connections are opened (see `kernel.open_population`); 0: none is."""
     if not population:
         return 0
     opening_s = max(OPENING_S, population / OPENED_PER_S)
@@ -135,34 +133,18 @@ def most_lost_of(load: Load) -> int:
     return max(1, int(most)) if most < math.inf else 0
 
 
-def intervals(per_s: float, hertz: float) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """Cycles from one connection (or packet of a direction) to the next, and from the start to the first; a rate of 0
-    has no first one. `hertz`: of the cycle counter."""
-    return np.array([hertz / per_s, 0.0] if per_s else [np.inf, np.inf])
-
-
-def connection_intervals(
-    profile: ConnectionProfile, per_s: float, hertz: float
+def intervals(
+    per_s: float, hertz: float, half_open_per_s: float = 0.0
 ) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """`intervals`, and the cycles from one half-open connection to the next."""
-    apart = hertz / profile.half_open_per_s if profile.half_open_per_s else np.inf
-    return np.append(intervals(per_s, hertz), apart)
-
-
-def join(p: Parameters, wiring: Wiring, headers: int) -> None:
-    """Enter the wiring into the parameters. `headers`: address of both ends' Ethernet addresses (Wiring.headers)."""
-    for port, end in enumerate((wiring.client, wiring.server)):
-        p[lay.TX + port], p[lay.RX + port] = end.tx.ctypes.data, end.rx.ctypes.data
-        p[lay.RX_RINGS + port], p[lay.MACS + port] = len(end.rx), headers + port * HEADER_BYTES
-    p[lay.NEXT_HOP : lay.NEXT_HOP + 2] = wiring.next_hops()
-    p[lay.QUEUES] = len(wiring.client.tx)
-    if wiring.link:
-        p[lay.LINK], p[lay.LINK_THREADS] = wiring.link.counters.ctypes.data, len(wiring.link.counters)
+    """Cycles from one connection (or packet of a direction) to the next, from the start to the first, and from one
+    half-open connection to the next; a rate of 0 has no first one. `hertz`: of the cycle counter."""
+    first = [hertz / per_s, 0.0] if per_s else [np.inf, np.inf]
+    return np.array([*first, hertz / half_open_per_s if half_open_per_s else np.inf])
 
 
 def common_parameters(
     profile: ConnectionProfile | PacketProfile, timing: Timing, hertz: float, flows: int, random: bool
-) -> Parameters:
+) -> Counts:
     """What both kernel functions are told: addresses, phases and pace. `hertz`: of the cycle counter; `flows`: how many
     client addresses and ports there are, in `random` order or one after the other."""
     p = np.zeros(lay.PARAMETERS, dtype=np.int64)
@@ -179,10 +161,10 @@ def common_parameters(
         lay.LINGER: timing.linger_s,
         lay.TIMELINE_STEP: timing.timeline_step_s,
         lay.LATE_LIMIT: LATE_LIMIT_S,
-        lay.SLACK: schedule.SLACK_S,
-        lay.LATEST: schedule.LATEST_S,
-        lay.EARLIEST: schedule.EARLIEST_S,
-        lay.LEAST_SAVED: schedule.LEAST_SAVED_S,
+        lay.SLACK: clock.SLACK_S,
+        lay.LATEST: clock.LATEST_S,
+        lay.EARLIEST: clock.EARLIEST_S,
+        lay.LEAST_SAVED: clock.LEAST_SAVED_S,
     }.items():
         p[place] = int(seconds * hertz)
     return p
@@ -190,9 +172,10 @@ def common_parameters(
 
 def parameters(
     profile: ConnectionProfile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0
-) -> Parameters:
-    """The kernel function's parameters but for the wiring (`join`) and the records. `hertz`: of the cycle counter;
-    `under_way`: connections open at once in a closed loop, whose servers do not wait: what is measured is the DUT."""
+) -> Counts:
+    """The kernel function's parameters but for the wiring (`Wiring.join`) and the records. `hertz`: of the cycle
+    counter; `under_way`: connections open at once in a closed loop, whose servers do not wait: what is measured is the
+    DUT."""
     population = population_of(profile, load)
     ports = profile.client_port_max - profile.client_port_min + 1
     p = common_parameters(profile, timing, hertz, ports * profile.client_ips, profile.port_order == "random")
@@ -224,7 +207,7 @@ def parameters(
         lay.TCP_PORT: profile.tcp_port,
         lay.SALT: (salt << lay.SLOT_BITS) & 0xFFFFFFFF,
         lay.MOST_LOST: most_lost_of(load),
-        lay.SHORT_LINGER: cycles(min(timing.linger_s, profile.lifetime_s * 1.1 + schedule.EARLY_LINGER_S)),
+        lay.SHORT_LINGER: cycles(min(timing.linger_s, profile.lifetime_s * 1.1 + clock.EARLY_LINGER_S)),
         lay.UNDER_WAY: under_way,
         lay.POPULATION: population,
         lay.OPENING_WAITS: opening_waits(profile, population),

@@ -61,7 +61,7 @@ _PACKETS_AT_MOST = 32
 NO_VLAN = -1
 _ETHERTYPE_VLAN = 0x0081  # as it stands in memory
 
-
+Counts = np.ndarray[tuple[int], np.dtype[np.int64]]
 Rings = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 

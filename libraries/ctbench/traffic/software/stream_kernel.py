@@ -10,10 +10,11 @@ import numpy as np
 from numba import njit
 
 from ctbench.base.network import VLAN_TAG_BYTES
-from ctbench.traffic.software import clock, neighbours, schedule
+from ctbench.traffic.software import clock
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
+from ctbench.traffic.software.clock import next_state, scrambled
 from ctbench.traffic.software.machine_code import (
     cycles,
     load16,
@@ -25,7 +26,6 @@ from ctbench.traffic.software.machine_code import (
     swap16,
     swap32,
 )
-from ctbench.traffic.software.schedule import next_state, scrambled
 
 #: In the UDP payload: the tag (trial and flow), the sequence number with the bit that counts it, the cycle counter.
 TAG, SEQUENCE, TIME, FILLER = 0, 4, 8, 16
@@ -192,7 +192,7 @@ def _poll(port, away, p, s, counts, histograms):  # type: ignore[no-untyped-def]
                 _count(inner + shift, port, now, p, s, counts, histograms)
             elif kind == f.IS_BAD_CHECKSUM:
                 counts[lay.FAILED + lay.CAUSE_BAD_CHECKSUM] += 1
-            elif neighbours.answer(port, p[lay.TX + port], frame, length, p, counts):
+            elif f.answer(port, p[lay.TX + port], frame, length, p, counts):
                 r.publish(p[lay.TX + port])
         r.give_back(ring, waiting)
 
@@ -247,7 +247,7 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
     the end of the sustain phase · histograms: see `clock.empty_histograms` · points: see `clock.note_points`.
     """
     interval = intervals[0]
-    away = schedule.enter(s)
+    away = clock.enter(s)
     start = cycles() - away
     ramp_end = start + p[lay.RAMP]
     sustain = ramp_end + p[lay.SETTLE]
@@ -273,13 +273,13 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
         previous = now
         if phase == 0 and now >= sustain:
             phase = 1
-            end, next_point = schedule.begin_counting(now, end, next_point, p, s, counts, marks)
+            end, next_point = clock.begin_counting(now, end, next_point, p, s, counts, marks)
             give_up = end + p[lay.LINGER]
         if phase == 1:
             if next_point <= now:
                 s[lay.ACTIVE] = max(0, _under_way(s, counts))
                 next_point = clock.note_points(points, min(now, end), next_point, p[lay.TIMELINE_STEP], s, counts)
-            if schedule.ends_early(
+            if clock.ends_early(
                 s[lay.LOST], p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
             ):
                 end = latest = now
@@ -287,14 +287,14 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
                 s[lay.ENDED_AFTER] = now - sustain
         if phase == 1 and now >= end:
             phase = 2
-            schedule.end_counting(now, p, s, counts, marks)
+            clock.end_counting(now, p, s, counts, marks)
         if p[lay.UNDER_WAY]:
             _write_off(now, p, s, counts)
             if now < end:
                 _fill(now, phase == 1, p, s, sizes, counts)
             if phase == 1 and now >= next_look:
                 next_look = now + p[lay.LATE_LIMIT]
-                schedule.look_at_own_rings(_under_way(s, counts), p, s)
+                clock.look_at_own_rings(_under_way(s, counts), p, s)
         for port in range(2 if both else 1):
             sent = 0
             while (
@@ -303,12 +303,12 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
             ):  # fmt: skip
                 counted = due[port] >= sustain
                 if counted:
-                    schedule.note_late(now - due[port], p, s)
+                    clock.note_late(now - due[port], p, s)
                     counts[lay.INTENDED + port] += 1
                     counts[lay.ATTEMPTED + port] += 1
                 _send(port, counted, now, p, s, sizes, counts)
-                due[port] += schedule.step(interval, due[port], start, ramp_end)
-                not_before[port] = schedule.next_allowed(not_before[port], now, slack, interval)
+                due[port] += clock.step(interval, due[port], start, ramp_end)
+                not_before[port] = clock.next_allowed(not_before[port], now, slack, interval)
                 sent += 1
             if sent:
                 r.publish_all(p[lay.TX + port], p[lay.QUEUES])
@@ -327,4 +327,4 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
             marks[0, :] = counts
     s[lay.LEFT_AT] = cycles()
     for port in range(2 if both else 1):
-        counts[lay.INTENDED + port] += schedule.never_sent(interval, due[port], sustain, end, s)
+        counts[lay.INTENDED + port] += clock.never_sent(interval, due[port], sustain, end, s)

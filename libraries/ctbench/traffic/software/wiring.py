@@ -9,9 +9,10 @@ from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.traffic.generator import LinkWork
 from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.frames import HEADER_BYTES, header_of
 from ctbench.traffic.software.packet_port import LinkThreads
-from ctbench.traffic.software.ring import MASK, Port
+from ctbench.traffic.software.ring import MASK, Counts, Port
 
 
 @dataclass(frozen=True)
@@ -35,21 +36,26 @@ class Wiring:
             return 0
         return max(1, min(load.under_way, self.ring_frames // 2))
 
-    def headers(self, profile: ConnectionProfile | PacketProfile) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-        """Ethernet destination and source of the client's frames, and `HEADER_BYTES` on those of the server's; with a
+    def join(self, p: Counts, profile: ConnectionProfile | PacketProfile) -> object:
+        """Enter the wiring into a kernel function's parameters. Returns what they point to, for the caller to keep:
+        Ethernet destination and source of the client's frames, and `HEADER_BYTES` on those of the server's; with a
         profile of IPv6 whole templates."""
         client = _mac(self.client_gateway_mac or SERVER_MAC) + _mac(CLIENT_MAC)
         server = _mac(self.server_gateway_mac or CLIENT_MAC) + _mac(SERVER_MAC)
         if profile.ip_version == 6:
             client = header_of(client, profile.client_ip, profile.server_ip, self.client_next_hop)
             server = header_of(server, profile.server_ip, profile.client_ip, self.server_next_hop)
-        return np.frombuffer(client.ljust(HEADER_BYTES) + server.ljust(HEADER_BYTES), np.uint8)
-
-    def next_hops(self) -> tuple[int, int]:
-        """The next hops as numbers, where they are of IPv4; 0: none."""
-        hops = (ipaddress.ip_address(hop or "0.0.0.0") for hop in (self.client_next_hop, self.server_next_hop))
-        client, server = (int(hop) if hop.version == 4 else 0 for hop in hops)
-        return client, server
+        headers = np.frombuffer(client.ljust(HEADER_BYTES) + server.ljust(HEADER_BYTES), np.uint8)
+        ends = ((self.client, self.client_next_hop), (self.server, self.server_next_hop))
+        for place, (port, next_hop) in enumerate(ends):
+            hop = ipaddress.ip_address(next_hop or "0.0.0.0")
+            p[lay.TX + place], p[lay.RX + place] = port.tx.ctypes.data, port.rx.ctypes.data
+            p[lay.RX_RINGS + place], p[lay.MACS + place] = len(port.rx), headers.ctypes.data + place * HEADER_BYTES
+            p[lay.NEXT_HOP + place] = int(hop) if hop.version == 4 else 0
+        p[lay.QUEUES] = len(self.client.tx)
+        if self.link:
+            p[lay.LINK], p[lay.LINK_THREADS] = self.link.counters.ctypes.data, len(self.link.counters)
+        return headers
 
     @property
     def ring_frames(self) -> int:

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.generator import TrafficGenerator, Trial
-from ctbench.traffic.holding import HoldingGenerator
+from ctbench.traffic.generator import HoldingGenerator, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.trex import astf, stl

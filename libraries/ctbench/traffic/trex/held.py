@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.holding import Answered, Holding, Opened
+from ctbench.traffic.generator import Answered, Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.trex.astf import ANSWER_S, START_S, STOP_S, Command, Spec, addresses, repeated

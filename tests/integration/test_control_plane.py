@@ -190,7 +190,11 @@ def test_revalidators_that_busy_loops_hold_up_are_seen(run: AcceptanceRun) -> No
         patch.setattr(sys.modules[__name__], "LOADS", LONGER)
         usual = measure(run, FORCE, FLOWS, MANY_FLOWS).figures["sweep_time"].value
         patch.setattr(Revalidate, "sample", hold_up)
-        record = measure(run, FORCE, FLOWS, MANY_FLOWS, sweep_time=f"<= {PROMISED * usual * 1000:.0f}ms")
+        promise = f"<= {PROMISED * usual * 1000:.0f}ms"
+        record = measure(run, FORCE, FLOWS, MANY_FLOWS, sweep_time=promise)
+        if record.limited_by == "fault" and not full:
+            # Open vSwitch 3.1.0 was seen to crash in its set-up here: that is another matter.
+            record = measure(run, FORCE, FLOWS, MANY_FLOWS, sweep_time=promise)
 
     assert record.verdict == "missed", record.verdict_reason
     assert re.search(r"[\d.]+ m?s instead of at most [\d.]+ ms", record.verdict_reason), record.verdict_reason
@@ -202,7 +206,9 @@ def test_a_thread_is_sampled_at_the_highest_load(run: AcceptanceRun) -> None:
     assert record.verdict == "missed", record.verdict_reason
     assert [trial.phase for trial in record.evidence.trials] == ["saturation", "samples"]
     (profile,) = record.evidence.profiles
-    assert profile.samples >= 300 and profile.ran_s > 1 and 0 < profile.locks < profile.samples / 2
+    # How long the thread ran is the machine's business; that it was sampled all the time that it ran is perf's.
+    assert 0.8 * profile.hz * profile.ran_s < profile.samples < 1.2 * profile.hz * profile.ran_s
+    assert profile.samples >= 300 and 0 < profile.locks < profile.samples / 2
     assert {each.name.partition(" ")[0] for each in profile.functions if each.lock} & {"pthread_mutex_lock"}
 
 

@@ -91,7 +91,7 @@ KNOWN_HOSTS = {
     "other kinds of lines": ("# ours\n\n@cert-authority * {key}\nsome.example ssh-dss AAAAB3\nnonsense\n", "is not in"),
     "several names": ("nonsense\nother.example,{name} {key} comment\n", None),
     "revoked": ("{name} {key}\n@revoked * {key}\n", "is not in"),
-    "another key": ("{name} {other}\n", r"knows another .*ssh-keygen -R '\[127\.0\.0\.1\]:\d+'.*is between"),
+    "another key": ("{name} {other}\n", r"knows another .*ssh-keygen -R '\[127\.0\.0\.1\]:\d+'.*another machine"),
 }
 
 

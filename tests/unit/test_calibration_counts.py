@@ -164,6 +164,8 @@ def test_the_image_that_is_kept_is_the_one_that_was_measured(
 
         def count_functions(self) -> None: ...
 
+        def restore(self) -> None: ...
+
         def keep_image(self, target: Path) -> str:
             target.touch()
             return self.identity

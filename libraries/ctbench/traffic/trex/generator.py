@@ -11,7 +11,7 @@ from ctbench.traffic.loads import Hold, Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.config import concurrent_flows
-from ctbench.traffic.trex.counters import Reading, Span
+from ctbench.traffic.trex.counters import Reading
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
 from ctbench.traffic.trex.server import Endpoint, Mode, Owner, TrexServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
@@ -186,6 +186,6 @@ def run_idle(
     sleep(duration_s)
     after = Reading(**worker.call("stats", astf.ANSWER_S))
     return Trial.of(
-        Span(before, after).by_port(ports), unit=profile.kind, load=0, duration_s=duration_s, ramp_up_s=0,
+        (after - before).by_port(ports), unit=profile.kind, load=0, duration_s=duration_s, ramp_up_s=0,
         wall_s=time.perf_counter() - started, intended=0, attempted=0, completed=0,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from ctbench.traffic.generator import Answered, Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.trex.astf import ANSWER_S, START_S, STOP_S, Command, Spec, addresses, repeated
-from ctbench.traffic.trex.counters import SIDES, Reading, Span, generator_fault, unexpected
+from ctbench.traffic.trex.counters import SIDES, Reading, generator_fault, unexpected
 from ctbench.traffic.trex.worker import TrexWorker
 
 #: Seconds that TRex goes on with the SYN of a connection: after one retransmission, it was refused.
@@ -107,8 +107,8 @@ class Opening:
         return self.last_s + number * self.gap_s
 
     @property
-    def span(self) -> Span:
-        return Span(self.zero, self.last)
+    def span(self) -> Reading:
+        return self.last - self.zero
 
     @property
     def begun(self) -> int:
@@ -224,7 +224,7 @@ class HeldByTrex(Holding):
         lost = self._answered.lost if self._answered else 0
         failed = {"no_syn_ack": begun - established, "no_reply": lost, "retransmitted": again}
         seconds = max(sum(each.last_s or 0.0 for each in self._opened), 1e-3)
-        whole = Span(self._openings[0].zero, self._openings[-1].last)
+        whole = self._openings[-1].last - self._openings[0].zero
         return Trial.of(
             whole.by_port(self._ports),
             load=begun / seconds,

@@ -26,6 +26,7 @@ from ctbench.dut.cable import CABLE, VethCable
 from ctbench.dut.linux import LinuxRouterDut
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import GENERATOR, VETH, within_generator
+from ctbench.hosts.local import Owner
 from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.generator import Trial
@@ -34,7 +35,7 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, 
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client
-from ctbench.traffic.trex.server import Endpoint, Owner, StartedServer
+from ctbench.traffic.trex.server import Endpoint, StartedServer
 from ctbench.traffic.trex.worker import TrexWorker
 
 #: Connections and packets per second: few enough for a busy machine, whose pauses the rings have to bridge.

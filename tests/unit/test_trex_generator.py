@@ -8,13 +8,13 @@ import pytest
 from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.base.errors import GeneratorError
-from ctbench.hosts.local import LocalHost
+from ctbench.hosts.local import LocalHost, Owner
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile
 from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
-from ctbench.traffic.trex.server import Endpoint, Owner
+from ctbench.traffic.trex.server import Endpoint
 from ctbench.traffic.trex.worker import TrexRefused
 
 

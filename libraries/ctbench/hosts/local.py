@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import FrameType
@@ -208,6 +209,48 @@ def fate(status: int) -> str:
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process of a machine that cannot be mistaken for one that got its ID later."""
+
+    machine: str
+    #: Boot of the machine, and when the process started, clock ticks since then (proc(5), /proc/PID/stat).
+    boot: str
+    ticks: str
+    pid: str
+
+    def __str__(self) -> str:
+        return f"ctbench process {self.pid} of {self.machine} ({self.boot} {self.ticks})"
+
+    @classmethod
+    def of(cls, pid: str) -> "Owner":
+        """The process of this machine that has this ID now; without `ticks` where none has."""
+        ticks = ""
+        with contextlib.suppress(OSError):
+            ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return cls(socket.gethostname(), Path("/proc/sys/kernel/random/boot_id").read_text().strip(), ticks, pid)
+
+    @classmethod
+    def myself(cls) -> "Owner":
+        return cls.of(str(os.getpid()))
+
+    @classmethod
+    def parse(cls, text: str) -> "Owner | None":
+        """What `str` made, None when it is something else."""
+        match text.replace("(", "").replace(")", "").split():
+            case ["ctbench", "process", pid, "of", machine, boot, ticks]:
+                return cls(machine, boot, ticks, pid)
+        return None
+
+    def lives(self) -> bool:
+        """Whether it runs on this machine."""
+        return self == Owner.of(self.pid)
+
+    def is_gone(self) -> bool:
+        """Whether it has ended for sure. Of another machine it is not known."""
+        return self.machine == socket.gethostname() and not self.lives()
 
 
 def ends_with_us(argv: Sequence[str]) -> list[str]:

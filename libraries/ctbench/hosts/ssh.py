@@ -14,6 +14,7 @@ import paramiko
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Completed, Host, Process, SocketKind
 from ctbench.hosts.config import SshConfig
+from ctbench.hosts.local import Owner
 from ctbench.hosts.ssh_login import LEAST_RATE, ConnectionLost, SshConnection
 
 #: The functions, without their comments.
@@ -101,7 +102,8 @@ class SshHost(Host):
         when the environment lacks a password that they name."""
         self.name = name
         self._connection = SshConnection(name, config, jump)
-        self._session_name = secrets.token_hex(8)
+        #: Says whose it is.
+        self._session_name = f"{Owner.myself()} {secrets.token_hex(4)}"
         #: Folder of our jobs on the host.
         self._session: str | None = None
         self._started: list[SshProcess] = []
@@ -205,17 +207,24 @@ class SshHost(Host):
             self._connection.close()
 
     def _ready(self) -> str:
-        """Connect where that is needed, which ends what runs that crashed left there; the folder of our jobs."""
+        """Connect where that is needed, which ends what runs that crashed left there; the folder of our jobs.
+
+        A session without a connection is a left-over, unless its run goes on: that connects again when it needs to.
+        This is known of runs on this machine."""
         with self._lock:
             if self._session is None or not self._connection.is_up:
                 self._connection.open()
                 said = self._ask(call("open_session", self._session_name), LONGEST_END_S).decode(errors="replace")
-                state, path = said.strip().split(" ", 1)
+                (state, path), *alone = (line.split(" ", 1) for line in said.splitlines())
                 if state == "refused":
                     raise TestbedError(
                         f"{self.name}: {path}, where our state is to be kept, belongs to another user: remove it."
                     )
                 self._session = path
+                for _, other in alone:
+                    owner = Owner.parse(other.rpartition("/")[2].rpartition(" ")[0])
+                    if owner is None or not owner.lives():
+                        self._ask(call("end_session", other), LONGEST_END_S)
             return self._session
 
     def _drop(self, session: str, nonce: str) -> None:

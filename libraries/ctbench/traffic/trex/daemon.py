@@ -11,8 +11,9 @@ from requests import RequestException
 from RequestsLibrary import RequestsLibrary
 
 from ctbench.base.errors import GeneratorError
+from ctbench.hosts.local import Owner
 from ctbench.traffic.trex.config import TrexGeneratorConfig
-from ctbench.traffic.trex.server import Endpoint, Mode, Owner, OwnServer, excerpt
+from ctbench.traffic.trex.server import Endpoint, Mode, OwnServer, excerpt
 
 #: Seconds that the daemon gets to answer what takes it no time.
 CALL_TIMEOUT_S = 10.0

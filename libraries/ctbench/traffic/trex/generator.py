@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ctbench.base.errors import GeneratorError, MissingResource
+from ctbench.hosts.local import Owner
 from ctbench.traffic.generator import HoldingGenerator, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -13,7 +14,7 @@ from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.config import concurrent_flows
 from ctbench.traffic.trex.counters import Reading
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
-from ctbench.traffic.trex.server import Endpoint, Mode, Owner, TrexServer
+from ctbench.traffic.trex.server import Endpoint, Mode, TrexServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 #: What it can be asked for.

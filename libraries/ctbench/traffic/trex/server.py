@@ -5,7 +5,6 @@ import json
 import os
 import re
 import secrets
-import socket
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -16,6 +15,7 @@ from typing import Literal
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
+from ctbench.hosts.local import Owner
 from ctbench.traffic.trex import probe
 from ctbench.traffic.trex.config import (
     DEFAULT_ASYNC_PORT,
@@ -27,49 +27,6 @@ from ctbench.traffic.trex.config import (
     is_virtual,
     trex_cfg,
 )
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A process of a machine that cannot be mistaken for one that got its ID later."""
-
-    machine: str
-    #: Boot of the machine, and when the process started, clock ticks since then (proc(5), /proc/PID/stat).
-    boot: str
-    ticks: str
-    pid: str
-
-    def __str__(self) -> str:
-        return f"ctbench process {self.pid} of {self.machine} ({self.boot} {self.ticks})"
-
-    def is_gone(self) -> bool:
-        """Whether it has ended for sure. Of another machine it is not known."""
-        return self.machine == socket.gethostname() and (self.boot != _boot() or self.ticks != _ticks(self.pid))
-
-    @classmethod
-    def myself(cls) -> "Owner":
-        return cls(socket.gethostname(), _boot(), _ticks(str(os.getpid())), str(os.getpid()))
-
-    @classmethod
-    def parse(cls, text: str) -> "Owner | None":
-        """What `str` made, None when it is something else."""
-        match text.replace("(", "").replace(")", "").split():
-            case ["ctbench", "process", pid, "of", machine, boot, ticks]:
-                return cls(machine, boot, ticks, pid)
-        return None
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def _ticks(pid: str) -> str:
-    """Empty when there is no such process."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
-
 
 #: Seconds that TRex gets to end by itself; it gives back its memory first.
 END_TIMEOUT_S = 10.0

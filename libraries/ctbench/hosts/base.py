@@ -78,10 +78,6 @@ class Host(ABC):
         at the latest."""
 
     @abstractmethod
-    def put(self, local: Path, remote: str) -> None:
-        """Copy a file to the host."""
-
-    @abstractmethod
     def get(self, remote: str, local: Path) -> None:
         """Copy a file from the host."""
 

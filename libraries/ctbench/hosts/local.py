@@ -78,11 +78,12 @@ class LocalHost(Host):
         self._started.append(process)
         return process
 
-    def put(self, local: Path, remote: str) -> None:
-        self._copy(local, self._path(remote))
-
     def get(self, remote: str, local: Path) -> None:
-        self._copy(self._path(remote), local)
+        source = self._path(remote)
+        try:
+            shutil.copyfile(source, local)
+        except OSError as error:
+            raise TestbedError(f"{self.name}: cannot copy {source} to {local}: {error.strerror or error}.") from error
 
     def read(self, remote: str) -> str:
         try:
@@ -153,12 +154,6 @@ class LocalHost(Host):
                 self.kill(popen)
             popen.wait()
         return ended
-
-    def _copy(self, source: Path, target: Path) -> None:
-        try:
-            shutil.copyfile(source, target)
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot copy {source} to {target}: {error.strerror or error}.") from error
 
     def _fetch_socket(self, kind: SocketKind, namespace: str) -> socket.socket:
         """A socket that a process in the host opened and handed over on its standard input; see socket_opener.py."""

@@ -29,8 +29,15 @@ LIFECYCLE_TIMEOUT_S = 15.0
 FATE_TIMEOUT_S = 2.0
 #: struct ucred of unix(7): process, user and group ID.
 UCRED = struct.Struct("iII")
-#: The only folder of the sandbox that the host does not share, see sandbox_init.py.
-PRIVATE_FOLDER = PurePosixPath("/run")
+#: Makes the namespaces usable, and becomes what follows. A /run of its own: daemons keep sockets and locks there, and
+#: the host must not see any of it. The host's /sys shows the host's interfaces; one that is mounted here shows those of
+#: this network namespace.
+PREPARE = """
+mount -n -t tmpfs -o nosuid,nodev tmpfs /run &&
+mount -n -t sysfs -o nosuid,nodev,noexec sysfs /sys &&
+ip link set lo up &&
+exec "$@"
+"""
 #: Files of /proc that say the same to everybody: of the machine's CPUs, not of a namespace.
 OF_THE_MACHINE = ("/proc/stat", "/proc/net/softnet_stat")
 #: Kernel settings (below /proc/sys) that keep namespaces from ordinary users: a value that does, one that does not.
@@ -90,13 +97,6 @@ class Sandbox(LocalHost):
         if completed.exit_status != 0:
             self._require_alive()  # or its end would be taken for what the command has to say
         return completed
-
-    def put(self, local: Path, remote: str) -> None:
-        """Copy a file into the sandbox's own /run; elsewhere it would land on the real host."""
-        if PRIVATE_FOLDER not in PurePosixPath(os.path.normpath(remote)).parents:
-            raise TestbedError(f"{self.name}: {remote} is not below {PRIVATE_FOLDER}, the only folder of its own.")
-        self._require_alive()
-        super().put(local, remote)
 
     def get(self, remote: str, local: Path) -> None:
         self._require_alive()
@@ -235,7 +235,7 @@ def why_forbidden(stderr: str, settings: Path = Path("/proc/sys")) -> str:
 def _unshare_argv() -> list[str]:
     init = [sys.executable, "-I", "-S", sandbox_init.__file__]
     namespaces = ["--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    return ends_with_us(["unshare", *namespaces, "--", *init])
+    return ends_with_us(["unshare", *namespaces, "--", "sh", "-c", PREPARE, "sh", *init])
 
 
 def _group_without_leader(group: int) -> list[int]:

@@ -62,7 +62,7 @@ class Lab:
     """TRex on the generator's ends of a sandbox's links."""
 
     def __init__(self, host: Sandbox, ports: Ports, logs: Path) -> None:
-        self.host = host
+        self.host, self.logs = host, logs
         config = trex_config(
             client=TrexPort(interface=ports.client, mac=CLIENT_MAC, dest_mac=ports.client_mac or SERVER_MAC),
             server_port=TrexPort(interface=ports.server, mac=SERVER_MAC, dest_mac=ports.server_mac or CLIENT_MAC),
@@ -81,7 +81,7 @@ class Lab:
     def worker(self) -> TrexWorker:
         """A client of the server that nobody has connected yet."""
         found = find_client(needs_trex())
-        return TrexWorker(self.host, str(found.folder), within_generator())
+        return TrexWorker(self.host, str(found.folder), self.logs / "client.log", within_generator())
 
     def trial(self, profile: Profile, load: float = FEW) -> Trial:
         return self.generator.run_trial(profile, Rate(load), 1.0)

@@ -14,7 +14,6 @@ thread of its own; they say nothing about a handshake.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import pairwise
 from statistics import median
@@ -156,17 +155,6 @@ SHORTFALL = 0.001
 ANSWER_S, START_S, STOP_S = 5.0, 30.0, 15.0
 
 
-@dataclass(frozen=True)
-class Readings:
-    """What was read of one trial: before the first connection, around the sustain phase and in it, after the drain."""
-
-    zero: Reading
-    begin: Reading
-    samples: tuple[Reading, ...]
-    end: Reading
-    drained: Reading
-
-
 def run_trial(
     worker: TrexWorker, ports: Sequence[int], profile: ConnectionProfile, load: float, duration_s: float,
     sleep: Callable[[float], None] = time.sleep,
@@ -179,13 +167,16 @@ def run_trial(
     ramp_up_s = RAMP_UP_S + LATE_TIMERS * profile.lifetime_s
     readings = _offer(worker, profile, load, ramp_up_s, duration_s, sleep)
     worker.call("stop", STOP_S)
-    return trial_of(readings, ports, load, duration_s, ramp_up_s, time.perf_counter() - started)
+    return trial_of(*readings, ports, load, duration_s, ramp_up_s, time.perf_counter() - started)
 
 
 def _offer(
     worker: TrexWorker, profile: ConnectionProfile, load: float, ramp_up_s: float, duration_s: float,
     sleep: Callable[[float], None],
-) -> Readings:  # fmt: skip
+) -> tuple[Reading, list[Reading], Reading]:  # fmt: skip
+    """What was read before the first connection, at the begin of the sustain phase, in it and at its end, and after the
+    drain."""
+
     def read() -> Reading:
         return Reading(**worker.call("stats", ANSWER_S))
 
@@ -194,33 +185,32 @@ def _offer(
     zero = read()
     sleep(ramp_up_s)
     begin = read()
-    samples = []
+    samples = [begin]
     step_s = max(STEP_S, duration_s / MOST_SAMPLES)
     for number in range(1, int(duration_s / step_s) + 1):
         if number * step_s < duration_s:
             sleep(max(0.0, begin.at_s + number * step_s - time.monotonic()))
             samples.append(read())
     sleep(max(0.0, begin.at_s + duration_s - time.monotonic()))
-    end = read()
+    samples.append(read())
     worker.call("astf_update", ANSWER_S, mult=STANDSTILL)
     deadline = time.monotonic() + LATE_TIMERS * profile.lifetime_s + DRAIN_S
     drained = read()
     while time.monotonic() < deadline and (drained.open("client") or drained.open("server")):
         sleep(0.05)
         drained = read()
-    return Readings(zero, begin, tuple(samples), end, drained)
+    return zero, samples, drained
 
 
 def trial_of(
-    readings: Readings, ports: Sequence[int], load: float, duration_s: float, ramp_up_s: float, wall_s: float
-) -> Trial:
+    zero: Reading, samples: Sequence[Reading], drained: Reading, ports: Sequence[int], load: float, duration_s: float,
+    ramp_up_s: float, wall_s: float,
+) -> Trial:  # fmt: skip
     """What the counters say of a trial."""
-    sustain = readings.end - readings.begin
-    whole = readings.drained - readings.zero
+    sustain, whole = samples[-1] - samples[0], drained - zero
     attempted = sustain.begun
-    samples = [readings.begin, *readings.samples, readings.end]
     intended = intended_of(samples, load)
-    failed, not_established = losses_of(readings.zero, readings.begin, readings.drained, attempted)
+    failed, not_established = losses_of(zero, samples[0], drained, attempted)
     active = [sample.open("client") for sample in samples]
     closed = [sample.closed("client") for sample in samples]
     return Trial.of(

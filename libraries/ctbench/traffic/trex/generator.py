@@ -133,7 +133,7 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
             )  # fmt: skip
         except TrexRefused as refused:
             owners = [Owner.parse(owner) for owner in refused.owners]
-            if force or refused.kind != "busy" or not all(owner and owner.is_gone() for owner in owners):
+            if force or not owners or not all(owner and owner.is_gone() for owner in owners):
                 raise
             return self._take_ports(mode, endpoint, force=True)
         return answer

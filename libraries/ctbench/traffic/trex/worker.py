@@ -23,27 +23,23 @@ POLL_S = 0.2
 
 
 class TrexRefused(GeneratorError):
-    """TRex or its client said no: one sentence, and why in a word."""
+    """TRex or its client said no, in one sentence. `owners`: who holds the ports of a busy server."""
 
-    def __init__(self, sentence: str, kind: str, owners: Sequence[str] = ()) -> None:
-        """`kind`: connect, version, busy, mode, client or trex; `owners`: who holds the ports of a busy server."""
+    def __init__(self, sentence: str, owners: Sequence[str] = ()) -> None:
         super().__init__(sentence)
-        self.kind = kind
         self.owners = tuple(owners)
 
 
 class TrexWorker:
     """TRex' client at arm's length. Every failure is a `GeneratorError` of one sentence, in bounded time."""
 
-    def __init__(self, host: Host, client_folder: str, prefix: Sequence[str] = (), log: Path | None = None) -> None:
+    def __init__(self, host: Host, client_folder: str, log: Path, prefix: Sequence[str] = ()) -> None:
         """`host`: this machine or a sandbox on it; `client_folder`: …/automation/trex_control_plane/interactive;
-        `prefix`: what carries it elsewhere, such as `ip netns exec NAME`; `log`: where its complaints are kept."""
+        `log`: where its complaints are kept; `prefix`: what carries it elsewhere, such as `ip netns exec NAME`."""
         self._host = host
         self._client_folder = client_folder
         self._prefix = tuple(prefix)
         self._log = log
-        #: What it printed, for reading.
-        self._printed: IO[str] | None = None
         self._process: Process | None = None
         self._socket: socket.socket | None = None
         #: What it answers.
@@ -66,14 +62,12 @@ class TrexWorker:
             tempfile.TemporaryDirectory(prefix="ctbench-trex-", dir="/tmp") as folder,
             socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening,
         ):
-            path, log = Path(folder, "socket"), self._log or Path(folder, "log")
+            path = Path(folder, "socket")
             listening.bind(str(path))
             listening.listen(1)
             listening.settimeout(POLL_S)
-            log.touch()
-            self._printed = log.open(errors="replace")
             try:
-                self._process = self._host.start([*self._prefix, *script, "--socket", str(path)], log=log)
+                self._process = self._host.start([*self._prefix, *script, "--socket", str(path)], log=self._log)
                 self._socket = self._accept(listening)
                 self._answers = self._socket.makefile("rb")
             except BaseException:
@@ -101,7 +95,7 @@ class TrexWorker:
             self._kill()
             raise
         if "error" in reply:
-            raise TrexRefused(reply["error"], reply["kind"], reply.get("owners", ()))
+            raise TrexRefused(reply["error"], reply["owners"])
         return reply["result"]
 
     def close(self) -> None:
@@ -116,9 +110,6 @@ class TrexWorker:
                 time.sleep(0.01)
             self._process.stop(timeout=1.0)
             self._process = None
-        if self._printed is not None:
-            self._printed.close()
-            self._printed = None
 
     def _accept(self, listening: socket.socket) -> socket.socket:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -131,7 +122,7 @@ class TrexWorker:
 
     def _complaint(self) -> str:
         """The last line of what it printed, as the end of a sentence; empty when it printed nothing."""
-        lines = self._printed.read().strip().splitlines() if self._printed else []
+        lines = self._log.read_text(errors="replace").strip().splitlines()
         return f": {lines[-1].strip().rstrip('.')}" if lines else ""
 
     def _kill(self) -> None:

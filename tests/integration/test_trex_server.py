@@ -32,7 +32,6 @@ from pathlib import Path
 from integration.trex_record import trex_config
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
-from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.server import Endpoint
 endpoint = Endpoint(LocalHost(), (), "127.0.0.1")
 server = DaemonServer(trex_config(), endpoint, Path(sys.argv[1]))

@@ -16,10 +16,9 @@ from ctbench.hosts.machine import Placement
 from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
 from ctbench.traffic.loads import Load
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
-from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
 from ctbench.traffic.trex.locate import check_python, find_client
-from ctbench.traffic.trex.server import Endpoint, RunningServer, StartedServer, TrexServer
+from ctbench.traffic.trex.server import DaemonServer, Endpoint, RunningServer, StartedServer, TrexServer
 from ctbench.traffic.trex.worker import TrexWorker
 
 LOOPBACK = "127.0.0.1"

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -78,18 +77,8 @@ class LocalHost(Host):
         self._started.append(process)
         return process
 
-    def get(self, remote: str, local: Path) -> None:
-        source = self._path(remote)
-        try:
-            shutil.copyfile(source, local)
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot copy {source} to {local}: {error.strerror or error}.") from error
-
-    def read(self, remote: str) -> str:
-        try:
-            return self._path(remote).read_text(errors="replace")
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot read {remote}: {error.strerror}.") from error
+    def _content(self, remote: str) -> bytes:
+        return self.local_path(remote).read_bytes()
 
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
         # It needs CAP_NET_RAW, and for `namespace` root.
@@ -109,7 +98,7 @@ class LocalHost(Host):
             raise TestbedError(f"{self.name}: process {pid} cannot be opened: {error.strerror}.") from error
 
     def local_path(self, remote: str) -> Path:
-        return self._path(remote)
+        return Path(remote)
 
     def kill(self, popen: "subprocess.Popen[bytes]") -> None:
         """SIGKILL a command and its children: the process group that it leads."""
@@ -119,10 +108,6 @@ class LocalHost(Host):
     def close(self) -> None:
         while self._started:
             self._started.pop().stop()
-
-    def _path(self, remote: str) -> Path:
-        """Where this machine finds a file of the host."""
-        return Path(remote)
 
     def _enter(self, argv: Sequence[str]) -> Sequence[str]:
         """What carries `argv` into the host."""

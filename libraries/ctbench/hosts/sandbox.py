@@ -98,16 +98,12 @@ class Sandbox(LocalHost):
             self._require_alive()  # or its end would be taken for what the command has to say
         return completed
 
-    def get(self, remote: str, local: Path) -> None:
-        self._require_alive()
-        super().get(remote, local)
-
-    def read(self, remote: str) -> str:
-        """Content of a small text file. Much of /proc depends on who reads it, so that is read inside."""
+    def _content(self, remote: str) -> bytes:
+        # Much of /proc depends on who reads it, so that is read inside.
         if PurePosixPath("/proc") in PurePosixPath(remote).parents and remote not in OF_THE_MACHINE:
-            return self.run(["cat", remote]).stdout
+            return self.run(["cat", remote]).stdout.encode()
         self._require_alive()
-        return super().read(remote)
+        return super()._content(remote)
 
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
         return self._fetch_socket(kind, namespace)
@@ -135,7 +131,7 @@ class Sandbox(LocalHost):
                     return super().open_process(int(folder.name))
         raise TestbedError(f"{self.name}: there is no process {pid}.")
 
-    def _path(self, remote: str) -> Path:
+    def local_path(self, remote: str) -> Path:
         # proc(5), /proc/PID/root; what says the same to everybody is read here.
         if remote in OF_THE_MACHINE:
             return Path(remote)

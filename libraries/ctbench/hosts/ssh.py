@@ -31,6 +31,8 @@ SUDO_WITH_PASSWORD = "sudo -k -S -p '' -- setsid "
 SUDO = "sudo -n -- setsid "
 #: Bytes read at once.
 CHUNK = 1 << 16
+#: Seconds until a file begins to come.
+CONTENT_TIMEOUT_S = 60.0
 #: Seconds that a job and its children may take to be gone, those that were asked, and then were killed, among it.
 LONGEST_END_S = 30.0
 
@@ -153,22 +155,9 @@ class SshHost(Host):
             raise TestbedError(f"{self.name}: `{' '.join(argv)}` cannot be started: No such file or directory.")
         return [int(word) for word in words]
 
-    def get(self, remote: str, local: Path) -> None:
-        try:
-            local.write_bytes(self._content(remote, 300))
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot copy {remote} to {local}: {error.strerror or error}.") from None
-
-    def read(self, remote: str) -> str:
-        try:
-            return self._content(remote, 30).decode(errors="replace")
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot read {remote}: {error}.") from None
-
-    def _content(self, remote: str, timeout: float) -> bytes:
-        """Of a file there; `OSError` with what cat(1) complained about."""
-        status, printed, complaint = self._execute(["cat", "--", remote], timeout)
-        if status != 0:
+    def _content(self, remote: str) -> bytes:
+        status, printed, complaint = self._execute(["cat", "--", remote], CONTENT_TIMEOUT_S)
+        if status != 0:  # with what cat(1) complained about
             raise OSError((complaint.strip().splitlines() or ["it printed nothing"])[-1].rpartition(": ")[2])
         return printed
 

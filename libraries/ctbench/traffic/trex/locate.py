@@ -19,7 +19,6 @@ from ctbench.hosts.local import LocalHost
 CLIENT, EXTERNAL = "automation/trex_control_plane/interactive", "external_libs"
 #: A file that TRex' package has; other packages are called `trex` too.
 MARK = "trex/astf/trex_astf_client.py"
-VERSION = re.compile(r"v\d+\.\d+\S*")
 #: The first Python without `cgi`, which the client's scapy imports; the first that clients up to v3.06 fail on.
 PYTHON_WITHOUT_CGI, PYTHON_OF_NEW_CLIENTS, OLD_CLIENT = (3, 13), (3, 12), (3, 6)
 #: Seconds that packing and fetching the client (25 MB) may take.
@@ -68,7 +67,7 @@ def find_client(
                 )
             return TrexClient(Path(home) / CLIENT, name, tree_version(LocalHost(), home))
     if installed := _installed():
-        return TrexClient(installed, "installed", _version_file(LocalHost(), str(installed.parents[2])))
+        return TrexClient(installed, "installed", tree_version(LocalHost(), str(installed.parents[2])))
     if not here and host is not None and (home := trex_home or _home_of_running(host)):
         base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         return _copied(host, home, Path(base, "ctbench", "trex"))
@@ -98,19 +97,13 @@ def check_python(client: TrexClient) -> None:
 def tree_version(host: Host, home: str) -> str:
     """Version of TRex in folder `home` of `host`, empty when it cannot be told. A tree of sources has a file VERSION
     above `home`; a release says it nowhere but in its program."""
-    if found := _version_file(host, home):
-        return found
+    with contextlib.suppress(TestbedError):
+        if said := re.match(r"v\d+\.\d+\S*", host.read(f"{home}/../VERSION").strip()):
+            return said[0]
     argv = ["sh", "-c", 'cd "$0" && ./_t-rex-64 --help', home]  # it finds its libraries from there only
     with contextlib.suppress(TestbedError):
-        said = re.search(r"^\s*Version\s*:\s*(\S+)", host.run(argv, check=False).stdout, re.MULTILINE)
-        return said[1] if said else ""
-    return ""
-
-
-def _version_file(host: Host, home: str) -> str:
-    with contextlib.suppress(TestbedError):
-        said = VERSION.match(host.read(f"{home}/../VERSION").strip())
-        return said[0] if said else ""
+        if said := re.search(r"^\s*Version\s*:\s*(\S+)", host.run(argv, check=False).stdout, re.MULTILINE):
+            return said[1]
     return ""
 
 

@@ -96,10 +96,11 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
     def _let_go(self, error: BaseException) -> None:
         """Close the client, which ends the traffic, after Ctrl-C too. `GeneratorError` where the server has died of
         what went wrong: it is named."""
-        died = self._why_it_died() if isinstance(error, GeneratorError) else ""
+        died = isinstance(error, GeneratorError) and self._connected is not None and not self._server.is_running()
+        said = self._server.log_excerpt().rstrip(".") if died else ""
         self._disconnect()
         if died:
-            raise GeneratorError(f"{died} ({error})") from error
+            raise GeneratorError(f"TRex ended in the middle of a trial{said and f': {said}'}. ({error})") from error
 
     def snapshot(self) -> dict[str, object]:
         """Server, client's view of it, ports, and what TRex does otherwise than the profile says."""
@@ -148,13 +149,6 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
     def _disconnect(self) -> None:
         self._connected = self._loaded = None
         self._worker.close()
-
-    def _why_it_died(self) -> str:
-        """One sentence when the server has ended although a client was connected to it; empty else."""
-        if self._connected is None or self._server.is_running():
-            return ""
-        said = self._server.log_excerpt().rstrip(".")
-        return f"TRex ended in the middle of a trial{f': {said}' if said else ''}."
 
 
 def _require_profile(name: str, missing: str) -> None:

@@ -97,15 +97,6 @@ class Opening:
             self.first_s = self.first_s or seen.at_s
             self.last_s = seen.at_s
 
-    def asked_from(self, number: int) -> float:
-        """When the first of them is asked for the time `number` (1, 2 ...)."""
-        assert self.began_s is not None, "those that were begun are looked at"
-        return self.began_s + number * self.gap_s
-
-    def asked_to(self, number: int) -> float:
-        assert self.began_s is not None and self.last_s is not None, "some were opened"
-        return self.last_s + number * self.gap_s
-
     @property
     def span(self) -> Reading:
         return self.last - self.zero
@@ -200,7 +191,8 @@ class HeldByTrex(Holding):
             opening.asked += 1
             self._look(opening)
             before.append((opening.requests, opening.replies))
-            if opening.established and (late_s := opening.last.at_s - opening.asked_from(opening.asked)) > 0:
+            late_s = opening.last.at_s - (opening.began_s or 0.0) - opening.asked * opening.gap_s
+            if opening.established and late_s > 0:
                 raise GeneratorError(
                     f"TRex asked the connections {late_s:.1f} s too soon: what goes on between their opening and that "
                     f"took longer than {self._load.asked_after_s:g} s."
@@ -273,7 +265,7 @@ class HeldByTrex(Holding):
     def _wait_for_replies(self, opening: Opening, replies: int) -> None:
         """Wait until the connections of an opening have answered: longer than it should take, while more do. `replies`:
         so many there were before."""
-        until = opening.asked_to(opening.asked) + PATIENCE_S if opening.established else 0.0
+        until = opening.last_s + opening.asked * opening.gap_s + PATIENCE_S if opening.last_s else 0.0
         while (found := opening.replies) - replies < opening.established and opening.last.at_s < until:
             self._sleep(LOOK_S)
             self._look(opening)

@@ -193,16 +193,8 @@ class Reading:
         return self.groups.get(str(number), {})
 
     def count(self, streams: Iterable[Stream], name: str) -> int:
-        """`tx_pkts` or `rx_pkts` of some streams."""
+        """`tx_pkts` or `rx_pkts` of some streams: packets of the sustain phase, sent or back so far."""
         return sum(int(self.group(stream.group).get(name, 0)) for stream in streams)
-
-    def sent(self, spec: Spec) -> int:
-        """Packets of the sustain phase that were sent so far."""
-        return self.count(spec.streams, "tx_pkts")
-
-    def received(self, spec: Spec) -> int:
-        """Those of them that came back so far."""
-        return self.count(spec.streams, "rx_pkts")
 
 
 @dataclass(frozen=True)
@@ -222,7 +214,10 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
     directions = {sender: _direction(spec, readings, sender) for sender in spec.senders}
     intended = sum(way.intended for way in directions.values())
     attempted = sum(way.attempted for way in directions.values())
-    received = [sample.received(spec) for sample in (readings.begin, *readings.samples)]
+    counts = [
+        [sample.count(spec.streams, name) for name in ("tx_pkts", "rx_pkts")]
+        for sample in (readings.begin, *readings.samples)
+    ]
     strangers = _unrecognised(spec, readings)
     traffic = {
         f"{way}_{what}": _by_side(spec, readings.end, f"{way}_pkts", in_bytes=what == "bytes")
@@ -244,8 +239,8 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
         completed=sum(way.received for way in directions.values()),
         unexpected={"unrecognised": strangers} if strangers else {},
         timeline_step_s=readings.step_s,
-        timeline_active=[max(0, sample.sent(spec) - sample.received(spec)) for sample in readings.samples],
-        timeline_completed=[after - before for before, after in pairwise(received)],
+        timeline_active=[max(0, sent - received) for sent, received in counts[1:]],
+        timeline_completed=[after - before for (_, before), (_, after) in pairwise(counts)],
         directions=directions,
         generator_limited=limited_by(spec, readings, load, intended, attempted, strangers),
     )  # fmt: skip
@@ -263,7 +258,7 @@ def limited_by(spec: Spec, readings: Readings, load: float, intended: int, attem
     missed = sum(_not_taken(readings, side) for side in SIDES)
     if missed > MISSED_LIMIT * intended:
         return f"{missed} frames came back and found TRex' own receive ring full"
-    if unrecognised > MISSED_LIMIT * intended and readings.end.received(spec) < attempted:
+    if unrecognised > MISSED_LIMIT * intended and readings.end.count(spec.streams, "rx_pkts") < attempted:
         return f"{unrecognised} frames came back that TRex did not recognise as those that it had sent"
     return ""
 
@@ -271,7 +266,7 @@ def limited_by(spec: Spec, readings: Readings, load: float, intended: int, attem
 def fastest_rate(spec: Spec, readings: Readings) -> float:
     """Packets per second that were sent between the first and the last sample of the sustain phase, at most: we know
     when a counter was read only between two moments. Infinite when the samples are too close to tell."""
-    sent = [(sample, sample.sent(spec)) for sample in readings.samples]
+    sent = [(sample, sample.count(spec.streams, "tx_pkts")) for sample in readings.samples]
     within = [(sample, count) for sample, count in sent if 0 < count < spec.intended]
     if len(within) < 2:
         return float("inf")
@@ -385,10 +380,10 @@ def _offer(worker: TrexWorker, spec: Spec, sleep: Callable[[float], None]) -> Re
         samples.append(read())
     wait_until(end_s)
     end = read()
-    while end.sent(spec) < spec.intended and time.monotonic() < end_s + GRACE_S:
+    while end.count(spec.streams, "tx_pkts") < spec.intended and time.monotonic() < end_s + GRACE_S:
         sleep(0.01)
         end = read()
-    is_all_here = end.received(spec) >= spec.intended
+    is_all_here = end.count(spec.streams, "rx_pkts") >= spec.intended
     worker.call("stl_stop", ANSWER_S, linger_s=0.0 if is_all_here else LINGER_S)
     if not is_all_here:
         end = read()

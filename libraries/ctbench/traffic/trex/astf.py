@@ -39,8 +39,11 @@ Command = list[Any]
 
 def astf_spec(profile: ConnectionProfile) -> Spec:
     """The description; TRex begins at its full rate."""
-    base = base_cps(profile)
-    templates = [_template(profile, stream, is_short, share * base) for stream, is_short, share in _kinds(profile)]
+    base, templates = base_cps(profile), []
+    for stream, is_short, share in _kinds(profile):
+        client, server = _programs(profile, stream, profile.short_messages if is_short else profile.messages)
+        port = _port(profile, stream, is_short)
+        templates.append({"stream": stream, "port": port, "cps": share * base, "client": client, "server": server})
     return {"addresses": addresses(profile), "templates": templates}
 
 
@@ -92,13 +95,6 @@ def limitations(profile: ConnectionProfile) -> list[str]:
             f"port {ports}, because TRex' servers know by the port alone what to do."
         )
     return notes
-
-
-def _template(profile: ConnectionProfile, stream: bool, is_short: bool, cps: float) -> Spec:
-    messages = profile.short_messages if is_short else profile.messages
-    client, server = _programs(profile, stream, messages)
-    port = _port(profile, stream, is_short)
-    return {"stream": stream, "port": port, "cps": cps, "client": client, "server": server}
 
 
 def _port(profile: ConnectionProfile, stream: bool, is_short: bool) -> int:

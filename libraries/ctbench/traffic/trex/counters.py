@@ -142,13 +142,13 @@ def losses_of(zero: Reading, begin: Reading, drained: Reading, attempted: int) -
     start of the sustain phase, and at the end of the drain."""
     counted, whole = drained - begin, drained - zero
     lost, unfinished = lost_packets(whole), max(drained.open(side) for side in SIDES)
-    timed_out = _timed_out(counted)
+    timed_out = _most(counted, *_TIMED_OUT)
     # A reply that gets lost takes the acknowledgement of the request with it, so both sides send again: as many
     # connections as packets got lost, where that is between the one count and the other.
     client, server = (_sent_again(counted, side) for side in SIDES)
-    sent_again = _handshakes_again(counted) + max(client, server, min(client + server, lost))
-    all_sent_again = _handshakes_again(whole) + sum(_sent_again(whole, side) for side in SIDES)
-    explained = unfinished + _timed_out(whole) + _reset(whole) + whole.traffic("client", "udps_keepdrops")
+    sent_again = _most(counted, _SYN_AGAIN) + max(client, server, min(client + server, lost))
+    all_sent_again = _most(whole, _SYN_AGAIN) + sum(_sent_again(whole, side) for side in SIDES)
+    explained = unfinished + _most(whole, *_TIMED_OUT) + _reset(whole) + whole.traffic("client", "udps_keepdrops")
     causes = {
         "reset": _reset(counted),  # that neither side sent
         "no_reply": counted.traffic("client", "udps_keepdrops"),  # of UDP
@@ -179,9 +179,13 @@ def _not_accepted(grown: Reading) -> int:
     return grown.begun - grown.traffic("server", "tcps_accepts", "udps_accepts")
 
 
-def _handshakes_again(grown: Reading) -> int:
-    """SYNs and SYN-ACKs sent again. When a SYN-ACK gets lost, both sides send again."""
-    return max(grown.traffic(side, "tcps_rexmttimeo_syn") for side in SIDES)
+def _most(grown: Reading, *names: str) -> int:
+    """Of the counters of either side, added up, the larger: what happened to a connection, both may have counted."""
+    return max(grown.traffic(side, *names) for side in SIDES)
+
+
+#: SYNs and SYN-ACKs sent again: when a SYN-ACK gets lost, both sides send again. Connections given up.
+_SYN_AGAIN, _TIMED_OUT = "tcps_rexmttimeo_syn", ("tcps_timeoutdrop", "tcps_keepdrops", "tcps_persistdrop")
 
 
 def _sent_again(grown: Reading, side: Side) -> int:
@@ -189,12 +193,8 @@ def _sent_again(grown: Reading, side: Side) -> int:
     return max(grown.traffic(side, "tcps_rexmttimeo"), grown.traffic(side, "tcps_sndrexmitpack"))
 
 
-def _timed_out(grown: Reading) -> int:
-    return max(grown.traffic(side, "tcps_timeoutdrop", "tcps_keepdrops", "tcps_persistdrop") for side in SIDES)
-
-
 def _reset(grown: Reading) -> int:
     """Connections that ended with a reset, but for those with TRex' own: it answers so to a packet of a connection that
     it has forgotten, as when the very last acknowledgement was lost."""
-    ended = max(grown.traffic(side, "tcps_drops", "tcps_conndrops") for side in SIDES)
-    return max(0, ended - _timed_out(grown) - sum(grown.traffic(side, LATE[side]) for side in SIDES))
+    ended = _most(grown, "tcps_drops", "tcps_conndrops")
+    return max(0, ended - _most(grown, *_TIMED_OUT) - sum(grown.traffic(side, LATE[side]) for side in SIDES))

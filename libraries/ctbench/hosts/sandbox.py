@@ -11,7 +11,6 @@ import re
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -27,8 +26,6 @@ from ctbench.hosts.local import LocalHost, ends_with_us, environment, fate
 LIFECYCLE_TIMEOUT_S = 15.0
 #: Seconds that the news of a process' end may take, when it is known to have ended: its memory is freed first.
 FATE_TIMEOUT_S = 2.0
-#: struct ucred of unix(7): process, user and group ID.
-UCRED = struct.Struct("iII")
 #: Makes the namespaces usable, and becomes what follows. A /run of its own: daemons keep sockets and locks there, and
 #: the host must not see any of it. The host's /sys shows the host's interfaces; one that is mounted here shows those of
 #: this network namespace.
@@ -64,8 +61,6 @@ class Sandbox(LocalHost):
         #: Exit statuses of daemons that did not end well, by their IDs inside.
         self._ended: dict[int, int] = {}
         self._holder, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # With SO_PASSCRED the kernel adds the sender's process ID to a message, as *we* see it.
-        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         with inside:
             try:
                 self._outermost = subprocess.Popen(
@@ -157,14 +152,13 @@ class Sandbox(LocalHost):
     def _wait_until_ready(self) -> int:
         self._holder.settimeout(LIFECYCLE_TIMEOUT_S)
         try:
-            message, ancillary, _, _ = self._holder.recvmsg(16, socket.CMSG_SPACE(UCRED.size))
+            message = self._holder.recv(16)
         except TimeoutError:
             raise TestbedError(f"The sandbox was not ready within {LIFECYCLE_TIMEOUT_S:g} s.") from None
         if message != b"ready":
             _, stderr = self._outermost.communicate(timeout=LIFECYCLE_TIMEOUT_S)
             raise MissingResource(why_forbidden(stderr.decode(errors="replace")))
-        pid, _, _ = UCRED.unpack(ancillary[0][2])
-        return int(pid)
+        return int(Path(f"/proc/{self._outermost.pid}/task/{self._outermost.pid}/children").read_text())
 
     def _require_alive(self) -> None:
         if self._outermost.poll() is None:

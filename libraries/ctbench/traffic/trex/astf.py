@@ -159,50 +159,38 @@ def run_trial(
 
     `ports`: TRex' numbers, client side first. `GeneratorError` when TRex or its client breaks.
     """
-    started = time.perf_counter()
-    ramp_up_s = RAMP_UP_S + LATE_TIMERS * profile.lifetime_s
-    readings = _offer(worker, profile, load, ramp_up_s, duration_s, sleep)
-    worker.call("stop", STOP_S)
-    return trial_of(*readings, ports, load, duration_s, ramp_up_s, time.perf_counter() - started)
-
-
-def _offer(
-    worker: TrexWorker, profile: ConnectionProfile, load: float, ramp_up_s: float, duration_s: float,
-    sleep: Callable[[float], None],
-) -> tuple[Reading, list[Reading], Reading]:  # fmt: skip
-    """What was read before the first connection, at the begin of the sustain phase, in it and at its end, and after the
-    drain."""
 
     def read() -> Reading:
         return Reading(**worker.call("stats", ANSWER_S))
 
+    started = time.perf_counter()
+    ramp_up_s = RAMP_UP_S + LATE_TIMERS * profile.lifetime_s
     lasts_s = ramp_up_s + duration_s + ABANDONED_S
     worker.call("astf_start", START_S, mult=load / base_cps(profile), duration_s=lasts_s)
     zero = read()
     sleep(ramp_up_s)
-    begin = read()
-    samples = [begin]
+    samples = [read()]
     step_s = max(STEP_S, duration_s / MOST_SAMPLES)
-    for number in range(1, int(duration_s / step_s) + 1):
-        if number * step_s < duration_s:
-            sleep(max(0.0, begin.at_s + number * step_s - time.monotonic()))
-            samples.append(read())
-    sleep(max(0.0, begin.at_s + duration_s - time.monotonic()))
-    samples.append(read())
+    between = [number * step_s for number in range(1, MOST_SAMPLES) if number * step_s < duration_s]
+    for moment_s in (*between, duration_s):
+        sleep(max(0.0, samples[0].at_s + moment_s - time.monotonic()))
+        samples.append(read())
     worker.call("astf_update", ANSWER_S, mult=STANDSTILL)
     deadline = time.monotonic() + LATE_TIMERS * profile.lifetime_s + DRAIN_S
     drained = read()
     while time.monotonic() < deadline and (drained.open("client") or drained.open("server")):
         sleep(0.05)
         drained = read()
-    return zero, samples, drained
+    worker.call("stop", STOP_S)
+    wall_s = time.perf_counter() - started
+    return trial_of(zero, samples, drained, ports, load, duration_s, ramp_up_s, wall_s)
 
 
 def trial_of(
     zero: Reading, samples: Sequence[Reading], drained: Reading, ports: Sequence[int], load: float, duration_s: float,
     ramp_up_s: float, wall_s: float,
 ) -> Trial:  # fmt: skip
-    """What the counters say of a trial."""
+    """What the counters say of a trial. `samples`: from the begin of the sustain phase to its end."""
     sustain, whole = samples[-1] - samples[0], drained - zero
     attempted = sustain.begun
     intended = intended_of(samples, load)

@@ -134,7 +134,9 @@ def _copied(host: Host, home: str, cache: Path) -> TrexClient:
         try:
             cache.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".new-", dir=cache) as new:
-                _copy(host, home, Path(new), target)
+                _copy(host, home, Path(new))
+                if not target.exists():  # another run may have been faster
+                    Path(new, "tree").rename(target)
         except OSError as error:
             raise TestbedError(
                 f"The TRex client cannot be kept in {cache}: {error.strerror or error}; "
@@ -143,16 +145,14 @@ def _copied(host: Host, home: str, cache: Path) -> TrexClient:
     return TrexClient(target / CLIENT, f"copied from {host.name}", version)
 
 
-def _copy(host: Host, home: str, new: Path, target: Path) -> None:
-    """Copy the client's folders by way of the folder `new` to `target`, which appears complete or not at all."""
+def _copy(host: Host, home: str, new: Path) -> None:
+    """Copy the client's folders to `new`/tree."""
     remote = host.run(["mktemp", "/tmp/ctbench-trex-XXXXXXXX.tar.gz"]).stdout.strip()
     try:
         host.run(["tar", "-C", home, "-chzf", remote, CLIENT, EXTERNAL], COPY_TIMEOUT_S)
         host.get(remote, new / "client.tar.gz")
         (new / "tree").mkdir()
         LocalHost().run(["tar", "-C", str(new / "tree"), "-xzf", str(new / "client.tar.gz")], COPY_TIMEOUT_S)
-        if not target.exists():  # another run may have been faster
-            (new / "tree").rename(target)
     finally:
         with contextlib.suppress(CtbenchError):
             host.run(["rm", "-f", remote])

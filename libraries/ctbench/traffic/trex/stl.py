@@ -353,19 +353,15 @@ def run_trial(
 
     `ConfigError` when TRex cannot send the profile's flows; `GeneratorError` when TRex or its client breaks.
     """
-    started = time.perf_counter()
-    spec = spec_of(profile, load, duration_s)
-    readings = _offer(worker, spec, sleep)
-    return trial_of(spec, readings, load, time.perf_counter() - started)
 
-
-def _offer(worker: TrexWorker, spec: Spec, sleep: Callable[[float], None]) -> Readings:
     def read() -> Reading:
         return Reading(**worker.call("stl_stats", ANSWER_S))
 
     def wait_until(moment_s: float) -> None:
         sleep(max(0.0, moment_s - time.monotonic()))
 
+    started = time.perf_counter()
+    spec = spec_of(profile, load, duration_s)
     worker.call("stl_load", LOAD_S, streams=[stream.as_json() for stream in spec.streams])
     zero = read()
     begun_s = worker.call("stl_start", ANSWER_S)["to_s"]
@@ -387,4 +383,5 @@ def _offer(worker: TrexWorker, spec: Spec, sleep: Callable[[float], None]) -> Re
     worker.call("stl_stop", ANSWER_S, linger_s=0.0 if is_all_here else LINGER_S)
     if not is_all_here:
         end = read()
-    return Readings(zero, begin, (*samples, end), end, step_s)
+    readings = Readings(zero, begin, (*samples, end), end, step_s)
+    return trial_of(spec, readings, load, time.perf_counter() - started)

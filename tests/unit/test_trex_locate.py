@@ -136,14 +136,6 @@ def test_a_cache_that_cannot_be_written_and_a_folder_of_no_version_are_said(home
         find_client(str(tmp_path), OtherMachine(), environment={"XDG_CACHE_HOME": str(tmp_path)})
 
 
-def test_a_server_of_another_version_is_said_and_used() -> None:
-    client = TrexClient(Path("/opt/trex"), "TREX_HOME", "v3.06")
-
-    assert client.difference("v3.06") == ""
-    assert client.difference("v3.08") == "The TRex client is v3.06 (TREX_HOME) and the server v3.08."
-    assert TrexClient(Path("/opt/trex"), "installed").difference("v3.08") == ""
-
-
 @pytest.mark.parametrize(
     ("python", "has_cgi", "client", "said"),
     [

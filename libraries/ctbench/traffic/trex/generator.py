@@ -21,8 +21,6 @@ from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 OFFERS: frozenset[type[Load]] = frozenset({Rate, Hold, Idle})
 #: Seconds that the client gets to load, to connect and to take the ports.
 CONNECT_S = 30.0
-#: Seconds that TRex gets to take a profile.
-LOAD_S = 30.0
 #: What the record says of connections that are held.
 _ASKED = (
     "TRex asks each connection that it holds {seconds:g} s after all were opened, because it has to be told before; "
@@ -143,7 +141,7 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
         """Give TRex the profile, unless it has it: all trials of a search run on the same."""
         if self._loaded != spec:
             self._loaded = None
-            self._worker.call("astf_load", LOAD_S, spec=spec)
+            self._worker.call("astf_load", astf.LOAD_S, spec=spec)
             self._loaded = spec
 
     def _disconnect(self) -> None:

@@ -16,7 +16,7 @@ from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.traffic.generator import Answered, Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex.astf import ANSWER_S, START_S, STOP_S, Command, Spec, addresses, repeated
+from ctbench.traffic.trex.astf import ANSWER_S, LEAST_CPS, LOAD_S, START_S, STOP_S, Command, Spec, addresses, repeated
 from ctbench.traffic.trex.counters import SIDES, Reading, generator_fault, unexpected
 from ctbench.traffic.trex.worker import TrexWorker
 
@@ -26,8 +26,6 @@ HANDSHAKE_S = 2
 _NEVER_S = 65_000
 #: And it closes one whose program has ended: none ends by itself, microseconds.
 _FOR_EVER_US = 3_600_000_000
-#: The least number of connections per second that a template of ASTF takes.
-_LEAST_CPS = 0.5
 
 
 def cannot_hold(profile: ConnectionProfile, load: Hold) -> str:
@@ -55,7 +53,7 @@ def hold_spec(profile: ConnectionProfile, load: Hold, number: int, connections: 
             {
                 "stream": True,
                 "port": port,
-                "cps": max(load.opened_per_s, _LEAST_CPS),
+                "cps": max(load.opened_per_s, LEAST_CPS),
                 "limit": connections,
                 "client": [["connect"], *repeated(ask, load.asks), ["delay", _FOR_EVER_US]],
                 "server": [["accept"], *repeated(answer, load.asks), ["wait_for_peer_close"]],
@@ -135,8 +133,8 @@ class Opening:
         return max(0, self.established - self.span.traffic("client", "tcps_closed") + self.refused)
 
 
-#: Seconds that TRex gets to take a profile; between two looks at its counters.
-LOAD_S, LOOK_S = 30.0, 0.02
+#: Seconds between two looks at its counters.
+LOOK_S = 0.02
 #: Seconds after which nothing comes any more: one retransmission, and TRex' own slowness.
 PATIENCE_S = 2.0
 #: Seconds without another connection that opens or is given up, after which none does: one retransmission of a SYN, and

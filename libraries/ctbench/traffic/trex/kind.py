@@ -98,7 +98,6 @@ class TrexKind(TrafficSourceKind):
             return
         known = {(card.owner, card.side): mac for card, mac in macs.items()}
         ours = {"client": config.client, "server": config.server_port}
-        theirs = {"client": "server", "server": "client"}
         sent = {side: port.mac or known.get((GENERATOR, side), "") for side, port in ours.items()}
         duts = [mac for (owner, _), mac in known.items() if owner != GENERATOR]
         for side, port in ours.items():
@@ -106,7 +105,7 @@ class TrexKind(TrafficSourceKind):
             here = [mac for (owner, at), mac in known.items() if owner != GENERATOR and at == side]
             right = dict.fromkeys(here, f"the DUT's {side} port")
             if bridges:
-                right[sent[theirs[side]]] = "TRex' other port"
+                right[sent["server" if side == "client" else "client"]] = "TRex' other port"
             right.pop("", None)
             if port.gateway:
                 yield unknown(what, f"resolved by TRex from its gateway {port.gateway}")
@@ -153,7 +152,9 @@ def _client(site: Examined, home: str, version: str) -> Finding:
         check_python(client)
     except MissingResource as error:
         return bad(what, str(error), "pip install legacy-cgi, or a Python of 3.12 or older")
-    if version and (difference := client.difference(version)):
+    # The server itself refuses a client whose API it does not speak; v2.99 to v3.08 speak the same.
+    if version and client.version not in ("", version):
+        difference = f"The TRex client is {client.version} ({client.origin}) and the server {version}."
         return bad(what, difference, "unset TREX_HOME: then the client is taken from where the server is")
     return ok(what, f"{client.version or 'of an unknown version'} ({client.origin}: {client.folder})")
 

@@ -35,13 +35,6 @@ class TrexClient:
     #: As TRex writes it, `v3.08`; empty when its folder does not say.
     version: str = ""
 
-    def difference(self, server_version: str) -> str:
-        """One sentence when client and server are of different versions, else an empty text. The server itself refuses
-        a client whose API it does not speak; v2.99 to v3.08 speak the same."""
-        if self.version in ("", server_version):
-            return ""
-        return f"The TRex client is {self.version} ({self.origin}) and the server {server_version}."
-
 
 def find_client(
     trex_home: str = "", host: Host | None = None, *, environment: Mapping[str, str] = os.environ

@@ -211,14 +211,14 @@ class Readings:
 
 def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Trial:
     """What the counters say of a trial."""
-    directions = {sender: _direction(spec, readings, sender) for sender in spec.senders}
+    ways = {sender: _direction(spec, readings, sender) for sender in spec.senders}
+    directions, strangers = {sender: way for sender, (way, _) in ways.items()}, sum(more for _, more in ways.values())
     intended = sum(way.intended for way in directions.values())
     attempted = sum(way.attempted for way in directions.values())
     counts = [
         [sample.count(spec.streams, name) for name in ("tx_pkts", "rx_pkts")]
         for sample in (readings.begin, *readings.samples)
     ]
-    strangers = _unrecognised(spec, readings)
     traffic = {
         f"{way}_{what}": _by_side(spec, readings.end, f"{way}_pkts", in_bytes=what == "bytes")
         for way in ("tx", "rx") for what in ("packets", "bytes")
@@ -275,31 +275,23 @@ def fastest_rate(spec: Spec, readings: Readings) -> float:
     return (after - before) / seconds if seconds > 0 else float("inf")
 
 
-def _direction(spec: Spec, readings: Readings, sender: str) -> Direction:
-    streams = spec.of(sender)
+def _direction(spec: Spec, readings: Readings, sender: str) -> tuple[Direction, int]:
+    """What `sender` sent, and how many frames the other port took beyond all that was sent to it and recognised."""
+    streams, other = spec.of(sender), _opposite(sender)
     latency = next(readings.end.group(stream.group) for stream in streams if stream.is_latency)
-    sent = readings.end.count(streams, "tx_pkts")
+    sent, recognised = (readings.end.count(streams, name) for name in ("tx_pkts", "rx_pkts"))
+    warm_up = sum(stream.warm_up_packets for stream in streams)
     # Counted as sent before the card had it: what the card did not send was never put to the DUT.
-    planned = sum(stream.warm_up_packets for stream in streams) if sent else 0
-    unsent = max(0, planned + sent - _grown(readings, sender, "tx_good_packets"))
+    unsent = max(0, (warm_up if sent else 0) + sent - _grown(readings, sender, "tx_good_packets"))
     attempted = max(0, sent - unsent)
-    return Direction(
+    direction = Direction(
         intended=sum(stream.packets for stream in streams),
         attempted=attempted,
-        received=min(attempted, readings.end.count(streams, "rx_pkts")),
+        received=min(attempted, recognised),
         reordered=int(latency.get("err_cntrs", {}).get("out_of_order", 0)),
         latency_us=latency_of(latency),
     )
-
-
-def _unrecognised(spec: Spec, readings: Readings) -> int:
-    """Frames that the ports took beyond all that was sent to them and recognised."""
-    found = 0
-    for sender in spec.senders:
-        known = readings.end.count(spec.of(sender), "rx_pkts")
-        warm_up = sum(stream.warm_up_packets for stream in spec.of(sender))
-        found += max(0, _grown(readings, _opposite(sender), "rx_good_packets") - known - warm_up)
-    return found
+    return direction, max(0, _grown(readings, other, "rx_good_packets") - recognised - warm_up)
 
 
 def _not_taken(readings: Readings, side: str) -> int:

@@ -85,27 +85,28 @@ class TrexWorker:
             self._socket.sendall(json.dumps(request).encode() + b"\n")
             reply = json.loads(self._answers.readline())
         except TimeoutError:
-            self._kill()
+            self.close(0.0)
             raise GeneratorError(f"TRex' client did not answer to {do} within {timeout:g} s.") from None
         except (OSError, ValueError):
             said = self._complaint()
-            self._kill()
+            self.close(0.0)
             raise GeneratorError(f"TRex' client ended in the middle of {do}{said}.") from None
         except BaseException:  # Ctrl-C: what is under way would be taken for the answer to the next question
-            self._kill()
+            self.close(0.0)
             raise
         if "error" in reply:
             raise TrexRefused(reply["error"], reply["owners"])
         return reply["result"]
 
-    def close(self) -> None:
-        """Stop the traffic, let go of TRex' ports, end. May be called twice."""
+    def close(self, patience_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop the traffic, let go of TRex' ports, end: within `patience_s` seconds, else it is killed. May be called
+        twice."""
         if self._socket is not None and self._answers is not None:
             self._answers.close()
             self._socket.close()
             self._socket = self._answers = None
         if self._process is not None:
-            deadline = time.monotonic() + STOP_TIMEOUT_S
+            deadline = time.monotonic() + patience_s
             while self._process.is_running() and time.monotonic() < deadline:
                 time.sleep(0.01)
             self._process.stop(timeout=1.0)
@@ -124,12 +125,6 @@ class TrexWorker:
         """The last line of what it printed, as the end of a sentence; empty when it printed nothing."""
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return f": {lines[-1].strip().rstrip('.')}" if lines else ""
-
-    def _kill(self) -> None:
-        """End it without waiting for its farewell."""
-        if self._process is not None:
-            self._process.stop(timeout=1.0)
-        self.close()
 
 
 def _where_cgi_is() -> str:

@@ -154,7 +154,6 @@ class OwnServer(TrexServer):
         if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
             return self._endpoint
         self.stop()
-        self._make_way()
         text = trex_cfg(self._config, objects)
         self._log_folder.mkdir(parents=True, exist_ok=True)
         # Each start has a log of its own, and all are kept.
@@ -168,9 +167,6 @@ class OwnServer(TrexServer):
         self._flows = objects
         self._snapshot = {**facts, "trex_cfg.yaml": text}
         return self._endpoint
-
-    def _make_way(self) -> None:
-        """End what a run left behind that was killed, and look whether TRex can be started."""
 
     @abstractmethod
     def _start(self, mode: Mode, text: str) -> dict[str, object]:
@@ -191,11 +187,9 @@ class StartedServer(OwnServer):
         self._home = config.trex_home or os.environ.get("TREX_HOME", "")
         self._process: Process | None = None
 
-    def _make_way(self) -> None:
+    def _start(self, mode: Mode, text: str) -> dict[str, object]:
         self._end_abandoned()
         self._check_host()
-
-    def _start(self, mode: Mode, text: str) -> dict[str, object]:
         command = self._command(mode)
         self._host.run(["mkdir", "-p", self._folder])
         self._host.run(["tee", f"{self._folder}/{OWNER}"], stdin=str(Owner.myself()))
@@ -291,16 +285,13 @@ class StartedServer(OwnServer):
         """TRex' version."""
         deadline = time.monotonic() + self._config.start_timeout_s
         while True:
-            seen = self._endpoint.look()
-            if not self.is_running():
-                raise GeneratorError(f"{self._host.name}: TRex ended while it started: {self._last_words()}.")
-            if seen["found"] == "trex" and seen["mode"].lower() == mode:
+            seen, runs = self._endpoint.look(), self.is_running()
+            if runs and seen["found"] == "trex" and seen["mode"].lower() == mode:
                 return seen["version"]
-            if time.monotonic() > deadline:
-                raise GeneratorError(
-                    f"{self._host.name}: TRex is not ready after {self._config.start_timeout_s:g} s: "
-                    f"{self._last_words()}."
-                )
+            if not runs or time.monotonic() > deadline:
+                what = f"is not ready after {self._config.start_timeout_s:g} s" if runs else "ended while it started"
+                said = self.log_excerpt().rstrip(".") or "it said nothing"
+                raise GeneratorError(f"{self._host.name}: TRex {what}: {said}.")
             time.sleep(POLL_S)
 
     def _check_gateways(self) -> None:
@@ -312,11 +303,6 @@ class StartedServer(OwnServer):
 
     def _read_log(self) -> str:
         return self._log.read_text(errors="replace") if self._log and self._log.exists() else ""
-
-    def _last_words(self) -> str:
-        if self._process is not None and not self._process.is_running():
-            self._process.stop()  # a host across the network brings the log when the process is let go
-        return self.log_excerpt().rstrip(".") or "it said nothing"
 
 
 #: Seconds that the daemon gets to answer what takes it no time.

@@ -18,8 +18,6 @@ VULNERABILITIES = f"{CPU}/vulnerabilities"
 GOVERNOR = f"{CPU}/cpu0/cpufreq/scaling_governor"
 HUGEPAGES = "/sys/kernel/mm/hugepages"
 TRANSPARENT_HUGEPAGES = "/sys/kernel/mm/transparent_hugepage"
-#: CPUs that `ovs-vswitchd --dummy-numa` pretends: as many as the largest published topology has PMD threads.
-PRETENDED_CPUS = 8
 
 
 @dataclass(frozen=True)
@@ -141,8 +139,9 @@ def place(machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, oversubsc
 
 
 def pretended_numa(pmd_cpus: int) -> str:
-    """Value of `ovs-vswitchd --dummy-numa`: CPUs, all of node 0, that OVS is made to believe in."""
-    return ",".join("0" * max(PRETENDED_CPUS, pmd_cpus))
+    """Value of `ovs-vswitchd --dummy-numa`: CPUs, all of node 0, that OVS is made to believe in; at least those of the
+    largest published topology."""
+    return ",".join("0" * max(8, pmd_cpus))
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:

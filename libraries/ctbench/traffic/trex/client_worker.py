@@ -120,13 +120,10 @@ class Session:
         return self.client
 
     def _acquire(self, client: Any, ports: list[int], mode: str, force: bool) -> None:
+        which = {} if mode == "astf" else {"ports": ports}
         try:
-            if mode == "astf":
-                client.acquire(force=force)
-                client.reset()
-            else:
-                client.acquire(ports=ports, force=force)
-                client.reset(ports=ports)
+            client.acquire(force=force, **which)
+            client.reset(**which)
         except Exception as error:
             owners = sorted({client.ports[port].get_owner() for port in client.get_all_ports()} - {"", None})
             client.disconnect(stop_traffic=False)

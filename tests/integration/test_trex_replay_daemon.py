@@ -13,8 +13,7 @@ from integration.trex_replay_server import TrexReplayServer
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.config import TrexPort
-from ctbench.traffic.trex.daemon import DaemonServer
-from ctbench.traffic.trex.server import Endpoint, Mode
+from ctbench.traffic.trex.server import DaemonServer, Endpoint, Mode
 
 pytestmark = pytest.mark.beside_others
 

@@ -16,10 +16,9 @@ from ctbench.hosts.machine import Placement
 from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
 from ctbench.traffic.loads import Load
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
-from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
 from ctbench.traffic.trex.locate import check_python, find_client
-from ctbench.traffic.trex.server import Endpoint, RunningServer, StartedServer, TrexServer
+from ctbench.traffic.trex.server import DaemonServer, Endpoint, RunningServer, StartedServer, TrexServer
 from ctbench.traffic.trex.worker import TrexWorker
 
 LOOPBACK = "127.0.0.1"
@@ -121,7 +120,7 @@ class TrexConnector(Connector):
         check_python(client)
         log = self._log_folder / "trex-client.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        worker = TrexWorker(endpoint.host, str(client.folder), endpoint.prefix, log)
+        worker = TrexWorker(endpoint.host, str(client.folder), log, endpoint.prefix)
         self._servers += 1
         self._generator = TrexTrafficGenerator(self._server(config, home, endpoint), worker, config.ports)
 

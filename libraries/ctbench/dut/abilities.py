@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.quantities import Count, Real
-from ctbench.dut.base import Dut, wait_until
+from ctbench.dut.base import wait_until
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 
@@ -323,9 +323,9 @@ class ByFunction:
         return sum(self.functions.values()) / self.clock - 1
 
 
-class Counter(Dut):
-    """What counts instead of forwarding a generator's load: DUT and traffic are within it, so that it has no ports, and
-    nothing runs in it between two counts. `apply` refuses what it cannot count, and makes ready for the rest."""
+class Counter(ABC):
+    """Counts instructions in emulated machines, which have DUT and traffic in them. All of it is in a sandbox, with
+    which it ends. Every method but `baseline` raises `MissingResource` where something is not installed."""
 
     @abstractmethod
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
@@ -348,3 +348,7 @@ class Counter(Dut):
     def keep_image(self, target: Path) -> str:
         """Write what the machine boots to a file, by which a testbed file can name it, and return its identity as
         records have it. `OutputError` where it cannot be written."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """What the record says of it: the kernel, versions, the identity of what it boots."""

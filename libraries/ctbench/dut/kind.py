@@ -11,7 +11,6 @@ from pydantic import AfterValidator, Field, model_validator
 from ctbench.base.network import Interface, PathText, PciAddress
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
-from ctbench.dut.base import Dut
 from ctbench.dut.topology import Topology
 from ctbench.hosts import machine
 from ctbench.hosts.base import Host
@@ -245,8 +244,9 @@ class DutKind(ABC):
         """Raise `MissingResource` with the first thing that this machine lacks for a DUT in a sandbox."""
 
     @abstractmethod
-    def build(self, config: Any, around: Surroundings) -> Dut:
-        """The DUT. Nothing is started before its first `apply`."""
+    def build(self, config: Any, around: Surroundings) -> Any:
+        """The `Dut`, of which nothing is started before its first `apply`; with the ability `instructions` the
+        `Counter`, which makes nothing before it is asked."""
 
     def table(self, config: Any, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
         """What its connection table holds; None where it is not known. `limit`: the file with the limit of this

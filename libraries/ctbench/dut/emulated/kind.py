@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.dut.base import Dut
 from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.counter import FAMILIES, EmulatedCounter
@@ -42,7 +41,7 @@ class EmulatedKind(DutKind):
                     '  Expected "distribution", or a path that is there.'
                 )
 
-    def build(self, config: EmulatedConfig, around: Surroundings) -> Dut:
+    def build(self, config: EmulatedConfig, around: Surroundings) -> EmulatedCounter:
         return EmulatedCounter(config, around.host, around.machine)
 
     def examine(self, config: EmulatedConfig, on: Examined) -> Iterator[Finding]:

@@ -328,7 +328,7 @@ class _Boot(Asked):
 
 
 class States:
-    """The states of one image, by seed."""
+    """The states of one image, by seed, in the sandbox's own memory."""
 
     def __init__(self, host: Host, image: Image, longest_s: float = LONGEST_S) -> None:
         """Nothing is booted before it is asked for; `longest_s`: of a boot, seconds."""
@@ -349,10 +349,6 @@ class States:
             self._save(missing[:room])
         here = {seed: self._saved[seed] for seed in seeds if seed in self._saved}
         return {seed: Start(self._inside(self._kernel), self._inside(state)) for seed, state in here.items()}
-
-    def close(self) -> None:
-        self._saved.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _inside(self, file: Path) -> str:
         return f"{PRIVATE}/{self._folder.name}/{file.name}"

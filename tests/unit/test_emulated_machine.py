@@ -21,7 +21,6 @@ from ctbench.dut.emulated.counter import EmulatedCounter, _workloads
 from ctbench.dut.emulated.image import GUEST, Image, compile_program, find_program
 from ctbench.dut.emulated.kind import EmulatedKind
 from ctbench.dut.emulated.machine import Monitor, States, read_log
-from ctbench.dut.kernel import Kernel
 from ctbench.dut.topology import Topology
 
 from .doctor_facts import xeon_facts
@@ -323,11 +322,8 @@ def roomy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> QemuDouble:
 
 
 @pytest.fixture
-def states(roomy: Any, tmp_path: Path) -> States:
-    (tmp_path / "vmlinuz").write_bytes(b"MZ")
-    image = Image(Kernel(tmp_path / "vmlinuz", tmp_path))
-    image.__dict__.update(common=b"c", rules=b"r", openvswitch=b"o")
-    return States(roomy, image)
+def states(roomy: Any) -> States:
+    return States(roomy, Image("6.1", {"kernel": b"MZ", "common.cpio": b"c", "rules.cpio": b"r"}, {}))
 
 
 def files(roomy: QemuDouble) -> list[str]:

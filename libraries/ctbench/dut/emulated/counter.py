@@ -11,11 +11,10 @@ from typing import Any
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
 from ctbench.dut.abilities import ByFunction, Counted, Counter, Workload
-from ctbench.dut.emulated import archive, machine
+from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.by_function import count_functions
 from ctbench.dut.emulated.config import EmulatedConfig
-from ctbench.dut.emulated.image import PROGRAMS, Image
-from ctbench.dut.emulated.kept import KeptImage, keep, open_kept
+from ctbench.dut.emulated.image import PROGRAMS, Image, keep, make_image, open_kept, unpack
 from ctbench.dut.emulated.machine import Log, States, Told, read_log
 from ctbench.dut.kernel import Kernel, find_kernel, unpack_package
 from ctbench.dut.rulesets import find_ruleset
@@ -58,22 +57,17 @@ class EmulatedCounter(Counter):
     def _image(self) -> Image:
         """What the machines boot. `MissingResource` names what is not installed."""
         _ = self._qemu
-        prefix = self._config.ovs.prefix
-        image = (
-            open_kept(Path(self._config.image), self._private("image"), prefix)
-            if self._config.image
-            else Image(self._kernel(), prefix, self._rulesets)
-        )
-        _ = image.identity
-        return image
+        config = self._config
+        if config.image:
+            return open_kept(Path(config.image), config.ovs.prefix)
+        argv = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\n", *_PACKAGES]
+        said = self._host.run(argv, check=False).stdout
+        packages = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+        return make_image(self._kernel(), config.ovs.prefix, self._rulesets, packages)
 
     @cached_property
     def _states(self) -> States:
         return States(self._host, self._image, self._longest_s)
-
-    def _private(self, what: str) -> Path:
-        """A folder in the sandbox's own memory, which ends with it."""
-        return Path(tempfile.mkdtemp(prefix=f"ctbench-{what}-", dir=self._host.local_path(machine.PRIVATE)))
 
     def _kernel(self) -> Kernel:
         """The kernel. A package of one is unpacked in the sandbox's own memory, with which it goes."""
@@ -83,7 +77,8 @@ class EmulatedCounter(Counter):
         try:
             if kernel.suffix != ".deb":
                 return find_kernel(kernel)
-            return find_kernel(unpack_package(kernel, self._private("kernel")))
+            folder = tempfile.mkdtemp(prefix="ctbench-kernel-", dir=self._host.local_path(machine.PRIVATE))
+            return find_kernel(unpack_package(kernel, Path(folder)))
         except MissingResource as error:
             raise ConfigError(f"{error}\n  Expected one there: the testbed file names it.") from None
 
@@ -114,15 +109,8 @@ class EmulatedCounter(Counter):
             self._known[topology.key, workloads, seed] = log, ended.wall_s
 
     def keep_image(self, target: Path) -> str:
-        keep(self._image, self._packages(), target)
+        keep(self._image, target)
         return self.identity
-
-    def _packages(self) -> dict[str, str]:
-        if isinstance(self._image, KeptImage):
-            return dict(self._image.packages)
-        argv = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\n", *_PACKAGES]
-        said = self._host.run(argv, check=False).stdout
-        return dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
 
     def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
         workloads = _workloads(topologies, workload)
@@ -131,7 +119,7 @@ class EmulatedCounter(Counter):
             (ready,) = self._states.ready([1], self._at_once).values()
             given = {each.key: self._given(each, workloads) for each in missing}
             at_once = min(self._at_once, machine.fitting(self._host))
-            found = count_functions(self._host, archive.unpack(self._image.whole), ready, given, at_once)
+            found = count_functions(self._host, unpack(self._image.whole), ready, given, at_once)
             self._functions |= {(key, workloads): functions for key, functions in found.items()}
         known = {each.key: self._functions[each.key, workloads] for each in topologies}
         return {key: functions[workload] for key, functions in known.items() if workload in functions}
@@ -144,9 +132,8 @@ class EmulatedCounter(Counter):
     def _given(self, topology: Topology, workloads: str) -> bytes:
         """What a machine that is ready is given (guest/init.sh)."""
         _require_as_it_is(topology)
-        script = find_ruleset(FAMILIES, topology.ruleset, "an emulated machine", self._rulesets).file
-        assert script is not None, "the family has an ending"
-        return f"PORTS={topology.ports}\nWORKLOADS={workloads}\n".encode() + self._image.topology(script)
+        name = find_ruleset(FAMILIES, topology.ruleset, "an emulated machine", self._rulesets).name
+        return f"PORTS={topology.ports}\nWORKLOADS={workloads}\n".encode() + self._image.topology(name)
 
     @property
     def identity(self) -> str:
@@ -155,9 +142,9 @@ class EmulatedCounter(Counter):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def snapshot(self) -> dict[str, Any]:
-        config, release = self._config, self._image.kernel.release
-        facts = {"kind": self.kind, "kernel": release, "qemu": self._qemu, "image": self.identity}
-        return facts | {"ovs": config.ovs.prefix, "seeds": config.seeds, "packages": self._packages()}
+        config, image = self._config, self._image
+        facts = {"kind": self.kind, "kernel": image.release, "qemu": self._qemu, "image": self.identity}
+        return facts | {"ovs": config.ovs.prefix, "seeds": config.seeds, "packages": dict(image.packages)}
 
 
 def _require_as_it_is(topology: Topology) -> None:

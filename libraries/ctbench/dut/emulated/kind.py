@@ -1,7 +1,6 @@
 """An emulated machine as a kind of DUT, and the doctor's rows of it."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.counter import FAMILIES, EmulatedCounter
-from ctbench.dut.emulated.image import COMPILER, PATH, PROGRAMS
-from ctbench.dut.emulated.kept import open_kept
-from ctbench.dut.kernel import UNPACKED, check_kernel, require_bootable, require_file
+from ctbench.dut.emulated.image import COMPILER, PATH, PROGRAMS, open_kept
+from ctbench.dut.kernel import UNPACKED, check_kernel, require_file
 from ctbench.dut.kind import Ability, DutKind, Surroundings
 from ctbench.hosts.machine import Examined, Finding, bad, ok, unknown
 
@@ -53,7 +51,8 @@ class EmulatedKind(DutKind):
         what, remedy = (IMAGE, _KEEP_IMAGE) if config.image else (KERNEL, _NAME_KERNEL)
         try:
             if config.image:
-                yield ok(IMAGE, f"Linux {_kept_release(config)}, {seeds}")
+                require_file(Path(config.image))
+                yield ok(IMAGE, f"Linux {open_kept(Path(config.image)).release}, {seeds}")
             elif config.kernel != "distribution":
                 yield ok(KERNEL, f"Linux {check_kernel(Path(config.kernel))}, {seeds}")
             else:
@@ -69,11 +68,3 @@ class EmulatedKind(DutKind):
         if not facts.get("kernel"):
             return ""
         return f"Linux {facts['kernel']} in QEMU {str(facts.get('qemu', '')).partition(' ')[0]}".strip()
-
-
-def _kept_release(config: EmulatedConfig) -> str:
-    require_file(Path(config.image))
-    with tempfile.TemporaryDirectory(prefix="ctbench-doctor-") as folder:
-        kernel = open_kept(Path(config.image), Path(folder), config.ovs.prefix).kernel
-        require_bootable(kernel.image)
-        return kernel.release

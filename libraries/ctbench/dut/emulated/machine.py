@@ -337,7 +337,7 @@ class States:
         self._longest_s = longest_s
         self._folder = Path(tempfile.mkdtemp(prefix="ctbench-states-", dir=host.local_path(PRIVATE)))
         self._kernel = self._folder / "kernel"
-        shutil.copyfile(image.kernel.image, self._kernel)  # one that was unpacked has another path inside
+        self._kernel.write_bytes(image.kernel)
         #: The one that was saved first stands first.
         self._saved: dict[int, Path] = {}
 

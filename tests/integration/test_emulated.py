@@ -14,8 +14,8 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
 from ctbench.dut.abilities import Workload
-from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.counter import EmulatedCounter
+from ctbench.dut.emulated.kind import EmulatedConfig
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox

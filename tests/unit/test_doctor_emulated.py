@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctbench.dut.emulated import kind
-from ctbench.dut.emulated.config import EmulatedConfig
+from ctbench.dut.emulated.kind import EmulatedConfig
 from ctbench.hosts.machine import Finding
 
 #: The host and what is known of it: an emulated machine's rows are of this one.

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -16,10 +17,9 @@ from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import YamlModel, load
 from ctbench.dut.abilities import Workload
 from ctbench.dut.emulated import machine
-from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.counter import EmulatedCounter, _workloads
 from ctbench.dut.emulated.image import GUEST, Image, compile_program, find_program
-from ctbench.dut.emulated.kind import EmulatedKind
+from ctbench.dut.emulated.kind import EmulatedConfig, EmulatedKind
 from ctbench.dut.emulated.machine import Monitor, States, read_log
 from ctbench.dut.topology import Topology
 
@@ -131,7 +131,7 @@ def test_one_that_goes_away_or_is_not_there_yet_does_not_answer(path: Path, tmp_
 
 
 FORWARD = Topology(datapath="emulated", ruleset="forward")
-START = machine.Start("/run/kernel", "/run/1.state", b"given")
+START = replace(machine.start("/run/kernel", "/run/1.state"), given=b"given")
 
 
 @pytest.fixture
@@ -213,14 +213,14 @@ def test_seeds_that_there_is_no_memory_for_are_counted_later(monkeypatch: pytest
     class OneAtATime:
         asked: ClassVar[list[list[int]]] = []
 
-        def ready(self, seeds: Sequence[int], at_once: int) -> dict[int, machine.Start]:
+        def ready(self, seeds: Sequence[int], at_once: int) -> dict[int, machine.Asked]:
             self.asked.append(list(seeds))
-            return {seeds[0]: machine.Start("kernel", f"{seeds[0]}.state")}
+            return {seeds[0]: machine.start("kernel", f"{seeds[0]}.state")}
 
-    def run_all(_host: Any, asked: Sequence[machine.Start], *_: Any) -> list[machine.Ended]:
+    def run_all(_host: Any, asked: Sequence[machine.Asked], *_: Any) -> list[machine.Ended]:
         said = "workload stream\nround stream 10 10 {}000\ncheck 1 1 all\ndone\n"
         assert all(b"PORTS=plain\nWORKLOADS=usual\nscript" in each.given for each in asked)
-        return [machine.Ended(said.format(each.state[0]), "", 1.0, told=True) for each in asked]
+        return [machine.Ended(said.format(each.arguments[-1].split()[1][0]), "", 1.0, told=True) for each in asked]
 
     monkeypatch.setattr("ctbench.dut.emulated.machine.run_all", run_all)
     dut = new_dut(seeds=3)
@@ -337,7 +337,7 @@ def needed_kb(machines: int) -> int:
 
 def test_each_seed_is_booted_once(roomy: QemuDouble, states: States) -> None:
     ready = states.ready([1, 2], 2)
-    assert [Path(each.state).name for each in ready.values()] == ["1.state", "2.state"]
+    assert [Path(each.arguments[-1]).name for each in ready.values()] == ["1.state", "2.state"]
     assert states.ready([2, 1], 2) == ready
     assert (len(roomy.given), roomy.most) == (2, 2)
     assert files(roomy) == ["1.state", "2.state", "kernel"]

@@ -26,8 +26,11 @@ def _check_ring_size(size: int) -> int:
 RingSize = Annotated[int, AfterValidator(_check_ring_size)]
 
 
-class _VirtualPorts(YamlModel):
+class _RingPorts(YamlModel):
     """Ports without a network card."""
+
+    #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
+    ring_size: RingSize
 
     @property
     def speed_gbit(self) -> float | None:
@@ -36,11 +39,6 @@ class _VirtualPorts(YamlModel):
     @property
     def cards(self) -> list[tuple[str, str]]:
         return []
-
-
-class _RingPorts(_VirtualPorts):
-    #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
-    ring_size: RingSize
 
 
 class MemifPorts(_RingPorts):
@@ -100,15 +98,9 @@ class PciPorts(_CardPorts):
         return self
 
 
-class InnerPorts(_VirtualPorts):
-    """Two ports that only a traffic source within the same machine reaches."""
-
-    kind: Literal["inner"] = "inner"
-
-
 #: What `ports` of a DUT in a testbed file says: which `kind`; `speed_gbit`, where it is known; and its `cards`, with
 #: the side (`client`, `server` or `more`) and the PCI address or the interface.
-PortSettings: TypeAlias = MemifPorts | VethPorts | InterfacePorts | PciPorts | InnerPorts
+PortSettings: TypeAlias = MemifPorts | VethPorts | InterfacePorts | PciPorts
 
 
 def path_or(word: str, what: str, expected: str) -> AfterValidator:
@@ -151,8 +143,8 @@ class DutSettings(Protocol):
         """Where it is: an entry of `hosts`, `local` or `sandbox`."""
 
     @property
-    def ports(self) -> PortSettings:
-        """Its two ports."""
+    def ports(self) -> PortSettings | None:
+        """Its two ports; None where the traffic is made in it."""
 
     def model_dump(self) -> dict[str, Any]:
         """As a testbed file has it."""
@@ -193,13 +185,19 @@ class Surroundings:
     generator_carries: bool
 
 
-class Builds(ABC):
+@dataclass(frozen=True)
+class Builds:
     """A kind of DUT that can be installed in several places, which `./run compare` measures in turn."""
 
     #: What is installed, for sentences.
     title: str
     #: Key of the DUT's settings below which the installation is named: what builds differ in.
     key: str
+    #: Raises `ConfigError` where a prefix is not a folder of a host, `MissingResource` where something in it is missing
+    #: or does not work.
+    check: Callable[[Host, str], None]
+    #: What is installed on a host, by a DUT's settings, by a name for people; empty facts where nothing is.
+    versions: Callable[[Host, Any], dict[str, Any]]
 
     def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         """A DUT's entry of a testbed file, with another installation. `prefix`: `distribution`, or a folder."""
@@ -208,15 +206,6 @@ class Builds(ABC):
     def prefix(self, config: Any) -> str:
         """Which installation a DUT's settings name: `distribution`, or a folder."""
         return str(getattr(config, self.key).prefix)
-
-    @abstractmethod
-    def check(self, host: Host, prefix: str) -> None:
-        """Raise `ConfigError` where the prefix is not a folder of `host`, `MissingResource` where something in it is
-        missing or does not work."""
-
-    @abstractmethod
-    def versions(self, host: Host, config: Any) -> dict[str, Any]:
-        """What is installed there, by a name for people; empty facts where nothing is."""
 
 
 class DutKind(ABC):

@@ -110,7 +110,7 @@ def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) ->
 
 def _line_rate(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
     """What the wire carries one way, where the testbed file knows the speed of the cards."""
-    speed = dut.ports.speed_gbit
+    speed = dut.ports.speed_gbit if dut.ports else None
     if speed is None:
         return
     rate = speed * 1e9 / 8 / wire_bytes(case.profile)

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
 from ctbench.dut.abilities import ByFunction, Counted, Counter, Workload
 from ctbench.dut.emulated import machine
 from ctbench.dut.emulated.by_function import count_functions
-from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.image import PROGRAMS, Image, keep, make_image, open_kept, unpack
 from ctbench.dut.emulated.machine import Log, States, Told, read_log
 from ctbench.dut.kernel import Kernel, find_kernel, unpack_package
@@ -21,6 +20,9 @@ from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine
+
+if TYPE_CHECKING:
+    from ctbench.dut.emulated.kind import EmulatedConfig
 
 FAMILIES = ("emulated",)
 #: Of rulesets whose packets a program forwards.
@@ -35,7 +37,7 @@ class EmulatedCounter(Counter):
     kind = "emulated"
 
     def __init__(
-        self, config: EmulatedConfig, host: Host, here: Machine, rulesets: Path = RULESETS,
+        self, config: "EmulatedConfig", host: Host, here: Machine, rulesets: Path = RULESETS,
         longest_s: float = machine.LONGEST_S,
     ) -> None:  # fmt: skip
         """Nothing is made before it is asked for. `rulesets`: the catalogue; `longest_s`: of a machine, seconds."""
@@ -97,7 +99,7 @@ class EmulatedCounter(Counter):
 
     def _count(
         self, missing: Sequence[tuple[Topology, int]], given: Mapping[Topology, bytes], workloads: str,
-        ready: Mapping[int, machine.Start],
+        ready: Mapping[int, machine.Asked],
     ) -> None:  # fmt: skip
         asked = [replace(ready[seed], given=given[topology]) for topology, seed in missing]
         at_once = min(self._at_once, machine.fitting(self._host))

@@ -13,7 +13,7 @@ from ctbench.dut.ovs.bridge import differing_devices, differing_queues, options_
 from ctbench.dut.ovs.control import PortCounters
 from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops, process_problem
-from ctbench.dut.ovs.processes import ProcessIdentity
+from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
 from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems

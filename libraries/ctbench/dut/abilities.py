@@ -1,7 +1,6 @@
 """What a DUT may be able to do besides forwarding: tell of its table, answer commands, count instructions."""
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,45 +106,36 @@ class DumpingDut(Protocol):
         """Print the connection table, as an operator does; `size`: its entries. `TestbedError` where that fails."""
 
 
-class ControlPlane(ABC):
+class ControlPlane(Protocol):
     """The control plane of a DUT with the ability `control plane`. Every method raises `TestbedError` where the DUT
     does not do what it is asked for."""
 
-    @abstractmethod
     def add_port(self, name: str) -> Done:
         """Add a port that no packet of the load passes, and wait until it is there; `size`: how many such ports stay,
         whatever comes and goes."""
 
-    @abstractmethod
     def delete_port(self, name: str) -> Done:
         """Delete it, and wait until it is gone."""
 
-    @abstractmethod
     def check_port(self, name: str) -> None:
         """`TestbedError` where a port was added and does not work."""
 
-    @abstractmethod
     def delete_ports(self, names: Sequence[str]) -> None:
         """Delete those of them that are there."""
 
-    @abstractmethod
     def revalidation(self) -> Revalidation:
         """The last round in which all flows of the datapath were looked at."""
 
-    @abstractmethod
     def allow_flows(self, number: int) -> None:
         """Let the datapath have so many flows."""
 
-    @abstractmethod
     def revalidate_all(self) -> None:
         """Make it look at all flows now, as after a change of its rules."""
 
-    @abstractmethod
     def command(self, *words: str) -> Done:
         """Any other command that the main thread answers, such as `dpif/show`, in the words of the DUT's own tool;
         `size`: lines of the answer."""
 
-    @abstractmethod
     def main_thread(self) -> ThreadLook | None:
         """What its main thread does now; None where that cannot be seen from here."""
 
@@ -323,32 +313,27 @@ class ByFunction:
         return sum(self.functions.values()) / self.clock - 1
 
 
-class Counter(ABC):
+class Counter(Protocol):
     """Counts instructions in emulated machines, which have DUT and traffic in them. All of it is in a sandbox, with
     which it ends. Every method but `baseline` raises `MissingResource` where something is not installed."""
 
-    @abstractmethod
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
         """Of each topology, what its machines counted: one for each seed, in the same order for all. What was counted
         before is not counted again: it would be the same. `MissingResource` where a topology needs what the machine
         lacks, `TestbedError` where the machine does not work."""
 
-    @abstractmethod
     def baseline(self, topology: Topology) -> Topology:
         """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops. The
         figures of `NET` are net already."""
 
-    @abstractmethod
     def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
         """The functions that the instructions are in, by the topology's key: a machine for each with one seed, several
         times as long as others. Those whose functions do not add up to the clock are left out. Raises as `count`
         does."""
 
-    @abstractmethod
     def keep_image(self, target: Path) -> str:
         """Write what the machine boots to a file, by which a testbed file can name it, and return its identity as
         records have it. `OutputError` where it cannot be written."""
 
-    @abstractmethod
     def snapshot(self) -> dict[str, Any]:
         """What the record says of it: the kernel, versions, the identity of what it boots."""

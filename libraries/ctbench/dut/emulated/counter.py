@@ -2,7 +2,7 @@
 
 import hashlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -90,25 +90,21 @@ class EmulatedCounter(Counter):
         missing = [(each, seed) for seed in seeds for each in given if (each.key, workloads, seed) not in self._known]
         while missing:
             ready = self._states.ready(list(dict.fromkeys(seed for _, seed in missing)), self._at_once)
-            self._count([each for each in missing if each[1] in ready], given, workloads, ready)
-            missing = [each for each in missing if each[1] not in ready]
-        return [
-            [_counted(topology, seed, workload, *self._known[topology.key, workloads, seed]) for seed in seeds]
-            for topology in topologies
-        ]
+            now, missing = ([each for each in missing if (each[1] in ready) is fits] for fits in (True, False))
+            asked = [replace(ready[seed], given=given[topology]) for topology, seed in now]
+            at_once = min(self._at_once, machine.fitting(self._host))
+            every = machine.run_all(self._host, asked, at_once, self._longest_s)
+            for (topology, seed), ended in zip(now, every, strict=True):
+                log = read_log(ended.said)
+                if trouble := ended.trouble or log.trouble:
+                    raise TestbedError(f"The emulated machine did not measure {topology.key} (seed {seed}): {trouble}.")
+                self._known[topology.key, workloads, seed] = log, ended.wall_s
+        return [[self._counted(each.key, workloads, seed, workload) for seed in seeds] for each in topologies]
 
-    def _count(
-        self, missing: Sequence[tuple[Topology, int]], given: Mapping[Topology, bytes], workloads: str,
-        ready: Mapping[int, machine.Asked],
-    ) -> None:  # fmt: skip
-        asked = [replace(ready[seed], given=given[topology]) for topology, seed in missing]
-        at_once = min(self._at_once, machine.fitting(self._host))
-        every = machine.run_all(self._host, asked, at_once, self._longest_s)
-        for (topology, seed), ended in zip(missing, every, strict=True):
-            log = read_log(ended.said)
-            if trouble := ended.trouble or log.trouble:
-                raise TestbedError(f"The emulated machine did not measure {topology.key} (seed {seed}): {trouble}.")
-            self._known[topology.key, workloads, seed] = log, ended.wall_s
+    def _counted(self, key: str, workloads: str, seed: int, workload: Workload) -> Counted:
+        log, wall_s = self._known[key, workloads, seed]
+        told = log.workloads.get(workload) or Told()
+        return Counted(key, seed, tuple(told.rounds), told.doubt, wall_s)
 
     def keep_image(self, target: Path) -> str:
         keep(self._image, target)
@@ -133,7 +129,12 @@ class EmulatedCounter(Counter):
 
     def _given(self, topology: Topology, workloads: str) -> bytes:
         """What a machine that is ready is given (guest/init.sh)."""
-        _require_as_it_is(topology)
+        if topology.timeout_s is not None or topology.max_connections is not None:
+            raise MissingResource(f"{topology.key} sets the connection table up, and an emulated machine has its own.")
+        if topology.cpus > 1 or topology.rx_queues > 1:
+            raise MissingResource(
+                f"{topology.key} needs several CPUs or queues, and an emulated machine has one of each."
+            )
         name = find_ruleset(FAMILIES, topology.ruleset, "an emulated machine", self._rulesets).name
         return f"PORTS={topology.ports}\nWORKLOADS={workloads}\n".encode() + self._image.topology(name)
 
@@ -149,21 +150,9 @@ class EmulatedCounter(Counter):
         return facts | {"ovs": config.ovs.prefix, "seeds": config.seeds, "packages": dict(image.packages)}
 
 
-def _require_as_it_is(topology: Topology) -> None:
-    if topology.timeout_s is not None or topology.max_connections is not None:
-        raise MissingResource(f"{topology.key} sets the connection table up, and an emulated machine has its own.")
-    if topology.cpus > 1 or topology.rx_queues > 1:
-        raise MissingResource(f"{topology.key} needs several CPUs or queues, and an emulated machine has one of each.")
-
-
 def _workloads(topologies: Sequence[Topology], workload: Workload) -> str:
     """What machines measure, as guest/library.sh calls it: the usual workloads in their order, or many flows alone. All
     that are compared send in the same way; a program that forwards is waited for."""
     if any(topology.ruleset.startswith(WAITED_FOR) for topology in topologies):
         return "waits"
     return workload if workload.startswith("stream-") else "usual"
-
-
-def _counted(topology: Topology, seed: int, workload: Workload, log: Log, wall_s: float) -> Counted:
-    told = log.workloads.get(workload) or Told()
-    return Counted(topology.key, seed, tuple(told.rounds), told.doubt, wall_s)

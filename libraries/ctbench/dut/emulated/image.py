@@ -22,6 +22,7 @@ from ctbench.base.errors import ConfigError, MissingResource, OutputError, Testb
 from ctbench.base.files import write_whole
 from ctbench.base.paths import RULESETS
 from ctbench.dut.kernel import REMEDY, Kernel
+from ctbench.dut.ovs.settings import OvsInstallation
 
 GUEST = Path(__file__).parent / "guest"
 #: Program -> the package that has it.
@@ -35,8 +36,8 @@ PROGRAMS = {
     "nft": "nftables",
     "conntrack": "conntrack",
 }
-#: Of Open vSwitch, besides ovs-vswitchd.
-OVS_PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
+#: Of Open vSwitch, besides its daemons.
+OVS_TOOLS = ("ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
 #: Compiles the guest's own programs; see docs/emulated.md for why this one.
 COMPILER = "tcc"
 #: Those that send and count, and wait for what is given.
@@ -145,17 +146,14 @@ def _common(kernel: Kernel) -> bytes:
 
 def _openvswitch(ovs: str) -> bytes:
     """The archive with Open vSwitch. `MissingResource` names a missing part."""
-    schema = "share/openvswitch/vswitch.ovsschema"
-    if ovs == "distribution":
-        places = {name: find_program(name) for name in OVS_PROGRAMS}
-        places |= {"ovs-vswitchd": Path("/usr/lib/openvswitch-switch/ovs-vswitchd"), schema: Path("/usr") / schema}
-    else:
-        folders = {name: "sbin" if name in ("ovsdb-server", "ovs-vswitchd") else "bin" for name in OVS_PROGRAMS}
-        places = {name: Path(ovs) / folder / name for name, folder in folders.items()}
-        places |= {"ovs-vswitchd": Path(ovs) / "sbin/ovs-vswitchd", schema: Path(ovs) / schema}
-    if missing := [str(path) for path in places.values() if not path.is_file()]:
+    installed = OvsInstallation.at(ovs)
+    vswitchd = "/usr/lib/openvswitch-switch/ovs-vswitchd" if ovs == "distribution" else installed.vswitchd_path
+    places = {name: Path(installed.tool(name)) for name in OVS_TOOLS}
+    places |= {"ovsdb-server": Path(installed.ovsdb_server), "ovs-vswitchd": Path(vswitchd)}
+    schema = Path(installed.database_schema)
+    if missing := [str(path) for path in (*places.values(), schema) if not path.is_file()]:
         raise MissingResource(f"This topology needs Open vSwitch, and {missing[0]} is missing.")
-    entries = {"guest/vswitch.ovsschema": places.pop(schema).read_bytes()}
+    entries = {"guest/vswitch.ovsschema": schema.read_bytes()}
     libraries = {library for path in places.values() for library in _libraries(path)}
     entries |= {_place(library): library.read_bytes() for library in libraries}
     return pack(entries | {f"usr/sbin/{name}": path.read_bytes() for name, path in places.items()})

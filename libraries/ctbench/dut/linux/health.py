@@ -1,5 +1,6 @@
 """What went wrong with a Linux DUT since a trial began, judged by the kernel's counters."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -74,14 +75,14 @@ def link_problems(before: Reading, now: Reading) -> list[Problem]:
 def new_drops(before: Reading, now: Reading) -> dict[str, int]:
     """`<interface>.<counter>` -> packets lost since `before`, and `cpu<number>.backlog` -> those that found a CPU's
     queue of received packets full; only those that are not zero."""
-    drops = {}
-    for name, counters in now.interfaces.items():
-        earlier = before.interfaces[name].drops if name in before.interfaces else {}
-        for counter, value in counters.drops.items():
-            drops[f"{name}.{counter}"] = value - earlier.get(counter, 0)
-    for cpu, softnet in now.softnet.items():
-        drops[f"cpu{cpu}.backlog"] = softnet.dropped - before.softnet[cpu].dropped if cpu in before.softnet else 0
-    return {name: count for name, count in drops.items() if count > 0}
+    return dict(_lost(now) - _lost(before))
+
+
+def _lost(reading: Reading) -> Counter[str]:
+    lost = Counter({f"cpu{cpu}.backlog": softnet.dropped for cpu, softnet in reading.softnet.items()})
+    for name, interface in reading.interfaces.items():
+        lost |= Counter({f"{name}.{counter}": count for counter, count in interface.drops.items()})
+    return lost
 
 
 def placement_problem(

@@ -7,14 +7,12 @@ and the next one puts everything back from it before it begins.
 import json
 import re
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import wait_until
 from ctbench.dut.ovs.control import OvsControl, parse_zone_timeouts
-from ctbench.dut.ovs.instance import Instance, other_config_settings
-from ctbench.dut.ovs.processes import ProcessIdentity, find_trouble, identify
+from ctbench.dut.ovs.instance import Instance, ProcessIdentity, find_trouble, identify, other_config_settings
 from ctbench.dut.ovs.ruleset import NUMBERS
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
@@ -38,13 +36,14 @@ ONCE = ("dpdk-init", "dpdk-extra", "dpdk-socket-mem", "dpdk-lcore-mask", "dpdk-h
 class SystemOvs(Instance):
     """Restarts ovs-vswitchd only where DPDK has to come up or go in another way."""
 
+    log_name = "ovs-vswitchd.system.log"
+
     def __init__(self, control: OvsControl, *, cards: bool = True) -> None:
         """`control` is that of the system's sockets, with the bridge `BRIDGE`. `cards`: whether ports are network
         cards, which DPDK has to look for."""
         super().__init__(control)
         self._state = f"{STATE_FOLDER}/{STATE_FILE}"
         self._cards = cards
-        self._log_begins = 0
 
     @property
     def binary(self) -> str:
@@ -101,12 +100,6 @@ class SystemOvs(Instance):
         if process is None:
             return f"{self._host.name}: no Open vSwitch runs there any more ({self.control.pidfile})."
         return find_trouble(self._host, {"ovs-vswitchd": process}, files)
-
-    def save_log(self, folder: Path) -> None:
-        lines = self.logged_since(self._log_begins) if self._log_begins else []
-        if lines:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "ovs-vswitchd.system.log").write_text("\n".join(lines) + "\n")
 
     def _require_running(self) -> None:
         if self.vswitchd() is None:

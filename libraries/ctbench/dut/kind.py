@@ -161,8 +161,6 @@ class ConnectionTable:
     udp_s: int
     #: What to do where it is too small, with `{entries}` for how many are needed.
     remedy: str
-    #: Memory that an entry takes, bytes, roughly: for what a test will need.
-    entry_bytes: int = 512
     #: Whether the limit is its host's, and no run can change it.
     of_host: bool = False
 

@@ -98,7 +98,8 @@ def find_trouble(
         except TestbedError as error:
             return str(error)
         for name, process in processes.items():
-            if not is_alive(process, stats.get(process.pid)):
+            now = stats.get(process.pid)
+            if now is None or now.start_ticks != process.start_ticks or now.state in "ZX" or now.is_ending:
                 return f"{name} (process {process.pid}) {host.how_ended(process.pid) or 'died'}."
         running = {name: each for name, each in processes.items() if name not in paused}
         stopped = [(name, each) for name, each in running.items() if stats[each.pid].state in STOPPED]
@@ -110,13 +111,6 @@ def find_trouble(
             state = f"is stopped (state {stats[process.pid].state})"
             return f"{name} (process {process.pid}) {state} and did not go on within {GO_ON_TIMEOUT_S:g} s."
         time.sleep(POLL_S)
-
-
-def is_alive(process: ProcessIdentity, stat: Stat | None) -> bool:
-    """Whether it is the process, and neither dead, nor a zombie, nor about to become one."""
-    if stat is None or stat.start_ticks != process.start_ticks:
-        return False
-    return stat.state not in "ZX" and not stat.is_ending
 
 
 def _look(

@@ -65,10 +65,6 @@ class TableDut(Protocol):
         """Let the table have so many entries from now on; `MissingResource` where that cannot be changed."""
 
 
-#: Seconds that a table gets to be printed: a million entries take some ten.
-DUMP_TIMEOUT_S = 300.0
-
-
 @dataclass(frozen=True)
 class Done:
     """Something that the control plane did once."""
@@ -204,8 +200,6 @@ class UpcallDut(Protocol):
 #: Seconds that a table gets to become empty, and between two looks.
 FLUSH_TIMEOUT_S = 30.0
 POLL_S = 0.02
-#: Counts the lines that a command prints. They are not kept: a million entries are 150 MB.
-_COUNT_LINES = '"$@" 2>/dev/null | wc -l'
 
 
 class TableSettings(BaseModel):
@@ -246,9 +240,10 @@ def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:
 
 
 def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> Done:
-    """Print a table by a command, a line for each entry. `TestbedError` where it prints none."""
+    """Print a table by a command, a line for each entry. The lines are counted and not kept: a million entries are
+    150 MB, and take some ten seconds. `TestbedError` where it prints none."""
     begun = time.monotonic()
-    printed = host.run(["sh", "-c", _COUNT_LINES, "sh", *argv], DUMP_TIMEOUT_S, env=env).stdout
+    printed = host.run(["sh", "-c", '"$@" 2>/dev/null | wc -l', "sh", *argv], 300.0, env=env).stdout
     seconds = time.monotonic() - begun
     if not (entries := int(printed)):  # the status of a pipe is not that of its first command
         raise TestbedError(f"{' '.join(argv[-2:])} printed no connection.")

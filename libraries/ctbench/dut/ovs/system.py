@@ -25,7 +25,7 @@ BRIDGE = "br-ctbench"
 DATAPATH = "netdev"
 #: Folder on the host of what the system's had; it is there after a restart of the host, as its database is.
 STATE_FOLDER = "/var/lib/ctbench"
-STATE_FILE = "ovs-before.json"
+STATE = f"{STATE_FOLDER}/ovs-before.json"
 #: Seconds that a restart takes at most, and that DPDK gets to come up.
 RESTART_TIMEOUT_S = 120.0
 DPDK_TIMEOUT_S = 30.0
@@ -42,7 +42,6 @@ class SystemOvs(Instance):
         """`control` is that of the system's sockets, with the bridge `BRIDGE`. `cards`: whether ports are network
         cards, which DPDK has to look for."""
         super().__init__(control)
-        self._state = f"{STATE_FOLDER}/{STATE_FILE}"
         self._cards = cards
 
     @property
@@ -144,12 +143,12 @@ class SystemOvs(Instance):
             "threads": {str(thread.tid): format_cpu_list(thread.cpus) for thread in threads},
         }
         self._host.run(["mkdir", "-p", STATE_FOLDER])
-        self._host.run(["tee", f"{self._state}.new"], stdin=json.dumps(state, indent=1) + "\n")
-        self._host.run(["mv", f"{self._state}.new", self._state])
+        self._host.run(["tee", f"{STATE}.new"], stdin=json.dumps(state, indent=1) + "\n")
+        self._host.run(["mv", f"{STATE}.new", STATE])
 
     def _recover(self) -> None:
         """Put back what was written down, and forget it; nothing where nothing is."""
-        text = self._host.run(["cat", self._state], check=False).stdout
+        text = self._host.run(["cat", STATE], check=False).stdout
         if not text:
             return
         state: dict[str, Any] = json.loads(text)
@@ -169,7 +168,7 @@ class SystemOvs(Instance):
         self._put_back_threads(state)
         folder = self.control.folder
         self._host.run(["rm", "-rf", folder])
-        self._host.run(["rm", "-f", self._state])
+        self._host.run(["rm", "-f", STATE])
         # The folders above go with the last of their kind.
         self._host.run(["rmdir", folder.rpartition("/")[0], STATE_FOLDER], check=False)
 

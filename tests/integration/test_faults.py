@@ -16,7 +16,7 @@ from integration.test_suites_records import measure, settings, started
 from whole_records import read_all
 
 from ctbench.dut import base
-from ctbench.dut.ovs import instance, processes
+from ctbench.dut.ovs import instance
 from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.dut import FOLDER
 from ctbench.dut.topology import Topology
@@ -186,7 +186,7 @@ def test_an_ovs_that_is_stopped_for_seconds_is_to_blame_for_what_was_lost_and_me
 
 
 def test_an_ovs_that_is_stopped_for_good_is_given_up(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "GO_ON_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(instance, "GO_ON_TIMEOUT_S", 0.5)
     monkeypatch.setattr(base, "TIMEOUT_S", 2.0)
     record = in_second_trial(run, send(signal.SIGSTOP, "ovs-vswitchd"))
 

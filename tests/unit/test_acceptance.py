@@ -11,7 +11,7 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
+from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.promises import Promise
 from ctbench.measure.trial import Trials
@@ -200,7 +200,7 @@ def test_trex_is_not_judged_by_the_connect_time_that_it_does_not_measure() -> No
     assert any("is not judged: the generator (TRex)" in note for note in floor.notes)
 
 
-class Throughput(Procedure):
+class Throughput(BenchProcedure):
     """Looks for bits per second, and tries nothing."""
 
     name, says = "throughput", "offers a load"

@@ -10,7 +10,6 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RESULTS_VARIABLE, VARIABLES
 from ctbench.base.yaml_files import load
 from ctbench.cli import calibrate, child_runs
-from ctbench.dut.abilities import Counter
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision, Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount
@@ -160,17 +159,10 @@ def test_the_image_that_is_kept_is_the_one_that_was_measured(
         def build(self, *_: object) -> "Kind":
             return self
 
-        def apply(self, _: Topology) -> None: ...
-
-        def count_functions(self) -> None: ...
-
-        def restore(self) -> None: ...
-
         def keep_image(self, target: Path) -> str:
             target.touch()
             return self.identity
 
-    Counter.register(Kind)
     monkeypatch.setattr(testbeds, "KINDS", {"emulated": Kind()})
     target = tmp_path / "mine.image"
     given = ["--testbed", "emulated", "--keep-image", str(target)]

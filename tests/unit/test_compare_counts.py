@@ -264,16 +264,13 @@ def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
         def __init__(self, testbed: TestbedConfig) -> None:
             self.cost = 4000.0 if testbed.duts[0].model_dump()["kernel"] == "distribution" else 4100.0
 
-        def apply(self, topology: Topology) -> None:
-            assert topology.ruleset == "forward"
-
         def count_functions(self, topologies: Sequence[Topology], workload: str) -> dict[str, ByFunction]:
             assert workload == "stream"
             return {each.key: ByFunction({"nf_hook_slow": self.cost - 1000, "ip_rcv": 1000.0}, self.cost)
                     for each in topologies}  # fmt: skip
 
     made(Counted({"distribution": 4000, package: 4100}))
-    monkeypatch.setattr(compare, "emulated_dut", lambda testbed: nullcontext(Machine(testbed)))
+    monkeypatch.setattr(compare, "counter_of", lambda testbed: nullcontext(Machine(testbed)))
     out = tmp_path / "out"
     given = ["--kernels", "base=distribution", f"candidate={package}", "--functions"]
     status, shown, _ = run_compare(*given)
@@ -293,7 +290,7 @@ def test_a_machine_whose_functions_cannot_be_counted_says_so(
         raise MissingResource("An emulated machine needs tcc.")
 
     made(Counted({"distribution": 4000, package: 4100}))
-    monkeypatch.setattr(compare, "emulated_dut", broken)
+    monkeypatch.setattr(compare, "counter_of", broken)
     given = ["--kernels", "base=distribution", f"candidate={package}"]
     status, shown, _ = run_compare(*given, "--functions")
     assert status == 7

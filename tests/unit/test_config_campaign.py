@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ctbench.base.errors import ConfigError, MissingResource, NightlyOnly
 from ctbench.base.yaml_files import load
-from ctbench.dut.emulated.config import EmulatedConfig
+from ctbench.dut.emulated.kind import EmulatedConfig
 from ctbench.measure.campaign import Bisection, Campaign, Mlr, SaturationSettings
 from ctbench.sla.floor import packets_per_connection
 from ctbench.testbed.config import TestbedConfig

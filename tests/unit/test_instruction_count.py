@@ -9,7 +9,7 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import Counted, Counter, Round, Workload
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of
 from ctbench.measure.promises import PROMISES
 from ctbench.report import console
@@ -37,7 +37,7 @@ class CountingDouble(Counter):
     doubts: Mapping[str, str] = field(default_factory=dict)
     trouble_of: str = ""
 
-    apply = snapshot = count_functions = keep_image = None  # type: ignore[assignment]
+    snapshot = count_functions = keep_image = None  # type: ignore[assignment]
 
     def baseline(self, topology: Topology) -> Topology:
         return BASELINE
@@ -57,10 +57,7 @@ class CountingDouble(Counter):
 def measured(counter: CountingDouble, profile: Profile = STREAM, **limits: float) -> Outcome:
     """What is found of stateful iptables, compared with forwarding where a share of it is promised."""
     other = FORWARD if "relative_cost" in limits else None
-    made: Any = counter  # what is counted needs nothing else of a DUT, and no generator
-    return InstructionCount().run(
-        Bench(made, made, profile, {}, campaign(), topology=STATEFUL, compared_with=other, limits=limits)
-    )
+    return InstructionCount().count(counter, STATEFUL, profile, limits, other)
 
 
 def test_a_cost_is_net_of_the_baseline_seed_by_seed() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field, create_model
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.yaml_files import YamlModel, load
+from ctbench.base.yaml_files import YamlModel, load, settings_of
 from ctbench.doctor.examine import checks_of
 from ctbench.doctor.site import Site, plan_hosts
 from ctbench.dut import registry as duts
@@ -166,8 +166,8 @@ def toy_testbed(host: str = "sandbox", **generator: Any) -> TestbedConfig:
     model = create_model(
         "ToyTestbed",
         __base__=TestbedConfig,
-        duts=(list[duts.settings_of(duts.KINDS.values())], ...),
-        generator=(sources.settings_of(sources.SOURCES.values()), ...),
+        duts=(list[settings_of(duts.KINDS)], ...),
+        generator=(settings_of(sources.SOURCES), ...),
     )
     local = load("testbeds", "local", TestbedConfig).model_dump()
     switch = {"type": "toy-switch", "host": host, "ports": {"kind": "veth", "ring_size": 64}}

@@ -1,6 +1,7 @@
 """What of the kernel's counters is a problem and what is fine, and what rulesets of iptables and nftables say."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 from ctbench.dut.base import queue_size
 from ctbench.dut.linux.health import (
     Reading,
-    SoftnetCounters,
     elsewhere,
     new_drops,
     parse_softnet,
@@ -21,7 +21,6 @@ from ctbench.dut.linux.netfilter import (
     LinuxConntrackSettings,
     findings,
     increase,
-    name_interfaces,
     parse_statistics,
     plain_lines,
     read_rules,
@@ -41,12 +40,12 @@ cpu=1   	found=7 invalid=2 insert=0 insert_failed=3 drop=0 early_drop=0 error=0 
 def reading(rx: int = 0, tx: int = 0, on: dict[int, int] | None = None, index: int = 2, **drops: int) -> Reading:
     """`rx` packets at r0 went out as `tx` at r1; `on`: CPU -> packets received."""
     interfaces = {"r0": InterfaceCounters(index, rx, 0, drops), "r1": InterfaceCounters(3, 0, tx, {})}
-    softnet = {cpu: SoftnetCounters(count, 0) for cpu, count in (on or {0: 0, 1: 0}).items()}
+    softnet = {cpu: (count, 0) for cpu, count in (on or {0: 0, 1: 0}).items()}
     return Reading(interfaces, softnet, {}, (), 0.0)
 
 
 def test_packets_per_cpu_are_read_with_the_cpus_number() -> None:
-    assert parse_softnet(SOFTNET) == {0: SoftnetCounters(0x1773826, 2), 3: SoftnetCounters(0xC96D068, 0)}
+    assert parse_softnet(SOFTNET) == {0: (0x1773826, 2), 3: (0xC96D068, 0)}
 
 
 def test_a_kernel_that_does_not_name_the_cpus_has_them_in_order() -> None:
@@ -54,7 +53,7 @@ def test_a_kernel_that_does_not_name_the_cpus_has_them_in_order() -> None:
 
 
 def test_counters_that_went_round_go_on() -> None:
-    before, now = {0: SoftnetCounters(0xFFFFFFFF, 0)}, {0: SoftnetCounters(4, 0)}
+    before, now = {0: (0xFFFFFFFF, 0)}, {0: (4, 0)}
 
     assert received_since(before, now) == {0: 5}
     assert increase({"drop": 0xFFFFFFFF}, {"drop": 1}) == {"drop": 2}
@@ -87,7 +86,7 @@ def test_no_cpu_of_the_dut_is_ever_named(received: dict[int, int], expected: int
 
 def test_only_new_losses_are_named() -> None:
     before, now = reading(rx_dropped=5, tx_errors=1), reading(rx_dropped=7, tx_errors=1)
-    now = replace(now, softnet={**now.softnet, 1: SoftnetCounters(0, 4)})
+    now = replace(now, softnet={**now.softnet, 1: (0, 4)})
 
     assert new_drops(before, now) == {"r0.rx_dropped": 2, "cpu1.backlog": 4}
 
@@ -158,8 +157,10 @@ def test_what_has_no_file_has_no_rules() -> None:
     assert read_rules(catalogue()["linux", "forward"], ("r0", "r1")) is None
 
 
-def test_only_whole_words_are_interfaces() -> None:
-    assert name_interfaces("-i client -o server clients", {"client": "r0", "server": "r1"}) == "-i r0 -o r1 clients"
+def test_only_whole_words_are_interfaces(tmp_path: Path) -> None:
+    (tmp_path / "mine.rules").write_text("-i client -o server clients")
+    rules = read_rules(replace(FILES[0], file=tmp_path / "mine.rules"), ("r0", "r1"))
+    assert rules and rules.text == "-i r0 -o r1 clients"
 
 
 def test_comments_counts_and_indentation_are_no_rules() -> None:

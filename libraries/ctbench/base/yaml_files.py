@@ -10,9 +10,9 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar, Union
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 
 from ctbench.base.errors import ConfigError
@@ -319,3 +319,10 @@ def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
 def _shown(path: Path, root: Path) -> str:
     """Show a path for messages, relative to the checkout where it is in it."""
     return brief(str(path.relative_to(root) if path.is_relative_to(root) else path), 300)
+
+
+def settings_of(kinds: Mapping[str, Any]) -> Any:
+    """The type of an entry of a testbed file that is the settings of one of these kinds, each with a model of its own
+    (`settings`), which its key `type` tells."""
+    models = tuple(dict.fromkeys(kind.settings for kind in kinds.values()))
+    return Annotated[Union[models], Field(discriminator="type")]  # noqa: UP007  # a union of what is in a list

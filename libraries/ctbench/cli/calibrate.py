@@ -28,7 +28,7 @@ from ctbench.sla.calibration import Stock, calibrate, ceilings, counts_file, onl
 from ctbench.sla.calibration_figures import LEAST_RUNS, enough, gather, runs_needed, runs_of
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.testbed import emulated_dut
+from ctbench.testbed.testbed import counter_of
 
 MOST_RUNS, LONGEST_NAME = 40, 64
 #: What ./run sla may end with so that it is worth going on: missed floors do not matter here.
@@ -247,9 +247,8 @@ def _keep_image(target: Path, testbed: TestbedConfig, records: Sequence[Record])
     measured = next((record for record in records if record.metric in COSTS), None)
     if measured is None:
         raise MissingResource("--keep-image: nothing was measured in an emulated machine; the logs say why.")
-    with emulated_dut(testbed) as dut:
-        dut.apply(measured.topology)
-        identity = dut.keep_image(target)
+    with counter_of(testbed) as counter:
+        identity = counter.keep_image(target)
     if identity != measured.environment.dut.image:
         target.unlink()
         raise ConfigError(

@@ -63,7 +63,7 @@ from ctbench.results.published import is_published
 from ctbench.results.store import read_stored, read_without_record
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.testbed import emulated_dut
+from ctbench.testbed.testbed import counter_of
 from ctbench.traffic.profiles import load_profile
 
 #: What ./run sla may end with so that it is worth going on, or so that there are counts; floors do not matter here.
@@ -319,8 +319,8 @@ class Counting:
         try:
             for role in ROLES if tests else ():
                 print(f"compare: functions of the {role}", flush=True)
-                with emulated_dut(load("testbeds", self._file(role), TestbedConfig)) as dut:
-                    found[role] = _functions(dut, tests)
+                with counter_of(load("testbeds", self._file(role), TestbedConfig)) as counter:
+                    found[role] = _functions(counter, tests)
         except CtbenchError as error:
             return counts.model_copy(update={"notes": [*counts.notes, f"No functions were counted: {error}"]})
         shown = []
@@ -337,19 +337,18 @@ class Counting:
         return self.output / _FOLDER / f"{role}.yaml"
 
 
-def _functions(dut: Counter, tests: Sequence[CountedTest]) -> dict[tuple[str, str], ByFunction]:
+def _functions(counter: Counter, tests: Sequence[CountedTest]) -> dict[tuple[str, str], ByFunction]:
     """The functions of each test, by its topology and profile, as far as they add up. All topologies of a workload are
     booted together."""
     by_workload: dict[Workload, dict[str, str]] = {}
     for test in tests:
         topology = Topology.parse(test.topology)
-        dut.apply(topology)
         workload = workload_of(load_profile(test.profile), topology)
         by_workload.setdefault(workload, {})[test.topology] = test.profile
     return {
         (key, profiles[key]): found
         for workload, profiles in by_workload.items()
-        for key, found in dut.count_functions([Topology.parse(key) for key in profiles], workload).items()
+        for key, found in counter.count_functions([Topology.parse(key) for key in profiles], workload).items()
     }
 
 

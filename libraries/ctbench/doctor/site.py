@@ -103,7 +103,7 @@ def _plan(testbed: TestbedConfig, name: str) -> HostPlan:
     pmd = cpus.pmd if isinstance(cpus.pmd, dict) else {0: [] if cpus.pmd == "auto" else cpus.pmd}
     given = () if cpus.generator == "auto" else tuple(cpus.generator)
     rest = () if cpus.housekeeping == "auto" or not duts else tuple(cpus.housekeeping)
-    cards = [Card(dut.type, side, address) for dut in duts for side, address in dut.ports.cards]
+    cards = [Card(dut.type, side, address) for dut in duts if dut.ports for side, address in dut.ports.cards]
     if generator:
         own = SOURCES[generator.type].own_cpus(generator)
         rest, given = rest + own.others, own.generating if own.generating or own.others else given

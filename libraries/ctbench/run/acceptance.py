@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, MissingResource, reraise_stop, sentence_of
+from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
 from ctbench.measure.probe import Probe, TableEntries
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure, require
+from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, Procedure, require
+from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.promises import Promise
@@ -157,7 +159,17 @@ class AcceptanceRun:
 
     def _step(self, test: Measurement, procedure: Procedure) -> None:
         self._progress.next_procedure()
-        test.add(procedure.run(self._bench(test, procedure)))
+        if isinstance(procedure, InstructionCount):
+            to = Topology.parse(test.floor.relative_to) if test.floor.relative_to else None
+            limits = {name: each.limit for name, each in test.floor.thresholds.items()}
+            counter = self.testbed.counter(test.topology.datapath)
+            test.add(procedure.count(counter, test.topology, test.profile, limits, to, self._show_counted))
+        else:
+            assert isinstance(procedure, BenchProcedure), "it measures"
+            test.add(procedure.run(self._bench(test, procedure)))
+
+    def _show_counted(self, key: str, counts: Sequence[Counted], net: Sequence[float]) -> None:
+        self._progress.say(console.counted_line(key, counts, net))
 
     def summary(self) -> str:
         """The table of what was measured so far."""
@@ -185,10 +197,9 @@ class AcceptanceRun:
             probes=self._probes(test.topology), sides=self.testbed.pair or self.testbed.turns,
             on_look=self._progress.look,
             promised_ratio=test.floor.limit(procedure.promise) if isinstance(procedure, Pair) else None,
-            topology=test.topology, compared_with=Topology.parse(to) if (to := test.floor.relative_to) else None,
+            topology=test.topology,
             limits={name: each.limit for name, each in test.floor.thresholds.items()},
             most_held=test.bounds[0].rate if test.plan.promise.holds and test.bounds else None,
-            on_counted=lambda *counted: self._progress.say(console.counted_line(*counted)),
         )  # fmt: skip
 
     def _probes(self, topology: Topology) -> list[Probe]:

@@ -110,7 +110,7 @@ def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) ->
 
 def _line_rate(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
     """What the wire carries one way, where the testbed file knows the speed of the cards."""
-    speed = dut.ports.speed_gbit
+    speed = dut.ports.speed_gbit if dut.ports else None
     if speed is None:
         return
     rate = speed * 1e9 / 8 / wire_bytes(case.profile)
@@ -283,7 +283,7 @@ def _memory(case: FeasibilityCase, meminfo: Path) -> Iterator[Bound]:
     if machine_of(generator.host) == LOCAL:
         takes["the traffic generator"] = SOURCES[generator.type].held_bytes(generator, 1)
     if dut and known and machine_of(dut.host) == LOCAL:
-        takes["the DUT"] = known.entry_bytes
+        takes["the DUT"] = 512  # bytes of an entry, roughly
     free = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE) if meminfo.exists() else None
     if free is None or not sum(takes.values()):
         return

@@ -138,7 +138,7 @@ class TestbedConfig(Hosts):
         self.check_host("generator.host", self.generator.host)
         source = SOURCES[self.generator.type]
         for index, dut in enumerate(self.duts):
-            if why := source.out_of_reach(self.generator, dut.host, dut.ports.kind):
+            if dut.ports and (why := source.out_of_reach(self.generator, dut.host, dut.ports.kind)):
                 raise ValueError(f"duts.{index}: {why}")
         return self
 

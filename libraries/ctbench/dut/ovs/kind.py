@@ -10,8 +10,8 @@ from ctbench.dut.kind import NF_CONNTRACK_MAX, Ability, ConnectionTable, DutKind
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
 from ctbench.dut.ovs.settings import (
+    BUILDS,
     PMD_LIBRARIES,
-    OvsBuilds,
     OvsConntrackSettings,
     OvsDpdkConfig,
     OvsInstallation,
@@ -34,7 +34,7 @@ class OvsDpdkKind(DutKind):
     abilities: frozenset[Ability] = frozenset(
         {"connections", "table limit", "control plane", "dump", "samples", "upcalls"}
     )
-    builds = OvsBuilds()
+    builds = BUILDS
     polls = True
     families = OvsDpdkDut.families
     tags = (OvsDpdkDut.kind,)

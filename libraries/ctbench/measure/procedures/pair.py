@@ -17,7 +17,7 @@ from ctbench.base.units import format_interval, format_ratio
 from ctbench.measure import pairs
 from ctbench.measure.campaign import Campaign, SearchSettings
 from ctbench.measure.observation import limits_in
-from ctbench.measure.procedure import Bench, Code, Decision, Look, Outcome, Procedure
+from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Look, Outcome
 from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.search import expected
 from ctbench.measure.trial import Expected, Step, Trials
@@ -46,7 +46,7 @@ BLOCK: tuple[Side, ...] = ("tested", "other", "other", "tested")
 
 
 @dataclass(frozen=True)
-class Pair(Procedure):
+class Pair(BenchProcedure):
     """The two `sides` of the bench stand side by side, or the DUT becomes the one or the other."""
 
     #: The metric that the ratio decides.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from ctbench.base.errors import ConfigError
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
-from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
+from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.search import SearchResult, descend, expected, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
 from ctbench.measure.trial import Expected, Step, Trials
@@ -21,7 +21,7 @@ BELOW_SATURATION = 0.97
 
 
 @dataclass(frozen=True)
-class ClosedLoop(Procedure):
+class ClosedLoop(BenchProcedure):
     """The saturation rate: what the DUT completes in a closed loop, with so many under way. One short trial without
     overload: a hint for searches and a figure for the history, and never what a floor is judged by."""
 
@@ -59,7 +59,7 @@ class ClosedLoop(Procedure):
         return Outcome(metric, figures, "dut", said, True)
 
 
-class _OfRate(Procedure):
+class _OfRate(BenchProcedure):
     """Looks for the rate of a profile, by loads at a rate."""
 
     loads = frozenset((Rate,))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import Field, model_validator
 
 from ctbench.base.errors import ConfigError, NightlyOnly
-from ctbench.base.quantities import Connections, Load, LossRatio, Pause, Ratio, TrialDuration, Width
+from ctbench.base.quantities import Budget, Connections, Load, LossRatio, Pause, Ratio, TrialDuration, Width
 from ctbench.base.units import did_you_mean, format_count, format_duration
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.results.metrics import LOSS_OF
@@ -194,6 +194,8 @@ class Campaign(YamlModel):
     settle: Pause = 0.0
     #: How often the whole search is done; the median capacity is the result.
     repetitions: int = Field(1, ge=1, le=99)
+    #: How long invalid trials may be made again, in all tests of a run together, their pauses included.
+    repeating: Budget = 900.0
     #: How far the capacities of the repetitions may be apart, relative to their median: beyond it nothing was measured.
     #: None: as far as they like.
     max_spread: Width | None = None

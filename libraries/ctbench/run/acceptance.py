@@ -43,7 +43,7 @@ class AcceptanceRun:
         self.records: list[Record] = []
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
-        self._repetitions = Repetitions()
+        self._repetitions = Repetitions(self.settings.campaign.repeating)
 
     def profile(self, name: str) -> Profile:
         """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""

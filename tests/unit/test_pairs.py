@@ -97,7 +97,7 @@ def test_the_whole_has_the_stalls_that_the_middle_leaves_out(share: float, speed
         for at, side in enumerate(pairs.turns(0, 192))
     ]
     lost, tested = share * (1 - speed), [each for each in slices if each.side == "tested"]
-    whole, served = pairs.whole(slices, 0.01), pairs.serves(tested)
+    whole, served = pairs.whole(slices, 0.01), pairs.serves([(each.completed, each.seconds) for each in tested])
     assert whole.value == pytest.approx(1 - lost, abs=0.02) and whole.low <= 1 - lost <= whole.high < 1
     assert served.value == pytest.approx(25_000 * whole.value, rel=0.02) and served.low < served.value < served.high
     assert pairs.stalled(tested) == pytest.approx(share if speed < pairs.STALL else 0, abs=0.06)
@@ -281,6 +281,13 @@ def test_what_is_far_from_the_promise_is_decided_at_the_first_look() -> None:
     assert result.low <= 0.8 <= result.high and result.unit == "ratio"
     assert "of linux-router/forward/1cpu-1rxq, at least 60 % promised" in kept.decisions["ratio"].reason
     assert kept.figures["saturation_cps"].value == pytest.approx(160_000, rel=0.1)
+
+
+def test_a_ratio_that_is_decided_but_hardly_known_is_looked_at_once_more() -> None:
+    looks: list[Look] = []
+    found = measure(OddPair(3.0, scatter=0.3), 0.6, looks)
+    assert [look.decided for look in looks] == [False, True] and found.decisions["ratio"].kept
+    assert found.decisions["ratio"].reason.startswith("at least ")
 
 
 def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() -> None:

@@ -61,10 +61,11 @@ def stalled(parts: Sequence[Slice]) -> float:
     return sum(part.seconds for part in parts if part.rate <= STALL * middle) / time_s
 
 
-def serves(parts: Sequence[Slice]) -> Interval:
-    """What one side completed per second over all time of its slices, stalls included, with its 99 % interval."""
-    drawn = _resampled([(part.completed, part.seconds) for part in parts])
-    return _interval(drawn[:, 0] / drawn[:, 1], sum(p.completed for p in parts) / sum(p.seconds for p in parts), ERROR)
+def serves(parts: Sequence[tuple[float, float]]) -> Interval:
+    """What was completed per second over all of these parts (how much, and seconds), stalls included, with its 99 %
+    interval."""
+    drawn, summed = _resampled(parts), np.sum(parts, axis=0)
+    return _interval(drawn[:, 0] / drawn[:, 1], float(summed[0] / summed[1]), ERROR)
 
 
 def whole(slices: Sequence[Slice], error: float) -> Interval:

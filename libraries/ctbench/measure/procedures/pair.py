@@ -41,6 +41,8 @@ _SILENT = 20
 _LONGEST_WARM_UP = 400
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
 _MOST_MADE = 1.5
+#: A ratio that is decided, but known to less than this (half of its interval, relative), is looked at until this look.
+WORTH_SHOWING, ENOUGH_LOOKS = 0.1, 2
 #: Share of its time from which on it is said that a side stood still.
 WORTH_SAYING = 0.01
 #: Share of its slices beyond which a side is said to have waited for the generator.
@@ -139,7 +141,10 @@ def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> s
     least = "" if promised is None else f", at least {promised * 100:g} % promised"
     shown = found.speaks(promised)
     # At a hundred percent the tenths decide.
-    said = f"{shown.value * 100:.1f} % {format_interval(shown.value, shown.low, shown.high)} of {of}{least}"
+    value = f"{shown.value * 100:.1f} % {format_interval(shown.value, shown.low, shown.high)}"
+    if shown.width > WORTH_SHOWING:
+        value = f"at least {shown.low * 100:.1f} % ({value})"
+    said = f"{value} of {of}{least}"
     return said if shown is found else f"{said}, over all of the time (the middle is {found.value * 100:.1f} %)"
 
 
@@ -247,7 +252,10 @@ class _Turns(ABC):
     def _tell(self, number: int, found: LookRecord | None) -> bool:
         """Say where the ratio stands. Returns whether that is the end: it decides what is promised, or nothing will."""
         promised, waited = self.bench.promised_ratio, self._waited_for_generator()
-        ends = found is not None and (decide(found, promised, waited) is not None or hopeless(found, promised, waited))
+        ends = found is not None and (
+            (decide(found, promised, waited) is not None and (number >= ENOUGH_LOOKS or found.width <= WORTH_SHOWING))
+            or hopeless(found, promised, waited)
+        )
         self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number)))
         return ends
 
@@ -339,7 +347,7 @@ class _Slices(_Turns):
         return known.model_copy(
             update={
                 "rate": median(part.rate for part in own),
-                "serves": pairs.serves(own),
+                "serves": pairs.serves([(part.completed, part.seconds) for part in own]),
                 "stalled": pairs.stalled(own),
                 "lost": lost / ended if ended else 0.0,
                 "held": self._share_waited(side),

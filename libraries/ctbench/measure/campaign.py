@@ -201,7 +201,7 @@ class Campaign(YamlModel):
     max_spread: Width | None = None
     #: What is sampled in every trial of a test: `table_entries`, ten times a second. It costs CPU time.
     probes: list[Literal["table_entries"]] = Field(default_factory=list)
-    #: Tags of tests that are left to a campaign with more time: they are skipped.
+    #: Tags of tests that are left to a campaign with more time: they are skipped, unless `--include` names the tag.
     skips: list[Name] = Field(default_factory=list)
     #: Profiles that replace others here: `{long-lived: long-lived-short}`.
     profiles: dict[str, Name] = Field(default_factory=dict)
@@ -285,8 +285,8 @@ class Campaign(YamlModel):
         """Raise `NightlyOnly` for a test whose tags say that it is left to another campaign."""
         if skipped := next((tag for tag in self.skips if tag in tags), ""):
             raise NightlyOnly(
-                f"Campaign {self.name} skips tests tagged {skipped} (skips): run them with test_lists/nightly.args, or "
-                "with another campaign, such as tables."
+                f"Campaign {self.name} skips tests tagged {skipped} (skips): run them with test_lists/nightly.args, "
+                f"with another campaign, such as tables, or name the tag: --include {skipped}."
             )
 
     @property

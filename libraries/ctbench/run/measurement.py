@@ -181,6 +181,8 @@ class TestName:
     suite: str
     test: str
     tags: tuple[str, ...] = ()
+    #: Those of its tags that the user's `--include` names: no campaign and no testbed skips it for these.
+    asked: frozenset[str] = frozenset()
 
 
 @dataclass

@@ -212,7 +212,7 @@ def _result(record: Record) -> str:
         return f"ratio {measured}"
     metric = METRICS[shown.metric] if shown else figures.metric_of(record)
     asked = metric is figures.metric_of(record)
-    what = "capacity" if asked and figures.is_rate(record) else metric.title
+    what = "holds" if asked and figures.is_rate(record) else metric.title
     parts = ["floor tried:" if record.limited_by == "floor" else what, measured, figures.width(record) if asked else ""]
     return " ".join(part for part in parts if part)
 

@@ -83,7 +83,7 @@ class HighestRate(_OfRate):
     #: What searches instead of `how` where that needs a closed loop, and none was to be had.
     otherwise: SearchSettings | None = None
     name = "highest-rate"
-    says = "searches for the capacity: the highest load whose loss stays within the limit"
+    says = "searches for what the DUT holds: the highest load whose loss stays within the limit"
     headroom = 0.01
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:

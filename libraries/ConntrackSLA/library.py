@@ -1,6 +1,8 @@
 """The ConntrackSLA keyword library: thin and typed. It translates between Robot Framework and `ctbench`."""
 
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -8,6 +10,7 @@ from robot.api import Failure, FatalError, SkipExecution, logger
 from robot.api.deco import keyword, library
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
+from robot.model import TagPatterns
 from robot.result import TestCase as TestResult
 from robot.result import TestSuite as SuiteResult
 from robot.running import TestCase as RunningTest
@@ -231,7 +234,9 @@ class ConntrackSLA:
                     f"{fitting} can."
                 )
             variables = BuiltIn().get_variables()
-            name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tuple(variables["@{TEST TAGS}"]))
+            tags = tuple(variables["@{TEST TAGS}"])
+            asked = asked_for(tags, variables["${OPTIONS}"]["include"])
+            name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags, asked)
             self._record = run.measure(name, topology, profile, wanted)
         except MissingResource as error:
             self._left = str(error) if isinstance(error, NightlyOnly) else None
@@ -267,6 +272,12 @@ class ConntrackSLA:
         if self._run is None:
             raise Failure("No testbed: use Open Testbed in the suite set-up.")
         return self._run
+
+
+def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
+    """Those of a test's tags that patterns of `--include` name, alone or in a combination."""
+    words = TagPatterns([word for pattern in patterns for word in re.split("AND|OR|NOT|&", pattern) if word])
+    return frozenset(tag for tag in tags if words.match([tag]))
 
 
 def _output_folder() -> Path:

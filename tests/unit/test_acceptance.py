@@ -283,12 +283,32 @@ def test_a_gate_decides_a_ratio_by_the_pair_and_the_rate_by_trials_at_it(simulat
     assert missed.verdict == "missed" and "at least 90 % promised" in missed.verdict_reason
 
 
-def test_a_gate_on_nothing_but_a_ratio_makes_no_trial(simulated: SimulatedTestbed) -> None:
-    only = {SNAT_KEY: {"udp-64-10k": {"ratio": {"to": FORWARDING, "rate": ">= 60%"}}}}
-    record = simulated.begin(campaign=GATING, floors=floors(**only)).measure(SNAT)
-    assert (record.verdict, record.procedure, record.metric) == ("met", "pair", "ratio")
-    assert record.evidence.trials == []
-    assert len(record.evidence.pairs) == 1
+ONLY_A_RATIO = {SNAT_KEY: {"udp-64-10k": {"ratio": {"to": FORWARDING, "rate": ">= 60%"}}}, "loss_ratio": "<= 0.02%"}
+
+
+@pytest.mark.parametrize(
+    ("testbed", "word", "states"),
+    [
+        ({}, "met", {"good"}),
+        ({"leak": 0.01}, "missed", {"bad"}),  # of each load, as a NAT that loses one client in a hundred
+        ({"generator_limit": 1.0}, "not measured", {"invalid"}),
+    ],
+)
+def test_a_gate_on_nothing_but_a_ratio_is_met_only_with_evidence_on_losses(
+    testbed: dict[str, float], word: str, states: set[str], simulated: SimulatedTestbed
+) -> None:
+    for name, value in testbed.items():
+        setattr(simulated, name, value)
+    record = simulated.begin(campaign=GATING, floors=floors(**ONLY_A_RATIO)).measure(SNAT)
+    assert (record.verdict, record.procedure, record.metric) == (word, "pair", "ratio")
+    assert {made.state for made in record.evidence.trials} == states and len(record.evidence.pairs) == 1
+    assert [each.metric for each in record.thresholds] == ["ratio", "loss_ratio"]
+
+
+def test_a_gate_without_any_condition_makes_no_trial_for_a_ratio(simulated: SimulatedTestbed) -> None:
+    free = {SNAT_KEY: ONLY_A_RATIO[SNAT_KEY]}
+    record = simulated.begin(campaign=GATING, floors=floors(**free)).measure(SNAT)
+    assert (record.verdict, record.evidence.trials) == ("met", [])
 
 
 def test_a_test_without_a_ratio_is_set_up_although_the_pair_of_the_test_before_stands_there(

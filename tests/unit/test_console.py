@@ -90,31 +90,31 @@ BOUND = made_up_record(floor=replace(made_up_floor(), machine=BoundMachine(cpu_m
 @pytest.mark.parametrize(
     ("record", "first", "below"),
     [
-        (made_up_record(), "capacity 381.0 k/s ± 5.0 %   floor 48.2 k/s   margin +690 %   MET", ""),
+        (made_up_record(), "holds 381.0 k/s ± 5.0 %   floor 48.2 k/s   margin +690 %   MET", ""),
         (
             made_up_record(found(40_100.0)),
-            "capacity 40.1 k/s ± 5.0 %   floor 48.2 k/s   margin -16.8 %   MISSED",
+            "holds 40.1 k/s ± 5.0 %   floor 48.2 k/s   margin -16.8 %   MISSED",
             "new connections: 40.1 k/s instead of at least 48.2 k/s (-16.8 %)",
         ),
         (
             made_up_record(found(30_000.0, "generator")),
-            "capacity at least 30.0 k/s ± 5.0 %   floor 48.2 k/s   NOT MEASURED",
+            "holds at least 30.0 k/s ± 5.0 %   floor 48.2 k/s   NOT MEASURED",
             "",
         ),
         (NOTHING, "no result   floor 48.2 k/s   NOT MEASURED", "why"),
         (
             made_up_record(found(99_600.0, "range")),
-            "capacity at least 99.6 k/s   floor 48.2 k/s   margin +107 %   MET",
+            "holds at least 99.6 k/s   floor 48.2 k/s   margin +107 %   MET",
             "",
         ),
-        (made_up_packet_record(), "capacity 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET", ""),
+        (made_up_packet_record(), "holds 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET", ""),
         (
             of_floor(share=">= 60%"),
             "ratio 64.2 %   floor 60.0 %   margin +7.0 %   MET",
             "64.2 % of linux-router/forward/1cpu-1rxq, at least 60 % promised",
         ),
         (of_floor(share=">= 80%"), "ratio 64.2 %   floor 80.0 %   margin -19.8 %   MISSED", ""),
-        (SMOKE, "capacity 381.0 k/s ± 5.0 %   floor 48.2 k/s (smoke test)   margin +690 %   MET", ""),
+        (SMOKE, "holds 381.0 k/s ± 5.0 %   floor 48.2 k/s (smoke test)   margin +690 %   MET", ""),
     ],
 )
 def test_the_verdict_is_a_line_with_the_reason_below_it(record: Record, first: str, below: str) -> None:

@@ -54,7 +54,8 @@ def test_what_was_never_begun_limits_a_trial() -> None:
         # 5 ms at 1 M packets/s are 5000, a quarter of the ring is 4096.
         (paced(3_000, 5.0, lost=545), 1e6, 0, RING, PAUSED),
         (paced(3_000, 4.0, lost=545), 1e6, 0, RING, ""),
-        (paced(3_000, 5.0, lost=0), 1e6, 0, RING, ""),
+        (paced(3_000, 5.0, lost=0), 1e6, 0, RING, PAUSED),
+        (paced(lost=0), 1e6, 0, RING, ""),
         # 3000 late are 273 that pauses held back; 11 % of loss is not of 4 ms.
         (paced(3_000, 5.0, lost=546), 1e6, 0, RING, ""),
         (paced(38_000, 4.1, of=66_000, lost=7_500), 4e5, 0, 4_096, ""),

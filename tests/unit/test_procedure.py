@@ -199,12 +199,21 @@ def test_a_little_below_the_saturation_rate_one_trial_is_enough() -> None:
     assert found.reason == "350.5 k/s held, and a closed loop shows that the DUT serves 381.0 k/s"
 
 
-def test_each_step_down_is_twice_as_far_and_the_load_above_is_the_bound() -> None:
-    dut = SimulatedDut(0.6 * TRUTH, overload=0.2)
+@pytest.mark.parametrize(
+    ("truth", "tried", "holds", "above"),
+    [(0.6, 5, 8, 6), (0.62, 5, 6, 4), (0.87, 3, 2, 1.5), (0.89, 3, 1.5, 1)],
+)
+def test_each_step_down_is_twice_as_far_and_then_the_middle_is_tried(
+    truth: float, tried: int, holds: float, above: float
+) -> None:
+    """`holds` and `above`: powers of 0.92."""
+    dut = SimulatedDut(truth * TRUTH, overload=0.2)
     found = below(dut)
-    assert [load / TRUTH for load in dut.loads] == pytest.approx([0.92, 0.92**2, 0.92**4, 0.92**8])
-    assert (found.capacity, found.upper) == pytest.approx((0.92**8 * TRUTH, 0.92**4 * TRUTH))
-    assert found.reason.startswith("195.5 k/s held, 272.9 k/s did not: ")
+    assert [load / TRUTH for load in dut.loads[:-1]] == pytest.approx(
+        [0.92**power for power in (1, 2, 4, 8)][: tried - 1]
+    )
+    assert (found.capacity / TRUTH, (found.upper or 0) / TRUTH) == pytest.approx((0.92**holds, 0.92**above))
+    assert " held, " in found.reason and " did not: " in found.reason
 
 
 def test_after_five_trials_that_did_not_hold_there_is_no_capacity() -> None:
@@ -225,9 +234,9 @@ def test_an_invalid_trial_is_made_again_and_never_a_step_down(spoilt: tuple[int,
         return seen(load=load, duration=duration, generator_limited=limited, loss=0.1 if load > 0.9 * TRUTH else 0.0)
 
     found = below(busy)
-    assert set(offered) == {0.92, 0.92**2}
-    assert (found.capacity, found.upper, found.limited_by) == (0.92**2 * TRUTH, 0.92 * TRUTH, "dut")
-    assert len(found.steps) == 2 + len(spoilt)
+    assert sorted(set(offered)) == pytest.approx([0.92**2, 0.92**1.5, 0.92])
+    assert (found.capacity, found.upper, found.limited_by) == (pytest.approx(0.92**1.5 * TRUTH), 0.92 * TRUTH, "dut")
+    assert len(found.steps) == 3 + len(spoilt)
 
 
 def test_where_no_valid_trial_can_be_made_there_is_no_figure() -> None:
@@ -262,7 +271,7 @@ def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> No
 def test_what_is_left_is_told() -> None:
     told: list[Step] = []
     below(SimulatedDut(0.8 * TRUTH), told=told)
-    assert [step.left_s > 0 for step in told] == [True, True, False]
+    assert [step.left_s > 0 for step in told] == [True, True, True, False]
 
 
 @dataclass

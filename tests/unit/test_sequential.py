@@ -1,6 +1,7 @@
 """The decision at a floor: evidence counts the same in both directions, and its errors are as small as stated."""
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ from ctbench.measure.sequential import (
     scatter,
     trials_left,
 )
-from ctbench.measure.trial import Step, Trials
+from ctbench.measure.trial import MOST_INVALID, Step, Trials
 from ctbench.sla.verdict import judge
 
 from .simulated import SimulatedDut, made_up_floor, seen
@@ -31,7 +32,7 @@ from .simulated import SimulatedDut, made_up_floor, seen
 LOAD = 10_000.0
 
 
-def chances(good: float) -> dict[bool | None, float]:
+def chances(good: float, bad: float | None = None) -> dict[bool | None, float]:
     """Exactly how probable each decision is, where a trial is good with this chance: every course that the test can
     take, by the good and bad trials that it has seen."""
     found: dict[bool | None, float] = {True: 0.0, False: 0.0, None: 0.0}
@@ -39,7 +40,7 @@ def chances(good: float) -> dict[bool | None, float]:
     for _ in range(MOST_TRIALS):
         following: dict[tuple[int, int], float] = {}
         for (held, lost), chance in open_courses.items():
-            for course, by in (((held + 1, lost), good), ((held, lost + 1), 1 - good)):
+            for course, by in (((held + 1, lost), good), ((held, lost + 1), 1 - good if bad is None else bad)):
                 kept = decided(*course)
                 if kept is None:
                     following[course] = following.get(course, 0.0) + chance * by
@@ -60,6 +61,20 @@ def test_the_chance_of_a_wrong_decision_is_at_most_what_is_stated_in_either_dire
 def test_what_is_worse_than_what_does_not_keep_it_is_seldomer_called_kept(good: float) -> None:
     assert chances(good)[True] <= chances(GOOD_IF_NOT)[True]
     assert chances(1 - good)[False] <= chances(0.7)[False]
+
+
+@pytest.mark.parametrize("void", [1 / 3, 2 / 3])
+def test_a_machine_that_voids_trials_does_not_make_a_slow_dut_keep_its_promise(void: float) -> None:
+    """2 % below a floor, at 7 % noise: voided as seldom or often as they are good or bad, trials decide less and say no
+    more often that it is kept; were only the bad ones voided, they would."""
+    good = NormalDist().cdf(-0.03 / 0.07)
+
+    def kept(good: float, bad: float) -> float:
+        again = sum((1 - good - bad) ** number for number in range(MOST_INVALID))
+        return chances(good * again, bad * again)[True]
+
+    assert kept(good * (1 - void), (1 - good) * (1 - void)) <= 0.03
+    assert kept(good, (1 - good) * (1 - void)) > 0.05
 
 
 def test_most_of_what_is_plain_is_decided() -> None:

@@ -261,12 +261,15 @@ def test_every_threshold_is_in_the_verdict_with_what_was_measured() -> None:
     assert (build.kind, build.to) == ("of_build", "distribution")
 
 
-def test_a_pair_without_any_trial_has_no_condition_to_keep() -> None:
+def test_a_pair_without_any_valid_trial_is_not_met_and_may_be_missed() -> None:
     assert ONLY_A_RATIO.main is None and ONLY_A_RATIO.load(0.01) == 0
     pair = compared(0.642, 0.631, 0.65, Decision(kept=True, reason="24 rounds"))
     alone = replace(pair, figures={"ratio": pair.figures["ratio"]}, steps=(), kept_conditions=False)
     verdict = judged(alone, ONLY_A_RATIO)
-    assert (verdict.word, [each.metric for each in verdict.thresholds]) == (MET, ["ratio"])
+    assert (verdict.word, verdict.code) == (NOT_MEASURED, Reason.CONDITION_UNTRIED)
+    assert [(each.metric, each.undecided) for each in verdict.thresholds] == [("ratio", False), ("loss_ratio", True)]
+    slower = replace(alone, decisions={"ratio": Decision(kept=False, reason="24 rounds")})
+    assert judged(slower, ONLY_A_RATIO).word == MISSED
     # A search that found a rate has trials, and one that told no latency kept none.
     late = replace(ONLY_A_RATIO, thresholds={**ONLY_A_RATIO.thresholds, **promises(latency_p99="<= 5ms")})
     told = {name: figure for name, figure in pair.figures.items() if name != "latency_p99"}

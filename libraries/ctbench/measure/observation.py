@@ -196,7 +196,7 @@ class Observation:
         if not within(trial.intended - trial.attempted, trial.intended, self._loss_limit):
             sent = trial.attempted / trial.counted_s
             return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
-        return self._disturbance if self._failed else ""
+        return self._disturbance
 
     @property
     def machine_was_busy(self) -> bool:
@@ -207,8 +207,9 @@ class Observation:
 
     @property
     def _disturbance(self) -> str:
-        """What took the DUT's CPUs away for long enough, or what of the generator may have cost the losses: it makes a
-        good trial bad and never a bad one good."""
+        """What took the DUT's CPUs away for long enough, or what of the generator may have cost what was lost. It voids
+        a good trial as well: if only bad ones were made again, a DUT a little below its floor would hold it in the
+        end."""
         for problem in self.problems:
             if problem.severity == "disturbed" and self._is_explained_by(problem.cpu_taken):
                 return problem.text

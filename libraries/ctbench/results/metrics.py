@@ -194,8 +194,8 @@ METRICS: dict[str, Metric] = {
         Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", _PACKETS),
         #: What the DUT completes in a closed loop, with so much under way that it never waits. No SLA figure: it does
         #: not say at which load something is lost.
-        Metric("saturation_cps", "new connections in saturation", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
-        Metric("saturation_pps", "packets in saturation", PACKET_RATE, "higher", "detail", _PACKETS),
+        Metric("saturation_cps", "new connections served", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
+        Metric("saturation_pps", "packets served", PACKET_RATE, "higher", "detail", _PACKETS),
         #: In the mean over the sustain phase.
         Metric("active_connections", "connections open at once", COUNT, "higher", "detail", _CONNECTIONS),
         Metric("connect_time_p50", f"{_SETUP} (median)", SECONDS, "lower", "detail", _CONNECTIONS),

@@ -19,6 +19,7 @@ from ctbench.base.units import quoted
 from ctbench.dut.topology import Topology
 from ctbench.results.environment import CampaignFacts, Environment, SharedFacts
 from ctbench.results.evidence import Evidence
+from ctbench.results.metrics import RATE_OF
 from ctbench.results.record_model import (
     Figure,
     Figures,
@@ -52,6 +53,8 @@ def _why_no_record(errors: ValidationError) -> str:
 
 
 SCHEMA_FILE = Path(__file__).with_name("record.schema.json")
+#: A search that ended with so much between what held and what did not found a lower bound.
+FAR = 1.1
 
 Word = Literal["met", "missed", "not measured"]
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
@@ -127,6 +130,14 @@ class Record(RecordModel):
     def is_lower_bound(self) -> bool:
         """Whether the DUT may do better than the figure: the generator, or the campaign's range, ended first."""
         return self.limited_by in ("generator", "range")
+
+    @property
+    def says_at_least(self) -> bool:
+        """Whether the figure is the least that the DUT does: a lower bound, or of a search that stopped far from the
+        next load that was ruled out."""
+        found = self.result if self.metric in {metric.name for metric in RATE_OF.values()} else None
+        stopped = found and len(found.samples) < 2 and found.high is not None and found.high > FAR * found.value
+        return self.is_lower_bound or bool(stopped)
 
     def threshold(self, metric: str) -> ThresholdRecord | None:
         """What was promised of a metric; None where nothing was."""

@@ -45,7 +45,7 @@ class AcceptanceRun:
         self.records: list[Record] = []
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
-        self._repetitions = Repetitions()
+        self._repetitions = Repetitions(self.settings.campaign.repeating)
 
     def profile(self, name: str) -> Profile:
         """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""
@@ -60,8 +60,9 @@ class AcceptanceRun:
         with the trials made until then, and the next test gets a fresh DUT. Raises `OutputError` where the record
         cannot be written.
         """
-        self.settings.campaign.require_time_for(name.tags)
-        self.settings.testbed.require_wanted(name.tags)
+        skipped_by = [tag for tag in name.tags if tag not in name.asked]
+        self.settings.campaign.require_time_for(skipped_by)
+        self.settings.testbed.require_wanted(skipped_by)
         profile = self.profile(profile_name)
         feasibility.require_ip_version(topology, profile)
         planned = plan(promise, self.settings.campaign, topology, profile)

@@ -88,8 +88,8 @@ class TestbedConfig(Hosts):
         """Raise `MissingResource` for a test whose tags say that it is not measured here."""
         if skipped := next((tag for tag in self.skips if tag in tags), ""):
             raise MissingResource(
-                f"This testbed skips tests tagged {skipped} (skips): one without that measures them, as does "
-                "`./run sla -v TESTBED:emulated --include emulated`."
+                f"This testbed skips tests tagged {skipped} (skips): `--include {skipped}` measures them, as does a "
+                "testbed without that."
             )
 
     def check_machine(self) -> None:

@@ -4,6 +4,7 @@ the floor."""
 from dataclasses import dataclass, replace
 
 from ctbench.base.errors import ConfigError
+from ctbench.measure import pairs
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
@@ -54,7 +55,10 @@ class ClosedLoop(BenchProcedure):
         seen = trials.make("saturation", one)
         if seen.state == "invalid":
             return Outcome.nothing(metric, "generator", seen.reason)
-        figures = {metric.name: Figure(value=seen.served, unit=metric.unit.name)}
+        parts = [(done, seen.trial.timeline_step_s) for done in seen.trial.timeline_completed]
+        found = pairs.serves(parts) if parts and seen.trial.timeline_step_s else None
+        low, high = (found.low, found.high) if found else (None, None)
+        figures = {metric.name: Figure(value=seen.served, unit=metric.unit.name, low=low, high=high)}
         said = f"a closed loop of {load.under_way} was served at {metric.format(seen.served)}"
         return Outcome(metric, figures, "dut", said, True)
 
@@ -79,7 +83,7 @@ class HighestRate(_OfRate):
     #: What searches instead of `how` where that needs a closed loop, and none was to be had.
     otherwise: SearchSettings | None = None
     name = "highest-rate"
-    says = "searches for the capacity: the highest load whose loss stays within the limit"
+    says = "searches for what the DUT holds: the highest load whose loss stays within the limit"
     headroom = 0.01
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:

@@ -251,15 +251,14 @@ def limited_by(trial: Trial) -> str:
 
 
 def disturbed_by(trial: Trial, dropped: int, ring_frames: int) -> str:
-    """What of the generator may have cost what was lost, in words; empty where nothing did.
+    """What of the generator may have cost what was lost, or could have cost something, in words; empty where nothing
+    did.
 
     `dropped`: frames that came back and found no room in the generator's receive rings; `ring_frames`: what the rings
     towards the DUT hold at a port. More than came too fast, or twice what the generator's own rings had no room for,
     was lost for other reasons.
     """
     lost = trial.packets_lost
-    if not lost:
-        return ""
     if dropped and lost <= 2 * dropped:
         return f"{dropped} frames came back and found the generator's own receive rings full"
     late_packets = trial.late_max_ms / 1000 * max(trial.tx_packets.values()) / trial.counted_s

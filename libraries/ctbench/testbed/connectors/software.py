@@ -6,6 +6,7 @@ not wait.
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,23 +17,14 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Load
-from ctbench.traffic.software.kind import SoftwareGeneratorConfig
 
 if TYPE_CHECKING:
     from ctbench.traffic.software.generator import SoftwareTrafficGenerator
     from ctbench.traffic.software.wiring import Wiring
-
-
-class SoftwareConnectorKind(ConnectorKind):
-    def new(self, config: SoftwareGeneratorConfig, context: ConnectorContext) -> Connector:
-        return SoftwareConnector(context.placement().generator, context.testbed)
-
-    def cable(self, config: SoftwareGeneratorConfig, hosts: HostPool) -> tuple[Dut, Host]:
-        """It makes both ends by itself."""
-        return Cable(), hosts.host(LOCAL)
 
 
 class SoftwareConnector(Connector):
@@ -40,12 +32,13 @@ class SoftwareConnector(Connector):
 
     pairs = True
 
-    def __init__(self, generator_cpus: tuple[int, ...], testbed: str) -> None:
-        """`testbed`: its name, for messages."""
+    def __init__(
+        self, testbed: TestbedConfig, hosts: HostPool, placement: Callable[[], Placement], log_folder: Path
+    ) -> None:
         from ctbench.traffic.software.generator import SoftwareTrafficGenerator  # noqa: PLC0415
 
-        self._generator = SoftwareTrafficGenerator(generator_cpus)
-        self._testbed = testbed
+        super().__init__(testbed, hosts, placement, log_folder)
+        self._generator = SoftwareTrafficGenerator(placement().generator)
 
     @property
     def offers(self) -> frozenset[type[Load]]:
@@ -54,6 +47,10 @@ class SoftwareConnector(Connector):
     @property
     def generator(self) -> "SoftwareTrafficGenerator":
         return self._generator
+
+    def cable(self) -> tuple[Dut, Host]:
+        """It makes both ends by itself."""
+        return Cable(), self._hosts.host(LOCAL)
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
         """`host` does not matter, the ports come with paths and sockets of this machine."""
@@ -76,7 +73,7 @@ class SoftwareConnector(Connector):
             return
         if ports.kind != "interface" or ports.open_socket is None:
             raise MissingResource(
-                f"Testbed {self._testbed} has network cards as ports; the software traffic generator reaches only "
+                f"Testbed {self._testbed.name} has network cards as ports; the software traffic generator reaches only "
                 "ports of kind memif and veth."
             )
         shared = set(ports.cpus) & set(placement.generator)

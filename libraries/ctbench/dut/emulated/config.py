@@ -1,7 +1,6 @@
 """The YAML model of an emulated machine as a DUT."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -43,10 +42,6 @@ class EmulatedConfig(YamlModel):
     image: Annotated[str, _IMAGE] = ""
     #: Of topologies with Open vSwitch. Optional.
     ovs: OvsSettings = OvsSettings()
-
-    gone: ClassVar[Mapping[str, str]] = {
-        "leave_out": "Expected skips: [extended] of the testbed: what a short run does not count has that tag.",
-    }
 
     @model_validator(mode="after")
     def _an_image_has_a_kernel(self) -> Self:

@@ -17,7 +17,7 @@ from ctbench.base.quantities import Amount, Count, Real
 from ctbench.base.text import printable
 from ctbench.base.units import quoted
 from ctbench.dut.topology import Topology
-from ctbench.results.environment import CampaignFacts, Environment, SharedFacts
+from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
 from ctbench.results.record_model import (
     Figure,
@@ -140,14 +140,13 @@ class Record(RecordModel):
         return text.encode(errors="replace").decode() + "\n"
 
 
-def from_json(text: str | bytes, source: str, shared: SharedFacts | None = None) -> Record:
-    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong. Records read with the
-    same `shared` hold the facts that they have in common once.
+def from_json(text: str | bytes, source: str) -> Record:
+    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong.
 
     The models check it and not the schema, which takes ten times as long; the tests compare what the two accept.
     """
     try:
-        record = Record.model_validate_json(text, strict=True, context=shared or SharedFacts())
+        record = Record.model_validate_json(text, strict=True)
     except ValidationError as errors:
         raise _refused(source, _why_no_record(errors)) from None
     if "schema_version" not in record.model_fields_set:

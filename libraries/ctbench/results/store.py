@@ -7,8 +7,7 @@ that the report, which reads no output.xml, can count them.
 import gc
 import os
 import re
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -66,19 +65,15 @@ def write(record: Record, output: Path) -> Path:
     Raises `OutputError` when the folder cannot be written.
     """
     text = record.to_json()
-    folder = output / "records"
+    folder, name = output / "records", slug(record.suite, record.test)
+    part = folder / f"{name}.{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".tmp", delete=False) as file:
-            part = Path(file.name)
-            try:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-                part.chmod(0o644)  # tempfile makes it private; reports are read by others
-                path = _place(part, folder, slug(record.suite, record.test))
-            finally:
-                part.unlink(missing_ok=True)
+        try:
+            write_whole(part, text)
+            path = _place(part, folder, name)
+        finally:
+            part.unlink(missing_ok=True)
         _sync_folder(folder)
     except OSError as error:
         unwritten.append(
@@ -168,8 +163,7 @@ def slug(suite: str, test: str) -> str:
 
 def _place(part: Path, folder: Path, name: str) -> Path:
     """Give the finished file its name. A hard link never replaces a file, not even one of another process."""
-    for number in count(1):
-        path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
+    for path in _numbered(folder, name, SUFFIX):
         try:
             os.link(part, path)
         except FileExistsError:
@@ -179,7 +173,13 @@ def _place(part: Path, folder: Path, name: str) -> Path:
                 continue
             part.rename(path)
         return path
-    raise AssertionError("not reached: count has no end")
+    raise AssertionError("not reached: numbers have no end")
+
+
+def _numbered(folder: Path, name: str, ending: str = "") -> Iterator[Path]:
+    """`name`, `name-2` and so on: two processes of a pool may want the same one."""
+    yield folder / f"{name}{ending}"
+    yield from (folder / f"{name}-{number}{ending}" for number in count(2))
 
 
 def _sync_folder(folder: Path) -> None:
@@ -245,7 +245,10 @@ def write_capture(texts: Mapping[str, str], output: Path, name: str) -> str:
     """Write each text to `captures/<name>/<its name>.txt` below `output`; a second failure of the same test gets the
     suffix `-2` and so on. Returns the folder, relative to `output`. Raises `OutputError` where it cannot be written."""
     try:
-        folder = _new_folder(output / CAPTURES, name)
+        for folder in _numbered(output / CAPTURES, name):
+            with suppress(FileExistsError):
+                folder.mkdir(parents=True)
+                break
         for each, text in texts.items():
             (folder / f"{each}.txt").write_text(text, encoding="utf-8")
     except OSError as error:
@@ -253,15 +256,3 @@ def write_capture(texts: Mapping[str, str], output: Path, name: str) -> str:
             f"{output / CAPTURES}: what the DUT said of its failure could not be written: {error.strerror}."
         ) from None
     return str(folder.relative_to(output))
-
-
-def _new_folder(parent: Path, name: str) -> Path:
-    """Two processes of a pool may want the same name."""
-    for number in count(1):
-        folder = parent / (name if number == 1 else f"{name}-{number}")
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError("not reached: count has no end")

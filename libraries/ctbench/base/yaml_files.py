@@ -107,39 +107,23 @@ def _display_path(loc: tuple[int | str, ...], data: Any, *, keep_last: bool) -> 
             yield f"[{part}]"
 
 
-def _models_at(model: Any, loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
+def _models_at(annotation: Any, loc: tuple[int | str, ...]) -> Iterator[type[BaseModel]]:
     """The models whose keys are known at `loc`, walking models, mappings, lists and unions."""
-    places: list[Any] = list(_models(model))
-    for part in loc:
-        found: list[Any] = []
-        for place in places:
-            if isinstance(place, type) and issubclass(place, BaseModel):
-                field = place.model_fields.get(str(part))
-                # A part that is not a field is the tag of a union: stay where we are.
-                found += list(_models(field.annotation)) if field else [place] if _has_tag(place, part) else []
-            elif typing.get_args(place):
-                found += list(_models(typing.get_args(place)[-1]))
-        places = found
-    return [place for place in places if isinstance(place, type) and issubclass(place, BaseModel)]
-
-
-def _has_tag(model: type[BaseModel], tag: int | str) -> bool:
-    """Whether a model is the one that a union's tag chose."""
-    return any(tag in typing.get_args(field.annotation) for field in model.model_fields.values())
-
-
-def _models(annotation: Any) -> Iterator[Any]:
-    """Yield the models and the containers in a type annotation."""
-    origin = typing.get_origin(annotation)
-    if isinstance(annotation, type) and origin is None and issubclass(annotation, BaseModel):
-        yield annotation
-    elif origin in (typing.Union, types.UnionType):
-        for argument in typing.get_args(annotation):
-            yield from _models(argument)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        for argument in arguments:
+            yield from _models_at(argument, loc)
     elif origin is Annotated:
-        yield from _models(typing.get_args(annotation)[0])
-    elif origin in (dict, list, tuple):
-        yield annotation
+        yield from _models_at(arguments[0], loc)
+    elif origin in (dict, list, tuple) and loc:
+        yield from _models_at(arguments[-1], loc[1:])
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if not loc:
+            yield annotation
+        elif field := annotation.model_fields.get(str(loc[0])):
+            yield from _models_at(field.annotation, loc[1:])
+        elif any(loc[0] in typing.get_args(each.annotation) for each in annotation.model_fields.values()):
+            yield from _models_at(annotation, loc[1:])  # the tag of a union, which chose this model
 
 
 def listed(choices: list[str]) -> str:
@@ -255,12 +239,10 @@ def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         fault = "no such file"
-    except OSError as error:  # a name that is too long, a ring of links
-        fault = error.strerror or "cannot be looked at"
     except RuntimeError:
         fault = "no such home directory"
-    except ValueError:  # NUL
-        fault = "is not a path"
+    except (OSError, ValueError) as error:  # a name that is too long, a ring of links; NUL
+        fault = getattr(error, "strerror", None) or "is not a path"
     else:
         return path
     known = names(kind, root=root)

@@ -86,7 +86,8 @@ def _isolated(plan: HostPlan, facts: Facts) -> Finding:
     tuned = facts.files.get(TUNED, "").strip()
     isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(facts.files.get(path, ""))}
     if tuned == TUNED_PROFILE:
-        isolated |= {cpu for cpu in _nohz(facts)}
+        nohz = facts.files.get(NOHZ_FULL, "").strip()
+        isolated |= set(parse_cpu_list("" if nohz == "(null)" else nohz))
     left = [cpu for cpu in wanted if cpu not in isolated]
     by = f" (tuned: {tuned})" if tuned else ""
     if not left:
@@ -100,11 +101,6 @@ def _isolated(plan: HostPlan, facts: Facts) -> Finding:
     else:
         remedy = kernel_arguments(facts, f"isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}")
     return bad("isolated CPUs", f"{cpu_ranges(sorted(isolated)) or 'none'}; {cpu_ranges(left)} should be{by}", remedy)
-
-
-def _nohz(facts: Facts) -> tuple[int, ...]:
-    text = facts.files.get(NOHZ_FULL, "").strip()
-    return () if text == "(null)" else parse_cpu_list(text)
 
 
 def _governor(plan: HostPlan, facts: Facts) -> Finding:

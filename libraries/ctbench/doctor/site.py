@@ -63,12 +63,6 @@ class HostPlan:
         return self.generator is not None and SOURCES[self.generator.type].has_cards(self.generator)
 
     @property
-    def generator_numa_node(self) -> int | None:
-        """Where the testbed file says that the generator's cards are; None where it does not say, or that is not
-        here."""
-        return SOURCES[self.generator.type].numa_node(self.generator) if self.generator else None
-
-    @property
     def is_lab(self) -> bool:
         """Whether real network cards are measured here, not what a sandbox makes."""
         return self.generator_has_cards or any(dut.host != SANDBOX for dut in self.duts)

@@ -15,7 +15,6 @@ from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
-from ctbench.traffic.loads import Load
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
@@ -36,6 +35,8 @@ class TrexConnector(Connector):
     """In a sandbox TRex is started next to each DUT, on the veth ends that the DUT made; in a
     lab it has cards of its own, and stays."""
 
+    offers = OFFERS
+
     def __init__(
         self, testbed: TestbedConfig, hosts: HostPool, placement: Callable[[], Placement], log_folder: Path
     ) -> None:
@@ -44,10 +45,6 @@ class TrexConnector(Connector):
         self._generator: TrexTrafficGenerator | None = None
         self._ports: tuple[TrexPort, TrexPort] | None = None
         self._servers = 0
-
-    @property
-    def offers(self) -> frozenset[type[Load]]:
-        return OFFERS
 
     @property
     def generator(self) -> TrexTrafficGenerator:
@@ -85,15 +82,12 @@ class TrexConnector(Connector):
     def disconnect(self) -> None:
         """In a lab nothing of the DUT is TRex'."""
         if self._config.host == SANDBOX:
-            self._leave()
+            self.close()
 
     def facts(self) -> dict[str, Any]:
         return dict(self._generator.snapshot()) if self._generator else {"type": "trex", "wiring": "not connected"}
 
     def close(self) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
         generator, self._generator = self._generator, None
         if generator:
             generator.close()
@@ -114,7 +108,7 @@ class TrexConnector(Connector):
 
     def _wire(self, config: TrexGeneratorConfig, home: Host, endpoint: Endpoint) -> None:
         """`home`: the host that has TRex; `endpoint`: where its client runs, and reaches the server."""
-        self._leave()
+        self.close()
         client = find_client(config.trex_home, home)
         check_python(client)
         log = self._log_folder / "trex-client.log"

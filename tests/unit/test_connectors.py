@@ -64,11 +64,6 @@ def test_trex_in_the_sandbox_reaches_no_memif(tmp_path: Path) -> None:
         trex(tmp_path).connect(MEMIF, HERE, APART, 1514)
 
 
-def test_trex_offers_to_one_dut_at_a_time(tmp_path: Path) -> None:
-    with pytest.raises(MissingResource, match="Two DUTs side by side need the software traffic generator"):
-        trex(tmp_path).connect_pair(CARDS, CARDS, APART, 1514)
-
-
 def test_what_a_generator_offers_is_known_before_it_is_connected(tmp_path: Path) -> None:
     assert trex(tmp_path).offers == {Rate, Hold, Idle}
     assert software_connector(0).offers == {Rate, Hold, Saturation, Idle}

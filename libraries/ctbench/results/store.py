@@ -66,7 +66,7 @@ def write(record: Record, output: Path) -> Path:
     """
     text = record.to_json()
     folder, name = output / "records", slug(record.suite, record.test)
-    part = folder / f"{name}.{os.getpid()}.tmp"
+    part = folder / f"{name}.{os.getpid()}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -94,7 +94,7 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
     try:
         for path in (path for output in outputs for path in _listed(output / "records", broken)):
             try:
-                found.append(_stored(path, read_whole(path), held))
+                found.append(_slim(path, read_whole(path), held))
             except FileNotFoundError:  # it went since it was listed
                 continue
             except RecordError as error:
@@ -104,19 +104,7 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
     return sorted(found, key=lambda each: each.record.started), broken
 
 
-def _stored(path: Path, record: Record, held: dict[tuple[type, bytes], Any]) -> Stored:
-    trials = record.evidence.trials
-    lengths = [made.trial.duration_s for made in trials]
-    return Stored(
-        path,
-        _slim(record, held),
-        (min(lengths), max(lengths)) if lengths else None,
-        len(trials),
-        thrown_away(trials),
-    )
-
-
-def _slim(whole: Record, held: dict[tuple[type, bytes], Any]) -> Record:
+def _slim(path: Path, whole: Record, held: dict[tuple[type, bytes], Any]) -> Stored:
     """The record without its trials, series and rounds, and of the DUT's facts only those that have a name. What is
     the same in many records is `held` once."""
 
@@ -131,7 +119,10 @@ def _slim(whole: Record, held: dict[tuple[type, bytes], Any]) -> Record:
     others = {name: once(getattr(around, name)) for name in ("testbed", "generator", "machine")}
     environment = around.model_copy(update={"dut": once(dut), **others})
     common = {name: once(getattr(whole, name)) for name in _IN_COMMON}
-    return whole.model_copy(update={**common, "evidence": evidence, "environment": environment})
+    record = whole.model_copy(update={**common, "evidence": evidence, "environment": environment})
+    trials = whole.evidence.trials
+    lengths = [made.trial.duration_s for made in trials]
+    return Stored(path, record, (min(lengths), max(lengths)) if lengths else None, len(trials), thrown_away(trials))
 
 
 def _listed(folder: Path, broken: list[Broken]) -> list[Path]:

@@ -102,14 +102,14 @@ class AcceptanceRun:
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
         require(test.procedure, offered, abilities(topology.datapath))
         alone = test.plan.alone(test.floor, offered)
-        compared = others(test.floor, topology, beside) if test.plan.compares and not shared else {}
+        compared = others(test.floor, topology, beside) if promise.about == "rate" and not shared else {}
         pairs = [test.plan.pair(metric) for metric in compared]
         self._progress.expect(each.expected(profile, test.campaign) for each in (*pairs, *alone))
         case = feasibility.FeasibilityCase(self.settings.testbed, test.campaign, topology, profile, test.floor)
         if promise.holds:
             promised = test.floor.limit("held_connections") or 0.0
             test.bounds = feasibility.check_table(case, promised, held=Hold in test.plan.main.loads)
-        elif topology.datapath != CABLE.datapath and test.plan.makes_trials:
+        elif topology.datapath != CABLE.datapath and promise.about != "cost":
             test.bounds = feasibility.check(case, self.testbed.placement(topology))
             # Of what is not a rate, a generator over a cable says nothing.
             if test.floor.metric is RATE_OF[profile.kind]:

@@ -54,16 +54,6 @@ class Plan:
     #: Decides the rates that are promised, where any are; it may be `main` itself.
     decides: Procedure | None = None
 
-    @property
-    def compares(self) -> bool:
-        """Whether ratios that are promised are measured too."""
-        return self.promise.about == "rate"
-
-    @property
-    def makes_trials(self) -> bool:
-        """Whether loads are offered, a trial each."""
-        return self.promise.about != "cost"
-
     def alone(self, floor: Floor, offered: Set[type[Load]]) -> list[Procedure]:
         """What is measured of the DUT alone, in this order."""
         first = self.first if self.first and not self.first.loads - offered else None
@@ -78,7 +68,7 @@ class Plan:
     def named_after(self, floor: Floor) -> Procedure:
         """The procedure that the record is called after: a pair where nothing else is promised or searched."""
         relative = [name for name in RELATIVE if name in floor.thresholds]
-        only = self.compares and relative and self.main is self.decides and not floor.load(0.0)
+        only = self.promise.about == "rate" and relative and self.main is self.decides and not floor.load(0.0)
         return Pair(promise=relative[0]) if only else self.main
 
 

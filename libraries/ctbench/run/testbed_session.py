@@ -52,7 +52,7 @@ class Progress:
             return
         self._headed = test
         self.say(console.heading(test.name.test, test.topology.key, version()))
-        if test.plan.makes_trials:
+        if test.plan.promise.about != "cost":  # which makes no trials
             self.say(console.trial_heading(test.profile.kind))
 
     def trial(self, step: Step) -> None:

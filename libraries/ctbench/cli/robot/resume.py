@@ -101,7 +101,7 @@ class Resumed:
                 f"--resume: {folder} cannot be written ({error.strerror}).\n  Expected a folder of your own, on a disk "
                 "with space left."
             ) from None
-        for part in (folder / "records").glob("*.tmp"):  # of a record that was being written
+        for part in (folder / "records").glob("*.part"):  # of a record that was being written
             part.unlink()
         for broken in read_stored(folder)[1]:
             if broken.path.name not in request.earlier:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Dut, Ports
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
@@ -52,10 +51,7 @@ class Connector(ABC):
         """Connect it to the ports of two DUTs at once, side by side on this machine: the generator is a
         `PairedGenerator` then, and its `run_trial` offers to the tested one alone. `MissingResource` where that cannot
         be."""
-        raise MissingResource(
-            "Two DUTs side by side need the software traffic generator; this one offers to one at a time, so the DUT "
-            "is reconfigured between trials."
-        )
+        raise NotImplementedError
 
     def disconnect(self) -> None:
         """Let go of the DUT, which may then go away. May be called twice."""

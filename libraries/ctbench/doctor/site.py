@@ -94,7 +94,6 @@ def _plan(testbed: TestbedConfig, name: str) -> HostPlan:
     duts = tuple(dut for dut in testbed.duts if _machine(dut.host) == name)
     generator = testbed.generator if _machine(testbed.generator.host) == name else None
     cpus = testbed.cpus
-    pmd = cpus.pmd if isinstance(cpus.pmd, dict) else {0: [] if cpus.pmd == "auto" else cpus.pmd}
     given = () if cpus.generator == "auto" else tuple(cpus.generator)
     rest = () if cpus.housekeeping == "auto" or not duts else tuple(cpus.housekeeping)
     cards = [Card(dut.type, side, address) for dut in duts for side, address in dut.ports.cards]
@@ -107,7 +106,7 @@ def _plan(testbed: TestbedConfig, name: str) -> HostPlan:
         ssh=testbed.hosts.get(name),
         duts=duts,
         generator=generator,
-        forwarding=tuple(sorted({cpu for cpus in pmd.values() for cpu in cpus})) if duts else (),
+        forwarding=tuple(sorted(cpus.pmd_named)) if duts else (),
         generating=given if generator else (),
         others=rest,
         cards=tuple(cards),

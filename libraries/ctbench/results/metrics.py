@@ -4,7 +4,7 @@ Verdict, calibration, comparison, history, console and page look the direction u
 one: docs/adding.md.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -119,10 +119,6 @@ class Metric:
         """
         of, by = (value, limit) if self.better == "higher" else (limit, value)
         return min((of / by - 1) * 100, MOST) if by > 0 else None
-
-    def better_of(self, values: Iterable[float]) -> float:
-        """The best of some values."""
-        return max(values) if self.better == "higher" else min(values)
 
     def format(self, value: float) -> str:
         """A value for people, with its unit."""

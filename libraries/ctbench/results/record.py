@@ -141,15 +141,12 @@ def from_json(text: str | bytes, source: str) -> Record:
     """
     try:
         record = Record.model_validate_json(text, strict=True)
+        if "schema_version" in record.model_fields_set:
+            return record
+        reason = UNKNOWN_VERSION.format("missing")
     except ValidationError as errors:
-        raise _refused(source, _why_no_record(errors)) from None
-    if "schema_version" not in record.model_fields_set:
-        raise _refused(source, UNKNOWN_VERSION.format("missing"))
-    return record
-
-
-def _refused(source: str, reason: str) -> RecordError:
-    return RecordError(f"{printable(source)}: {printable(reason)}")
+        reason = _why_no_record(errors)
+    raise RecordError(printable(f"{source}: {reason}"))
 
 
 def schema() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -93,8 +94,8 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 _NORMAL = NormalDist()
-#: Steps of the integral, and of the bisection.
-_STEPS, _HALVINGS = 400, 60
+#: Steps of the integral.
+_STEPS = 400
 
 
 @cache
@@ -108,16 +109,11 @@ def tolerance_factor(samples: int, content: float = 0.95, confidence: float = 0.
     if samples < 2:
         raise ValueError("one sample does not scatter")
     noncentrality = _NORMAL.inv_cdf(content) * math.sqrt(samples)
-    low, high = 0.0, 1.0
-    while _noncentral_t(high * math.sqrt(samples), samples - 1, noncentrality) < confidence:
-        high *= 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if _noncentral_t(middle * math.sqrt(samples), samples - 1, noncentrality) < confidence:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+
+    def share(billionths: int) -> float:
+        return _noncentral_t(billionths / 1e9 * math.sqrt(samples), samples - 1, noncentrality)
+
+    return bisect_left(range(10**12), confidence, key=share) / 1e9
 
 
 def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:

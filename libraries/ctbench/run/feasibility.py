@@ -5,7 +5,7 @@ notes where it may have had a say."""
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
@@ -54,8 +54,8 @@ class Bound:
     rate: float
     #: One sentence without its full stop.
     text: str
-    #: Raised when the floor is higher than `impossible`; None: nothing is impossible, only doubtful.
-    error: type[CtbenchError] | None = field(default=None, repr=False)
+    #: Raised when the floor is higher than `impossible`.
+    error: type[CtbenchError]
     remedy: str = ""
     #: Where it is higher than `rate`.
     impossible: float | None = None
@@ -80,7 +80,7 @@ def check(case: FeasibilityCase, placement: Placement, table: Path = NF_CONNTRAC
 def _possible(bounds: Sequence[Bound], promised: float, said: str) -> list[Bound]:
     """The bounds, the lowest first, unless one of them makes what is promised impossible."""
     for bound in bounds:
-        if bound.error and promised > (bound.impossible or bound.rate):
+        if promised > (bound.impossible or bound.rate):
             raise bound.error(f"{bound.text}, and the floor is {said}.{bound.remedy}")
     return sorted(bounds, key=lambda bound: bound.rate)
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from ctbench import __version__
 from ctbench.base.errors import ConfigError, TestbedError
@@ -31,6 +31,7 @@ from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
 from ctbench.results.record import PoolMember, Record
+from ctbench.results.record_model import RecordModel, first_mistake
 from ctbench.results.store import Stored, read_stored
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
@@ -61,10 +62,8 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-class RunRequest(BaseModel):
+class RunRequest(RecordModel):
     """What a run was asked for. Nothing secret is in it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: Literal[2] = 2
     tool_version: str = __version__
@@ -99,8 +98,7 @@ class RunRequest(BaseModel):
         try:
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
         except ValidationError as errors:
-            first = errors.errors(include_url=False)[0]
-            why = f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}"
+            why = first_mistake(errors)
         except FileNotFoundError:
             why = "does not exist"
         except (OSError, UnicodeDecodeError) as error:

@@ -28,9 +28,9 @@ class Connector(ABC):
         self._testbed, self._hosts, self._placement, self._log_folder = testbed, hosts, placement, log_folder
 
     @property
-    @abstractmethod
     def offers(self) -> frozenset[type[Load]]:
         """Kinds of loads that the generator can be asked for, known before it is connected."""
+        return self.generator.offers
 
     @property
     @abstractmethod
@@ -56,9 +56,9 @@ class Connector(ABC):
     def disconnect(self) -> None:
         """Let go of the DUT, which may then go away. May be called twice."""
 
-    @abstractmethod
     def facts(self) -> dict[str, Any]:
         """What the record says of the generator."""
+        return dict(self.generator.snapshot())
 
     @abstractmethod
     def close(self) -> None:

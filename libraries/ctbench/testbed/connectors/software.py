@@ -8,7 +8,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ctbench.base.errors import CtbenchError, GeneratorError, MissingResource
 from ctbench.dut.base import Dut, Ports
@@ -20,7 +20,6 @@ from ctbench.hosts.machine import Placement
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.generator import Side
-from ctbench.traffic.loads import Load
 
 if TYPE_CHECKING:
     from ctbench.traffic.software.generator import SoftwareTrafficGenerator
@@ -39,10 +38,6 @@ class SoftwareConnector(Connector):
 
         super().__init__(testbed, hosts, placement, log_folder)
         self._generator = SoftwareTrafficGenerator(placement().generator)
-
-    @property
-    def offers(self) -> frozenset[type[Load]]:
-        return self._generator.offers
 
     @property
     def generator(self) -> "SoftwareTrafficGenerator":
@@ -86,9 +81,6 @@ class SoftwareConnector(Connector):
 
     def disconnect(self) -> None:
         self._generator.disconnect()
-
-    def facts(self) -> dict[str, Any]:
-        return dict(self._generator.snapshot())
 
     def close(self) -> None:
         self._generator.close()

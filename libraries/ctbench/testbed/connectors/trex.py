@@ -85,7 +85,7 @@ class TrexConnector(Connector):
             self.close()
 
     def facts(self) -> dict[str, Any]:
-        return dict(self._generator.snapshot()) if self._generator else {"type": "trex", "wiring": "not connected"}
+        return super().facts() if self._generator else {"type": "trex", "wiring": "not connected"}
 
     def close(self) -> None:
         generator, self._generator = self._generator, None

@@ -108,7 +108,7 @@ def software_connector(*cpus: int) -> SoftwareConnector:
 def join(generator: SoftwareTrafficGenerator, ports: Ports, frame_bytes: int = 1514, **changes: object) -> None:
     """Connect the generator to a DUT's ports, with `changes` to what the DUT says of them."""
     connector = software_connector()
-    connector._generator = generator
+    connector.generator = generator
     nobody = Placement((), (), ())
     connector.connect(replace(ports, **changes), LocalHost(), nobody, frame_bytes)  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ from ctbench.doctor.site import Site, plan_hosts
 from ctbench.dut import registry as duts
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE, Cable
-from ctbench.dut.kind import NF_CONNTRACK_MAX, ConnectionTable, DutKind, Surroundings, VethPorts
+from ctbench.dut.kind import ConnectionTable, DutKind, Surroundings, VethPorts
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
@@ -59,7 +59,7 @@ class ToySwitchKind(DutKind):
         assert around.generator_macs() == ("02:00:00:00:00:07", "02:00:00:00:00:08")
         return Cable()
 
-    def table(self, config: ToySwitchConfig, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
+    def table(self, config: ToySwitchConfig) -> ConnectionTable | None:
         return ConnectionTable("The toy's table", 7, 1, 1, " Buy a larger toy for {entries}.")
 
     def hugepages_mb(self, config: ToySwitchConfig) -> int:

@@ -38,12 +38,6 @@ def check(site: Site) -> Iterator[Finding]:
     yield _virtual(facts)
 
 
-def cores(facts: Facts) -> list[tuple[int, ...]]:
-    """Hardware threads of each core. Isolated CPUs count, which `Machine.cores` may lack: a login cannot use them."""
-    files = facts.files.items()
-    return sorted({parse_cpu_list(text) for path, text in files if path.endswith("/thread_siblings_list")})
-
-
 def _online(facts: Facts) -> tuple[int, ...]:
     return parse_cpu_list(facts.files.get(ONLINE, "")) or facts.machine.usable_cpus
 
@@ -124,7 +118,9 @@ def _governor(plan: HostPlan, facts: Facts) -> Finding:
 
 def _hyper_threads(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
     """Which CPUs share a core: said, and judged only between generator and DUT (the article shares on purpose)."""
-    what, groups = "hyper-threads", cores(facts)
+    what, files = "hyper-threads", facts.files.items()
+    # Isolated CPUs count, which `Machine.cores` may lack: a login cannot use them.
+    groups = sorted({parse_cpu_list(text) for path, text in files if path.endswith("/thread_siblings_list")})
     forwarding, generating, chosen = plan.forwarding, plan.generating, ""
     if not plan.is_lab and not forwarding:
         try:

@@ -10,7 +10,6 @@ from ctbench.doctor import cards, cpus, system
 from ctbench.doctor.site import HostPlan, Site, plan_hosts, read_site
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.base import Host
-from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Card, Finding, State, bad, ok, unknown
 from ctbench.testbed.config import TestbedConfig
@@ -35,7 +34,7 @@ class Section:
 
 def connect(testbed: TestbedConfig, plan: HostPlan) -> Host:
     """This machine, or a host over SSH."""
-    return HostPool(testbed.hosts).host(plan.name if plan.ssh else LOCAL)
+    return HostPool(testbed.hosts).host(plan.name)
 
 
 def examine(testbed: TestbedConfig, say: Callable[[str], None], connect: Connect = connect) -> Iterator[Section]:
@@ -70,7 +69,7 @@ def checks_of(plan: HostPlan) -> list[Check]:
 def address(plan: HostPlan) -> str:
     """What to call a host: its name, and how to get there."""
     if plan.ssh is None:
-        return plan.name
+        return "this machine"
     return f"{plan.name} ({plan.ssh.user}@{plan.ssh.address})"
 
 

@@ -14,14 +14,9 @@ Text = str | Count | Real
 
 
 class Facts(BaseModel):
-    """Base: what is known by name; each may be missing, and there may be more, which `extra` has."""
+    """Base: what is known by name; each may be missing, and there may be more, which `model_extra` has."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
-
-    @property
-    def extra(self) -> dict[str, Any]:
-        """What has no name here."""
-        return self.model_extra or {}
 
 
 class HugepageFacts(Facts):

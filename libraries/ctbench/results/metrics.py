@@ -51,12 +51,10 @@ class Unit:
     example: str
 
 
-def _packets(per_second: float) -> str:
-    return f"{format_count(per_second)} pps"
-
-
 CONNECTION_RATE = Unit("connections/s", parse_number, write_number, format_rate, "1", "1G", "48.2k")
-PACKET_RATE = Unit("packets/s", parse_number, write_number, _packets, "1", "1G", "334.9k")
+PACKET_RATE = Unit(
+    "packets/s", parse_number, write_number, lambda value: f"{format_count(value)} pps", "1", "1G", "334.9k"
+)
 BIT_RATE = Unit("bit/s", parse_number, write_number, format_bits, "1", "10000G", "2G")
 LOST = Unit("ratio", parse_ratio, write_ratio, format_ratio, "0%", "50%", "0.02%")
 SHARE = Unit("ratio", parse_share, write_ratio, format_share, "1%", "10000%", "60%")

@@ -1,7 +1,7 @@
 """Statistics of few samples: medians and their intervals, exact tests, Holm's correction, and tolerance factors."""
 
+import itertools
 import math
-import statistics
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 def spread(values: Sequence[float]) -> float | None:
     """Largest minus smallest value, relative to the median; None where that says nothing (no values, a median of 0)."""
-    middle = statistics.median(values) if values else 0.0
+    middle = median(values) if values else 0.0
     return (max(values) - min(values)) / middle if middle > 0 else None
 
 
@@ -44,10 +44,7 @@ def least_p(base: int, candidate: int) -> float:
 
 def needed_samples(p: float) -> int:
     """Samples on either side with which a p below this one is possible."""
-    samples = 1
-    while least_p(samples, samples) >= p:
-        samples += 1
-    return samples
+    return next(samples for samples in itertools.count(1) if least_p(samples, samples) < p)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -123,9 +120,7 @@ def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:
     log_constant = math.log(2) + freedom / 2 * math.log(freedom / 2) - math.lgamma(freedom / 2)
 
     def weighed(u: float) -> float:
-        log_density = log_constant + (freedom - 1) * math.log(u) - freedom * u * u / 2 if u > 0 else -math.inf
-        if u == 0 and freedom == 1:
-            log_density = log_constant
+        log_density = log_constant + (freedom - 1) * math.log(max(u, 1e-300)) - freedom * u * u / 2
         return math.exp(log_density) * _NORMAL.cdf(t * u - noncentrality)
 
     width = most / _STEPS

@@ -149,7 +149,8 @@ class AcceptanceRun:
         if not in_pair or self.testbed.pair is None:  # a pair that is there may be of the test before
             self._session.set_up(test)
         for procedure in procedures:
-            known = isinstance(procedure, ClosedLoop) and test.knows(procedure.metric(test.profile))
+            figures = test.outcome.figures if test.outcome else {}
+            known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in figures
             if known or test.broken:
                 self._progress.next_procedure()
             else:

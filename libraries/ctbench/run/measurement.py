@@ -32,7 +32,7 @@ from ctbench.results.environment import (
     TestbedFacts,
 )
 from ctbench.results.evidence import Evidence, TrialRecord
-from ctbench.results.metrics import RELATIVE, Metric
+from ctbench.results.metrics import RELATIVE
 from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
 from ctbench.sla.floor import Floor
@@ -197,10 +197,6 @@ class Measurement:
     def add(self, found: Outcome) -> None:
         """One procedure more has ended."""
         self.outcome = self.outcome.merged(found) if self.outcome else found
-
-    def knows(self, metric: Metric) -> bool:
-        """Whether a figure was found already."""
-        return self.outcome is not None and metric.name in self.outcome.figures
 
     @property
     def broken(self) -> bool:

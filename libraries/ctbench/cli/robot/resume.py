@@ -112,7 +112,7 @@ class Resumed:
                 )
         tests = [(test.parent.full_name, test.name) for test in suite.all_tests]
         #: The tests that have no record.
-        self.left = left(tests, [each.record for each in request.stored(folder)])
+        self.left = left(tests, request.measured(folder), lambda test: test)
         what = f"measuring {len(self.left)}" if self.left else "nothing is left to measure"
         #: How far the run got.
         self.sentence = f"{len(tests) - len(self.left)} of {len(tests)} tests have a record; {what}."

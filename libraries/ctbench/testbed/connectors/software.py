@@ -6,7 +6,7 @@ not wait.
 
 import contextlib
 import os
-from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,7 @@ from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import Cable
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import LOCAL
-from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.generator import Side
 
@@ -31,17 +29,11 @@ class SoftwareConnector(Connector):
 
     pairs = True
 
-    def __init__(
-        self, testbed: TestbedConfig, hosts: HostPool, placement: Callable[[], Placement], log_folder: Path
-    ) -> None:
+    @cached_property
+    def generator(self) -> "SoftwareTrafficGenerator":
         from ctbench.traffic.software.generator import SoftwareTrafficGenerator  # noqa: PLC0415
 
-        super().__init__(testbed, hosts, placement, log_folder)
-        self._generator = SoftwareTrafficGenerator(placement().generator)
-
-    @property
-    def generator(self) -> "SoftwareTrafficGenerator":
-        return self._generator
+        return SoftwareTrafficGenerator(self._placement().generator)
 
     def cable(self) -> tuple[Dut, Host]:
         """It makes both ends by itself."""
@@ -56,15 +48,15 @@ class SoftwareConnector(Connector):
         try:
             self._connect(other, placement, frame_bytes, "other")
         except CtbenchError:
-            self._generator.disconnect()
+            self.generator.disconnect()
             raise
 
     def _connect(self, ports: Ports, placement: Placement, frame_bytes: int, side: Side) -> None:
         if ports.kind == "cable":
-            self._generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes, side)
+            self.generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes, side)
             return
         if ports.kind == "memif":
-            self._generator.connect(lambda: memif_wiring(ports, frame_bytes), side)
+            self.generator.connect(lambda: memif_wiring(ports, frame_bytes), side)
             return
         if ports.kind != "interface" or ports.open_socket is None:
             raise MissingResource(
@@ -77,13 +69,13 @@ class SoftwareConnector(Connector):
                 "Over veth the software traffic generator hands frames to Open vSwitch in a thread that polls, and no "
                 "CPU is left for it: a CPU more is needed, or ports of kind memif."
             )
-        self._generator.connect(lambda: interface_wiring(ports, frame_bytes, side), side)
+        self.generator.connect(lambda: interface_wiring(ports, frame_bytes, side), side)
 
     def disconnect(self) -> None:
-        self._generator.disconnect()
+        self.generator.disconnect()
 
     def close(self) -> None:
-        self._generator.close()
+        self.generator.close()
 
 
 def memif_wiring(ports: Ports, frame_bytes: int) -> "tuple[Wiring, str]":

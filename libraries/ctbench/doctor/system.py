@@ -86,11 +86,9 @@ def check_memory(site: Site) -> Iterator[Finding]:
 
 
 def _megabytes(facts: Facts, node: int, name: str) -> int:
-    kilobytes = 0
-    for path, text in facts.files.items():
-        match = re.fullmatch(rf"{NODE}/node{node}/hugepages/hugepages-(\d+)kB/{name}", path)
-        kilobytes += int(match[1]) * int(text) if match else 0
-    return kilobytes // 1024
+    pattern = rf"{NODE}/node{node}/hugepages/hugepages-(\d+)kB/{name}"
+    found = ((re.fullmatch(pattern, path), text) for path, text in facts.files.items())
+    return sum(int(match[1]) * int(text) for match, text in found if match) // 1024
 
 
 def _reserve(facts: Facts, needed: int) -> str:

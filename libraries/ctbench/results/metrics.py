@@ -255,8 +255,3 @@ MEANWHILE = {
 }
 #: What is lost, by what is counted for it.
 LOSS_OF: dict[LoadUnit, Metric] = {"connections": METRICS["loss_ratio"], "packets": METRICS["packet_loss_ratio"]}
-
-
-def promised_metrics() -> list[Metric]:
-    """Those that an SLA can promise."""
-    return [metric for metric in METRICS.values() if metric.role != "detail"]

@@ -12,13 +12,17 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import patch
 
 from packets import Endpoint, Packet, parse
 
+from ctbench.base.yaml_files import load
 from ctbench.dut.base import Ports
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
+from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
@@ -95,10 +99,16 @@ def over_a_wire(
         return wire.generator.run_trial(profile, Rate(load), seconds)
 
 
+def software_connector(*cpus: int) -> SoftwareConnector:
+    """Of the testbed `local`, with a generator on these CPUs."""
+    local = load("testbeds", "local", TestbedConfig)
+    return SoftwareConnector(local, HostPool({}), lambda: Placement(cpus, (), ()), Path())
+
+
 def join(generator: SoftwareTrafficGenerator, ports: Ports, frame_bytes: int = 1514, **changes: object) -> None:
     """Connect the generator to a DUT's ports, with `changes` to what the DUT says of them."""
-    connector = SoftwareConnector((), "here")
-    connector._generator = generator
+    connector = software_connector()
+    connector.generator = generator
     nobody = Placement((), (), ())
     connector.connect(replace(ports, **changes), LocalHost(), nobody, frame_bytes)  # type: ignore[arg-type]
 

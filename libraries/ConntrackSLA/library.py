@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
@@ -24,7 +25,6 @@ from ctbench.base.errors import (
     MissingResource,
     NightlyOnly,
     OutputError,
-    TestbedError,
     let_pass,
     sentence_of,
 )
@@ -187,15 +187,11 @@ class ConntrackSLA:
         try:
             topology = Topology.model_validate(named | options)
             ruleset_of(topology)
+            self._open().testbed.placement(topology)
         except ValidationError as error:
             raise Failure(no_topology(error)) from None
-        except ConfigError as error:
-            note_mistake(_output_folder(), str(error))
-            raise Failure(str(error)) from None
-        try:
-            self._open().testbed.placement(topology)
-        except MissingResource as error:
-            raise SkipExecution(str(error)) from None
+        except CtbenchError as error:
+            self._end_test(error)
         self._topology = topology
 
     @keyword(tags=["topology"])
@@ -238,16 +234,8 @@ class ConntrackSLA:
             asked = asked_for(tags, variables["${OPTIONS}"]["include"])
             name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags, asked)
             self._record = run.measure(name, topology, profile, wanted)
-        except MissingResource as error:
-            self._left = str(error) if isinstance(error, NightlyOnly) else None
-            raise SkipExecution(str(error)) from None
-        except ConfigError as error:
-            note_mistake(_output_folder(), str(error))
-            raise Failure(str(error)) from None
-        except TestbedError as error:
-            raise Failure(str(error)) from None
-        except OutputError as error:
-            raise FatalError(str(error)) from None  # what else is measured could not be kept either
+        except CtbenchError as error:
+            self._end_test(error)
         _show(self._record)
         return self._record
 
@@ -267,6 +255,17 @@ class ConntrackSLA:
             raise Failure(record.message)
         logger.info(record.message)
         BuiltIn().set_test_message(record.message)
+
+    def _end_test(self, error: CtbenchError) -> NoReturn:
+        """Raise what Robot Framework has for an error that ends a test."""
+        if isinstance(error, OutputError):
+            raise FatalError(str(error)) from None  # what else is measured could not be kept either
+        if isinstance(error, MissingResource):
+            self._left = str(error) if isinstance(error, NightlyOnly) else None
+            raise SkipExecution(str(error)) from None
+        if isinstance(error, ConfigError):
+            note_mistake(_output_folder(), str(error))
+        raise Failure(str(error)) from None
 
     def _open(self) -> AcceptanceRun:
         if self._run is None:

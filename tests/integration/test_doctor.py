@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import commands
 import pytest
@@ -15,8 +16,8 @@ from integration.trex_replay_server import TrexReplayServer
 
 from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import Section, examine
-from ctbench.doctor.site import HostPlan
 from ctbench.hosts.base import Host
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Finding
 from ctbench.hosts.sandbox import Sandbox
@@ -62,10 +63,8 @@ def pretended(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[San
 
 
 def examined(host: Host, testbed: TestbedConfig) -> dict[str, Finding]:
-    def connect(_testbed: TestbedConfig, _plan: HostPlan) -> Host:
-        return host
-
-    return rows(examine(testbed, lambda _: None, connect))
+    with patch.object(HostPool, "host", lambda _pool, _name: host):
+        return rows(examine(testbed, lambda _: None))
 
 
 def doctor(*arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -81,7 +81,7 @@ def test_a_floor_that_is_held_is_met_and_the_record_says_all_about_it(run: Accep
     assert sum(made.state == "good" for made in first.evidence.trials) == 2
     assert all(made.trial.duration_s == 0.2 for made in first.evidence.trials if made.phase != "saturation")
     assert first.environment.dut.product.startswith("Open vSwitch ")
-    assert first.environment.dut.extra["rxq_map"]
+    assert first.environment.dut.model_extra["rxq_map"]
     assert first.environment.generator.type == "software"
     assert "MET" in (run.output / "console").read_text()
 
@@ -176,7 +176,7 @@ def test_a_linux_router_is_held_against_plain_forwarding(run: AcceptanceRun) -> 
     assert record.figures["ratio"].value > 0
     assert record.figures["saturation_pps"].value > 10_000
     assert {made.cpu.source for made in record.evidence.trials if made.cpu} == {"link threads"}
-    assert record.environment.dut.extra["kind"] == "linux-router"
+    assert record.environment.dut.model_extra["kind"] == "linux-router"
 
 
 @pytest.mark.parametrize("topology", [Topology(), STATEFUL_ROUTER], ids=["ovs-dpdk", "linux-router"])
@@ -205,7 +205,7 @@ def test_an_oversubscribed_testbed_shows_that_a_topology_works_and_measures_noth
     assert record.verdict == "not measured"
     assert "threads share CPUs" in record.verdict_reason
     assert record.limited_by != "fault", record.evidence.trials
-    assert len(record.environment.dut.extra["rxq_map"]) == 8
+    assert len(record.environment.dut.model_extra["rxq_map"]) == 8
     assert any("Threads share CPUs" in note for note in record.notes)
     (written,), broken = read_all(tmp_path)
     assert (written.to_json(), broken) == (record.to_json(), [])

@@ -185,7 +185,7 @@ def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
     run = AcceptanceRun(RunSettings(testbed=slow, campaign=campaign(), floors=floors()), tmp_path, lambda _: None)
     record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k", rate_of("udp-64-10k"))
     assert max(simulated.loads) <= 300_000
-    assert record.campaign.extra["most"] == {"connections": 80_000, "packets": 300_000}
+    assert record.campaign.model_extra["most"] == {"connections": 80_000, "packets": 300_000}
 
 
 def test_trex_is_not_judged_by_the_connect_time_that_it_does_not_measure() -> None:

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from ctbench.base.errors import ConfigError, MissingResource, NightlyOnly
 from ctbench.base.yaml_files import load
-from ctbench.dut.emulated.kind import EmulatedConfig
 from ctbench.measure.campaign import Bisection, Campaign, Mlr, SaturationSettings
 from ctbench.sla.floor import packets_per_connection
 from ctbench.testbed.config import TestbedConfig
@@ -153,10 +152,6 @@ def test_a_campaign_and_a_testbed_skip_tests_by_their_tags(tag: str) -> None:
         local.require_wanted(["1cpu", "extended"])
     assert not isinstance(skipped.value, NightlyOnly)
     load("campaigns", "characterise", Campaign).require_time_for([tag])
-
-
-def test_an_earlier_way_to_leave_a_test_out_names_the_tags() -> None:
-    assert EmulatedConfig.gone["leave_out"].startswith("Expected skips: [")
 
 
 def test_mobile_traffic_has_19_packets_a_connection_of_600_bytes_and_a_million_open_at_any_rate() -> None:

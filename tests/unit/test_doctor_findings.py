@@ -52,7 +52,7 @@ def rows(
 def local_rows(facts: Facts, **testbed: Any) -> dict[str, Finding]:
     """What is found of the CPUs and the memory of this machine, for the local testbed."""
     local = load("testbeds", "local", TestbedConfig).model_dump() | testbed
-    at = site(plans(TestbedConfig.model_validate(local))["this machine"], facts)
+    at = site(plans(TestbedConfig.model_validate(local))["local"], facts)
     return {finding.what: finding for _, check in CHECKS[1:3] for finding in check(at)}
 
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
+from wire import software_connector
 
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.dut.base import Ports
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -33,7 +33,7 @@ HERE = Placement((0,), (0,), (0,))
 @pytest.fixture
 def generator() -> Iterator[SoftwareTrafficGenerator]:
     """Wired to two cables."""
-    connector = SoftwareConnector((), "here")
+    connector = software_connector()
     connector.connect_pair(PORTS, PORTS, HERE, 1514)
     # On a busy machine a slice may take long by the wall clock.
     with (
@@ -136,7 +136,7 @@ def test_slices_need_two_sides_and_the_tested_one_is_connected_first() -> None:
 
 
 def test_a_pair_of_which_one_cannot_be_reached_is_let_go_of() -> None:
-    connector = SoftwareConnector((), "here")
+    connector = software_connector()
     with pytest.raises(MissingResource, match="network cards"):
         connector.connect_pair(PORTS, Ports("pci", "0000:18:00.2", "0000:18:00.3", 1, 2), HERE, 1514)
     assert connector.facts()["wiring"] == "not connected"

@@ -34,7 +34,7 @@ class FakeHost:
     def run(self, argv: list[str], *_: Any, **__: Any) -> Completed:
         assert argv == ["cat", "/proc/self/limits"]
         line = f"Max locked memory         {self.memlock}            {self.memlock}            bytes"
-        return Completed(tuple(argv), 0, LIMITS.format(line), "")
+        return Completed(0, LIMITS.format(line), "")
 
     def local_path(self, remote: str) -> Path | None:
         return None

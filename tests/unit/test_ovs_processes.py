@@ -48,7 +48,7 @@ class Said:
         self.asked += 1
         if answer is None:
             raise TestbedError("The sandbox has ended.")
-        return Completed(tuple(argv), 0, "\n".join(answer), "")
+        return Completed(0, "\n".join(answer), "")
 
     def how_ended(self, pid: int) -> str:
         return self.fates.get(pid, "")

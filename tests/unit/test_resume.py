@@ -109,7 +109,7 @@ def test_a_record_that_is_torn_is_named_and_its_test_is_measured_again(
 ) -> None:
     torn = stopped / "records" / "suites-first.one.json"
     torn.write_text(torn.read_text()[:200])
-    (stopped / "records" / "x.tmp").touch()
+    (stopped / "records" / "x.part").touch()
     assert resume() == 1
     said = capsys.readouterr()
     assert f"{torn}: is not JSON" in said.err

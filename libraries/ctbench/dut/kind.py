@@ -12,7 +12,6 @@ from ctbench.base.network import Interface, PathText, PciAddress
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.topology import Topology
-from ctbench.hosts import machine
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Examined, Finding, Machine, Placement
 
@@ -119,9 +118,6 @@ OvsPrefix = Annotated[PathText, path_or(
     "distribution", "an installation of Open vSwitch",
     '"distribution", or the absolute path that a build was configured with (--prefix), for example "/opt/ovs-3.3".',
 )]  # fmt: skip
-
-#: The limit of the kernel's connection table, which all network namespaces share; nf_conntrack-sysctl.
-NF_CONNTRACK_MAX = Path(machine.NF_CONNTRACK_MAX)
 
 
 #: What a DUT can be asked for besides forwarding. `connections`: `Dut.connections` counts the entries of its table.
@@ -235,9 +231,8 @@ class DutKind(ABC):
         """The `Dut`, of which nothing is started before its first `apply`; with the ability `instructions` the
         `Counter`, which makes nothing before it is asked."""
 
-    def table(self, config: Any, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
-        """What its connection table holds; None where it is not known. `limit`: the file with the limit of this
-        machine's kernel."""
+    def table(self, config: Any) -> ConnectionTable | None:
+        """What its connection table holds; None where it is not known."""
         return None
 
     def hugepages_mb(self, config: Any) -> int:

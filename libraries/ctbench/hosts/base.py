@@ -19,7 +19,6 @@ QUOTED_LINES = 5
 class Completed:
     """A command that ended."""
 
-    argv: tuple[str, ...]
     exit_status: int
     stdout: str
     stderr: str

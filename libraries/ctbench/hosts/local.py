@@ -68,7 +68,7 @@ class LocalHost(Host):
                 popen = _spawn(self._enter(argv), source, out, err, env)
             if not self._ends(popen, timeout):
                 raise TestbedError(f"{self.name}: `{' '.join(argv)}` did not end within {timeout:g} s.")
-            return Completed(tuple(argv), popen.returncode, _text(out), _text(err))
+            return Completed(popen.returncode, _text(out), _text(err))
 
     def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> LocalProcess:
         with self._starting(argv), (log or Path(os.devnull)).open("ab") as output:

@@ -114,7 +114,7 @@ class SshHost(Host):
     def _run(self, argv: Sequence[str], timeout: float, stdin: str, env: Mapping[str, str] | None) -> Completed:
         # The working directory is that of the login.
         status, printed, complaint = self._execute(argv, timeout, stdin.encode(), env)
-        return Completed(tuple(argv), status, printed.decode(errors="replace"), complaint)
+        return Completed(status, printed.decode(errors="replace"), complaint)
 
     def _execute(
         self, argv: Sequence[str], timeout: float, stdin: bytes = b"", env: Mapping[str, str] | None = None

@@ -6,9 +6,8 @@ name.
 """
 
 import json
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -17,7 +16,7 @@ from ctbench.base.quantities import Amount, Count, Real
 from ctbench.base.text import printable
 from ctbench.base.units import quoted
 from ctbench.dut.topology import Topology
-from ctbench.results.environment import CampaignFacts, Environment, SharedFacts
+from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import RATE_OF
 from ctbench.results.record_model import (
@@ -31,10 +30,6 @@ from ctbench.results.record_model import (
     first_mistake,
 )
 from ctbench.traffic.profiles import Profile
-
-if TYPE_CHECKING:
-    import jsonschema
-
 
 UNKNOWN_VERSION = "schema_version: {} is not known.\n  Expected 2."
 
@@ -144,30 +139,25 @@ class Record(RecordModel):
         return next((each for each in self.thresholds if each.metric == metric), None)
 
     def to_json(self) -> str:
-        """Write it as JSON that is valid by the schema. What JSON does not know in the environment becomes text, and
-        half a surrogate pair `?`: a measurement is not lost for an odd fact."""
+        """Write it as JSON. What JSON does not know in the environment becomes text, and half a surrogate pair `?`: a
+        measurement is not lost for an odd fact."""
         text = json.dumps(self.model_dump(mode="json", fallback=str), indent=1, allow_nan=False, ensure_ascii=False)
-        _validator().validate(json.loads(text))
         return text.encode(errors="replace").decode() + "\n"
 
 
-def from_json(text: str | bytes, source: str, shared: SharedFacts | None = None) -> Record:
-    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong. Records read with the
-    same `shared` hold the facts that they have in common once.
+def from_json(text: str | bytes, source: str) -> Record:
+    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong.
 
     The models check it and not the schema, which takes ten times as long; the tests compare what the two accept.
     """
     try:
-        record = Record.model_validate_json(text, strict=True, context=shared or SharedFacts())
+        record = Record.model_validate_json(text, strict=True)
+        if "schema_version" in record.model_fields_set:
+            return record
+        reason = UNKNOWN_VERSION.format("missing")
     except ValidationError as errors:
-        raise _refused(source, _why_no_record(errors)) from None
-    if "schema_version" not in record.model_fields_set:
-        raise _refused(source, UNKNOWN_VERSION.format("missing"))
-    return record
-
-
-def _refused(source: str, reason: str) -> RecordError:
-    return RecordError(f"{printable(source)}: {printable(reason)}")
+        reason = _why_no_record(errors)
+    raise RecordError(printable(f"{source}: {reason}"))
 
 
 def schema() -> dict[str, Any]:
@@ -181,14 +171,6 @@ def schema() -> dict[str, Any]:
 def schema_text() -> str:
     """The schema as its file has it."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
-
-
-@cache
-def _validator() -> "jsonschema.Draft202012Validator":
-    """The validator over the published file, which is what others validate with."""
-    import jsonschema  # noqa: PLC0415  reading needs none of it, and it takes its time
-
-    return jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

@@ -105,14 +105,14 @@ class AcceptanceRun:
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
         require(test.procedure, offered, abilities(topology.datapath))
         alone = test.plan.alone(test.floor, offered)
-        compared = others(test.floor, topology, beside) if test.plan.compares and not shared else {}
+        compared = others(test.floor, topology, beside) if promise.about == "rate" and not shared else {}
         pairs = [test.plan.pair(metric) for metric in compared]
         self._progress.expect(each.expected(profile, test.campaign) for each in (*pairs, *alone))
         case = feasibility.FeasibilityCase(self.settings.testbed, test.campaign, topology, profile, test.floor)
         if promise.holds:
             promised = test.floor.limit("held_connections") or 0.0
             test.bounds = feasibility.check_table(case, promised, held=Hold in test.plan.main.loads)
-        elif topology.datapath != CABLE.datapath and test.plan.makes_trials:
+        elif topology.datapath != CABLE.datapath and promise.about != "cost":
             test.bounds = feasibility.check(case, self.testbed.placement(topology))
             # Of what is not a rate, a generator over a cable says nothing.
             if test.floor.metric is RATE_OF[profile.kind]:
@@ -152,7 +152,8 @@ class AcceptanceRun:
         if not in_pair or self.testbed.pair is None:  # a pair that is there may be of the test before
             self._session.set_up(test)
         for procedure in procedures:
-            known = isinstance(procedure, ClosedLoop) and test.knows(procedure.metric(test.profile))
+            figures = test.outcome.figures if test.outcome else {}
+            known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in figures
             if known or test.broken:
                 self._progress.next_procedure()
             else:

@@ -32,7 +32,7 @@ from ctbench.results.environment import (
     TestbedFacts,
 )
 from ctbench.results.evidence import Evidence, TrialRecord
-from ctbench.results.metrics import RELATIVE, Metric
+from ctbench.results.metrics import RELATIVE
 from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
 from ctbench.sla.floor import Floor
@@ -56,16 +56,6 @@ class Plan:
     #: Tells what is lost, where nothing else would offer a load under the conditions of the floor.
     tells_losses: Procedure | None = None
 
-    @property
-    def compares(self) -> bool:
-        """Whether ratios that are promised are measured too."""
-        return self.promise.about == "rate"
-
-    @property
-    def makes_trials(self) -> bool:
-        """Whether loads are offered, a trial each."""
-        return self.promise.about != "cost"
-
     def alone(self, floor: Floor, offered: Set[type[Load]]) -> list[Procedure]:
         """What is measured of the DUT alone, in this order."""
         first = self.first if self.first and not self.first.loads - offered else None
@@ -82,7 +72,7 @@ class Plan:
     def named_after(self, floor: Floor) -> Procedure:
         """The procedure that the record is called after: a pair where nothing else is promised or searched."""
         relative = [name for name in RELATIVE if name in floor.thresholds]
-        only = self.compares and relative and self.main is self.decides and not floor.load(0.0)
+        only = self.promise.about == "rate" and relative and self.main is self.decides and not floor.load(0.0)
         return Pair(promise=relative[0]) if only else self.main
 
 
@@ -216,10 +206,6 @@ class Measurement:
     def add(self, found: Outcome) -> None:
         """One procedure more has ended."""
         self.outcome = self.outcome.merged(found) if self.outcome else found
-
-    def knows(self, metric: Metric) -> bool:
-        """Whether a figure was found already."""
-        return self.outcome is not None and metric.name in self.outcome.figures
 
     @property
     def broken(self) -> bool:

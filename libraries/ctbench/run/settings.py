@@ -1,7 +1,7 @@
 """What a run was asked for: the testbed, the campaign, the floors, and the run that it is compared with. And whether
 the names in these files, and in rows of suites, stand for something: found out before the first trial."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Procedure
 from ctbench.sla.floor import Floor
-from ctbench.sla.floors import FloorEntry, Floors
+from ctbench.sla.floors import Floors
 from ctbench.sla.reference import ReferenceRun, read_reference
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import Profile, load_profile
@@ -104,25 +104,17 @@ def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named]
         for profile, entry in entries.items():
             where = f"{floors.file}: {key}.{profile}"
             _check_profile(where, profile, known)
-            for name, to, other in _compared(entry, profile):
-                _check_compared(f"{where}.{name}", Topology.parse(to), name)
-                if other == profile:
-                    continue
-                _check_profile(f"{where}.{name}.profile", other, known)
+            for name, promised in (("ratio", entry.ratio), ("cost", entry.cost)):
+                if promised:
+                    _check_compared(f"{where}.{name}", Topology.parse(promised.to), name)
+            if entry.ratio and (other := entry.ratio.profile):
+                _check_profile(f"{where}.ratio.profile", other, known)
                 kinds = [load_profile(each).kind for each in (profile, other) if each in names("profiles")]
                 if len(set(kinds)) > 1:
                     raise ConfigError(
-                        f"{where}.{name}.profile: {other} is a profile of {kinds[1]}, and {profile} of {kinds[0]}: "
+                        f"{where}.ratio.profile: {other} is a profile of {kinds[1]}, and {profile} of {kinds[0]}: "
                         "their rates have no ratio.\n  Expected a profile of the same kind."
                     )
-
-
-def _compared(entry: FloorEntry, profile: str) -> Iterator[tuple[str, str, str]]:
-    """The promise, the topology and the profile that an entry compares with."""
-    if entry.ratio:
-        yield "ratio", entry.ratio.to, entry.ratio.profile or profile
-    if entry.cost:
-        yield "cost", entry.cost.to, profile
 
 
 def _check_topology(where: str, topology: Topology) -> None:

@@ -52,7 +52,7 @@ class Progress:
             return
         self._headed = test
         self.say(console.heading(test.name.test, test.topology.key, version()))
-        if test.plan.makes_trials:
+        if test.plan.promise.about != "cost":  # which makes no trials
             self.say(console.trial_heading(test.profile.kind))
 
     def trial(self, step: Step) -> None:
@@ -94,7 +94,7 @@ class TestbedSession:
     def set_up(self, test: Measurement, other: Setup | None = None) -> None:
         """Set the DUT of the test up, as a pair with the `other` one where there is one, and name it. What counts
         instructions needs none."""
-        if test.plan.makes_trials:
+        if test.plan.promise.about != "cost":
             self._apply(test.topology, test, other)
         self._progress.heading(test, lambda: self._version(test))
 
@@ -114,7 +114,9 @@ class TestbedSession:
 
     def _version(self, test: Measurement) -> str:
         """The version of the DUT: of Open vSwitch, or of the kernel."""
-        measured = self.testbed.dut if test.plan.makes_trials else self.testbed.counter(test.topology.datapath)
+        measured = (
+            self.testbed.dut if test.plan.promise.about != "cost" else self.testbed.counter(test.topology.datapath)
+        )
         facts = measured.snapshot()
         return str(facts.get("version") or facts.get("kernel") or "")
 

@@ -14,7 +14,7 @@ from ctbench.base.yaml_files import Name, YamlModel, load
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, Metric, kind_of, promised_metrics
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, Metric, kind_of
 from ctbench.results.record_model import Reference
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -122,8 +122,8 @@ _Promises: Any = _keys(
     "_Promises",
     {
         each.name: Annotated[Threshold, _reads(each), _AS_WRITTEN]
-        for each in promised_metrics()
-        if each.name not in RELATIVE
+        for each in METRICS.values()
+        if each.role != "detail" and each.name not in RELATIVE
     },
 )
 _Published: Any = _keys(

@@ -48,6 +48,13 @@ class CpuPlan(YamlModel):
     #: Everything else of the DUT: the main thread, handlers, revalidators.
     housekeeping: Literal["auto"] | CpuList
 
+    @property
+    def pmd_named(self) -> set[int]:
+        """CPUs that PMD threads get in some topology; none where the file leaves that to the testbed."""
+        if self.pmd == "auto":
+            return set()
+        return {cpu for cpus in self.pmd.values() for cpu in cpus} if isinstance(self.pmd, dict) else set(self.pmd)
+
     def pmd_for(self, count: int) -> list[int] | None:
         """CPUs for `count` PMD threads: None leaves the choice to the testbed, an empty list says that
         this testbed has none for that many."""
@@ -120,10 +127,8 @@ class TestbedConfig(Hosts):
 
     @model_validator(mode="after")
     def _generator_has_its_own_cpus(self) -> Self:
-        pmd, generator = self.cpus.pmd, self.cpus.generator
-        lists = list(pmd.values()) if isinstance(pmd, dict) else [pmd] if isinstance(pmd, list) else []
-        used = {cpu for cpus in lists for cpu in cpus}
-        shared = sorted(used.intersection(generator)) if isinstance(generator, list) else []
+        generator = self.cpus.generator
+        shared = sorted(self.cpus.pmd_named.intersection(generator)) if isinstance(generator, list) else []
         if shared and not self.oversubscribe:
             raise ValueError(
                 f"cpus: CPU {', '.join(str(cpu) for cpu in shared)} is given to the generator and to a PMD thread.\n"

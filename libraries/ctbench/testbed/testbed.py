@@ -20,7 +20,7 @@ from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig, plan_cpus
-from ctbench.testbed.connectors.connector import Connector, ConnectorContext
+from ctbench.testbed.connectors.connector import Connector
 from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, trouble_of, unlike
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
@@ -222,15 +222,8 @@ class Testbed:
     @property
     def _connector(self) -> Connector:
         if self._generator is None:
-            config = self.config.generator
-            context = ConnectorContext(
-                testbed=self.config.name,
-                hosts=self._hosts,
-                ssh=self.config.hosts,
-                placement=lambda: self.placement(CABLE),
-                log_folder=self._output / "generator",
-            )
-            self._generator = CONNECTORS[config.type].new(config, context)
+            make, logs = CONNECTORS[self.config.generator.type], self._output / "generator"
+            self._generator = make(self.config, self._hosts, lambda: self.placement(CABLE), logs)
         return self._generator
 
     def _apply(self, setup: Setup, profile: Profile | None) -> tuple[Dut, TrafficGenerator]:
@@ -339,7 +332,7 @@ class Testbed:
     def _make(self, place: Place) -> tuple[Any, Any]:
         """A new DUT, or counter, and the host that it is on. Nothing is started."""
         if place.datapath == CABLE.datapath:
-            return CONNECTORS[self.config.generator.type].cable(self.config.generator, self._hosts)
+            return self._connector.cable()
         config = self.config.dut(place.datapath, place.build)
         host = self._hosts.host(config.host)
         around = Surroundings(

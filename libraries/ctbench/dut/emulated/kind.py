@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -56,10 +56,6 @@ class EmulatedConfig(YamlModel):
     image: Annotated[str, _IMAGE] = ""
     #: Of topologies with Open vSwitch. Optional.
     ovs: OvsSettings = OvsSettings()
-
-    gone: ClassVar[Mapping[str, str]] = {
-        "leave_out": "Expected skips: [extended] of the testbed: what a short run does not count has that tag.",
-    }
 
     @model_validator(mode="after")
     def _an_image_has_a_kernel(self) -> Self:

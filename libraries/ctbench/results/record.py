@@ -6,8 +6,9 @@ name.
 """
 
 import json
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -30,6 +31,10 @@ from ctbench.results.record_model import (
     first_mistake,
 )
 from ctbench.traffic.profiles import Profile
+
+if TYPE_CHECKING:
+    import jsonschema
+
 
 UNKNOWN_VERSION = "schema_version: {} is not known.\n  Expected 2."
 
@@ -139,9 +144,10 @@ class Record(RecordModel):
         return next((each for each in self.thresholds if each.metric == metric), None)
 
     def to_json(self) -> str:
-        """Write it as JSON. What JSON does not know in the environment becomes text, and half a surrogate pair `?`: a
-        measurement is not lost for an odd fact."""
+        """Write it as JSON that is valid by the schema. What JSON does not know in the environment becomes text, and
+        half a surrogate pair `?`: a measurement is not lost for an odd fact."""
         text = json.dumps(self.model_dump(mode="json", fallback=str), indent=1, allow_nan=False, ensure_ascii=False)
+        _validator().validate(json.loads(text))
         return text.encode(errors="replace").decode() + "\n"
 
 
@@ -171,6 +177,14 @@ def schema() -> dict[str, Any]:
 def schema_text() -> str:
     """The schema as its file has it."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+@cache
+def _validator() -> "jsonschema.Draft202012Validator":
+    """The validator over the published file, which is what others validate with."""
+    import jsonschema  # noqa: PLC0415  reading needs none of it, and it takes its time
+
+    return jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

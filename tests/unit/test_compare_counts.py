@@ -68,9 +68,20 @@ def test_a_test_of_one_side_only_is_named() -> None:
     assert counts.sentence == "Of 2 tests whose instructions were counted: 1 could not be counted, 1 cost the same."
 
 
-def test_machines_that_differ_in_something_else_are_said() -> None:
-    counts = judge_counts([stored("forward", [1])], [stored("forward", [1], qemu="8.0")])
-    assert counts.notes == ["The sides differ in QEMU as well, so a difference may not be what is compared."]
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"qemu": "8.0"}, "QEMU"),
+        ({"packages": {"iptables": "1.8"}}, "the packages in the machine"),
+        ({"seeds": 3}, "the number of seeds"),
+    ],
+)
+def test_machines_that_differ_in_something_else_are_said(other: dict[str, Any], said: str, tmp_path: Path) -> None:
+    alike = {"packages": {"iptables": "1.7"}, "seeds": 2}
+    for side, facts in (("base", {}), ("candidate", other)):
+        store.write(counted_record("forward", [1], **alike | facts), tmp_path / side)
+    counts = judge_counts(*(store.read_stored(tmp_path / side)[0] for side in ("base", "candidate")))
+    assert counts.notes == [f"The sides differ in {said} as well, so a difference may not be what is compared."]
 
 
 def test_whether_rates_and_instructions_disagree_is_said() -> None:

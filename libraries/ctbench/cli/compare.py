@@ -380,8 +380,8 @@ def of_kernels(
         print(f"compare: {nothing_counted(why).sentence}")
         return None
     return whole(
-        "counts", counting.side("base"), counting.side("candidate"), [], family=0, least_difference=least_difference,
-        notes=[], counts=counting.judged(options, least_difference),
+        "counts", counting.side("base"), counting.side("candidate"), least_difference=least_difference,
+        counts=counting.judged(options, least_difference),
     )  # fmt: skip
 
 

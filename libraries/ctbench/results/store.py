@@ -30,6 +30,8 @@ SUFFIX = ".json"
 #: Parts of a record that runs have in common, besides their environment.
 _IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "floor", "thresholds", "tags", "pool",
               "notes")  # fmt: skip
+#: Facts of an emulated machine that have no name of their own and that comparisons and histories of runs tell apart.
+_OF_EMULATED = ("ovs", "packages", "seeds")
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
 
@@ -121,8 +123,8 @@ def _stored(path: Path, record: Record, shared: SharedFacts) -> Stored:
 
 
 def _slim(whole: Record, shared: SharedFacts) -> Record:
-    """The record without its trials, series and rounds, and of the DUT's facts only those that have a name. What is
-    the same in many records is held once."""
+    """The record without its trials, series and rounds, and of the DUT's facts only those that have a name, or that
+    tell builds apart. What is the same in many records is held once."""
 
     def once(name: str, part: Any) -> Any:
         return shared.once(name, part, lambda first: first) if part else part
@@ -130,8 +132,8 @@ def _slim(whole: Record, shared: SharedFacts) -> Record:
     pairs = [pair.model_copy(update={"ratios": []}) for pair in whole.evidence.pairs]
     evidence = whole.evidence.model_copy(update={"trials": [], "series": [], "pairs": pairs})
     dut = whole.environment.dut
-    named = dut.model_fields_set & set(DutFacts.model_fields)
-    dut = once("dut", DutFacts.model_construct(named, **{name: getattr(dut, name) for name in named}))
+    kept = dut.model_fields_set & {*DutFacts.model_fields, *_OF_EMULATED}
+    dut = once("dut", DutFacts.model_construct(kept, **{name: getattr(dut, name) for name in kept}))
     common = {name: once(name, getattr(whole, name)) for name in _IN_COMMON}
     environment = whole.environment.model_copy(update={"dut": dut})
     return whole.model_copy(update={**common, "evidence": evidence, "environment": environment})

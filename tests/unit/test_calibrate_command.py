@@ -41,8 +41,14 @@ class Runs:
 class Checkout:
     """A checkout without any SLA file or result, for the tool's own files; what it reads is the real one's."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
+    def __init__(
+        self,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        status_of: Callable[..., int],
+    ) -> None:
+        self.folder, self._monkeypatch, self._capsys, self._status_of = folder, monkeypatch, capsys, status_of
         self.slas.mkdir(parents=True)
         (folder / "results").mkdir()
         monkeypatch.setattr(calibrate, "ROOT", folder)
@@ -63,8 +69,7 @@ class Checkout:
     def calibrate(self, *arguments: str, made: Runs | None = None) -> tuple[int, str, str]:
         """`./run calibrate` with these arguments, and with runs that are made up: status, stdout and stderr."""
         self._monkeypatch.setattr(child_runs, "run_child", made or Runs())
-        self._monkeypatch.setattr("sys.argv", ["calibrate", *arguments])
-        status = calibrate.main()
+        status = self._status_of("calibrate", *arguments)
         said = self._capsys.readouterr()
         return status, said.out, said.err
 
@@ -76,8 +81,10 @@ class Checkout:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Checkout:
-    return Checkout(tmp_path, monkeypatch, capsys)
+def checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], status_of: Callable[..., int]
+) -> Checkout:
+    return Checkout(tmp_path, monkeypatch, capsys, status_of)
 
 
 @pytest.mark.parametrize(

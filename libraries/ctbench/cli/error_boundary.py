@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 from ctbench.base.errors import CtbenchError, InternalError, MissingResource, OutputError
 from ctbench.base.paths import LIBRARIES, ROOT
+from ctbench.base.text import printable
 
 #: What asks for an end. `./run` starts Python with these blocked, so that one that comes early waits for us.
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -27,6 +28,8 @@ VENV = ROOT / ".venv"
 #: What a full or missing disk says, and a reader that has gone away.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.ESTALE)
 _GONE = (errno.EPIPE, errno.EBADF)
+#: Commands whose sentences begin with their own name: others of them are on the same screen.
+_BY_NAME = ("calibrate", "compare", "doctor")
 #: Characters of an error's own text in a sentence.
 _SHOWN = 300
 
@@ -59,7 +62,7 @@ def told(command: str, error: BaseException) -> int:
     """Say in one sentence what escaped from `command`, and return its exit status. What was not foreseen leaves a file
     with its traceback, which the sentence names."""
     if isinstance(error, CtbenchError):
-        _say(str(error))
+        _say(printable(str(error)), command if command in _BY_NAME else "run")
         return error.exit_status
     if isinstance(error, OSError) and error.errno in _DISK:
         where = f"{cut(str(error.filename))}: " if error.filename else ""
@@ -87,7 +90,8 @@ def _status_of(command: str, find: Callable[[], Main]) -> int:
         _handle(_stop)
         return int(find()())
     except KeyboardInterrupt:
-        _say("stopped.")
+        if command not in _BY_NAME:  # these have said what is kept
+            _say("stopped.")
         return 128 + signal.SIGINT
     except SystemExit as end:
         return int(end.code or 0)
@@ -118,8 +122,8 @@ def _lacks_package(error: ImportError) -> bool:
     return not ours and Path(sys.prefix).resolve() == VENV.resolve()
 
 
-def _say(text: str) -> None:
-    print(f"run: {text}", file=sys.stderr)
+def _say(text: str, who: str = "run") -> None:
+    print(f"{who}: {text}", file=sys.stderr)
 
 
 # --- signals --------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ first favours each as often. A start is the unit of replication: slices within o
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import stdev
@@ -53,17 +53,15 @@ class Start:
         return 1 if self.number % 2 else -1
 
 
-def same_starts(output: Path, starts: int) -> Iterator[Start]:
+def same_starts(output: Path, starts: int) -> list[Start]:
     """The base against itself: `<output>/base-against-itself/01` and so on."""
-    for number in range(1, starts + 1):
-        yield Start(number, "base", "base", output / SAME / f"{number:02d}")
+    return [Start(number, "base", "base", output / SAME / f"{number:02d}") for number in range(1, starts + 1)]
 
 
-def pair_starts(output: Path, starts: int) -> Iterator[Start]:
+def pair_starts(output: Path, starts: int) -> list[Start]:
     """The candidate against the base: `<output>/starts/01` and so on."""
-    for number in range(1, starts + 1):
-        roles: tuple[Role, Role] = ("candidate", "base") if number % 2 else ("base", "candidate")
-        yield Start(number, *roles, output / PAIRS / f"{number:02d}")
+    orders: tuple[tuple[Role, Role], ...] = (("base", "candidate"), ("candidate", "base"))
+    return [Start(number, *orders[number % 2], output / PAIRS / f"{number:02d}") for number in range(1, starts + 1)]
 
 
 @dataclass(frozen=True)

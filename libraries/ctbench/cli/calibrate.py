@@ -18,6 +18,7 @@ from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, load
 from ctbench.cli.child_runs import ChildRuns
+from ctbench.cli.parser.command import read_option
 from ctbench.cli.parser.tree import parse
 from ctbench.dut.registry import abilities
 from ctbench.results import store
@@ -47,10 +48,7 @@ class Calibration:
         self.options = options
         self.target = _target(options.name, force=options.force)
         self.widest = _widest(options.widest)
-        try:
-            self.most = parse_whole(options.most_runs, LEAST_RUNS, MOST_RUNS)
-        except ValueError as error:
-            raise ConfigError(f"--most-runs: {error}") from None
+        self.most = read_option("--most-runs", parse_whole, options.most_runs, LEAST_RUNS, MOST_RUNS)
         floors = load("sla", options.sla, Floors)
         assert floors.path is not None, "it was read from a file"
         self.stock = Stock.read(floors.name, floors.path.read_text(encoding="utf-8"))

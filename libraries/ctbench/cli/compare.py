@@ -4,7 +4,8 @@ instructions of two kernels (or installations) in an emulated machine, and compa
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole
 from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRuns, is_done
+from ctbench.cli.parser.command import read_option
 from ctbench.cli.parser.tree import parse as parse_options
 from ctbench.cli.robot.command_line import DataError, chosen_files, parse, selected_suite
 from ctbench.compare import text
@@ -42,7 +44,6 @@ from ctbench.compare.setups import (
 )
 from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs
 from ctbench.compare.starts import (
-    Measured,
     Start,
     judge_starts,
     needed_starts,
@@ -75,26 +76,24 @@ _WITH_OVS = ("--include", f"{EMULATED}ANDovs", "--exclude", "1kflowsOR10kflowsOR
 _FOLDER = "counts"
 
 
-def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Compare, after measuring where that is asked for."""
     default = LEAST_OF_COUNTS if options.kernels else LEAST_OF_PAIRS if options.installations else LEAST_OF_RUNS
-    try:
-        least = default if options.least_difference is None else parse_ratio(options.least_difference)
-    except ValueError as error:
-        raise ConfigError(f"--least-difference: {error}") from None
+    given = options.least_difference
+    least = default if given is None else read_option("--least-difference", parse_ratio, given)
     if least >= 1:
         raise ConfigError("--least-difference: of 100% nothing ever regressed.\n  Expected less, for example 2%.")
     output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
     output = output.absolute()
     stopped, found = int(ExitStatus.MET), None
     if options.installations:
-        stopped, found = Installations(options, rest, output, least).run()
+        stopped, found = Installations(options, output, least).run()
     elif options.kernels:
-        found = of_kernels(options, rest, output, least)
+        found = of_kernels(options, output, least)
     else:
-        if any(is_published(Path(part)) for side in rest for part in side.split(",")):
-            return beside_published(rest[0], rest[1], output)
-        base, candidate = map(read_runs, rest)
+        if any(is_published(Path(part)) for side in options.rest for part in side.split(",")):
+            return beside_published(options.rest[0], options.rest[1], output)
+        base, candidate = map(read_runs, options.rest)
         base = only_alike(base, candidate) if options.only_alike else base
         found = compare(base, candidate, least_difference=least, only=options.only)
     if found is None:
@@ -103,7 +102,10 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
         raise ConfigError(
             "\n".join([*found.differences, "  Expected runs of one testbed that are alike, or --different."])
         )
-    write(found, output)
+    with _written(output):
+        (output / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        (output / "compare.md").write_text(text.markdown(found), encoding="utf-8")
+        write_comparison(found, output)
     print(printable(text.console(found)))
     print(printable(f"Comparison: {output / PAGE}"))
     return stopped or status(found)
@@ -124,19 +126,16 @@ def beside_published(base: str, candidate: str, output: Path) -> int:
     return ExitStatus.MET
 
 
-def write(found: Comparison, output: Path) -> None:
-    """Write compare.json, compare.md and compare.html."""
+@contextmanager
+def _written(output: Path) -> Iterator[None]:
+    """The folder is made, and what is written to it meanwhile; `ConfigError` where that cannot be."""
     try:
         output.mkdir(parents=True, exist_ok=True)
-        (output / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        (output / "compare.md").write_text(text.markdown(found), encoding="utf-8")
-        write_comparison(found, output)
+        yield
     except OSError as error:
-        raise _not_written(output, error) from None
-
-
-def _not_written(output: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir.")
+        raise ConfigError(
+            f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir."
+        ) from None
 
 
 def status(found: Comparison) -> ExitStatus:
@@ -159,30 +158,34 @@ def for_robot(rest: Sequence[str], include: str) -> list[str]:
 class Installations:
     """Two installations to compare: what was asked for, checked before anything is measured."""
 
-    def __init__(self, options: argparse.Namespace, rest: Sequence[str], output: Path, least_difference: float) -> None:
-        """Raises `ConfigError` for what would be a pity to learn after an hour."""
+    def __init__(self, options: argparse.Namespace, output: Path, least_difference: float) -> None:
+        """Raises an error for what would be a pity to learn after an hour: options, an installation that cannot be
+        measured on the testbed, no test to measure it with."""
         self.options, self.output, self.least_difference = options, output, least_difference
         self.prefixes = installations(options.installations)
-        try:
-            #: None: as many as the tests need.
-            self.starts = None if options.starts is None else parse_whole(options.starts, LEAST_STARTS, MOST_STARTS)
-        except ValueError as error:
-            raise ConfigError(f"--starts: {error}") from None
-        self.chosen = ["-v", f"CAMPAIGN:{options.campaign}", *for_robot(rest, "OR".join(comparable()))]
+        #: 0: as many as the tests need.
+        self.starts = 0
+        if options.starts is not None:
+            self.starts = read_option("--starts", parse_whole, options.starts, LEAST_STARTS, MOST_STARTS)
+        self.chosen = ["-v", f"CAMPAIGN:{options.campaign}", *for_robot(options.rest, "OR".join(comparable()))]
         self.files: dict[Role, Path] = {role: output / f"{role}.yaml" for role in self.prefixes}
+        self.testbed = RunSettings.load(options.testbed, options.campaign, base=self.prefixes["base"]).testbed
+        try:
+            selected_suite(parse(self.chosen, SUITES).arguments)
+        except DataError as error:
+            raise ConfigError(f"{str(error).rstrip('.')}.\n  Expected suites and tags of at least one test.") from None
+        for role, prefix in self.prefixes.items():
+            check_installation(role, prefix, self.testbed)
 
     def run(self) -> tuple[int, Comparison | None]:
         """Measure what is not measured yet, and judge what there is: why it stopped early, or 0, and the comparison;
         None where no start of both builds finished."""
-        testbed, counts = self._check(), None
-        try:
-            self.output.mkdir(parents=True, exist_ok=True)
+        counts = None
+        with _written(self.output):
             for role, prefix in self.prefixes.items():
-                write_testbed(testbed, prefix, self.files[role])
-        except OSError as error:
-            raise _not_written(self.output, error) from None
+                write_testbed(self.testbed, prefix, self.files[role])
         if not self.options.no_instructions:
-            counts = count_builds(self.output, self.prefixes, testbed, self.options)
+            counts = count_builds(self.output, self.prefixes, self.testbed, self.options)
             print(printable(f"compare: {counts.sentence}"), flush=True)
         made, most = ChildRuns(_GOES_ON), self.starts or STARTS
         same, pairs = same_starts(self.output, SAME_STARTS), pair_starts(self.output, most)
@@ -197,19 +200,6 @@ class Installations:
             self.prefixes, read_starts(_done(same)), measured,
             least_difference=self.least_difference, only=self.options.only, counts=counts,
         )  # fmt: skip
-
-    def _check(self) -> TestbedConfig:
-        """The testbed, once it is known that both installations can be measured on it and that there is a test to do it
-        with."""
-        options = self.options
-        testbed = RunSettings.load(options.testbed, options.campaign, base=self.prefixes["base"]).testbed
-        try:
-            selected_suite(parse(self.chosen, SUITES).arguments)
-        except DataError as error:
-            raise ConfigError(f"{str(error).rstrip('.')}.\n  Expected suites and tags of at least one test.") from None
-        for role, prefix in self.prefixes.items():
-            check_installation(role, prefix, testbed)
-        return testbed
 
     def _measure(self, what: str, starts: Sequence[Start], afterwards: int, made: ChildRuns) -> int:
         """Make the starts that are not made yet; `afterwards`: how many of another kind follow. Returns why it stopped
@@ -228,7 +218,7 @@ class Installations:
                 return ended
         return 0
 
-    def _planned(self, same: Sequence[Measured]) -> int:
+    def _planned(self, same: Sequence[Start]) -> int:
         """After the base was measured against itself the tests are known, and with them how many starts can say
         anything; and what this machine can show."""
         logs = scatters(same)
@@ -283,8 +273,8 @@ class Counting:
         return ""
 
     def side(self, role: Role) -> Runs:
-        stored, broken = read_stored(self._folder(role))
-        return Runs(self.names[role], (self._folder(role),), tuple(stored), tuple(broken))
+        folder = self._folder(role)
+        return Runs(self.names[role], [folder], *read_stored(folder))
 
     def judged(self, options: argparse.Namespace, least_difference: float = LEAST_OF_COUNTS) -> Counts:
         """What was counted, compared; with the functions that grew most where that was asked for."""
@@ -342,9 +332,7 @@ def count_builds(
     return nothing_counted(why) if why else counting.judged(options)
 
 
-def of_kernels(
-    options: argparse.Namespace, rest: Sequence[str], output: Path, least_difference: float
-) -> Comparison | None:
+def of_kernels(options: argparse.Namespace, output: Path, least_difference: float) -> Comparison | None:
     """Two kernels, by instructions alone: count what is not counted yet, and judge it; None where nothing was counted,
     which is said."""
     files = kernels(options.kernels)
@@ -352,7 +340,7 @@ def of_kernels(
         role: {"kernel": kernel_setting(file, output / _FOLDER / f"kernel-{role}")} for role, file in files.items()
     }
     counting = Counting(output, files, changes)
-    if why := counting.run(load("testbeds", options.testbed, TestbedConfig), for_robot(rest, EMULATED)):
+    if why := counting.run(load("testbeds", options.testbed, TestbedConfig), for_robot(options.rest, EMULATED)):
         print(f"compare: {nothing_counted(why).sentence}")
         return None
     return whole(
@@ -362,9 +350,8 @@ def of_kernels(
 
 
 def main() -> int:
-    options = parse_options("compare")
     try:
-        return run(options, options.rest)
+        return run(parse_options("compare"))
     except DataError as error:
         print(f"compare: {str(error).rstrip('.')}. Try `./run compare --help`.", file=sys.stderr)
         return ExitStatus.USAGE

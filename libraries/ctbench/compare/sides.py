@@ -39,16 +39,16 @@ class Runs:
 
     #: As the user named it.
     name: str
-    folders: tuple[Path, ...]
-    stored: tuple[Stored, ...]
-    broken: tuple[Broken, ...]
+    folders: Sequence[Path]
+    stored: Sequence[Stored]
+    broken: Sequence[Broken]
     #: A sentence for each run that was there and does not count.
-    left_out: tuple[str, ...] = ()
+    left_out: Sequence[str] = ()
 
     @property
-    def records(self) -> tuple[Record, ...]:
+    def records(self) -> list[Record]:
         """All records, those of the generator's ceiling too."""
-        return tuple(each.record for each in self.stored)
+        return [each.record for each in self.stored]
 
     @property
     def broken_note(self) -> list[str]:
@@ -93,10 +93,10 @@ def read_runs(name: str) -> Runs:
     Raises `ConfigError` where there is no record.
     """
     folders = [folder for part in name.split(",") for folder in _run_folders(part)]
-    stored, broken = read_stored(*folders)
-    if not stored:
+    runs = Runs(name, folders, *read_stored(*folders))
+    if not runs.stored:
         raise _no_runs(name)
-    return Runs(name, tuple(folders), tuple(stored), tuple(broken))
+    return runs
 
 
 def _run_folders(name: str) -> list[Path]:
@@ -250,15 +250,15 @@ def only_alike(base: Runs, candidate: Runs) -> Runs:
     kept: list[Stored] = []
     left_out: list[str] = []
     for run_id, stored in base.runs().items():
-        found = differences(Runs(base.name, (), tuple(stored), ()), candidate)
+        found = differences(replace(base, stored=stored), candidate)
         if found:
             left_out.append(f"Run {run_id} of {base.name} was left out: {found[0]}")
         else:
             kept += stored
     if not kept:
         return base
-    folders = tuple(folder for folder in base.folders if any(each.path.is_relative_to(folder) for each in kept))
-    return replace(base, folders=folders, stored=tuple(kept), left_out=tuple(left_out))
+    folders = [folder for folder in base.folders if any(each.path.is_relative_to(folder) for each in kept)]
+    return replace(base, folders=folders, stored=kept, left_out=left_out)
 
 
 def notes(base: Runs, candidate: Runs) -> list[str]:

@@ -9,7 +9,7 @@ first favours each as often. A start is the unit of replication: slices within o
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import stdev
 from typing import NamedTuple
@@ -46,6 +46,9 @@ class Start:
     first: Role
     second: Role
     folder: Path
+    #: What it left, once that is read.
+    stored: Sequence[Stored] = ()
+    broken: Sequence[Broken] = ()
 
     @property
     def exponent(self) -> int:
@@ -64,19 +67,14 @@ def pair_starts(output: Path, starts: int) -> list[Start]:
     return [Start(number, *orders[number % 2], output / PAIRS / f"{number:02d}") for number in range(1, starts + 1)]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A start with its records."""
-
-    start: Start
-    stored: tuple[Stored, ...]
-    broken: tuple[Broken, ...] = ()
-
-
-def read_starts(starts: Sequence[Start]) -> list[Measured]:
-    """The starts that left records."""
-    found = ((start, *read_stored(start.folder)) for start in starts)
-    return [Measured(start, tuple(stored), tuple(broken)) for start, stored, broken in found if stored or broken]
+def read_starts(starts: Sequence[Start]) -> list[Start]:
+    """The starts that left records, with these."""
+    found = []
+    for start in starts:
+        stored, broken = read_stored(start.folder)
+        if stored or broken:
+            found.append(replace(start, stored=stored, broken=broken))
+    return found
 
 
 def needed_starts(tests: int) -> int:
@@ -93,15 +91,15 @@ def shows(same: Sequence[float], starts: int, tests: int, least_difference: floa
     return max(least_difference, math.expm1(shift)) if math.isfinite(shift) else None
 
 
-def scatters(same: Sequence[Measured]) -> dict[str, list[float]]:
+def scatters(same: Sequence[Start]) -> dict[str, list[float]]:
     """Of the base against itself: the log ratios of each test by its name, of those that were measured."""
     return {records[0].record.test: logs for records, logs in _found(same).values() if logs}
 
 
 def judge_starts(
     names: Mapping[Role, str],
-    same: Sequence[Measured],
-    pairs: Sequence[Measured],
+    same: Sequence[Start],
+    pairs: Sequence[Start],
     *,
     least_difference: float = LEAST_OF_PAIRS,
     only: Sequence[str] = (),
@@ -133,13 +131,13 @@ class _Found(NamedTuple):
     logs: list[float]
 
 
-def _found(starts: Sequence[Measured]) -> dict[_Key, _Found]:
+def _found(starts: Sequence[Start]) -> dict[_Key, _Found]:
     """What the starts found of each test. One start is one sample: where rows measure the same, the first one
     counts."""
     tests: dict[_Key, _Found] = {}
-    for measured in starts:
+    for start in starts:
         seen = set[_Key]()
-        for each in measured.stored:
+        for each in start.stored:
             key = (each.record.topology.key, each.record.profile.name)
             if key in seen:
                 continue
@@ -148,18 +146,18 @@ def _found(starts: Sequence[Measured]) -> dict[_Key, _Found]:
             test.records.append(each)
             figure = each.record.figures.get("of_build")
             if figure and figure.value > 0 and each.record.verdict != "not measured":
-                test.logs.append(measured.start.exponent * math.log(figure.value))
+                test.logs.append(start.exponent * math.log(figure.value))
     return tests
 
 
-def _side(role: Role, name: str, measured: Sequence[Measured]) -> Runs:
+def _side(role: Role, name: str, starts: Sequence[Start]) -> Runs:
     """What a side is made of: the starts in which it was set up first, whose records have its facts."""
-    own = [each for each in measured if each.start.first == role]
+    own = [start for start in starts if start.first == role]
     return Runs(
         name,
-        tuple(each.start.folder for each in own),
-        tuple(stored for each in own for stored in each.stored),
-        tuple(broken for each in own for broken in each.broken),
+        [start.folder for start in own],
+        [each for start in own for each in start.stored],
+        [each for start in own for each in start.broken],
     )
 
 

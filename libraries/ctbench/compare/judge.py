@@ -241,15 +241,6 @@ def judge_counts(
     )
 
 
-def counts_note(rates: Judgement, counts: Counts) -> str:
-    """Whether rates and instructions say the same, a sentence; empty where one of them says nothing."""
-    found = overall(counts.tests)
-    if not counts.tests or "not measurable" in (rates, found):
-        return ""
-    agree = f"Rates and instructions agree: {found}."
-    return agree if rates == found else f"Rates and instructions disagree: {rates} by rates, {found} by instructions."
-
-
 def _by_test(stored: Sequence[Stored], only: Sequence[str]) -> dict[TestKey, Stored]:
     """The record of each test that counts; of rows that count the same, the first."""
     found: dict[TestKey, Stored] = {}

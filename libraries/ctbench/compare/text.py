@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ctbench.base.text import escaped, one_line
 from ctbench.base.units import format_margin, format_share
-from ctbench.compare.judge import counts_note
+from ctbench.compare.judge import overall
 from ctbench.compare.limits import SEES
 from ctbench.report.labels import plural
 from ctbench.results.comparison import (
@@ -194,9 +194,12 @@ def counts_words(comparison: Comparison) -> list[str]:
     counts = comparison.counts
     if counts is None:
         return []
-    both = counts_note(comparison.judgement, counts) if comparison.kind == "pairs" else ""
     said = [] if comparison.kind == "counts" else [counts.sentence]
-    return [*said, *([both] if both else []), *counts.notes, *([SEES] if counts.tests else [])]
+    rates, found = comparison.judgement, overall(counts.tests)
+    if comparison.kind == "pairs" and counts.tests and "not measurable" not in (rates, found):
+        differ = f"disagree: {rates} by rates, {found} by instructions"
+        said.append(f"Rates and instructions {f'agree: {found}' if rates == found else differ}.")
+    return [*said, *counts.notes, *([SEES] if counts.tests else [])]
 
 
 def functions_title(functions: Functions) -> str:

@@ -17,7 +17,7 @@ from ctbench.base.units import format_margin, format_ratio
 from ctbench.compare.limits import ALPHA, LEAST_OF_COUNTS, LEAST_OF_RUNS, WEAKER
 from ctbench.compare.sides import (
     Runs,
-    TestKey,
+    by_test,
     compared_metric,
     differences,
     is_chosen,
@@ -137,7 +137,7 @@ def compare(
 ) -> Comparison:
     """Compare two sides. `only` keeps the tests that have one of these texts in their name, topology, profile or
     metric: fewer tests need fewer samples."""
-    ours, theirs = base.tests(), candidate.tests()
+    ours, theirs = by_test(base.stored), by_test(candidate.stored)
     both = [(ours.get(key, []), theirs.get(key, [])) for key in dict.fromkeys([*ours, *theirs])]
     chosen = [_both(*sides) for sides in both if is_chosen([*sides[0], *sides[1]][0].record, only)]
     tests = judged(chosen, _weigh, least_difference)
@@ -221,7 +221,11 @@ def judge_counts(
 ) -> Counts:
     """Compare what was counted of the two sides, matched by topology, profile and metric. `only` keeps the tests that
     have one of these texts in their names."""
-    ours, theirs = _by_test(base, only), _by_test(candidate, only)
+    # Of rows that count the same, the first.
+    ours, theirs = (
+        {key: first for key, (first, *_) in by_test(side).items() if key[2] in COSTS and is_chosen(first.record, only)}
+        for side in (base, candidate)
+    )
     tests = [_counted(ours.get(key), theirs.get(key), least_difference) for key in dict.fromkeys([*ours, *theirs])]
     if not tests:
         return nothing_counted("no test of the emulated machine left a record")
@@ -239,15 +243,6 @@ def judge_counts(
             if len({str(getattr(dut, key, None)) for dut in every}) > 1
         ],
     )
-
-
-def _by_test(stored: Sequence[Stored], only: Sequence[str]) -> dict[TestKey, Stored]:
-    """The record of each test that counts; of rows that count the same, the first."""
-    found: dict[TestKey, Stored] = {}
-    for each in stored:
-        if (one := each.record).metric in COSTS and is_chosen(one, only):
-            found.setdefault((one.topology, one.profile.name, one.metric), each)
-    return found
 
 
 def _counted(base: Stored | None, candidate: Stored | None, least: float) -> CountedTest:

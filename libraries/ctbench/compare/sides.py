@@ -56,14 +56,6 @@ class Runs:
         said = f"{len(self.broken)} files of {self.name} are not records and were left out."
         return [said] if self.broken else []
 
-    def tests(self) -> dict[TestKey, list[Stored]]:
-        """The records of each test, in the order of the first run; the generator without a DUT is not a test of one."""
-        found: dict[TestKey, list[Stored]] = defaultdict(list)
-        for each in self.stored:
-            if each.record.topology.datapath != CABLE.datapath:
-                found[each.record.topology, each.record.profile.name, compared_metric(each.record).name].append(each)
-        return found
-
     def runs(self) -> dict[str, list[Stored]]:
         """The records of each run by its id, in the order of their start."""
         found: dict[str, list[Stored]] = defaultdict(list)
@@ -85,6 +77,15 @@ class Runs:
             campaigns=once(record.campaign.name for record in self.records),
             broken=[each.reason for each in self.broken],
         )
+
+
+def by_test(stored: Sequence[Stored]) -> dict[TestKey, list[Stored]]:
+    """The records of each test, in their order; the generator without a DUT is not a test of one."""
+    found: dict[TestKey, list[Stored]] = defaultdict(list)
+    for each in stored:
+        if (record := each.record).topology.datapath != CABLE.datapath:
+            found[record.topology, record.profile.name, compared_metric(record).name].append(each)
+    return found
 
 
 def read_runs(name: str) -> Runs:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ctbench.base.units import format_margin, format_ratio
 from ctbench.compare.judge import judged, whole
 from ctbench.compare.limits import ALPHA, LEAST_OF_PAIRS
-from ctbench.compare.sides import Role, Runs, is_chosen, names_of, versions_note
+from ctbench.compare.sides import Role, Runs, TestKey, by_test, is_chosen, names_of, versions_note
 from ctbench.compare.text import interval
 from ctbench.report.labels import plural
 from ctbench.results.comparison import ComparedTest, Comparison, Counts, Judgement, Starts
@@ -33,8 +33,6 @@ from ctbench.results.store import Broken, Stored, read_stored
 
 #: Folders of the base against itself, and of the candidate against the base.
 SAME, PAIRS = "base-against-itself", "starts"
-#: A test: its topology's key and its profile.
-_Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -131,21 +129,16 @@ class _Found(NamedTuple):
     logs: list[float]
 
 
-def _found(starts: Sequence[Start]) -> dict[_Key, _Found]:
+def _found(starts: Sequence[Start]) -> dict[TestKey, _Found]:
     """What the starts found of each test. One start is one sample: where rows measure the same, the first one
     counts."""
-    tests: dict[_Key, _Found] = {}
+    tests: dict[TestKey, _Found] = {}
     for start in starts:
-        seen = set[_Key]()
-        for each in start.stored:
-            key = (each.record.topology.key, each.record.profile.name)
-            if key in seen:
-                continue
-            seen.add(key)
+        for key, (first, *_) in by_test(start.stored).items():
             test = tests.setdefault(key, _Found([], []))
-            test.records.append(each)
-            figure = each.record.figures.get("of_build")
-            if figure and figure.value > 0 and each.record.verdict != "not measured":
+            test.records.append(first)
+            figure = first.record.figures.get("of_build")
+            if figure and figure.value > 0 and first.record.verdict != "not measured":
                 test.logs.append(start.exponent * math.log(figure.value))
     return tests
 

@@ -1,5 +1,6 @@
 """compare.html: base and candidate side by side, from the comparison that `./run compare` judged."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -95,15 +96,18 @@ def _typeset(figure: str) -> str:
     """A figure of the console as a page has it: a dash for none, a true minus, operators in words."""
     if figure == "-":
         return labels.DASH
-    return figure.replace("<= ", "at most ").replace(">= ", "at least ").replace("-", "\u2212")
+    return re.sub("(?<!e)-", "\u2212", figure.replace("<= ", "at most ").replace(">= ", "at least "))
 
 
 def _strip(test: ComparedTest) -> str:
     """The samples of both sides, or the starts of the base against itself and those of both, on one scale."""
+
+    def margin(ratio: float) -> str:
+        return labels.margin((ratio - 1) * 100)
+
     if starts := test.starts:
         title = "starts of the base against itself above those of the candidate against the base"
-        written = lambda ratio: labels.margin((ratio - 1) * 100)  # noqa: E731
-        return samples_strip(starts.same or [1.0], starts.ratios, written, title) if starts.ratios else ""
+        return samples_strip(starts.same or [1.0], starts.ratios, margin, title) if starts.ratios else ""
     if test.base and test.candidate:
         return samples_strip(test.base.values, test.candidate.values, METRICS[test.metric].format)
     return ""

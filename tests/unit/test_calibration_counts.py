@@ -1,7 +1,7 @@
 """Calibration of instructions: one run, floors above all seeds, bound to the image that was measured."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -116,15 +116,13 @@ def sla(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUpSla:
     return made
 
 
-def calibrated(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr("sys.argv", ["calibrate", "mine", *arguments])
-    return calibrate.main()
+Status = Callable[..., int]
 
 
 def test_one_run_is_enough(
-    sla: MadeUpSla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sla: MadeUpSla, tmp_path: Path, status_of: Status, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert calibrated(monkeypatch, "--testbed", "emulated") == 0
+    assert status_of("calibrate", "mine", "--testbed", "emulated") == 0
     assert sla.calls == 1
     said = capsys.readouterr().out
     assert "run 1 of about 1, at most 1" in said and "1 floors are of image a1." in said
@@ -132,7 +130,7 @@ def test_one_run_is_enough(
 
 
 def test_an_image_is_kept_where_there_is_one(
-    sla: MadeUpSla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sla: MadeUpSla, tmp_path: Path, status_of: Status, capsys: pytest.CaptureFixture[str]
 ) -> None:
     emulated = (VARIABLES / "testbeds" / "emulated.yaml").read_text()
     duts = "  - {type: linux-router, host: sandbox, ports: {kind: veth, ring_size: 4096}}"
@@ -143,13 +141,17 @@ def test_an_image_is_kept_where_there_is_one(
         (tmp_path, "emulated", "is there already"),
         (tmp_path / "nowhere" / "mine.image", "emulated", "cannot be written"),
     ):
-        assert calibrated(monkeypatch, "--testbed", testbed, "--keep-image", str(target)) == 4
+        assert status_of("calibrate", "mine", "--testbed", testbed, "--keep-image", str(target)) == 4
         assert said in capsys.readouterr().err
     assert sla.calls == 0
 
 
 def test_the_image_that_is_kept_is_the_one_that_was_measured(
-    sla: MadeUpSla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sla: MadeUpSla,
+    tmp_path: Path,
+    status_of: Status,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     class Kind:
         """An emulated machine that something was updated in since it was measured."""
@@ -166,9 +168,9 @@ def test_the_image_that_is_kept_is_the_one_that_was_measured(
     monkeypatch.setattr(testbeds, "KINDS", {"emulated": Kind()})
     target = tmp_path / "mine.image"
     given = ["--testbed", "emulated", "--keep-image", str(target)]
-    assert calibrated(monkeypatch, *given) == 4
+    assert status_of("calibrate", "mine", *given) == 4
     assert "makes image b2 now, and a1 was measured" in capsys.readouterr().err
     assert not target.exists() and not list((tmp_path / "variables" / "sla").iterdir())
     monkeypatch.setattr(Kind, "identity", "a1")
-    assert calibrated(monkeypatch, *given) == 0
+    assert status_of("calibrate", "mine", *given) == 0
     assert target.exists() and f"{target} keeps image a1." in capsys.readouterr().out

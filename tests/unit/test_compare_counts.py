@@ -15,8 +15,11 @@ import yaml
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.cli import compare
-from ctbench.compare.judge import counts_note, judge_counts, nothing_counted
+from ctbench.compare import text
+from ctbench.compare.judge import judge_counts, nothing_counted
 from ctbench.compare.setups import kernel_setting
+from ctbench.compare.sides import Role
+from ctbench.compare.starts import judge_starts
 from ctbench.dut.abilities import ByFunction
 from ctbench.dut.topology import Topology
 from ctbench.results import store
@@ -26,6 +29,7 @@ from ctbench.testbed.config import TestbedConfig
 
 from .compared import Made, MadeUpSla, Run
 from .counted import counted_record
+from .paired import measured
 
 
 def stored(ruleset: str, values: Sequence[float], **dut: str) -> Stored:
@@ -68,17 +72,37 @@ def test_a_test_of_one_side_only_is_named() -> None:
     assert counts.sentence == "Of 2 tests whose instructions were counted: 1 could not be counted, 1 cost the same."
 
 
-def test_machines_that_differ_in_something_else_are_said() -> None:
-    counts = judge_counts([stored("forward", [1])], [stored("forward", [1], qemu="8.0")])
-    assert counts.notes == ["The sides differ in QEMU as well, so a difference may not be what is compared."]
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"qemu": "8.0"}, "QEMU"),
+        ({"packages": {"iptables": "1.8"}}, "the packages in the machine"),
+        ({"seeds": 3}, "the number of seeds"),
+    ],
+)
+def test_machines_that_differ_in_something_else_are_said(other: dict[str, Any], said: str, tmp_path: Path) -> None:
+    alike = {"packages": {"iptables": "1.7"}, "seeds": 2}
+    for side, facts in (("base", {}), ("candidate", other)):
+        store.write(counted_record("forward", [1], **alike | facts), tmp_path / side)
+    counts = judge_counts(*(store.read_stored(tmp_path / side)[0] for side in ("base", "candidate")))
+    assert counts.notes == [f"The sides differ in {said} as well, so a difference may not be what is compared."]
 
 
-def test_whether_rates_and_instructions_disagree_is_said() -> None:
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        (0.9, "agree: regressed"),
+        (1.0, "disagree: no evidence by rates, regressed by instructions"),
+        (None, ""),
+    ],
+)
+def test_whether_rates_and_instructions_disagree_is_said(ratio: float | None, said: str) -> None:
     counts = judge_counts([stored("forward", [4000])], [stored("forward", [4100])])
-    assert counts_note("regressed", counts) == "Rates and instructions agree: regressed."
-    said = "Rates and instructions disagree: no evidence by rates, regressed by instructions."
-    assert counts_note("no evidence", counts) == said
-    assert counts_note("not measurable", counts) == counts_note("regressed", nothing_counted("no QEMU")) == ""
+    names: dict[Role, str] = {"base": "old", "candidate": "new"}
+    words = text.counts_words(judge_starts(names, [], measured({0: [ratio] * 8}), counts=counts))
+    assert [each for each in words if each.startswith("Rates")] == ([f"Rates and instructions {said}."] if said else [])
+    none = nothing_counted("no QEMU")
+    assert text.counts_words(judge_starts(names, [], measured({0: [ratio] * 8}), counts=none)) == [none.sentence]
 
 
 class Counted(MadeUpSla):

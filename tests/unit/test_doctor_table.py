@@ -1,6 +1,7 @@
 """The doctor's examination as a whole, and its table."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -114,10 +115,9 @@ def test_every_key_of_the_example_has_a_comment() -> None:
 
 @pytest.mark.parametrize(("testbed", "status"), [("no-such-testbed", 4), ("/dev/null", 4)])
 def test_a_mistake_in_the_file_is_one_sentence_and_status_4(
-    testbed: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    testbed: str, status: int, status_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["doctor", testbed])
-    assert doctor.main() == status
+    assert status_of("doctor", testbed) == status
     assert capsys.readouterr().err.startswith("doctor: ")
 
 

@@ -30,6 +30,8 @@ SUFFIX = ".json"
 #: Parts of a record that runs have in common, besides their environment.
 _IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "campaign", "floor", "thresholds",
               "tags", "pool", "notes")  # fmt: skip
+#: Facts of an emulated machine that have no name of their own and that comparisons and histories of runs tell apart.
+_OF_EMULATED = ("ovs", "packages", "seeds")
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
 
@@ -105,8 +107,8 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
 
 
 def _slim(path: Path, whole: Record, held: dict[tuple[type, bytes], Any]) -> Stored:
-    """The record without its trials, series and rounds, and of the DUT's facts only those that have a name. What is
-    the same in many records is `held` once."""
+    """The record without its trials, series and rounds, and of the DUT's facts only those that have a name, or that
+    tell builds apart. What is the same in many records is `held` once."""
 
     def once(part: Any) -> Any:
         return held.setdefault((type(part), to_json(part, inf_nan_mode="constants")), part) if part else part
@@ -114,7 +116,7 @@ def _slim(path: Path, whole: Record, held: dict[tuple[type, bytes], Any]) -> Sto
     pairs = [pair.model_copy(update={"ratios": []}) for pair in whole.evidence.pairs]
     evidence = whole.evidence.model_copy(update={"trials": [], "series": [], "pairs": pairs})
     around = whole.environment
-    named = around.dut.model_fields_set & set(DutFacts.model_fields)
+    named = around.dut.model_fields_set & {*DutFacts.model_fields, *_OF_EMULATED}
     dut = DutFacts.model_construct(named, **{name: once(getattr(around.dut, name)) for name in named})
     others = {name: once(getattr(around, name)) for name in ("testbed", "generator", "machine")}
     environment = around.model_copy(update={"dut": once(dut), **others})

@@ -55,7 +55,6 @@ def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed) -
     assert record.verdict == "met"
     assert record.result and (record.result.value, record.result.high) == pytest.approx((340_000, 400_000))
     assert record.limited_by == "dut"
-    assert "and a closed loop shows that the DUT serves 400.0 k/s" in record.verdict_reason or record.margin_pct
 
 
 @pytest.mark.parametrize("name", ["quick", "gate", "compare", "characterise", "published"])
@@ -280,7 +279,7 @@ def test_a_gate_decides_a_ratio_by_the_pair_and_the_rate_by_trials_at_it(simulat
     assert [made.trial.load for made in record.evidence.trials] == pytest.approx([101_000])
     assert (record.procedure, record.limited_by) == ("at-floor", "floor")
     missed = simulated.begin(campaign=GATING, floors=floors(">= 90%")).measure(SNAT)
-    assert missed.verdict == "missed" and "at least 90 % promised" in missed.verdict_reason
+    assert (missed.verdict, [each.metric for each in missed.thresholds if not each.met]) == ("missed", ["ratio"])
 
 
 def test_a_gate_on_nothing_but_a_ratio_makes_no_trial(simulated: SimulatedTestbed) -> None:

@@ -182,18 +182,6 @@ def test_a_substitute_keeps_what_is_promised_of_the_profile_that_it_stands_for()
     assert entries["long-lived"]["cps"] == ">= 1k"
 
 
-def test_a_run_that_measured_nothing_is_counted_apart() -> None:
-    records = [*runs(*around(2e5, 0.02, 5)), made_up_record(verdict="not measured", figures={}, run_id="run-9")]
-    (only,) = gather(records)
-    assert (len(only.results), only.without) == (5, 1)
-    assert "; 1 run measured nothing" in sla_file("here", records, 0.25, NONE)
-
-
-def test_without_a_measurement_there_is_no_file() -> None:
-    with pytest.raises(CtbenchError, match="measured nothing"):
-        sla_file("here", [made_up_record(verdict="not measured", figures={})], 0.25, NONE)
-
-
 @pytest.mark.parametrize("metric", ["ratio", "of_build"])
 def test_runs_of_ratios_are_what_calibrate_cannot_use_and_not_runs_that_measured_nothing(metric: str) -> None:
     records = [record.model_copy(update={"metric": metric}) for record in runs(2e5, 3e5)]

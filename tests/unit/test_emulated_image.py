@@ -40,11 +40,6 @@ def test_an_archive_is_sorted_numbered_and_has_the_folders_of_its_files() -> Non
     assert b"12345" in packed
 
 
-def test_an_archive_is_the_same_whatever_the_order_of_its_files() -> None:
-    one, two = archive.file(b"1"), archive.file(b"2")
-    assert archive.pack({"x": one, "y": two}) == archive.pack({"y": two, "x": one})
-
-
 def module(needs: str) -> bytes:
     return b"\x7fELF\0license=GPL\0depends=" + needs.encode() + b"\0name=x\0"
 

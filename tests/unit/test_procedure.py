@@ -14,7 +14,7 @@ from ctbench.measure.probe import TableEntries, after_sample
 from ctbench.measure.procedure import Bench, Decision, Outcome, require
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
-from ctbench.measure.trial import Repetitions, Step, Trials, series_of
+from ctbench.measure.trial import Step, Trials, series_of
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
@@ -243,15 +243,6 @@ def test_where_no_valid_trial_can_be_made_there_is_no_figure() -> None:
     assert (overloaded.upper, overloaded.limited_by) == (0.92 * TRUTH, "generator")
     assert outcome_of(overloaded).figures == {}
     assert judged(outcome_of(overloaded), made_up_floor()).word == "not measured"
-
-
-def test_a_run_without_time_for_repetitions_makes_none() -> None:
-    spent = Trials(repetitions=Repetitions(left_s=3.0))
-    dut = SimulatedDut(TRUTH, generator_limit=0)
-    found = search(dut, 1_000, HI, HOW, spent, hint=TRUTH)
-    assert (len(dut.loads), found.limited_by, spent.repetitions.left_s < 3.0) == (2, "generator", True)
-    again = search(dut, 1_000, HI, HOW, Trials(repetitions=spent.repetitions), hint=TRUTH)
-    assert (len(dut.loads), again.limited_by) == (3, "generator")
 
 
 def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> None:

@@ -13,7 +13,6 @@ from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.testbed.connectors.trex import TrexConnector
-from ctbench.traffic.loads import Hold, Idle, Rate, Saturation
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 
 APART, TOGETHER = Placement((0,), (1,), (2,)), Placement((0,), (1,), (0,))
@@ -64,11 +63,6 @@ def test_trex_in_the_sandbox_reaches_no_memif(tmp_path: Path) -> None:
 def test_trex_offers_to_one_dut_at_a_time(tmp_path: Path) -> None:
     with pytest.raises(MissingResource, match="Two DUTs side by side need the software traffic generator"):
         trex(tmp_path).connect_pair(CARDS, CARDS, APART, 1514)
-
-
-def test_what_a_generator_offers_is_known_before_it_is_connected(tmp_path: Path) -> None:
-    assert trex(tmp_path).offers == {Rate, Hold, Idle}
-    assert SoftwareConnector((0,), "lab").offers == {Rate, Hold, Saturation, Idle}
 
 
 def test_trex_that_is_not_connected_says_so_and_starts_nothing(tmp_path: Path) -> None:

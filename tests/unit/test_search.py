@@ -245,12 +245,6 @@ def test_each_repetition_begins_where_the_one_before_ended() -> None:
     assert (figure.low, figure.high) == (min(result.capacities), max(result.capacities))
 
 
-def test_a_search_that_was_made_once_has_no_spread() -> None:
-    figure = outcome_of(repeat(1, lambda _last: search(SimulatedDut(300_000), LO, HI, how()))).result
-    assert figure is not None
-    assert (figure.spread, figure.samples, figure.repetitions) == (None, (), (figure.value,))
-
-
 def test_a_fault_ends_the_repetitions() -> None:
     def breaks(_number: int) -> None:
         raise GeneratorError("gone")

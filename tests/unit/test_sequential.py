@@ -112,11 +112,6 @@ def test_bad_trials_that_outweigh_the_good_ones_do_not_and_what_was_completed_is
     assert "5.00 % of the connections were lost" in result.decisions["cps"].whole
 
 
-def test_no_failed_trial_is_forgotten_or_made_again() -> None:
-    # Where two of three decided, "gbg" was enough.
-    assert play("gbgbgbgbg").decisions["cps"].kept is None
-
-
 def test_what_nine_trials_do_not_decide_is_too_close_to_call() -> None:
     near = Known(rates=(LOAD * 1.02,), scatter=0.07)
     result = play("gbggbbggb", known=near)

@@ -69,9 +69,8 @@ def client_that(tmp_path: Path, does: str) -> None:
 
 
 def test_a_folder_without_the_client_is_named(worker: TrexWorker, tmp_path: Path) -> None:
-    with pytest.raises(TrexRefused, match="there is no module trex") as refused:
+    with pytest.raises(TrexRefused, match=str(tmp_path)) as refused:
         worker.call("connect", PATIENCE_S, **CONNECT)
-    assert str(tmp_path) in str(refused.value)
     assert refused.value.kind == "client"
     assert worker.call("disconnect", PATIENCE_S) is None
 

@@ -186,9 +186,8 @@ TRUTH, HI = 381_000.0, 1_000_000.0
 HOW = SaturationSettings.model_validate({"final_duration": "2s"})
 
 
-def below(dut: object, saturation: float = TRUTH, hi: float = HI, told: list[Step] | None = None) -> SearchResult:
-    tell = told.append if told is not None else lambda _step: None
-    return search(dut, 1_000, hi, HOW, Trials(tell), hint=saturation)  # type: ignore[arg-type]
+def below(dut: object, hi: float = HI) -> SearchResult:
+    return search(dut, 1_000, hi, HOW, Trials(), hint=TRUTH)  # type: ignore[arg-type]
 
 
 def test_a_little_below_the_saturation_rate_one_trial_is_enough() -> None:
@@ -248,12 +247,6 @@ def test_where_no_valid_trial_can_be_made_there_is_no_figure() -> None:
 def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> None:
     found = below(SimulatedDut(TRUTH), hi=100_000)
     assert (found.capacity, found.upper, found.limited_by) == (100_000, None, "range")
-
-
-def test_what_is_left_is_told() -> None:
-    told: list[Step] = []
-    below(SimulatedDut(0.8 * TRUTH), told=told)
-    assert [step.left_s > 0 for step in told] == [True, True, False]
 
 
 @dataclass

@@ -109,18 +109,6 @@ def test_looking_changes_nothing(pretended: Sandbox) -> None:
     assert [pretended.run(argv, check=False).stdout for argv in STATE] == before
 
 
-def test_a_card_in_the_kernels_hands_is_seen_by_its_address(pretended: Sandbox) -> None:
-    cards = [path.parent.name for path in sorted(Path("/sys/bus/pci/devices").glob("*/driver"))]
-    if len(cards) < 2:
-        pytest.skip("This machine has fewer than two PCI devices with a driver.")
-    example = load("testbeds", "example-trex-xeon", TestbedConfig).model_dump()["duts"][0]
-    ports = {"kind": "pci", "client": cards[0], "server": cards[1]}
-    driver = Path(f"/sys/bus/pci/devices/{cards[0]}/driver").readlink().name
-    finding = examined(pretended, lab(duts=[example | {"ports": ports}]))[f"card {cards[0]}"]
-    assert f"driver {driver}" in finding.found
-    assert finding.state == ("ok" if driver == "vfio-pci" else "bad")
-
-
 def test_a_host_over_ssh_is_looked_at(sshd: Sshd, tmp_path: Path) -> None:
     hosts = {"dut": sshd.config().model_dump(), "tgen": sshd.config(known_hosts=str(tmp_path / "none")).model_dump()}
     content = lab(hosts=hosts, generator=RUNNING | {"host": "tgen"}).model_dump() | {"name": "mine"}

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from integration.small_testbed import small
@@ -19,7 +18,6 @@ from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.traffic.software import engine, plan
-from ctbench.traffic.software import layout as lay
 
 HERE = Path(__file__).parent
 #: What the connection table is cut down to where the DUT is to fail: less than a hundredth of what a trial opens.
@@ -128,33 +126,6 @@ def test_a_generator_whose_cpu_is_taken_measures_nothing(run: AcceptanceRun, mon
     assert record.verdict == "not measured", record.verdict_reason
     assert record.limited_by == "generator"
     assert all(made.state == "invalid" for made in record.evidence.trials if made.phase != "saturation")
-    assert "began late" in record.verdict_reason or "begun in time" in record.verdict_reason
-
-
-def test_an_ovs_that_is_killed_in_the_middle_of_a_trial_is_named_and_the_next_test_gets_a_fresh_one(
-    run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    killed: list[int] = []
-
-    def kill(_elapsed: float, state: Any, _counts: Any) -> None:
-        if state[lay.BEGUN] > 50 and not killed:
-            dut = run.testbed.dut
-            assert isinstance(dut, OvsDpdkDut)
-            killed.append(int(dut.snapshot()["pid"]))
-            dut.control.host.run(["kill", "-9", str(killed[0])])
-
-    with monkeypatch.context() as patch:
-        patch.setattr(run.testbed.generator, "watcher", kill)
-        patch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # likewise
-        record = measure(run)
-
-    assert record.verdict == "not measured"
-    assert record.limited_by == "fault"
-    assert (
-        f"ovs-vswitchd (process {killed[0]}) was killed by SIGKILL, in trial 1, a closed loop" in record.verdict_reason
-    )
-    after = measure(run)
-    assert after.verdict == "met", after.verdict_reason
 
 
 def test_packets_are_measured_through_the_same_ovs(run: AcceptanceRun) -> None:

@@ -6,7 +6,9 @@ Without TRex our own question (probe.py) is tested. With TREX_HOME set, TRex' wh
 import json
 import os
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +69,24 @@ def test_nobody_there_is_said_with_the_command_that_mends_it() -> None:
     assert not running(1).is_running()
 
 
-def test_something_else_on_the_port_is_not_taken_for_trex(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "ANSWER_TIMEOUT_S", 0.2)
+@pytest.mark.parametrize("greeting", [None, b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n" + bytes(64), b""])
+def test_what_does_not_answer_speaks_otherwise_or_hangs_up_is_not_taken_for_trex(
+    monkeypatch: pytest.MonkeyPatch, greeting: bytes | None
+) -> None:
+    def answer() -> None:
+        with suppress(OSError):
+            while greeting is not None:  # each that connects, until it is over
+                with listening.accept()[0] as connection:
+                    connection.sendall(greeting)
+
+    monkeypatch.setattr(server, "ANSWER_TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
+        threading.Thread(target=answer, daemon=True).start()
         said = f"What listens on 127.0.0.1:{port} is not a TRex server: it does not answer"
         with pytest.raises(GeneratorError, match=said):
             running(port).start("astf")
+        listening.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture

@@ -52,19 +52,6 @@ def test_it_reserves_starts_stops_and_lets_go(replay: Replay, tmp_path: Path) ->
     assert "zmq publisher at" in (tmp_path / "trex-1-astf.log").read_text()
 
 
-def test_after_a_normal_stop_the_daemon_calls_the_run_a_failure_and_nobody_believes_it(replay: Replay) -> None:
-    daemon, server = replay("life")
-    server.start("astf")
-    server.is_running()
-    server.log_excerpt()
-
-    server.stop()  # raises nothing
-
-    with pytest.raises(GeneratorError, match="TRex ended while it started"):
-        server._call("get_running_info")  # what the daemon would say
-    assert not daemon.unexpected
-
-
 @pytest.mark.parametrize(("session", "modes"), [("other mode", ["astf", "stl"]), ("abandoned", ["astf"])])
 def test_another_mode_and_a_killed_run_are_ended_by_the_next_start(
     replay: Replay, session: str, modes: list[Mode]

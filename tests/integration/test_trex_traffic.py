@@ -205,26 +205,6 @@ def test_more_than_trex_can_do_is_said_to_be_its_limit_and_does_not_reach_the_ne
     assert trial.completed == trial.attempted < 2 * FEW
 
 
-def test_through_a_router_all_complete_and_the_record_says_with_what(routed: Lab) -> None:
-    trial = routed.trial(shipped("short-lived"))
-
-    assert trial.completed == trial.attempted
-    facts = routed.generator.snapshot()
-    assert str(facts["version"]).startswith("v")
-    assert facts["server"]["mode"] == "ASTF"  # type: ignore[index]
-    assert [port["driver"] for port in facts["ports"]] == ["net_af_packet"] * 2  # type: ignore[attr-defined]
-
-
-def test_lost_packets_fail_their_connections(routed: Lab, forwarding: Callable[[str], None]) -> None:
-    forwarding("numgen random mod 100 == 0 drop")
-    trial = routed.trial(shipped("short-lived"))
-
-    lost = sum(trial.total_tx_packets.values()) - sum(trial.total_rx_packets.values())
-    assert lost > 0
-    assert 0 < sum(trial.failed.values()) <= 2 * lost
-    assert trial.completed == trial.attempted - sum(trial.failed.values())
-
-
 def test_ports_of_a_killed_run_are_taken_from_it(cable: Lab) -> None:
     mine = Owner.myself()
     killed = str(Owner(mine.machine, mine.boot, ticks="1", pid=mine.pid))

@@ -55,7 +55,6 @@ def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed) -
     assert record.verdict == "met"
     assert record.result and (record.result.value, record.result.high) == pytest.approx((340_000, 400_000))
     assert record.limited_by == "dut"
-    assert "and a closed loop shows that the DUT serves 400.0 k/s" in record.verdict_reason or record.margin_pct
 
 
 @pytest.mark.parametrize("name", ["quick", "gate", "compare", "characterise", "published"])
@@ -86,17 +85,6 @@ def test_a_machine_that_scatters_seldom_gives_a_verdict_that_is_wrong(simulated:
         ]
     assert "met" not in words[90_000.0] and words[90_000.0].count("missed") > 6
     assert "missed" not in words[112_000.0] and words[112_000.0].count("met") > 6
-
-
-def test_a_floor_beyond_the_generator_is_missed_where_the_dut_itself_ends_far_below(
-    simulated: SimulatedTestbed,
-) -> None:
-    simulated.capacities |= {FORWARDING: 160_000.0, CABLE.key: 1_260_000.0}
-    simulated.generator_limit = 1_260_000.0
-    high = floors(**{FORWARDING: {"udp-64-10k": {"pps": ">= 3.9M"}}})
-    record = simulated.begin(floors=high).measure(FORWARD)
-    assert record.verdict == "missed"
-    assert "160.0 k/s" in record.verdict_reason
 
 
 def test_the_ceiling_is_measured_once_for_each_profile(simulated: SimulatedTestbed) -> None:
@@ -280,7 +268,7 @@ def test_a_gate_decides_a_ratio_by_the_pair_and_the_rate_by_trials_at_it(simulat
     assert [made.trial.load for made in record.evidence.trials] == pytest.approx([101_000])
     assert (record.procedure, record.limited_by) == ("at-floor", "floor")
     missed = simulated.begin(campaign=GATING, floors=floors(">= 90%")).measure(SNAT)
-    assert missed.verdict == "missed" and "at least 90 % promised" in missed.verdict_reason
+    assert (missed.verdict, [each.metric for each in missed.thresholds if not each.met]) == ("missed", ["ratio"])
 
 
 ONLY_A_RATIO = {SNAT_KEY: {"udp-64-10k": {"ratio": {"to": FORWARDING, "rate": ">= 60%"}}}, "loss_ratio": "<= 0.02%"}
@@ -346,16 +334,6 @@ def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_not
     (looked,) = (line for line in started.said if line.startswith("  look"))
     assert left(looked) > 5 * trial_s  # the search is still to come
     assert left(lines[-1]) <= 1  # of the trials at the floor, none was needed
-
-
-def test_the_time_left_counts_the_repetitions_to_come(simulated: SimulatedTestbed) -> None:
-    started = simulated.begin(campaign=campaign(repetitions=4))
-    started.measure(FORWARD)
-    once = simulated.begin("once")
-    once.measure(FORWARD)
-    lines, of_one = ([left(line) for line in lines_of_trials(each.said)] for each in (started, once))
-    assert lines[1] > 3 * of_one[1] > 0
-    assert lines[1] > 3 * lines[-1]
 
 
 def test_the_summary_counts_the_trials_of_ceilings_and_comparisons(simulated: SimulatedTestbed) -> None:

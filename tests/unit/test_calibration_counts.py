@@ -10,18 +10,11 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RESULTS_VARIABLE, VARIABLES
 from ctbench.base.yaml_files import load
 from ctbench.cli import calibrate, child_runs
-from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Decision, Outcome
-from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.results import store
-from ctbench.results.metrics import METRICS
-from ctbench.results.record_model import Figure
 from ctbench.sla.calibration import Stock, ceilings, counts_file, most_of, only_counts
 from ctbench.sla.floors import Floors
-from ctbench.sla.verdict import judge
 from ctbench.testbed import testbed as testbeds
 from ctbench.traffic.generator import LoadUnit
-from ctbench.traffic.profiles import load_profile
 
 from .counted import PER_PACKET, counted_record
 from .simulated import made_up_record
@@ -61,25 +54,6 @@ def test_the_file_is_of_its_image_and_keeps_what_was_not_counted(tmp_path: Path)
     assert entry.cost and entry.cost.to == "emulated/bridge/1cpu-1rxq"
     # What was promised of another image is no promise of this one.
     assert set(floors.floors) == {FORWARD, "linux-bridge/forward/1cpu-1rxq"}
-
-
-@pytest.mark.parametrize(
-    ("value", "image", "word"),
-    [(1375.0, "a1", "met"), (1380.0, "a1", "missed"), (1375.0, "b2", "not measured"), (1380.0, "b2", "not measured")],
-)
-def test_another_image_is_shown_and_not_judged(value: float, image: str, word: str, tmp_path: Path) -> None:
-    floors = floors_of(tmp_path, counts_file("mine", [counted_record("forward", [1375.2])], Stock("none", {}, {})))
-    metric = METRICS[PER_PACKET]
-    floor = floors.find(Topology.parse(FORWARD), load_profile("udp-64-1flow"), InstructionCount())
-    decision = Decision(kept=metric.keeps(value, 1376), reason="2 seeds found it")
-    outcome = Outcome(
-        metric, {PER_PACKET: Figure(value, "instructions")}, "dut", "", kept_conditions=True, steps=(),
-        decisions={PER_PACKET: decision},
-    )  # fmt: skip
-    found = judge(outcome, floor, image=image)
-    assert found.word == word
-    assert found.thresholds[0].measured == value
-    assert ("image a1" in found.reason) == (image == "b2")
 
 
 def test_runs_of_several_images_are_refused() -> None:

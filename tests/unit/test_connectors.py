@@ -65,7 +65,7 @@ def test_trex_in_the_sandbox_reaches_no_memif(tmp_path: Path) -> None:
 
 
 def test_what_a_generator_offers_is_known_before_it_is_connected(tmp_path: Path) -> None:
-    assert trex(tmp_path).offers == {Rate, Hold, Idle}
+    assert trex(tmp_path).offers == {Rate, Hold, Idle} and not trex(tmp_path).pairs
     assert software_connector(0).offers == {Rate, Hold, Saturation, Idle}
 
 

@@ -25,7 +25,6 @@ from ctbench.hosts.machine import (
     Facts,
     Finding,
     Hugepages,
-    cpu_ranges,
 )
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
@@ -223,13 +222,6 @@ def test_too_few_cpus_or_a_shared_core_are_said_and_judged_where_that_can_be_men
 def test_what_a_hypervisor_took_is_said() -> None:
     facts = xeon_facts({"virtualisation": "KVM"}, {STAT: "cpu  700 0 200 50 0 0 0 50 0 0\ncpu0 1"})
     expect(rows(facts)["virtualisation"], "unknown", "5.0 % of the CPUs' time")
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"), [([], ""), ([3], "3"), ([1, 2, 3, 13, 14, 16], "1-3,13-14,16"), ([2, 1, 2], "1-2")]
-)
-def test_cpus_are_written_as_the_kernel_writes_them(numbers: list[int], text: str) -> None:
-    assert cpu_ranges(numbers) == text
 
 
 # --- what is installed, and what runs ---------------------------------------------------------------------------------

@@ -83,11 +83,6 @@ def test_files_of_archives_are_found_again_the_later_ones_last() -> None:
     assert (found["/a/b"], found["/c"]) == (b"67", b"")
 
 
-def test_rounds_are_told_apart_and_a_block_counts_all_its_instructions() -> None:
-    first, second = by_function._rounds("round\nff 10\nff 5\na 1\nround\na 2\n")
-    assert (first, second) == ({0xFF: 15, 0xA: 1}, {0xA: 2})
-
-
 def test_the_program_reads_the_counter_where_the_plugin_looks() -> None:
     try:
         program = compile_program(GUEST / "traffic.c")

@@ -41,10 +41,6 @@ def test_an_archive_is_sorted_numbered_and_has_the_folders_of_its_files() -> Non
     assert b"12345" in packed
 
 
-def test_an_archive_is_the_same_whatever_the_order_of_its_files() -> None:
-    assert pack({"x": b"1", "y": b"2"}) == pack({"y": b"2", "x": b"1"})
-
-
 def module(needs: str) -> bytes:
     return b"\x7fELF\0license=GPL\0depends=" + needs.encode() + b"\0name=x\0"
 

@@ -187,13 +187,6 @@ def test_a_connection_costs_the_wire_its_packets_in_the_busier_direction() -> No
     assert wire_bytes(short) == pytest.approx(0.99 * (3 * 84 + 98) + 0.01 * 86)
 
 
-def test_only_bounds_that_may_have_had_a_say_are_noted() -> None:
-    bounds = [Bound(50_000, "Near", ConfigError), Bound(500_000, "Far", ConfigError)]
-    assert feasibility.notes(bounds, 40_000) == ["Near."]
-    assert feasibility.notes(bounds, 300_000) == ["Near.", "Far."]
-    assert feasibility.notes(bounds, None) == []
-
-
 @pytest.mark.parametrize("name", names("testbeds"))
 def test_every_testbed_that_ships_can_be_judged(name: str) -> None:
     check(case(load_profile("short-lived"), testbed=a_testbed(name)), APART)

@@ -9,15 +9,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from packets import ACK, FIN, PSH, SYN, parse
 from wire import Handler, Tap, Wire, over_a_cable, over_a_wire
 
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Rate, Saturation, saturating
+from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
-from ctbench.traffic.software import connection, kernel, plan, stream_engine
+from ctbench.traffic.software import connection, plan, stream_engine
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.engine import held_back
 from ctbench.traffic.software.memif import zeroed_memory
@@ -97,12 +95,6 @@ def test_the_servers_of_a_loop_do_not_wait_and_its_first_connections_are_in_the_
     assert max(ended) <= LONG.messages
 
 
-@given(st.integers(1, 500), st.integers(1, 600))
-def test_messages_left_are_spread_evenly(messages: int, connections: int) -> None:
-    left = sorted(kernel.mixed.py_func(number, connections, messages) for number in range(connections))
-    assert left == [1 + place * messages // connections for place in range(connections)]
-
-
 @pytest.mark.parametrize("profile", [load_profile("long-lived"), load_profile("udp-64-1m")], ids=lambda p: p.name)
 def test_a_loop_takes_no_longer_for_long_lives_or_many_flows(profile: ConnectionProfile | PacketProfile) -> None:
     of = plan.timing_of if isinstance(profile, ConnectionProfile) else stream_engine.timing_of
@@ -110,11 +102,6 @@ def test_a_loop_takes_no_longer_for_long_lives_or_many_flows(profile: Connection
         timing = of(profile, Saturation(2048), 0.5)  # type: ignore[arg-type]
     assert timing.ramp_up_s <= 1
     assert timing.linger_s <= 0.2
-
-
-def test_how_many_are_under_way_depends_on_the_kind_of_profile() -> None:
-    assert saturating(SHORT) == Saturation(512)
-    assert saturating(LONG) == saturating(PACKETS) == Saturation(2048)
 
 
 @pytest.mark.parametrize("profile", [SHORT, PACKETS], ids=["connections", "packets"])

@@ -5,7 +5,6 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -115,15 +114,6 @@ def test_the_interval_of_the_whole_errs_about_as_seldom_as_it_says() -> None:
     assert wrong <= 0.03 * made
 
 
-@pytest.mark.parametrize("count", [4, 10, 11, 12])
-def test_the_interval_is_wilcoxons_by_counting_every_set_of_ranks(count: int) -> None:
-    ranks = range(1, count + 1)
-    sums = [sum(chosen) for size in range(count + 1) for chosen in combinations(ranks, size)]
-    error = 0.01 / 4
-    outside = [limit for limit in range(60) if sum(total <= limit for total in sums) / 2**count <= error / 2]
-    assert pairs._outside(count, error) == (outside[-1] if outside else None)
-
-
 @pytest.mark.parametrize(
     ("count", "error", "critical"),
     [
@@ -194,15 +184,6 @@ def wrong_shares(scatter: str, runs: int, looks: tuple[int, ...] = pairs.LOOKS[:
 @pytest.mark.parametrize("scatter", ["even", "heavy"])
 def test_the_interval_errs_no_more_often_than_it_says_however_often_it_is_looked_at(scatter: str) -> None:
     assert wrong_shares(scatter, 600) <= 2 * pairs.ERROR / 4 * 2  # two looks of four, and chance
-
-
-def test_the_interval_would_err_where_each_look_took_the_whole_error() -> None:
-    """The proof that the test before can fail."""
-    chance, wrong = random.Random(7), 0
-    for _ in range(300):
-        found = pairs.estimate([chance.gauss(0, 0.03) for _ in range(24)], error=0.2)
-        wrong += not (found and found.low <= 1 <= found.high)
-    assert wrong / 300 == pytest.approx(0.2, abs=0.06)
 
 
 def test_the_interval_of_blocks_is_students() -> None:
@@ -279,7 +260,7 @@ def test_what_is_far_from_the_promise_is_decided_at_the_first_look() -> None:
     result = kept.result
     assert result and result.low and result.high
     assert result.low <= 0.8 <= result.high and result.unit == "ratio"
-    assert "of linux-router/forward/1cpu-1rxq, at least 60 % promised" in kept.decisions["ratio"].reason
+    assert kept.decisions["ratio"].code is missed.decisions["ratio"].code is Code.INTERVAL
     assert kept.figures["saturation_cps"].value == pytest.approx(160_000, rel=0.1)
 
 
@@ -332,8 +313,8 @@ def test_the_record_has_what_the_ratio_stands_on() -> None:
 
 def test_where_every_round_is_spoilt_nothing_is_decided_and_it_ends() -> None:
     found = measure(OddPair(0.5, spoilt=lambda _: True), 0.9)
-    assert found.decisions["ratio"].kept is None and found.figures == {}
-    assert "had to be dropped: the traffic generator stood still" in found.reason
+    assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.NOTHING)
+    assert found.figures == {}
     assert found.evidence.pairs[0].looks == []
 
 
@@ -389,7 +370,6 @@ def test_a_side_that_waited_for_the_generator_may_be_faster_than_was_seen(
 def test_where_only_the_ratio_is_wanted_there_is_none_of_the_generator_to_itself() -> None:
     found = measure(OddPair(1.0, waited={"other": 0.9}))
     assert (found.limited_by, found.figures) == ("generator", {})
-    assert found.reason.startswith("the traffic generator was the limit of linux-router/")
 
 
 @pytest.mark.parametrize("promised", [0.6, None])

@@ -14,7 +14,7 @@ from ctbench.measure.probe import TableEntries, after_sample
 from ctbench.measure.procedure import Bench, Decision, Outcome, require
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
-from ctbench.measure.trial import Repetitions, Step, Trials, series_of
+from ctbench.measure.trial import Step, Trials, series_of
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
@@ -186,9 +186,8 @@ TRUTH, HI = 381_000.0, 1_000_000.0
 HOW = SaturationSettings.model_validate({"final_duration": "2s"})
 
 
-def below(dut: object, saturation: float = TRUTH, hi: float = HI, told: list[Step] | None = None) -> SearchResult:
-    tell = told.append if told is not None else lambda _step: None
-    return search(dut, 1_000, hi, HOW, Trials(tell), hint=saturation)  # type: ignore[arg-type]
+def below(dut: object, hi: float = HI) -> SearchResult:
+    return search(dut, 1_000, hi, HOW, Trials(), hint=TRUTH)  # type: ignore[arg-type]
 
 
 def test_a_little_below_the_saturation_rate_one_trial_is_enough() -> None:
@@ -254,15 +253,6 @@ def test_where_no_valid_trial_can_be_made_there_is_no_figure() -> None:
     assert judged(outcome_of(overloaded), made_up_floor()).word == "not measured"
 
 
-def test_a_run_without_time_for_repetitions_makes_none() -> None:
-    spent = Trials(repetitions=Repetitions(left_s=3.0))
-    dut = SimulatedDut(TRUTH, generator_limit=0)
-    found = search(dut, 1_000, HI, HOW, spent, hint=TRUTH)
-    assert (len(dut.loads), found.limited_by, spent.repetitions.left_s < 3.0) == (2, "generator", True)
-    again = search(dut, 1_000, HI, HOW, Trials(repetitions=spent.repetitions), hint=TRUTH)
-    assert (len(dut.loads), again.limited_by) == (3, "generator")
-
-
 def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> None:
     found = below(SimulatedDut(TRUTH), hi=100_000)
     assert (found.capacity, found.upper, found.limited_by) == (100_000, None, "range")
@@ -270,7 +260,7 @@ def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> No
 
 def test_what_is_left_is_told() -> None:
     told: list[Step] = []
-    below(SimulatedDut(0.8 * TRUTH), told=told)
+    search(SimulatedDut(0.8 * TRUTH), 1_000, HI, HOW, Trials(told.append), hint=TRUTH)  # type: ignore[arg-type]
     assert [step.left_s > 0 for step in told] == [True, True, True, False]
 
 

@@ -313,9 +313,6 @@ def test_nothing_of_a_pair_is_left(fakes: Fakes) -> None:
     assert [host.closed for host in hosts] == [1, 1]  # type: ignore[attr-defined]
 
 
-ROUTER = Topology(datapath="linux-router", ruleset="forward")
-
-
 class BrokenDut:
     """Restores its host, unless something is wrong."""
 

@@ -186,11 +186,6 @@ def test_what_has_no_share_explains_any_loss_and_a_rival_beside_it_takes_nothing
     assert (both.state, both.reason) == ("invalid", full.text)
 
 
-def test_at_a_network_card_a_full_ring_is_its_links() -> None:
-    (full,) = drop_problems({"client.ovs_tx_failure_drops": 7}, "pci")
-    assert (full.severity, full.code) == ("warning", "lost-packets")
-
-
 def test_what_was_never_begun_makes_a_trial_invalid_in_either_unit() -> None:
     short = made_up_trial(load=10_000, duration=10.0, attempted=99_900)
     for conditions in (LIMITS, IN_PACKETS):
@@ -319,11 +314,6 @@ def test_the_record_says_how_many_trials_were_thrown_away() -> None:
 
 STEP_S = 0.05
 POINTS = st.lists(st.integers(0, 100_000), min_size=LEAST_POINTS, max_size=40)
-
-
-def test_a_straight_line_has_its_slope() -> None:
-    found = growth([100, 110, 120, 130, 140, 150], STEP_S)
-    assert (found.per_s, found.least_per_s, found.late_per_s) == pytest.approx((200, 200, 200))
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,6 @@ def test_a_time_over_its_limit_makes_a_trial_bad(observe: Any, metric: str, titl
     assert observe(conditions=limits, p99_us=None).reason.startswith(f"{title} was not measured")
 
 
-def test_the_latency_of_the_slower_direction_counts() -> None:
-    limits = {"loss_ratio": 0.0002, "latency_p99": 0.005}
-    assert seen_packets(conditions=limits, p99_us=2600.0, back_loss=0.0).state == "bad"  # the way back is twice as slow
-
-
 def test_the_figures_of_packets_are_their_rate_the_worse_latency_and_what_they_cost() -> None:
     cpu = CpuUse(0.98, 2_450.0, "link threads")
     values = seen_packets(cpu=cpu, load=400_000.0, back_loss=0.0).values

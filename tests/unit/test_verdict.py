@@ -9,10 +9,10 @@ from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.measure.sequential import Known, SequentialTest
 from ctbench.measure.trial import TrialFn
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import METRICS, Metric
+from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
-from ctbench.sla.floor import BoundMachine, Floor, parse
-from ctbench.sla.verdict import Verdict, judge
+from ctbench.sla.floor import BoundMachine, Floor
+from ctbench.sla.verdict import Verdict
 from ctbench.sla.verdict_text import Reason
 
 from .simulated import (
@@ -274,22 +274,6 @@ def test_a_pair_without_any_valid_trial_is_not_met_and_may_be_missed() -> None:
     late = replace(ONLY_A_RATIO, thresholds={**ONLY_A_RATIO.thresholds, **promises(latency_p99="<= 5ms")})
     told = {name: figure for name, figure in pair.figures.items() if name != "latency_p99"}
     assert judged(replace(pair, figures=told), late).word == MISSED
-
-
-DRAIN = Metric("drain_s", "time to drain", METRICS["connect_time_p99"].unit, "lower", "promise")
-
-
-@pytest.mark.parametrize(("seconds", "word", "margin"), [(8.0, MET, 25), (10.0, MET, 0), (12.5, MISSED, -20)])
-def test_a_metric_of_which_less_is_better_is_judged_the_right_way_round(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, word: str, margin: float
-) -> None:
-    monkeypatch.setitem(METRICS, "drain_s", DRAIN)
-    floor = replace(FLOOR, metric=DRAIN, thresholds={"drain_s": parse("<= 10s", DRAIN)})
-    figures = {"drain_s": Figure(value=seconds, unit="s")}
-    steps = outcome_of(found(381_000)).steps
-    verdict = judge(Outcome(DRAIN, figures, "dut", "", kept_conditions=True, steps=steps), floor)
-    assert (verdict.word, verdict.margin_pct) == (word, pytest.approx(margin))
-    assert [each.operator for each in verdict.thresholds] == ["<="]
 
 
 #: By case, how the sentence of its verdict begins.

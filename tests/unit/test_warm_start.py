@@ -37,13 +37,6 @@ def test_from_the_opening_on_as_many_are_open_as_the_steady_state_has_and_ask_ev
         assert asked == pytest.approx(POPULATION / 8, rel=0.05), at
 
 
-def test_fewer_are_opened_from_one_wait_to_the_next_and_evenly_within_each() -> None:
-    share = kernel.opened_share.py_func
-    assert [share(at, 10, 3) for at in (0, 5, 10, 15, 20, 25, 30, 40)] == pytest.approx(
-        [0, 1 / 4, 1 / 2, 2 / 3, 5 / 6, 11 / 12, 1, 1]
-    )
-
-
 def test_an_opening_takes_whole_waits_and_no_more_of_them_than_a_connection_has() -> None:
     mobile, steady = load_profile("mobile"), load_profile("steady-50k")
     assert isinstance(mobile, ConnectionProfile) and isinstance(steady, ConnectionProfile)

@@ -35,8 +35,8 @@ NEXT, REPLY_DUE = 56, 60
 #: States of the client end. FREE: the record is not in use. DEAD: the connection has failed, but its server's reply
 #: still waits in the queue and the record is free only when that is over.
 FREE, SYN_SENT, AWAITS_REPLY, FIN_SENT, CLIENT_DONE, DEAD = 0, 1, 2, 3, 4, 5
-#: Of a client whose server closes first: it has all replies.
-AWAITS_FIN = 8
+#: Of a client whose server closes first: it has all replies. Of one that holds: nothing is under way.
+AWAITS_FIN, HELD = 6, 7
 #: States of the server end.
 LISTENING, SYN_RECEIVED, SERVING, LAST_ACK, FIN_WAIT, SERVER_DONE = 0, 1, 2, 3, 4, 5
 
@@ -138,17 +138,28 @@ def server_closes(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
     server_tcp(ring, record, tag, f.FIN | f.ACK, 0, p, counts)
 
 
+@njit(nogil=True, forceinline=True)
+def hold(record, opens, counts):  # type: ignore[no-untyped-def]
+    """The connection stays open. `opens`: it was not before; else what was asked is answered."""
+    store8(record + CLIENT_STATE, HELD)
+    if not opens:
+        counts[lay.ALL_COMPLETED] += 1
+
+
 @njit(nogil=True)
-def client_ends(ring, record, tag, acknowledges, p, counts):  # type: ignore[no-untyped-def]
-    """The client end has all that it asked for: it closes, resets, or waits for the server to close. `acknowledges`:
-    nothing else of the client's says that the last segment came."""
+def client_ends(ring, record, tag, opens, p, counts):  # type: ignore[no-untyped-def]
+    """The client end has all that it asked for: it closes, resets, waits for the server to close, or holds. `opens`:
+    the last segment was the SYN-ACK, and nothing else of the client's says that it came."""
     if p[lay.ENDED_BY] == lay.BY_SERVER:
         store8(record + CLIENT_STATE, AWAITS_FIN)
-        if acknowledges:
+        if opens:
             client_tcp(ring, record, tag, f.ACK, 0, p, counts)
     elif p[lay.ENDED_BY] == lay.BY_RESET:
         store8(record + CLIENT_STATE, CLIENT_DONE)
         client_tcp(ring, record, tag, f.RST | f.ACK, 0, p, counts)
+    elif p[lay.ENDED_BY] == lay.NEVER:
+        hold(record, opens, counts)
+        client_tcp(ring, record, tag, f.ACK, 0, p, counts)
     else:
         store8(record + CLIENT_STATE, FIN_SENT)
         client_tcp(ring, record, tag, f.FIN | f.ACK, 0, p, counts)
@@ -177,8 +188,9 @@ def message_sent(record, slot, now, p):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def message_taken(record, slot, port, now, s, counts, histograms):  # type: ignore[no-untyped-def]
+def message_taken(record, slot, port, now, p, s, counts, histograms):  # type: ignore[no-untyped-def]
     """A message has come that `port` message_sent."""
+    store32(record + PROGRESS, now >> p[lay.TICK_SHIFT])
     if slot & (EVERY - 1) or not s[lay.TIMING]:
         return
     clock.note_latency(((now >> clock.UNIT_SHIFT) - load32(record + STARTED)) & 0xFFFFFFFF, port, counts, histograms)
@@ -191,8 +203,6 @@ def release(record, slot, s):  # type: ignore[no-untyped-def]
     store32(record + NEXT, s[lay.FREE_HEAD])
     s[lay.FREE_HEAD] = slot
     s[lay.ACTIVE] -= 1
-    if load8(record + FLAGS) & COUNTED:
-        s[lay.COUNTED_ACTIVE] -= 1
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -223,6 +233,7 @@ def fail(record, slot, cause, s, counts):  # type: ignore[no-untyped-def]
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def established(record, now, p, counts, histograms):  # type: ignore[no-untyped-def]
     """The SYN-ACK came: the connect time is known. (UDP has none: its first reply may have waited.)"""
+    store32(record + PROGRESS, now >> p[lay.TICK_SHIFT])
     if not load8(record + FLAGS) & COUNTED:
         return
     counts[lay.TCP_ESTABLISHED] += 1
@@ -270,7 +281,6 @@ def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-
         flags |= UDP
     if counted:
         flags |= COUNTED
-        s[lay.COUNTED_ACTIVE] += 1
         counts[lay.ATTEMPTED] += 1
     who = next_tuple(lay.TUPLE, p, s)
     client = p[lay.CLIENT_IP] + who // p[lay.PORTS]

@@ -20,7 +20,6 @@ from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.connection import begin, sweep
-from ctbench.traffic.software.ends import at_client, at_server, poller, send_due_replies
 from ctbench.traffic.software.machine_code import cycles
 
 #: Connections begun before the rings are polled again.
@@ -70,9 +69,6 @@ def open_population(now, start, interval, tx, p, s, counts):  # type: ignore[no-
             begun += 1
 
 
-_poll = poller(at_client, at_server)
-
-
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def mixed(number, count, messages):  # type: ignore[no-untyped-def]
     """Messages that number `number` of `count` connections has left, of connections that are in the middle of their
@@ -102,10 +98,10 @@ def _lost(counts):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy")
-def _discard(rx, rings, port, counts):  # type: ignore[no-untyped-def]
+def _discard(port, p, counts):  # type: ignore[no-untyped-def]
     """Take the frames off a port's rings, count them and answer none."""
-    for queue in range(rings):
-        ring = rx + queue * r.ROW_BYTES
+    for queue in range(p[lay.RX_RINGS + port]):
+        ring = p[lay.RX + port] + queue * r.ROW_BYTES
         waiting = r.frames_waiting(ring)
         for ahead in range(waiting):
             _, length = r.frame_at(ring, ahead)
@@ -124,7 +120,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     `clock.empty_histograms` · points: see `clock.note_points`.
     """
     interval = intervals[0]
-    client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
+    client_tx = p[lay.TX + lay.CLIENT]
     if s[lay.LEFT_AT] == 0:
         s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
     away = clock.enter(s)
@@ -189,11 +185,9 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
                 begun += 1
         if p[lay.HALF_OPEN] and half_open_due <= now < end:
             half_open_due = ends.send_due_syns(half_open_due, now, intervals[2], client_tx, p, s, counts)
-        send_due_replies(now, server_tx, p, s, counts)
-        _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, cycles() - away, p, s, counts, histograms)
-        r.publish_all(server_tx, p[lay.QUEUES])
-        _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles() - away, p, s, counts, histograms)
-        r.publish_all(client_tx, p[lay.QUEUES])
+        ends.send_due_replies(now, p[lay.TX + lay.SERVER], p, s, counts)
+        ends.poll(lay.SERVER, away, p, s, counts, histograms)
+        ends.poll(lay.CLIENT, away, p, s, counts, histograms)
         if now >= next_tick:
             next_tick = now + tick
             if now >= next_sweep:
@@ -224,7 +218,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     if s[lay.ACTIVE] > 0:
         quiet = cycles() + p[lay.HUSH]
         while cycles() < quiet:
-            _discard(client_rx, p[lay.CLIENT_RX_RINGS], lay.CLIENT, counts)
-            _discard(server_rx, p[lay.SERVER_RX_RINGS], lay.SERVER, counts)
+            _discard(lay.CLIENT, p, counts)
+            _discard(lay.SERVER, p, counts)
     s[lay.LEFT_AT] = cycles()
     counts[lay.INTENDED] += clock.never_sent(interval, due, sustain, end, s)

@@ -12,11 +12,9 @@ SIDES = ("client", "server")
 
 _places = count()
 #: Parameters: addresses of the MAC headers and of the connection records, and how many of these there are.
-CLIENT_MACS, SERVER_MACS, RECORDS, RECORD_COUNT = islice(_places, 4)
-MACS = CLIENT_MACS
+MACS, _, RECORDS, RECORD_COUNT = islice(_places, 4)
 #: Addresses of the rings' rows, and how many rings there are to take frames from (to put: QUEUES).
-CLIENT_TX, SERVER_TX, CLIENT_RX, SERVER_RX, CLIENT_RX_RINGS, SERVER_RX_RINGS = islice(_places, 6)
-TX, RX, RX_RINGS = CLIENT_TX, CLIENT_RX, CLIENT_RX_RINGS
+TX, _, RX, _, RX_RINGS, _ = islice(_places, 6)
 #: Bytes and checksums of the messages.
 REQUEST_BYTES, REQUEST_SUM, REPLY_BYTES, REPLY_SUM = islice(_places, 4)
 UDP_REQUEST_BYTES, UDP_REQUEST_SUM, UDP_REPLY_BYTES, UDP_REPLY_SUM = islice(_places, 4)
@@ -67,14 +65,14 @@ SIZE_COUNT, VLAN, DIRECTIONS = islice(_places, 3)
 LOST_AFTER, SILENCE = islice(_places, 2)
 PARAMETERS = next(_places)
 
-#: Values of ENDED_BY: the client closes, the server does, the client resets.
-BY_CLIENT, BY_SERVER, BY_RESET = range(3)
+#: Values of ENDED_BY: the client closes, the server does, the client resets; the connection is held open.
+BY_CLIENT, BY_SERVER, BY_RESET, NEVER = range(4)
 
 _places = count()
 #: State: STOP is set from outside. Lists of records by number.
 STOP, FREE_HEAD, HIGHEST, WAITING_FIRST, WAITING_LAST, SWEEP = islice(_places, 6)
-#: Connections open, and those of them that count; begun since the start; the next client.
-ACTIVE, COUNTED_ACTIVE, BEGUN, UDP_DEBT, TUPLE = islice(_places, 5)
+#: Connections open, and begun since the start; error feedback for the share of UDP; the next client.
+ACTIVE, BEGUN, UDP_DEBT, TUPLE = islice(_places, 4)
 #: As UDP_DEBT, of short connections.
 SHORT_DEBT = next(_places)
 #: Half-open connections begun since the start, and the next one's client.

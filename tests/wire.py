@@ -23,7 +23,7 @@ from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
-from ctbench.traffic.software import plan, stream_engine
+from ctbench.traffic.software import plan
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.memif import RingPlan, cable
@@ -89,7 +89,7 @@ def over_a_wire(
     `patience`: how long the generator waits for what is under way, seconds: the wire may be kept off the CPU."""
     with (
         patch.object(plan, "REPLY_TIMEOUT_S", patience),
-        patch.object(stream_engine, "LINGER_S", patience),
+        patch.object(plan, "STREAM_LINGER_S", patience),
         Wire(handler, queues) as wire,
     ):
         return wire.generator.run_trial(profile, Rate(load), seconds)

@@ -15,7 +15,7 @@ from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import generator as software
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import plan, stream_engine
+from ctbench.traffic.software import plan
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
@@ -38,7 +38,7 @@ def generator() -> Iterator[SoftwareTrafficGenerator]:
     # On a busy machine a slice may take long by the wall clock.
     with (
         patch.multiple(plan, LOOP_TIMEOUT_S=10.0, LOOP_SETTLE_S=0.05),
-        patch.multiple(stream_engine, SILENCE_S=10.0, LOST_AFTER_S=5.0, LOOP_SETTLE_S=0.05),
+        patch.multiple(plan, SILENCE_S=10.0, LOST_AFTER_S=5.0, STREAM_LOOP_SETTLE_S=0.05),
         patch.object(software, "WARM_UP_S", 0.05),
     ):
         yield connector.generator

@@ -58,8 +58,8 @@ FAILURES_COUNT = next(_places)
 TICK_SHIFT, TIMEOUT_TICKS = islice(_places, 2)
 #: Whether the latency of messages is measured (see `connection.message_sent`).
 TIMES_MESSAGES = next(_places)
-#: Packets: how many frame sizes are sent in turn (`stream_engine.payloads`), the VLAN (-1: none), 1 or 2 directions.
-SIZE_COUNT, VLAN, DIRECTIONS = islice(_places, 3)
+#: Packets: the VLAN (-1: none), 1 or 2 directions.
+VLAN, DIRECTIONS = islice(_places, 2)
 #: Packets of a closed loop: the length of a stretch (see STRETCH), and how long none may come before all are taken for
 #: lost, cycles.
 LOST_AFTER, SILENCE = islice(_places, 2)

@@ -104,7 +104,7 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
     sequence = s[lay.SEQUENCE + port]
     s[lay.SEQUENCE + port] = (sequence + 1) & (COUNTED - 1)
     size = s[lay.SIZE + port]
-    s[lay.SIZE + port] = size + 1 if size + 1 < p[lay.SIZE_COUNT] else 0
+    s[lay.SIZE + port] = size + 1 if size + 1 < sizes.shape[0] else 0
     ring = p[lay.TX + port] + flow % p[lay.QUEUES] * r.ROW_BYTES
     if not r.room(ring):
         counts[lay.DUT_MISSED] += 1

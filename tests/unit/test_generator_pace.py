@@ -130,7 +130,8 @@ def test_many_short_pauses_cost_no_rate() -> None:
     ],
 )
 def test_an_early_end_is_due_where_too_much_is_lost(lost: int, most: int, now: int, due: bool) -> None:
-    assert bool(clock.ends_early.py_func(lost, most, now, 100, 900)) is due
+    p = {lay.MOST_LOST: most, lay.EARLIEST: 90, lay.LEAST_SAVED: 100}
+    assert bool(clock.ends_early.py_func(lost, now, 10, 1000, p)) is due
 
 
 def test_no_connection_is_lost_twice() -> None:

@@ -73,6 +73,21 @@ def scrambled(state, mask, shift):  # type: ignore[no-untyped-def]
     return x ^ (x >> shift)
 
 
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def next_tuple(at, p, s):  # type: ignore[no-untyped-def]
+    """Number of the next client address and port, or flow: all of them once before any comes again. `at`: where the
+    state has the next one, or what the random order goes by."""
+    number = s[at]
+    if p[lay.PORT_ORDER_RANDOM] == 0:
+        s[at] = number + 1 if number + 1 < p[lay.TUPLES] else 0
+        return number
+    while True:
+        s[at] = next_state(s[at], p[lay.TUPLE_MASK])
+        number = scrambled(s[at], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
+        if number < p[lay.TUPLES]:
+            return number
+
+
 #: A generator that paused catches up at this multiple of its rate at most: more would be a burst of its own making, of
 #: which the DUT's rings may have to hold a part.
 CATCH_UP = 1.1
@@ -98,18 +113,30 @@ EARLY_LINGER_S = 0.2
 
 
 @njit(nogil=True, forceinline=True)
-def ends_early(lost, most_lost, now, earliest, latest):  # type: ignore[no-untyped-def]
-    """Whether to end the sustain phase now. `lost`: for certain, of what counts; `most_lost`: 0 is without a limit;
-    `earliest`, `latest`: cycles between which it pays."""
-    return 0 < most_lost < lost and earliest <= now < latest
+def ends_early(lost, now, sustain, end, p):  # type: ignore[no-untyped-def]
+    """Whether to end the sustain phase, which is from `sustain` to `end`, now. `lost`: for certain, of what counts."""
+    return 0 < p[lay.MOST_LOST] < lost and sustain + p[lay.EARLIEST] <= now < end - p[lay.LEAST_SAVED]
 
 
 @njit(nogil=True, forceinline=True)
-def enter(s):  # type: ignore[no-untyped-def]
-    """Cycles that passed outside of the kernel function between its calls: its clock stood meanwhile."""
+def enter(p, s):  # type: ignore[no-untyped-def]
+    """Cycles that passed outside of the kernel function between its calls: its clock stood meanwhile. And by that
+    clock: now, and when the ramp ends, the sustain phase begins, and it ends."""
     if s[lay.LEFT_AT]:
         s[lay.AWAY] += cycles() - s[lay.LEFT_AT]
-    return s[lay.AWAY]
+    start = cycles() - s[lay.AWAY]
+    sustain = start + p[lay.RAMP] + p[lay.SETTLE]
+    return s[lay.AWAY], start, start + p[lay.RAMP], sustain, sustain + p[lay.SUSTAIN]
+
+
+@njit(nogil=True, forceinline=True)
+def leave(phase, s, counts, marks):  # type: ignore[no-untyped-def]
+    """The kernel function returns: 0: before the sustain phase, 1: in it, 2: after it."""
+    if phase < 1:
+        marks[0, :] = counts
+    if phase < 2:
+        marks[1, :] = counts
+    s[lay.LEFT_AT] = cycles()
 
 
 @njit(nogil=True, forceinline=True)
@@ -145,8 +172,7 @@ def end_counting(now, p, s, counts, marks):  # type: ignore[no-untyped-def]
 @njit(nogil=True, forceinline=True)
 def note_late(late, p, s):  # type: ignore[no-untyped-def]
     """Note by how many cycles one of those that count was late."""
-    if late > s[lay.LATE_MAX]:
-        s[lay.LATE_MAX] = late
+    s[lay.LATE_MAX] = max(s[lay.LATE_MAX], late)
     if late > p[lay.LATE_LIMIT]:
         s[lay.LATE_COUNT] += 1
 
@@ -220,8 +246,7 @@ def empty_histograms() -> Histograms:
 def note_latency(took, port, counts, histograms):  # type: ignore[no-untyped-def]
     """Count a message or packet that `port` sent and that took so many units."""
     histograms[MESSAGE + port, bin_of(took)] += 1
-    if took > counts[lay.LATENCY_MAX + port]:
-        counts[lay.LATENCY_MAX + port] = took
+    counts[lay.LATENCY_MAX + port] = max(counts[lay.LATENCY_MAX + port], took)
     if counts[lay.TIMED + port]:
         counts[lay.JITTER_SUM + port] += abs(took - counts[lay.LATENCY_LAST + port])
     counts[lay.LATENCY_LAST + port] = took

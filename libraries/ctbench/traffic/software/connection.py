@@ -12,7 +12,6 @@ from ctbench.traffic.software import clock
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.clock import next_state, scrambled
 from ctbench.traffic.software.machine_code import load8, load16, load32, store8, store16, store32, swap16, swap32
 
 RECORD_BYTES = 64
@@ -239,23 +238,8 @@ def established(record, now, p, counts, histograms):  # type: ignore[no-untyped-
     counts[lay.TCP_ESTABLISHED] += 1
     took = ((now >> 6) - load32(record + STARTED)) & 0xFFFFFFFF
     counts[lay.SETUP_SUM] += took
-    if took > counts[lay.SETUP_MAX]:
-        counts[lay.SETUP_MAX] = took
+    counts[lay.SETUP_MAX] = max(counts[lay.SETUP_MAX], took)
     histograms[clock.CONNECT, clock.bin_of(took)] += 1
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
-def next_tuple(at, p, s):  # type: ignore[no-untyped-def]
-    """Number of the next client address and port: all of them once before any comes again. `at`: where the state has
-    the last one."""
-    if p[lay.PORT_ORDER_RANDOM] == 0:
-        s[at] = s[at] + 1 if s[at] + 1 < p[lay.TUPLES] else 0
-        return s[at]
-    while True:
-        s[at] = next_state(s[at], p[lay.TUPLE_MASK])
-        number = scrambled(s[at], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
-        if number < p[lay.TUPLES]:
-            return number
 
 
 @njit(nogil=True, error_model="numpy")
@@ -267,8 +251,7 @@ def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-
         return
     record = p[lay.RECORDS] + slot * RECORD_BYTES
     s[lay.FREE_HEAD] = load32(record + NEXT)
-    if slot >= s[lay.HIGHEST]:
-        s[lay.HIGHEST] = slot + 1
+    s[lay.HIGHEST] = max(s[lay.HIGHEST], slot + 1)
     s[lay.ACTIVE] += 1
     number = s[lay.BEGUN]
     s[lay.BEGUN] += 1
@@ -282,7 +265,7 @@ def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-
     if counted:
         flags |= COUNTED
         counts[lay.ATTEMPTED] += 1
-    who = next_tuple(lay.TUPLE, p, s)
+    who = clock.next_tuple(lay.TUPLE, p, s)
     client = p[lay.CLIENT_IP] + who // p[lay.PORTS]
     port = p[lay.PORT_MIN] + who % p[lay.PORTS]
     server = p[lay.SERVER_IP] + number % p[lay.SERVER_IPS]
@@ -322,10 +305,7 @@ def find(frame, echoed, p, s):  # type: ignore[no-untyped-def]
 def sweep(now, p, s, counts):  # type: ignore[no-untyped-def]
     """Look at some records: a connection without progress for too long has failed."""
     tick = now >> p[lay.TICK_SHIFT]
-    chunk = max(64, s[lay.HIGHEST] >> 9)
-    if chunk > s[lay.HIGHEST]:
-        chunk = s[lay.HIGHEST]
-    for _ in range(chunk):
+    for _ in range(min(max(64, s[lay.HIGHEST] >> 9), s[lay.HIGHEST])):
         slot = s[lay.SWEEP]
         s[lay.SWEEP] = slot + 1 if slot + 1 < s[lay.HIGHEST] else 0
         record = p[lay.RECORDS] + slot * RECORD_BYTES

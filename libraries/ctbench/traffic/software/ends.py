@@ -5,6 +5,7 @@ The client opens, asks, and ends as the profile says; the server answers whom it
 
 from numba import njit
 
+from ctbench.traffic.software import clock
 from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
@@ -241,7 +242,7 @@ def send_due_syns(due, now, interval, tx, p, s, counts):  # type: ignore[no-unty
         number = s[lay.HALF_BEGUN]
         s[lay.HALF_BEGUN] += 1
         ring = tx + number % p[lay.QUEUES] * r.ROW_BYTES
-        who = c.next_tuple(lay.HALF_TUPLE, p, s)
+        who = clock.next_tuple(lay.HALF_TUPLE, p, s)
         counts[lay.HALF_SENT] += 1
         if not r.room(ring):
             counts[lay.HALF_MISSED] += 1
@@ -298,11 +299,9 @@ def poll(port, away, p, s, counts, histograms):  # type: ignore[no-untyped-def]
     protocol_at = f.IPV6_NEXT_HEADER if shift else f.IP_PROTOCOL
     for queue in range(p[lay.RX_RINGS + port]):
         ring = p[lay.RX + port] + queue * r.ROW_BYTES
-        waiting = r.frames_waiting(ring)
+        waiting = min(r.frames_waiting(ring), _TAKEN)
         if waiting == 0:
             continue
-        if waiting > _TAKEN:
-            waiting = _TAKEN
         for ahead in range(waiting):
             r.prefetch_frame(ring, ahead)
         for ahead in range(waiting):

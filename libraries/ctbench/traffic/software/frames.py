@@ -92,7 +92,7 @@ IS_TCP, IS_UDP, IS_OTHER, IS_BAD_CHECKSUM = 1, 2, -1, -2
 _ETHERTYPE_IPV4 = 0x0008
 _NOP_NOP_TIMESTAMP = 0x0A080101
 _MSS_1460 = 0xB4050402
-TTL_64_TCP, TTL_64_UDP = 0x0640, 0x1140
+_TTL_64 = 0x40
 _DONT_FRAGMENT = 0x0040
 _WINDOW_65535 = 0xFFFF
 
@@ -146,17 +146,23 @@ def write_macs(frame, macs):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def write_ip(frame, macs, source, destination, length, ttl_protocol):  # type: ignore[no-untyped-def]
-    """Ethernet and IPv4 headers. `macs`: destination and source address, 12 bytes; `length`: IP total length."""
+def write_ip(frame, shift, macs, source, destination, length, protocol):  # type: ignore[no-untyped-def]
+    """Ethernet and IP headers. `macs`: destination and source address, 12 bytes, or with a `shift` (`IPV6_SHIFT`) a
+    whole template; `length`: bytes behind the headers. Returns the sum of the pseudo-header, for the checksum."""
+    pseudo_header = source + destination + (protocol << 8) + swap16(length)
+    if shift:
+        return pseudo_header + write_ipv6(frame, macs, source, destination, length, protocol)
     write_macs(frame, macs)
     store16(frame + ETHERTYPE, _ETHERTYPE_IPV4)
-    first = 0x45 | (swap16(length) << 16)
+    first = 0x45 | (swap16(20 + length) << 16)
+    ttl_protocol = _TTL_64 | (protocol << 8)
     store32(frame + IP, first)
     store32(frame + IP + 4, _DONT_FRAGMENT << 16)
     total = first + (_DONT_FRAGMENT << 16) + ttl_protocol + source + destination
     store32(frame + IP + 8, ttl_protocol | ((~fold(total) & 0xFFFF) << 16))
     store32(frame + IP_SOURCE, source)
     store32(frame + IP_DESTINATION, destination)
+    return pseudo_header
 
 
 @njit(nogil=True, forceinline=True)
@@ -172,16 +178,12 @@ def write_tcp(  # type: ignore[no-untyped-def]
 ):
     """One TCP segment; a SYN carries a maximum segment size too. Returns the frame's length.
 
-    `shift`: 0, or `SHIFT` for IPv6, where `macs` is a whole template; `seq`, `ack`: numbers;
-    `tsval`, `tsecr`: words as they stand; `pattern_sum`: `words_sum` of the payload.
+    `shift`, `macs`: as for `write_ip`; `seq`, `ack`: numbers; `tsval`, `tsecr`: words as they stand; `pattern_sum`:
+    `words_sum` of the payload.
     """
     syn = flags & SYN
     header = 36 if syn else 32
-    total = source + destination + (PROTOCOL_TCP << 8) + swap16(header + payload)
-    if shift:
-        total += write_ipv6(frame, macs, source, destination, header + payload, PROTOCOL_TCP)
-    else:
-        write_ip(frame, macs, source, destination, 20 + header + payload, TTL_64_TCP)
+    total = write_ip(frame, shift, macs, source, destination, header + payload, PROTOCOL_TCP)
     frame += shift
     offset_flags = ((header << 2) | (flags << 8)) & 0xFFFF
     seq_word, ack_word = swap32(seq), swap32(ack)
@@ -207,13 +209,9 @@ def write_tcp(  # type: ignore[no-untyped-def]
 @njit(nogil=True, forceinline=True)
 def write_udp_header(frame, shift, macs, source, destination, ports, payload, payload_sum):  # type: ignore[no-untyped-def]
     """Headers of a UDP datagram of `payload` bytes, whose `words_sum` is known. Returns the address of the payload.
-    `shift`, `macs`: as for `write_tcp`."""
+    `shift`, `macs`: as for `write_ip`."""
     length = swap16(8 + payload)
-    total = source + destination + (PROTOCOL_UDP << 8) + length + ports + length + payload_sum
-    if shift:
-        total += write_ipv6(frame, macs, source, destination, 8 + payload, PROTOCOL_UDP)
-    else:
-        write_ip(frame, macs, source, destination, 28 + payload, TTL_64_UDP)
+    total = write_ip(frame, shift, macs, source, destination, 8 + payload, PROTOCOL_UDP) + length + ports + payload_sum
     frame += shift
     store32(frame + L4, ports)
     checksum = ~fold(total) & 0xFFFF

@@ -123,11 +123,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     client_tx = p[lay.TX + lay.CLIENT]
     if s[lay.LEFT_AT] == 0:
         s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
-    away = clock.enter(s)
-    start = cycles() - away
-    ramp_end = start + p[lay.RAMP]
-    sustain = start + p[lay.RAMP] + p[lay.SETTLE]
-    end = sustain + p[lay.SUSTAIN]
+    away, start, ramp_end, sustain, end = clock.enter(p, s)
     give_up = end + p[lay.LINGER]
     due = float(start) + intervals[1]
     not_before = half_open_due = float(start)
@@ -146,8 +142,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     previous = start
     while True:
         now = cycles() - away
-        if now - previous > s[lay.LONGEST_PAUSE]:
-            s[lay.LONGEST_PAUSE] = now - previous
+        s[lay.LONGEST_PAUSE] = max(s[lay.LONGEST_PAUSE], now - previous)
         if p[lay.UNDER_WAY] and now - previous > p[lay.LATE_LIMIT]:
             # What waited for this function and not for the DUT has the same time to make progress.
             next_sweep = max(next_sweep, now + (now - previous))
@@ -195,14 +190,11 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
             if phase == 1:
                 s[lay.ACTIVE_SUM] += s[lay.ACTIVE]
                 s[lay.ACTIVE_SAMPLES] += 1
-                if s[lay.ACTIVE] > s[lay.ACTIVE_MAX]:
-                    s[lay.ACTIVE_MAX] = s[lay.ACTIVE]
+                s[lay.ACTIVE_MAX] = max(s[lay.ACTIVE_MAX], s[lay.ACTIVE])
                 next_point = clock.note_points(points, now, next_point, p[lay.TIMELINE_STEP], s, counts)
                 if p[lay.UNDER_WAY]:
                     clock.look_at_own_rings(s[lay.ACTIVE], p, s)
-                if clock.ends_early(
-                    _lost(counts), p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
-                ):
+                if clock.ends_early(_lost(counts), now, sustain, end, p):
                     end = latest = now
                     give_up = now + p[lay.SHORT_LINGER]
                     s[lay.ENDED_AFTER] = now - sustain
@@ -211,14 +203,10 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
         begun_all = due >= end or now >= latest
         if phase == 2 and ((s[lay.ACTIVE] == 0 and begun_all) or now >= give_up):
             break
-    if phase < 2:
-        marks[1, :] = counts
-        if phase < 1:
-            marks[0, :] = counts
     if s[lay.ACTIVE] > 0:
         quiet = cycles() + p[lay.HUSH]
         while cycles() < quiet:
             _discard(lay.CLIENT, p, counts)
             _discard(lay.SERVER, p, counts)
-    s[lay.LEFT_AT] = cycles()
+    clock.leave(phase, s, counts, marks)
     counts[lay.INTENDED] += clock.never_sent(interval, due, sustain, end, s)

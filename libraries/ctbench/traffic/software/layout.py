@@ -96,8 +96,8 @@ LEFT_AT, AWAY = islice(_places, 2)
 LINK_BUSY, LINK_FRAMES, LINK_REFUSED = islice(_places, 3)
 #: Whether messages that arrive now are to be timed: in the sustain phase, where TIMES_MESSAGES says so.
 TIMING = next(_places)
-#: The flow of packets that is next in each direction, and its place in the random order; the next size, and number.
-FLOW, _, ORDER, _, SIZE, _, SEQUENCE, _ = islice(_places, 8)
+#: The flow of packets that is next in each direction (see `clock.next_tuple`); the next size, and number.
+FLOW, _, SIZE, _, SEQUENCE, _ = islice(_places, 6)
 #: Packets that were put on a ring, counted or not; those that count and were lost for certain when they were due.
 SENT, LOST = islice(_places, 2)
 #: A closed loop writes off packets that are lost: cycles at which the present stretch of time began and the one before

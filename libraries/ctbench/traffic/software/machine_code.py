@@ -94,12 +94,5 @@ def prefetch(_typingctx: Any, address: Any) -> Any:
     return types.void(types.int64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def cycles(_typingctx: Any) -> Any:
-    """The processor's time stamp counter (`rdtsc`)."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
-        function = builder.module.declare_intrinsic("llvm.readcyclecounter", [], ir.FunctionType(ir.IntType(64), []))
-        return builder.call(function, [])
-
-    return types.int64(), codegen
+#: The processor's time stamp counter (`rdtsc`).
+cycles: Callable[[], int] = types.ExternalFunction("llvm.readcyclecounter", types.int64())

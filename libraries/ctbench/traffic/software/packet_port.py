@@ -170,12 +170,10 @@ def carry(queues, memory, counters):  # type: ignore[no-untyped-def]
     while load64(counters + 8 * STOP) == 0:
         for number in range(queues.shape[0]):
             ring = queues[number, RING]
-            waiting = r.frames_waiting(ring)
+            waiting = min(r.frames_waiting(ring), BATCH)
             if waiting == 0:
                 continue
             begun = cycles()
-            if waiting > BATCH:
-                waiting = BATCH
             if queues[number, XDP]:
                 _send_xdp(queues[number], ring, waiting, counters)
             else:

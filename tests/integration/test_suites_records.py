@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from integration.small_testbed import small
 from whole_records import read_all
+from wire import watching
 
 from ctbench.dut.ovs import OvsDpdkDut, threads
 from ctbench.dut.topology import Topology
@@ -20,6 +20,7 @@ from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.traffic.software import engine, plan
 from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.engine import Run
 
 HERE = Path(__file__).parent
 #: What the connection table is cut down to where the DUT is to fail: less than a hundredth of what a trial opens.
@@ -136,15 +137,14 @@ def test_an_ovs_that_is_killed_in_the_middle_of_a_trial_is_named_and_the_next_te
 ) -> None:
     killed: list[int] = []
 
-    def kill(_elapsed: float, state: Any, _counts: Any) -> None:
-        if state[lay.BEGUN] > 50 and not killed:
+    def kill(trial: Run) -> None:
+        if trial.s[lay.BEGUN] > 50 and not killed:
             dut = run.testbed.dut
             assert isinstance(dut, OvsDpdkDut)
             killed.append(int(dut.snapshot()["pid"]))
             dut.control.host.run(["kill", "-9", str(killed[0])])
 
-    with monkeypatch.context() as patch:
-        patch.setattr(run.testbed.generator, "watcher", kill)
+    with monkeypatch.context() as patch, watching(kill):
         patch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # likewise
         record = measure(run)
 

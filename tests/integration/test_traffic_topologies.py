@@ -3,11 +3,10 @@
 import math
 import re
 import time
-from typing import Any
 
 import pytest
 from real_duts import counted
-from wire import join
+from wire import join, watching
 
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import BRIDGE
@@ -17,6 +16,7 @@ from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import plan
+from ctbench.traffic.software.engine import Run
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 #: So few connections, and so patient (fixture `unhurried`), that they pass where others use the machine as well.
@@ -90,23 +90,19 @@ def test_every_open_connection_is_in_the_connection_table_until_it_is_flushed(
     monkeypatch.setattr(plan, "WARM_ABOVE_S", math.inf)
     connect(dut, generator, Topology(ruleset="conntrack"))
     waiting = MIXED.model_copy(update={"server_wait_ms": 10_000.0, "udp_percent": 0.0})
-    states: list[Any] = []
+    runs: list[Run] = []
 
-    def break_off(_elapsed: float, state: Any, _counts: Any) -> None:
+    def break_off(run: Run) -> None:
         """End the trial while the first of its connections still waits for a reply."""
-        states[:] = [state]
-        if state[lay.BEGUN] >= 300:
+        runs[:] = [run]
+        if run.s[lay.BEGUN] >= 300:
             raise InterruptedError
 
-    generator.watcher = break_off
-    try:
-        with pytest.raises(InterruptedError):
-            generator.run_trial(waiting, Rate(LOAD), SECONDS)
-    finally:
-        generator.watcher = None
+    with watching(break_off), pytest.raises(InterruptedError):
+        generator.run_trial(waiting, Rate(LOAD), SECONDS)
 
-    opened = int(states[0][lay.BEGUN])
-    assert int(states[0][lay.ACTIVE]) == opened
+    opened = int(runs[0].s[lay.BEGUN])
+    assert int(runs[0].s[lay.ACTIVE]) == opened
     deadline = time.monotonic() + 10
     while (found := dut.connections()) < opened and time.monotonic() < deadline:
         pass  # the last packets are on their way

@@ -3,7 +3,7 @@
 import ctypes
 import mmap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,6 @@ from ctbench.traffic.software.packet_port import KernelThread
 from ctbench.traffic.software.ring import Counts
 from ctbench.traffic.software.wiring import Wiring
 
-#: Called about ten times a second with seconds since the start, state and counters.
-Watcher = Callable[[float, Counts, Counts], None]
 #: Seconds that a trial may take longer than it should, on a machine that is kept busy by others.
 _PATIENCE_S = 120
 
@@ -57,7 +55,7 @@ class Run:
         arguments = (p, intervals, s, *more, counts, marks, times, points)
         return cls(function, p, s, counts, marks, times, points, arguments, (headers, tables))
 
-    def go_on(self, wiring: Wiring, cpus: Sequence[int], longest_s: float, watcher: Watcher | None = None) -> None:
+    def go_on(self, wiring: Wiring, cpus: Sequence[int], longest_s: float) -> None:
         """Run the kernel function until it is over, with the wiring carrying frames: `longest_s` seconds at most.
 
         It is made to end soon when anything goes wrong here, Ctrl-C included. Raises `GeneratorError` when it fails or
@@ -71,10 +69,8 @@ class Run:
         try:
             thread.start()
             while not thread.ended.wait(0.1):
-                elapsed = time.perf_counter() - started
-                if watcher:
-                    watcher(elapsed, self.s, self.counts)
                 wiring.check_ports()  # or a trial of an hour would go on with a DUT that is gone
+                elapsed = time.perf_counter() - started
                 if elapsed > longest_s + _PATIENCE_S:
                     raise GeneratorError(
                         f"The traffic generator did not end a trial of {longest_s:g} s in {elapsed:.0f} s."

@@ -364,7 +364,7 @@ def _answer_arp(tx, frame, length, macs, first, count, next_hop):  # type: ignor
 #: A neighbour advertisement with the link-layer address as its option.
 _NDP_REPLY_BYTES = 86
 _ICMP, _TARGET, _OPTION, _ICMP_BYTES = 54, 62, 78, 32
-_SOLICITATION, _ADVERTISEMENT, _PROTOCOL_ICMPV6, _HOP_LIMIT = 135, 136, 58, 255
+_SOLICITATION, _ADVERTISEMENT, _PROTOCOL_ICMPV6, _NDP_HOP_LIMIT = 135, 136, 58, 255
 _SOLICITED_OVERRIDE = 0x60  # first byte of the flags
 _TARGET_LINK_LAYER_ADDRESS = 0x0102  # option 2, of one unit of 8 bytes
 
@@ -395,7 +395,7 @@ def _answer_ndp(tx, frame, length, header, first, count):  # type: ignore[no-unt
     store16(out + ETHERTYPE, ETHERTYPE_IPV6)
     store32(out + IP, 0x60)
     store16(out + IPV6_LENGTH, swap16(_ICMP_BYTES))
-    store16(out + IPV6_NEXT_HEADER, _PROTOCOL_ICMPV6 | (_HOP_LIMIT << 8))
+    store16(out + IPV6_NEXT_HEADER, _PROTOCOL_ICMPV6 | (_NDP_HOP_LIMIT << 8))
     for at in range(0, 16, 8):
         store64(out + IPV6_SOURCE + at, load64(frame + _TARGET + at))
         store64(out + IPV6_DESTINATION + at, load64(frame + IPV6_SOURCE + at))

@@ -5,6 +5,7 @@ nothing of the other happens: the kernel function is not in its loop, no link th
 stands, so no connection of it grows old. What is under way there waits.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -48,8 +49,6 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         self._loops: dict[Side, engine.Run] = {}
         self._tables = engine.Tables()
         self._trials = self._pairs = 0
-        #: Called about ten times a second during a trial, for progress.
-        self.watcher: engine.Watcher | None = None
 
     def connect(self, make: Callable[[], tuple[Wiring, str]], side: Side = "tested") -> None:
         """Let go of what it was connected to, and use the wiring that `make` gives, and what to call it. `side`: of a
@@ -85,7 +84,7 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         started = time.perf_counter()
         timing = plan.timing_of(profile, load, duration_s)
         run = engine.prepare(wiring, self._tables, profile, load, timing, salt, times_messages=True)
-        run.go_on(wiring, self._cpus, timing.longest_s, self.watcher)
+        run.go_on(wiring, self._cpus, timing.longest_s)
         return engine.trial_of(run, wiring, profile, load, timing, started)
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> HeldConnections:
@@ -176,11 +175,8 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
 def warm_up() -> None:
     """Compile the kernel functions, so that no trial waits for them. About 30 s the first time, nothing after it."""
     LinkThreads.compile()
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable()
-    try:
+    with contextlib.closing(SoftwareTrafficGenerator()) as generator:
+        generator.connect_cable()
         generator.run_trial(ConnectionProfile(name="warm-up"), Rate(1000), 0.05)
         generator.run_trial(PacketProfile(name="warm-up", kind="packets"), Rate(1000), 0.05)
         generator.run_trial(ConnectionProfile(name="warm-up"), Hold(10, 1000), 0.0)
-    finally:
-        generator.close()

@@ -168,7 +168,6 @@ class HeldConnections(Holding):
         self._hertz = cycles_per_second()
         self._window = min(WINDOW, wiring.ring_frames // 2)
         self._started = time.perf_counter()
-        self._opened: list[Opened] = []
         self._answered: Answered | None = None
         self._opening_s = 0.0
 
@@ -176,7 +175,9 @@ class HeldConnections(Holding):
         before = self._established()
         self._phase(OPEN, connections)
         first, last = (int(self._found[at]) / self._hertz or None for at in (FIRST, LAST))
-        found = Opened(
+        self._answered = None
+        self._opening_s += last or 0.0
+        return Opened(
             intended=connections,
             begun=int(self._found[TRIED]),
             established=self._established() - before,
@@ -184,10 +185,6 @@ class HeldConnections(Holding):
             last_s=last,
             gave_up=bool(self._found[GAVE_UP]),
         )
-        self._opened.append(found)
-        self._answered = None
-        self._opening_s += last or 0.0
-        return found
 
     def ask(self) -> Answered:
         before = int(self._run.counts[lay.ALL_COMPLETED])
@@ -203,9 +200,9 @@ class HeldConnections(Holding):
 
     def trial(self) -> Trial:
         run, counts, s = self._run, self._run.counts, self._run.s
-        begun = sum(each.begun for each in self._opened)
+        begun, established = int(s[lay.BEGUN]), self._established()
         failed = engine.named(counts, lay.CAUSE_PLACES)
-        refused, lost = sum(each.refused for each in self._opened), self._answered.lost if self._answered else 0
+        refused, lost = begun - established, self._answered.lost if self._answered else 0
         failed |= {name: n for name, n in (("no_syn_ack", refused), ("no_reply", lost)) if n}
         seconds = max(self._opening_s, 1e-3)
         return Trial.of(
@@ -216,7 +213,7 @@ class HeldConnections(Holding):
             wall_s=time.perf_counter() - self._started,
             intended=begun,
             attempted=begun,
-            established=self._established(),
+            established=established,
             completed=self._answered.answered if self._answered else self.held(),
             failed=failed,
             dut_missed=int(counts[lay.DUT_MISSED]),

@@ -52,7 +52,7 @@ def elsewhere(received: Mapping[int, int], expected: int, cpus: Collection[int])
 
 
 @dataclass(frozen=True)
-class Reading:
+class LinkReading:
     interfaces: Mapping[str, InterfaceCounters]
     softnet: Mapping[int, SoftnetCounters]
     conntrack: Mapping[str, int]
@@ -61,7 +61,7 @@ class Reading:
     at_s: float
 
 
-def link_problems(before: Reading, now: Reading) -> list[Problem]:
+def link_problems(before: LinkReading, now: LinkReading) -> list[Problem]:
     """Interfaces that are gone, or others under the same name."""
     gone = [name for name in before.interfaces if name not in now.interfaces]
     again = [name for name, each in now.interfaces.items() if before.interfaces.get(name, each).index != each.index]
@@ -71,7 +71,7 @@ def link_problems(before: Reading, now: Reading) -> list[Problem]:
     ]
 
 
-def new_drops(before: Reading, now: Reading) -> dict[str, int]:
+def new_drops(before: LinkReading, now: LinkReading) -> dict[str, int]:
     """`<interface>.<counter>` -> packets lost since `before`, and `cpu<number>.backlog` -> those that found a CPU's
     queue of received packets full; only those that are not zero."""
     drops = {}
@@ -85,7 +85,7 @@ def new_drops(before: Reading, now: Reading) -> dict[str, int]:
 
 
 def placement_problem(
-    before: Reading, now: Reading, interfaces: Collection[str], cpus: Collection[int], *, delivered: bool
+    before: LinkReading, now: LinkReading, interfaces: Collection[str], cpus: Collection[int], *, delivered: bool
 ) -> Problem | None:
     """Whether the DUT worked on CPUs that are not its own. A packet is received once at one of the DUT's `interfaces`,
     and with `delivered` once more, by the kernel at the other end of a veth pair."""

@@ -275,10 +275,9 @@ def connect_time(histograms: Histograms, counts: Counts, slowest: int, hertz: fl
     return ConnectTime(p50=p50, p90=p90, p99=p99, max=microseconds(slowest, hertz))
 
 
-#: Columns of a point. Open (on their way) now; completed (come out) so far; set up so far (TCP that counts), and the
-#: sum of their connect time; the longest connect time since the last point. Times in the units of `bin_of`.
-POINT_ACTIVE, POINT_COMPLETED, POINT_SETUPS, POINT_SETUP_SUM, POINT_SETUP_MAX = range(5)
-POINT_COLUMNS = 5
+#: Columns of a point: all counters so far, and what is open (on its way) now.
+POINT_ACTIVE = lay.COUNTERS
+POINT_COLUMNS = lay.COUNTERS + 1
 
 Points = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
@@ -288,12 +287,8 @@ def note_points(points, until, due, step, s, counts):  # type: ignore[no-untyped
     """Note the points that were due by `until` (cycles). Returns when the next one is due."""
     while due <= until:
         if s[lay.POINTS] < points.shape[0]:
-            point = points[s[lay.POINTS]]
-            point[POINT_ACTIVE] = s[lay.ACTIVE]
-            point[POINT_COMPLETED] = counts[lay.ALL_COMPLETED]
-            point[POINT_SETUPS] = counts[lay.TCP_ESTABLISHED]
-            point[POINT_SETUP_SUM] = counts[lay.SETUP_SUM]
-            point[POINT_SETUP_MAX] = counts[lay.SETUP_MAX]
+            points[s[lay.POINTS], :POINT_ACTIVE] = counts
+            points[s[lay.POINTS], POINT_ACTIVE] = s[lay.ACTIVE]
             counts[lay.SETUP_MAX] = 0
             s[lay.POINTS] += 1
         due += step
@@ -303,17 +298,17 @@ def note_points(points, until, due, step, s, counts):  # type: ignore[no-untyped
 def timeline_of(points: Points, completed_before: int, hertz: float) -> dict[str, Any]:
     """The points that were noted, by fields of `Trial`. `completed_before`: connections completed before the sustain
     phase; `hertz`: of the cycle counter."""
-    setups, sums = np.diff(points[:, POINT_SETUPS], prepend=0), np.diff(points[:, POINT_SETUP_SUM], prepend=0)
+    setups, sums = (np.diff(points[:, at], prepend=0) for at in (lay.TCP_ESTABLISHED, lay.SETUP_SUM))
 
     def time(units: float, count: int) -> float | None:
         # Nanoseconds: the counter tells no more.
         return round(microseconds(units, hertz), 3) if count else None
 
     means = [time(total / max(count, 1), count) for total, count in zip(sums, setups, strict=True)]
-    longest = [time(most, count) for most, count in zip(points[:, POINT_SETUP_MAX], setups, strict=True)]
+    longest = [time(most, count) for most, count in zip(points[:, lay.SETUP_MAX], setups, strict=True)]
     return {
         "timeline_active": points[:, POINT_ACTIVE].tolist(),
-        "timeline_completed": np.diff(points[:, POINT_COMPLETED], prepend=completed_before).tolist(),
+        "timeline_completed": np.diff(points[:, lay.ALL_COMPLETED], prepend=completed_before).tolist(),
         "timeline_connect_mean_us": means,
         "timeline_connect_max_us": longest,
     }

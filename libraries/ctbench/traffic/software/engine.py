@@ -193,7 +193,7 @@ def _of_connections(run: Run, sustain: Counts) -> dict[str, Any]:
     elif p[lay.POPULATION]:  # most of those that began in it live on
         found["completed"] = max(0, of_both(counts, lay.ATTEMPTED) - sum(found["failed"].values()))
     # Some were set up after the last point.
-    longest = run.points[: int(s[lay.POINTS]), clock.POINT_SETUP_MAX].tolist()
+    longest = run.points[: int(s[lay.POINTS]), lay.SETUP_MAX].tolist()
     return found | _timeline(run) | {
         "established": int(counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]),
         "unexpected": named(counts, lay.STRANGERS),

@@ -38,16 +38,14 @@ def opened_share(elapsed, wait, waits):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def ends_after(number, population, interval, short, short_per_million):  # type: ignore[no-untyped-def]
-    """When one of the population ends, after the start: one each `interval`. Of those that live on when all short ones
-    have ended, after `short`, only a share of the long ones ends in the same time."""
-    at = (number * STRIDE % population + 0.5) * interval
-    return max(at, short + (at - short) * 1000000 / (1000000 - short_per_million))
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
-def messages_left(ends, elapsed, wait):  # type: ignore[no-untyped-def]
-    """The messages that one has before it which is opened `elapsed` after the start: 0 where it is over by now."""
+def messages_left(number, elapsed, interval, p):  # type: ignore[no-untyped-def]
+    """The messages that one of the population has before it which is opened `elapsed` after the start: 0 where it is
+    over by now. One ends each `interval`; of those that live on when all short ones have ended only a share of the long
+    ones ends in the same time."""
+    wait = p[lay.SERVER_WAIT]
+    short = p[lay.SHORT_MESSAGES] * wait
+    at = (number * STRIDE % p[lay.POPULATION] + 0.5) * interval
+    ends = max(at, short + (at - short) * 1000000 / (1000000 - p[lay.SHORT_PER_MILLION]))
     return max(0, math.floor(ends / wait) - elapsed // wait)
 
 
@@ -55,15 +53,12 @@ def messages_left(ends, elapsed, wait):  # type: ignore[no-untyped-def]
 def open_population(now, start, interval, tx, p, s, counts):  # type: ignore[no-untyped-def]
     """Open some of the connections that are due by now. `interval`: cycles from one connection of the load to the
     next."""
-    elapsed, wait = now - start, p[lay.SERVER_WAIT]
-    wanted = int(p[lay.POPULATION] * opened_share(elapsed, wait, p[lay.OPENING_WAITS]))
+    elapsed = now - start
+    wanted = int(p[lay.POPULATION] * opened_share(elapsed, p[lay.SERVER_WAIT], p[lay.OPENING_WAITS]))
     begun = 0
     while s[lay.OPENED] < wanted and begun < BURST:
-        ends = ends_after(
-            s[lay.OPENED], p[lay.POPULATION], interval, p[lay.SHORT_MESSAGES] * wait, p[lay.SHORT_PER_MILLION]
-        )
+        messages = messages_left(s[lay.OPENED], elapsed, interval, p)
         s[lay.OPENED] += 1
-        messages = messages_left(ends, elapsed, wait)
         if messages:
             begin(tx, now, False, min(messages, p[lay.MESSAGES]), p, s, counts)
             begun += 1

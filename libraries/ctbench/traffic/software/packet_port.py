@@ -250,9 +250,7 @@ class LinkThreads:
     @staticmethod
     def compile() -> None:
         """Compile `carry`, so that no trial begins before its frames are carried."""
-        counters = np.zeros(COUNTERS, np.int64)
-        counters[STOP] = 1
-        _carry(np.zeros((0, _QUEUE_COLUMNS), np.int64), counters)
+        carry.compile((types.int64[:, ::1], types.int64, types.int64))
 
     def start(self) -> None:
         """Begin to carry frames, with counters at zero."""
@@ -281,13 +279,9 @@ class LinkThreads:
 
     def _work(self, number: int) -> None:
         begun, waited = time.monotonic_ns(), _waited_ns()
-        _carry(self._queues[number], self.counters[number])
+        scratch = np.zeros(SCRATCH_BYTES, np.uint8)
+        carry(self._queues[number], int(scratch.ctypes.data), int(self.counters[number].ctypes.data))
         self.waiting[number] = (_waited_ns() - waited) / (time.monotonic_ns() - begun)
-
-
-def _carry(queues: r.Rings, counters: Counts) -> None:
-    scratch = np.zeros(SCRATCH_BYTES, np.uint8)
-    carry(queues, int(scratch.ctypes.data), int(counters.ctypes.data))
 
 
 # linux/if_packet.h and linux/if_ether.h: what Python's socket module has no names for.

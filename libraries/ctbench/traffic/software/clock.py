@@ -205,6 +205,14 @@ def look_at_own_rings(under_way, p, s):  # type: ignore[no-untyped-def]
         s[lay.LOOKS_HELD] += 1
 
 
+@njit(nogil=True, forceinline=True)
+def put(ring, length, port, counts):  # type: ignore[no-untyped-def]
+    """The frame in the next buffer of a port's ring is ready: count it."""
+    r.put(ring, length)
+    counts[lay.TX_PACKETS + port] += 1
+    counts[lay.TX_BYTES + port] += length
+
+
 #: Bins of a histogram: they hold any 32-bit number of units.
 BINS = 1024
 UNIT_SHIFT = 6
@@ -236,10 +244,6 @@ CONNECT, MESSAGE = 0, 1
 ROWS = 3
 
 Histograms = np.ndarray[tuple[int, int], np.dtype[np.int64]]
-
-
-def empty_histograms() -> Histograms:
-    return np.zeros((ROWS, BINS), np.int64)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")

@@ -82,13 +82,6 @@ def has_room(ring, record, counts):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, forceinline=True)
-def _sent(ring, length, counts, port):  # type: ignore[no-untyped-def]
-    r.put(ring, length)
-    counts[lay.TX_PACKETS + port] += 1
-    counts[lay.TX_BYTES + port] += length
-
-
 def _tcp_sender(port: int, end: int, pattern: int, pattern_sum: int) -> Any:
     """A function of numba's that sends a TCP segment from one end and advances its sequence number. `end`: where the
     record has what is that end's; `pattern`, `pattern_sum`: of its messages, and the place of their sum."""
@@ -103,24 +96,28 @@ def _tcp_sender(port: int, end: int, pattern: int, pattern_sum: int) -> Any:
                 load32(record + ports), seq, load32(record + own_ack), flags, tag,
                 0 if flags == f.SYN else tag, payload, pattern, p[pattern_sum] if payload else 0,
             )  # fmt: skip
-            _sent(ring, length, counts, port)
+            clock.put(ring, length, port, counts)
         store32(record + own_seq, seq + payload + (1 if flags & (f.SYN | f.FIN) else 0))
 
     return send
 
 
 def _udp_sender(port: int, end: int, pattern: int, payload: int, pattern_sum: int) -> Any:
-    """The same of a UDP datagram; `payload`: the place of its length."""
+    """The same of a UDP datagram, whose payload begins with the tag; `payload`, `pattern_sum`: the places of its length
+    (at least 18 bytes), and of the sum of what is behind the tag."""
     ip, peer_ip, ports, _, _ = (end + offset for offset in _OF_AN_END)
 
     @njit(nogil=True, forceinline=True)
     def send(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
         if has_room(ring, record, counts):
-            length = f.write_udp(
-                r.next_buffer(ring), p[lay.SHIFT], p[lay.MACS + port], load32(record + ip), load32(record + peer_ip),
-                load32(record + ports), tag, p[payload], pattern, p[pattern_sum],
+            frame = r.next_buffer(ring)
+            start = f.write_udp(
+                frame, p[lay.SHIFT], p[lay.MACS + port], load32(record + ip), load32(record + peer_ip),
+                load32(record + ports), p[payload], tag + p[pattern_sum],
             )  # fmt: skip
-            _sent(ring, length, counts, port)
+            store32(start, tag)
+            f.write_pattern(start + 4, p[payload] - 4, pattern)
+            clock.put(ring, start - frame + p[payload], port, counts)
 
     return send
 

@@ -313,7 +313,7 @@ def poll(port, away, p, s, counts, histograms):  # type: ignore[no-untyped-def]
             frame, length = r.frame_at(ring, ahead)
             counts[lay.RX_PACKETS + port] += 1
             counts[lay.RX_BYTES + port] += length
-            kind = f.classify_ipv6(frame, length, headers) if shift else f.classify(frame, length)
+            kind = f.classify(frame, length, shift, headers)
             if kind == f.IS_OTHER:
                 f.answer(port, tx, frame, length, p, counts)
                 continue

@@ -50,7 +50,7 @@ class Run:
         """Everything that was not counted yet. `more`: arguments of the function behind the state."""
         headers = wiring.join(p, profile)
         s, counts, marks = (np.zeros(size, np.int64) for size in (lay.STATES, lay.COUNTERS, (2, lay.COUNTERS)))
-        times = clock.empty_histograms()
+        times = np.zeros((clock.ROWS, clock.BINS), np.int64)
         points = np.zeros((int(timing.sustain_s / timing.timeline_step_s) + 1, clock.POINT_COLUMNS), np.int64)
         arguments = (p, intervals, s, *more, counts, marks, times, points)
         return cls(function, p, s, counts, marks, times, points, arguments, (headers, tables))

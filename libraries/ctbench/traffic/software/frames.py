@@ -80,7 +80,6 @@ UDP_LENGTH, UDP_CHECKSUM, UDP_PAYLOAD = 38, 40, 42
 #: The time stamp option behind two NOPs (data segments), or behind the maximum segment size and two NOPs (SYN).
 DATA_TSVAL, DATA_TSECR, TCP_PAYLOAD = 58, 62, 66
 SYN_TSVAL, SYN_TSECR, SYN_END = 62, 66, 70
-SMALLEST_FRAME = 60
 
 FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 PROTOCOL_TCP, PROTOCOL_UDP = 6, 17
@@ -207,7 +206,7 @@ def write_tcp(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def write_udp_header(frame, shift, macs, source, destination, ports, payload, payload_sum):  # type: ignore[no-untyped-def]
+def write_udp(frame, shift, macs, source, destination, ports, payload, payload_sum):  # type: ignore[no-untyped-def]
     """Headers of a UDP datagram of `payload` bytes, whose `words_sum` is known. Returns the address of the payload.
     `shift`, `macs`: as for `write_ip`."""
     length = swap16(8 + payload)
@@ -221,29 +220,45 @@ def write_udp_header(frame, shift, macs, source, destination, ports, payload, pa
     return frame + UDP_PAYLOAD
 
 
-@njit(nogil=True, forceinline=True)
-def write_udp(frame, shift, macs, source, destination, ports, tag, payload, pattern, pattern_sum):  # type: ignore[no-untyped-def]
-    """One UDP datagram whose payload begins with the word `tag`. Returns the frame's length.
-
-    `pattern_sum`: `words_sum` of the payload without its first four bytes. At least 18 bytes of payload.
-    """
-    start = write_udp_header(frame, shift, macs, source, destination, ports, payload, tag + pattern_sum)
-    store32(start, tag)
-    write_pattern(start + 4, payload - 4, pattern)
-    return shift + UDP_PAYLOAD + payload
-
-
-@njit(nogil=True, forceinline=True)
-def classify(frame, length, tagged=False):  # type: ignore[no-untyped-def]
-    """What a received frame is: IPv4 without options or fragments, TCP or UDP, with right checksums; or not.
-
-    `tagged`: the frame is what stands behind a VLAN tag, which counts into Ethernet's least of 60 bytes.
-    """
+@njit(nogil=True)
+def _classify_ipv6(frame, length, header):  # type: ignore[no-untyped-def]
+    """As `classify`, of a frame from the other end's prefix to that of the end whose template is at `header`. The
+    length, the protocol and the last 32 bits of the source are written to where an IPv4 frame at `frame + IPV6_SHIFT`
+    has them: the code that reads on from there does not have to know the version."""
+    segment = swap16(load16(frame + IPV6_LENGTH))
+    protocol = load8(frame + IPV6_NEXT_HEADER)
+    if load16(frame + ETHERTYPE) != ETHERTYPE_IPV6 or load8(frame + IP) >> 4 != 6:
+        return IS_OTHER
+    if segment + IPV6_END > length or segment < 8:
+        return IS_OTHER
+    if protocol != PROTOCOL_TCP and protocol != PROTOCOL_UDP:
+        return IS_OTHER
     if (
-        length < (SMALLEST_FRAME - 4 if tagged else SMALLEST_FRAME)
-        or load16(frame + ETHERTYPE) != _ETHERTYPE_IPV4
-        or load8(frame + IP) != 0x45
+        load64(frame + IPV6_SOURCE) != load64(header + IPV6_DESTINATION)
+        or load32(frame + IPV6_SOURCE + 8) != load32(header + IPV6_DESTINATION + 8)
+        or load64(frame + IPV6_DESTINATION) != load64(header + IPV6_SOURCE)
+        or load32(frame + IPV6_DESTINATION + 8) != load32(header + IPV6_SOURCE + 8)
     ):
+        return IS_OTHER
+    source = load32(frame + IPV6_SOURCE + IPV6_LAST_WORD)
+    total = load32(header + PREFIX_SUM) + source + load32(frame + IPV6_DESTINATION + IPV6_LAST_WORD)
+    right = fold(total + (protocol << 8) + swap16(segment) + words_sum(frame + IPV6_END, segment)) == 0xFFFF
+    as_ipv4 = frame + IPV6_SHIFT
+    store16(as_ipv4 + IP_LENGTH, swap16(segment + L4 - IP))
+    store8(as_ipv4 + IP_PROTOCOL, protocol)
+    store32(as_ipv4 + IP_SOURCE, source)
+    if not right or (protocol == PROTOCOL_UDP and load16(as_ipv4 + UDP_CHECKSUM) == 0):
+        return IS_BAD_CHECKSUM
+    return IS_TCP if protocol == PROTOCOL_TCP else IS_UDP
+
+
+@njit(nogil=True, forceinline=True)
+def classify(frame, length, shift, header):  # type: ignore[no-untyped-def]
+    """What a received frame is: IPv4 without options or fragments, TCP or UDP, with right checksums; or not. With a
+    `shift` (`IPV6_SHIFT`) the same of IPv6 without extension headers, see `_classify_ipv6`."""
+    if shift:
+        return _classify_ipv6(frame, length, header)
+    if load16(frame + ETHERTYPE) != _ETHERTYPE_IPV4 or load8(frame + IP) != 0x45:
         return IS_OTHER
     total = swap16(load16(frame + IP_LENGTH))
     if total + IP > length or total < 28 or load16(frame + IP_FRAGMENT) & 0xFF3F:
@@ -278,38 +293,6 @@ def tag_of(frame, protocol, echoed):  # type: ignore[no-untyped-def]
 def tcp_payload_bytes(frame):  # type: ignore[no-untyped-def]
     """Bytes of payload of a TCP segment."""
     return swap16(load16(frame + IP_LENGTH)) - 20 - ((load8(frame + TCP_OFFSET) >> 4) << 2)
-
-
-@njit(nogil=True)
-def classify_ipv6(frame, length, header, tagged=False):  # type: ignore[no-untyped-def]
-    """As `classify`, of an IPv6 frame without extension headers, from the other end's prefix to that of the end
-    whose template is at `header`. The length, the protocol and the last 32 bits of the source are written to where an
-    IPv4 frame at `frame + IPV6_SHIFT` has them: the code that reads on from there does not have to know the version."""
-    if length < (SMALLEST_FRAME - 4 if tagged else SMALLEST_FRAME) or load16(frame + ETHERTYPE) != ETHERTYPE_IPV6:
-        return IS_OTHER
-    segment = swap16(load16(frame + IPV6_LENGTH))
-    protocol = load8(frame + IPV6_NEXT_HEADER)
-    if load8(frame + IP) >> 4 != 6 or segment + IPV6_END > length or segment < 8:
-        return IS_OTHER
-    if protocol != PROTOCOL_TCP and protocol != PROTOCOL_UDP:
-        return IS_OTHER
-    if (
-        load64(frame + IPV6_SOURCE) != load64(header + IPV6_DESTINATION)
-        or load32(frame + IPV6_SOURCE + 8) != load32(header + IPV6_DESTINATION + 8)
-        or load64(frame + IPV6_DESTINATION) != load64(header + IPV6_SOURCE)
-        or load32(frame + IPV6_DESTINATION + 8) != load32(header + IPV6_SOURCE + 8)
-    ):
-        return IS_OTHER
-    source = load32(frame + IPV6_SOURCE + IPV6_LAST_WORD)
-    total = load32(header + PREFIX_SUM) + source + load32(frame + IPV6_DESTINATION + IPV6_LAST_WORD)
-    right = fold(total + (protocol << 8) + swap16(segment) + words_sum(frame + IPV6_END, segment)) == 0xFFFF
-    as_ipv4 = frame + IPV6_SHIFT
-    store16(as_ipv4 + IP_LENGTH, swap16(segment + L4 - IP))
-    store8(as_ipv4 + IP_PROTOCOL, protocol)
-    store32(as_ipv4 + IP_SOURCE, source)
-    if not right or (protocol == PROTOCOL_UDP and load16(as_ipv4 + UDP_CHECKSUM) == 0):
-        return IS_BAD_CHECKSUM
-    return IS_TCP if protocol == PROTOCOL_TCP else IS_UDP
 
 
 #: Offsets in an ARP frame: operation, the sender's MAC and IP address, the target's.

@@ -112,7 +112,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
 
     p: parameters · intervals: `plan.intervals` · s: state · counts: counters, and
     marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histograms: see
-    `clock.empty_histograms` · points: see `clock.note_points`.
+    `clock.ROWS` · points: see `clock.note_points`.
     """
     interval = intervals[0]
     client_tx = p[lay.TX + lay.CLIENT]
@@ -131,7 +131,7 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     if p[lay.UNDER_WAY]:  # counted all along: what was lost in the sustain phase is the difference of two marks
         s[lay.FAILURES_FROM] = ((start >> p[lay.TICK_SHIFT]) - 0x40000000) & 0xFFFFFFFF
         s[lay.FAILURES_FOR] = 0x80000000
-    elif p[lay.FAILURES_COUNT]:
+    elif p[lay.POPULATION]:
         s[lay.FAILURES_FROM] = (sustain >> p[lay.TICK_SHIFT]) & 0xFFFFFFFF
         s[lay.FAILURES_FOR] = p[lay.SUSTAIN] >> p[lay.TICK_SHIFT]
     previous = start

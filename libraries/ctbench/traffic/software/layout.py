@@ -46,14 +46,12 @@ MOST_LOST, EARLIEST, LEAST_SAVED, SHORT_LINGER = islice(_places, 4)
 #: Connections open (packets under way) at once in a closed loop; 0: they begin on a schedule.
 UNDER_WAY = next(_places)
 #: A warm start: connections that live when the trial begins, and in how many waits of their servers they are opened;
-#: 0: none do.
+#: 0: none do. With it failures count by when they happen, not by when their connection began.
 POPULATION, OPENING_WAITS = islice(_places, 2)
 #: How long frames are still taken, and nothing is sent, at the end of a trial that leaves connections open, cycles.
 HUSH = next(_places)
 #: Short connections, of a million, and their messages: the others have MESSAGES.
 SHORT_PER_MILLION, SHORT_MESSAGES = islice(_places, 2)
-#: Whether failures count by when they happen, not by when their connection began.
-FAILURES_COUNT = next(_places)
 #: A tick is 2**TICK_SHIFT cycles, about a millisecond; a connection fails after TIMEOUT_TICKS without progress.
 TICK_SHIFT, TIMEOUT_TICKS = islice(_places, 2)
 #: Whether the latency of messages is measured (see `connection.message_sent`).
@@ -65,7 +63,8 @@ VLAN, DIRECTIONS = islice(_places, 2)
 LOST_AFTER, SILENCE = islice(_places, 2)
 PARAMETERS = next(_places)
 
-#: Values of ENDED_BY: the client closes, the server does, the client resets; the connection is held open.
+#: Values of ENDED_BY, those of profiles first: the client closes, the server does, the client resets; the connection is
+#: held open.
 BY_CLIENT, BY_SERVER, BY_RESET, NEVER = range(4)
 
 _places = count()
@@ -84,7 +83,7 @@ ENDED_AFTER = next(_places)
 ACTIVE_SUM, ACTIVE_SAMPLES, ACTIVE_MAX, POINTS = islice(_places, 4)
 #: Cycles at the begin and the end of what was counted.
 COUNTED_FROM, COUNTED_UNTIL = islice(_places, 2)
-#: The tick from which failures count, and for how many (see FAILURES_COUNT).
+#: The tick from which failures count, and for how many (see POPULATION).
 FAILURES_FROM, FAILURES_FOR = islice(_places, 2)
 #: Connections of the population that were opened, or whose time was over before that.
 OPENED = next(_places)

@@ -17,7 +17,6 @@ from ctbench.traffic.software.ring import Counts
 
 #: A shorter UDP payload would need padding behind the datagram: Ethernet's least is 60 bytes without FCS.
 _LEAST_UDP_PAYLOAD = 18
-_ENDS = {"client": lay.BY_CLIENT, "server": lay.BY_SERVER, "reset": lay.BY_RESET}
 #: The rate climbs to the offered load in this time; then it is held for a connection's lifetime before it counts.
 RAMP_S = 0.2
 #: At the full rate, before counting: caches, flow tables and queues settle.
@@ -255,14 +254,13 @@ def _of_connections(
         lay.SHORT_MESSAGES: profile.short_messages,
         # A server that never waits has nothing to acknowledge before; in a closed loop the packets stay the same.
         lay.ACK_BEFORE_REPLY: int(profile.ack_before_reply and profile.server_wait_ms > 0),
-        lay.ENDED_BY: _ENDS[profile.ended_by],
+        lay.ENDED_BY: ("client", "server", "reset").index(profile.ended_by),
         lay.HALF_OPEN: int(profile.half_open_per_s > 0),
         lay.UDP_PER_MILLION: round(profile.udp_percent * 10_000),
         lay.PORTS: profile.client_port_max - profile.client_port_min + 1,
         lay.TCP_PORT: profile.tcp_port,
         lay.POPULATION: population,
         lay.OPENING_WAITS: opening_waits(profile, population),
-        lay.FAILURES_COUNT: int(population > 0),
         lay.TICK_SHIFT: tick_shift,
         lay.TIMEOUT_TICKS: int(timeout_s * hertz / (1 << tick_shift)),
     }

@@ -43,7 +43,7 @@ def write(at, shift, macs, vlan, source, destination, ports, tag, sequence, now,
     """
     low, high = now & 0xFFFFFFFF, (now >> 32) & 0xFFFFFFFF
     frame = at if vlan < 0 else at + VLAN_TAG_BYTES
-    start = f.write_udp_header(
+    start = f.write_udp(
         frame, shift, macs, source, destination, ports, payload, tag + sequence + low + high + pattern_sum
     )
     if vlan >= 0:
@@ -100,9 +100,7 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
         r.next_buffer(ring), p[lay.SHIFT], p[lay.MACS + port], p[lay.VLAN], source, destination, ports,
         flow | p[lay.SALT], sequence | COUNTED if counted else sequence, now, sizes[size, 0], sizes[size, 1],
     )  # fmt: skip
-    r.put(ring, length)
-    counts[lay.TX_PACKETS + port] += 1
-    counts[lay.TX_BYTES + port] += length
+    clock.put(ring, length, port, counts)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -167,10 +165,7 @@ def _poll(port, away, p, s, counts, histograms):  # type: ignore[no-untyped-def]
             counts[lay.RX_BYTES + port] += length
             vlan, tag_bytes = r.vlan_at(ring, ahead, frame)
             inner = frame + tag_bytes
-            if shift:
-                kind = f.classify_ipv6(inner, length - tag_bytes, headers, tag_bytes > 0)
-            else:
-                kind = f.classify(inner, length - tag_bytes, tag_bytes > 0)
+            kind = f.classify(inner, length - tag_bytes, shift, headers)
             if kind == f.IS_UDP and vlan == p[lay.VLAN] and swap16(load16(inner + shift + f.UDP_LENGTH)) >= 8 + FILLER:
                 _count(inner + shift, port, now, p, s, counts, histograms)
             elif kind == f.IS_BAD_CHECKSUM:
@@ -227,7 +222,7 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
 
     p: parameters · intervals: `plan.intervals` of one direction · s: state · sizes: payload bytes
     and pattern sum of each frame in turn · counts: counters, and marks[0], marks[1]: copies of them at the begin and
-    the end of the sustain phase · histograms: see `clock.empty_histograms` · points: see `clock.note_points`.
+    the end of the sustain phase · histograms: see `clock.ROWS` · points: see `clock.note_points`.
     """
     interval = intervals[0]
     away, start, ramp_end, sustain, end = clock.enter(p, s)

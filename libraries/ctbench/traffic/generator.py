@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.quantities import MOST, Amount, Count, Real, Whole
 from ctbench.traffic.loads import Hold, Load
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 #: What a profile's load counts per second.
 LoadUnit = Literal["connections", "packets"]
@@ -254,7 +254,7 @@ class Slice(Counted):
 
 
 #: What is offered to the tested side of a pair, and to the other one.
-Profiles = tuple[ConnectionProfile | PacketProfile, ConnectionProfile | PacketProfile]
+Profiles = tuple[Profile, Profile]
 
 
 @runtime_checkable
@@ -279,7 +279,7 @@ class TrafficGenerator(Protocol):
     def offers(self) -> frozenset[type[Load]]:
         """The kinds of load that it can be asked for."""
 
-    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
         `Idle` opens the ports and counts what arrives; nothing ramps. Raises `GeneratorError` when the generator or
         the link to the DUT broke, `MissingResource` where `load` is not among those that it `offers`."""

@@ -5,7 +5,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.profiles import PacketProfile, Profile
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ Load = Rate | Hold | Saturation | Idle
 _UNDER_WAY_SHORT, _UNDER_WAY_LONG, _UNDER_WAY_PACKETS = 512, 2048, 2048
 
 
-def saturating(profile: ConnectionProfile | PacketProfile) -> Saturation:
+def saturating(profile: Profile) -> Saturation:
     """The closed loop that saturates a DUT with this profile, without loss."""
     if isinstance(profile, PacketProfile):
         return Saturation(_UNDER_WAY_PACKETS)

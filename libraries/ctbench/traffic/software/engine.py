@@ -13,7 +13,7 @@ from numba import typeof
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Traffic, Trial
 from ctbench.traffic.loads import Load
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.profiles import PacketProfile, Profile
 from ctbench.traffic.software import clock, connection, kernel, plan, stream_kernel
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
@@ -44,8 +44,8 @@ class Run:
 
     @classmethod
     def of(
-        cls, function: Any, p: Counts, wiring: Wiring, tables: "Tables",
-        profile: ConnectionProfile | PacketProfile, timing: plan.Timing, intervals: object, *more: object,
+        cls, function: Any, p: Counts, wiring: Wiring, tables: "Tables", profile: Profile,
+        timing: plan.Timing, intervals: object, *more: object,
     ) -> "Run":  # fmt: skip
         """Everything that was not counted yet. `more`: arguments of the function behind the state."""
         headers = wiring.join(p, profile)
@@ -101,8 +101,8 @@ class Tables:
 
 
 def prepare(
-    wiring: Wiring, tables: Tables, profile: ConnectionProfile | PacketProfile, load: Load, timing: plan.Timing,
-    salt: int, records: int | None = None, times_messages: bool = False,
+    wiring: Wiring, tables: Tables, profile: Profile, load: Load, timing: plan.Timing, salt: int,
+    records: int | None = None, times_messages: bool = False,
 ) -> Run:  # fmt: skip
     """Parameters and empty tables for a trial. `salt`: tells its frames from an earlier trial's (9 bits); `records`:
     connections at once at most, where that does not follow from the load; `times_messages`: whether to measure the
@@ -135,10 +135,7 @@ def of_both(counts: Counts, place: int) -> int:
     return int(counts[place] + counts[place + 1])
 
 
-def trial_of(
-    run: Run, wiring: Wiring, profile: ConnectionProfile | PacketProfile, load: Load, timing: plan.Timing,
-    started: float,
-) -> Trial:  # fmt: skip
+def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: plan.Timing, started: float) -> Trial:
     """What a run that is over says, of all directions added. `started`: by `time.perf_counter`."""
     p, s, counts, hertz = run.p, run.s, run.counts, cycles_per_second()
     sustain, late = run.marks[1] - run.marks[0], int(s[lay.LATE_COUNT])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.traffic.generator import HoldingGenerator, PairedGenerator, Profiles, Side, Slice, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, require, saturating
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.software import engine, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
@@ -70,7 +70,7 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
     def offers(self) -> frozenset[type[Load]]:
         return frozenset({Rate, Hold, Saturation, Idle})
 
-    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         require(self.offers, load, "the software traffic generator")
         if isinstance(load, Hold):
             if isinstance(profile, PacketProfile):

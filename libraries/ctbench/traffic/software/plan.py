@@ -8,7 +8,7 @@ import numpy as np
 
 from ctbench.base.network import FCS_BYTES
 from ctbench.traffic.loads import Idle, Load, Rate, Saturation
-from ctbench.traffic.profiles import IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile, last_word
+from ctbench.traffic.profiles import IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile, Profile, last_word
 from ctbench.traffic.software import clock, stream_kernel
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import mask_and_shift
@@ -88,7 +88,7 @@ class Timing:
         return self.ramp_up_s + self.sustain_s + self.linger_s
 
 
-def timing_of(profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Timing:
+def timing_of(profile: Profile, load: Load, duration_s: float) -> Timing:
     """What lives long needs a ramp-up of one lifetime before the load is the one asked for, or a warm start; and a
     drain of one lifetime where connections are followed to their end, which neither a warm start nor a closed loop
     does. Every flow of packets is known to the DUT before anything counts: creating its state is another
@@ -177,9 +177,7 @@ def intervals(
     return np.array([*first, hertz / half_open_per_s if half_open_per_s else np.inf])
 
 
-def parameters(
-    profile: ConnectionProfile | PacketProfile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0
-) -> Counts:
+def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0) -> Counts:
     """The kernel function's parameters but for the wiring (`Wiring.join`) and the records. `hertz`: of the cycle
     counter; `salt`: tells its frames from an earlier trial's; `under_way`: connections open (packets on their way) at
     once in a closed loop."""

@@ -27,7 +27,7 @@ def measured(times: list[tuple[int, int]], *, timing: int = 1, slot: int = 0) ->
     p[lay.TIMES_MESSAGES], s[lay.TIMING] = 1, timing
     for sent, taken in times:
         connection.message_sent(record, slot, sent << 6, p)
-        connection.message_taken(record, slot, lay.CLIENT, taken << 6, s, counts, histograms)
+        connection.message_taken(record, slot, lay.CLIENT, taken << 6, p, s, counts, histograms)
     assert not histograms[clock.CONNECT].any()
     return clock.latencies_of(histograms, counts, HERTZ)
 

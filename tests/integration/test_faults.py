@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from integration.test_suites_records import measure, settings, started
 from whole_records import read_all
+from wire import watching
 
 from ctbench.dut import base
 from ctbench.dut.ovs import instance
@@ -24,6 +25,7 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.traffic.software import plan
+from ctbench.traffic.software.engine import Run
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
@@ -102,14 +104,13 @@ def in_second_trial(run: AcceptanceRun, fault: Fault, topology: Topology | None 
         trials.extend([] if generator._wired["tested"].startswith("cable") else [0.0])
         return run_trial(generator, *arguments)  # type: ignore[arg-type]
 
-    def watch(*_: object) -> None:
+    def watch(_run: Run) -> None:
         if len(trials) == 2:
             trials.append(0.0)
             fault(sandbox_of(run))
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, watching(watch):
         patch.setattr(SoftwareTrafficGenerator, "run_trial", counted)
-        patch.setattr(run.testbed.generator, "watcher", watch)
         return measure(run, topology=topology)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Problem
-from ctbench.dut.linux.health import Reading, link_problems, placement_problem
+from ctbench.dut.linux.health import LinkReading, link_problems, placement_problem
 from ctbench.dut.linux.links import InterfaceCounters
 from ctbench.dut.ovs.bridge import differing_devices, differing_queues
 from ctbench.dut.ovs.control import PortCounters
@@ -21,8 +21,8 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Hugepages, Placement
 
 OVS = ProcessIdentity(7, 1000)
-QUIET = Reading({"r0": InterfaceCounters(2, 0, 0, {})}, {0: (0, 0)}, {}, (), 0.0)
-BUSY = Reading({"r0": InterfaceCounters(2, 90_000, 0, {})}, {0: (9_000, 0)}, {}, (), 0.0)
+QUIET = LinkReading({"r0": InterfaceCounters(2, 0, 0, {})}, {0: (0, 0)}, {}, (), 0.0)
+BUSY = LinkReading({"r0": InterfaceCounters(2, 90_000, 0, {})}, {0: (9_000, 0)}, {}, (), 0.0)
 AGAIN = replace(QUIET, interfaces={"r0": InterfaceCounters(9, 0, 0, {})})
 DROPS = {"client.ovs_tx_failure_drops": 7}
 

@@ -23,7 +23,7 @@ from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
-from ctbench.traffic.software import plan, stream_engine
+from ctbench.traffic.software import plan
 
 from .simulated import SimulatedDut
 
@@ -189,14 +189,14 @@ def ends_well(lo: float, hi: float, how: Bisection | Mlr, packets: bool) -> None
 
 def profile_works(profile: ConnectionProfile | PacketProfile) -> None:
     finite(feasibility.wire_bytes(profile))
+    timing = plan.timing_of(profile, Rate(1e4), 1.0)
+    assert timing.ramp_up_s < 4000
+    plan.parameters(profile, Rate(1e4), timing, hertz=3e9, salt=1)
     if isinstance(profile, ConnectionProfile):
-        timing = plan.timing_of(profile, Rate(1e4), 1.0)
         finite(timing.ramp_up_s, packets_per_connection(profile), plan.records_needed(profile, Rate(1e9)))
-        assert timing.ramp_up_s < 4000
-        plan.parameters(profile, Rate(1e4), timing, hertz=3e9, salt=1)
     else:
-        finite(bits_per_packet(profile), stream_engine.timing_of(profile, Rate(1e4), 1.0).ramp_up_s)
-        stream_engine.payloads(profile)
+        finite(bits_per_packet(profile), timing.ramp_up_s)
+        plan.payloads(profile)
 
 
 def floors_work(floors: Floors) -> None:

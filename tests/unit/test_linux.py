@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ctbench.dut.base import queue_size
 from ctbench.dut.linux.health import (
-    Reading,
+    LinkReading,
     elsewhere,
     new_drops,
     parse_softnet,
@@ -37,11 +37,11 @@ cpu=1   	found=7 invalid=2 insert=0 insert_failed=3 drop=0 early_drop=0 error=0 
 """
 
 
-def reading(rx: int = 0, tx: int = 0, on: dict[int, int] | None = None, index: int = 2, **drops: int) -> Reading:
+def reading(rx: int = 0, tx: int = 0, on: dict[int, int] | None = None, index: int = 2, **drops: int) -> LinkReading:
     """`rx` packets at r0 went out as `tx` at r1; `on`: CPU -> packets received."""
     interfaces = {"r0": InterfaceCounters(index, rx, 0, drops), "r1": InterfaceCounters(3, 0, tx, {})}
     softnet = {cpu: (count, 0) for cpu, count in (on or {0: 0, 1: 0}).items()}
-    return Reading(interfaces, softnet, {}, (), 0.0)
+    return LinkReading(interfaces, softnet, {}, (), 0.0)
 
 
 def test_packets_per_cpu_are_read_with_the_cpus_number() -> None:

@@ -159,10 +159,8 @@ class Observation:
         trial = self.trial
         if trial.under_way or trial.load <= 0:
             return 0.0
-        grew = growth(trial.timeline_active, trial.timeline_step_s)
         limit = max(LEAST_BEHIND, self._loss_limit) * trial.load
-        behind = grew.per_s > limit and grew.late_per_s > limit and grew.least_per_s > 0
-        return grew.per_s / trial.load if behind else 0.0
+        return growth(trial.timeline_active, trial.timeline_step_s, limit) / trial.load
 
     @property
     def _loss_limit(self) -> float:

@@ -48,7 +48,7 @@ def elsewhere(received: Mapping[int, int], expected: int, cpus: Collection[int])
 
 
 @dataclass(frozen=True)
-class Reading:
+class LinkReading:
     interfaces: Mapping[str, InterfaceCounters]
     softnet: Softnet
     conntrack: Mapping[str, int]
@@ -57,7 +57,7 @@ class Reading:
     at_s: float
 
 
-def link_problems(before: Reading, now: Reading) -> list[Problem]:
+def link_problems(before: LinkReading, now: LinkReading) -> list[Problem]:
     """Interfaces that are gone, or others under the same name."""
     gone = [name for name in before.interfaces if name not in now.interfaces]
     again = [name for name, each in now.interfaces.items() if before.interfaces.get(name, each).index != each.index]
@@ -67,13 +67,13 @@ def link_problems(before: Reading, now: Reading) -> list[Problem]:
     ]
 
 
-def new_drops(before: Reading, now: Reading) -> dict[str, int]:
+def new_drops(before: LinkReading, now: LinkReading) -> dict[str, int]:
     """`<interface>.<counter>` -> packets lost since `before`, and `cpu<number>.backlog` -> those that found a CPU's
     queue of received packets full; only those that are not zero."""
     return dict(_lost(now) - _lost(before))
 
 
-def _lost(reading: Reading) -> Counter[str]:
+def _lost(reading: LinkReading) -> Counter[str]:
     lost = Counter({f"cpu{cpu}.backlog": dropped for cpu, (_, dropped) in reading.softnet.items()})
     for name, interface in reading.interfaces.items():
         lost |= Counter({f"{name}.{counter}": count for counter, count in interface.drops.items()})
@@ -81,7 +81,7 @@ def _lost(reading: Reading) -> Counter[str]:
 
 
 def placement_problem(
-    before: Reading, now: Reading, interfaces: Collection[str], cpus: Collection[int], *, delivered: bool
+    before: LinkReading, now: LinkReading, interfaces: Collection[str], cpus: Collection[int], *, delivered: bool
 ) -> Problem | None:
     """Whether the DUT worked on CPUs that are not its own. A packet is received once at one of the DUT's `interfaces`,
     and with `delivered` once more, by the kernel at the other end of a veth pair."""

@@ -177,7 +177,7 @@ _NOT_TAKEN = ("rx_missed_errors", "rx_mbuf_allocation_errors", "rx_errors")
 
 
 @dataclass(frozen=True)
-class Reading:
+class StreamReading:
     """All counters, as `stl_stats` of client_worker.py answered."""
 
     #: Between which moments those of the groups were read, seconds.
@@ -201,10 +201,10 @@ class Reading:
 class Readings:
     """What was read of one trial: before anything was sent, shortly before the sustain phase, in it, and at the end."""
 
-    zero: Reading
-    begin: Reading
-    samples: tuple[Reading, ...]
-    end: Reading
+    zero: StreamReading
+    begin: StreamReading
+    samples: tuple[StreamReading, ...]
+    end: StreamReading
     #: Seconds from one sample to the next.
     step_s: float
 
@@ -308,7 +308,7 @@ def _grown(readings: Readings, side: str, name: str) -> int:
     return readings.end.ports[port][name] - readings.zero.ports[port][name]
 
 
-def _by_side(spec: Spec, reading: Reading, name: str, *, in_bytes: bool = False) -> dict[str, int]:
+def _by_side(spec: Spec, reading: StreamReading, name: str, *, in_bytes: bool = False) -> dict[str, int]:
     """Packets of the sustain phase, or their bytes, by the port that sent (`tx_pkts`) or took them."""
     sums = dict.fromkeys(SIDES, 0)
     for stream in spec.streams:
@@ -346,8 +346,8 @@ def run_trial(
     `ConfigError` when TRex cannot send the profile's flows; `GeneratorError` when TRex or its client breaks.
     """
 
-    def read() -> Reading:
-        return Reading(**worker.call("stl_stats", ANSWER_S))
+    def read() -> StreamReading:
+        return StreamReading(**worker.call("stl_stats", ANSWER_S))
 
     def wait_until(moment_s: float) -> None:
         sleep(max(0.0, moment_s - time.monotonic()))
@@ -362,7 +362,7 @@ def run_trial(
     wait_until(sustain_s - BEFORE_S)
     begin = read()
     step_s = min(max(STEP_S, spec.duration_s / MOST_SAMPLES), spec.duration_s / FEWEST_SAMPLES)
-    samples: list[Reading] = []
+    samples: list[StreamReading] = []
     while sustain_s + step_s * (len(samples) + 1) < end_s:
         wait_until(sustain_s + step_s * (len(samples) + 1))
         samples.append(read())

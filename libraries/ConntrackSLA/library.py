@@ -87,15 +87,23 @@ class ConntrackSLA:
 
     @keyword(tags=["testbed"])
     def open_testbed(
-        self, testbed: str = "local", campaign: str = "quick", sla: str = "local", reference: str = "", base: str = ""
+        self,
+        testbed: str = "local",
+        campaign: str = "quick",
+        sla: str = "local",
+        reference: str = "",
+        base: str = "",
+        candidate: str = "",
+        all_rows: str = "",
     ) -> None:
         """Reads the testbed, campaign and SLA files and checks that this machine can run them.
 
         Each is a name below ``variables/`` or the path of a file; ``reference`` is the folder of an earlier run, of
         which the SLA promises a share (its key ``of_reference``); ``base`` is an installation of Open vSwitch, with
-        which a campaign of ``search: pair`` compares that of the testbed, test by test. A mistake in one ends the
-        whole run before any test, with a sentence that names the file, the key and what was expected. A testbed that is
-        open stays so: every suite may open it. It is closed when the run is over.
+        which a campaign of ``search: pair`` compares that of the testbed, test by test. ``candidate`` is an
+        installation in the place of the testbed's: its rows are compared with ``base``, or with the package, and the
+        others are left out unless ``all_rows`` says something. A mistake in one ends the whole run before any test,
+        with a sentence that names the file, the key and what was expected. A testbed that is open stays so: every suite may open it. It is closed when the run is over.
 
         In a run on several testbeds (``./run sla --testbeds``) each process has one of them as its ``${TESTBED}``.
 
@@ -108,7 +116,7 @@ class ConntrackSLA:
         given = os.environ.get(POOL_VARIABLE)
         pool = PoolRun.model_validate_json(given) if given else None
         try:
-            settings = RunSettings.load(testbed, campaign, sla, reference, base)
+            settings = RunSettings.load(testbed, campaign, sla, reference, base, candidate, all_rows)
             check_references(settings.floors, settings.campaign, named(self._root) if self._root else ())
             settings.testbed.check_machine()
         except CtbenchError as error:

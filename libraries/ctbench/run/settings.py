@@ -3,9 +3,10 @@ the names in these files, and in rows of suites, stand for something: found out 
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import load, names
 from ctbench.dut.cable import CABLE
@@ -32,31 +33,58 @@ class RunSettings:
     reference: ReferenceRun | None = None
     #: The installation that the testbed's is compared with, and nothing else is measured; empty for an ordinary run.
     base: str = ""
+    #: The installation that is tested in place of the testbed file's; empty for an ordinary run.
+    candidate: str = ""
+    #: Whether rows of DUTs that do not come from the candidate are measured too.
+    all_rows: bool = False
 
     @classmethod
     def load(
-        cls, testbed: str = "local", campaign: str = "quick", sla: str = "local", reference: str = "", base: str = ""
+        cls,
+        testbed: str = "local",
+        campaign: str = "quick",
+        sla: str = "local",
+        reference: str = "",
+        base: str = "",
+        candidate: str = "",
+        all_rows: str = "",
     ) -> "RunSettings":
         """Read the three files, by name below variables/ or by path, and the records of the reference run if there is
-        one. `base`: the build that the testbed's is compared with. `ConfigError` says what is wrong with one."""
+        one. `base`: the build that the testbed's, or the `candidate`, is compared with; with `all_rows` other rows are
+        measured too. `ConfigError` says what is wrong with one."""
         floors = load("sla", sla, Floors)
         if bool(floors.of_reference) != bool(reference):
             raise ConfigError(
                 f"{floors.file}: of_reference and -v REFERENCE:FOLDER go together.\n  Expected both or neither."
             )
         plan = load("campaigns", campaign, Campaign)
-        if (plan.search == "pair") != bool(base):
+        if (plan.search == "pair") != bool(base and not candidate):
             raise ConfigError(
                 f"{plan.file}: search: pair and -v BASE:PREFIX, the build to compare with, go together.\n"
-                "  Expected both or neither; ./run compare --installations has both."
+                "  Expected both or neither; ./run compare --installations has both. A candidate has a base in any other "
+                "campaign."
             )
-        return cls(
-            load("testbeds", testbed, TestbedConfig),
-            plan,
-            floors,
-            read_reference(reference) if reference else None,
-            base,
-        )
+        read, earlier = load("testbeds", testbed, TestbedConfig), read_reference(reference) if reference else None
+        if not candidate:
+            return cls(read, plan, floors, earlier, base)
+        floors = floors.compared_with(_prefix(base) if base else "")
+        assert floors.of_build, "it was added"
+        tested = _prefix(candidate)
+        if tested == floors.of_build.base:
+            raise ConfigError(
+                f"CANDIDATE: {quoted(tested)} is the base itself.\n  Expected another build, or another -v BASE:PREFIX."
+            )
+        read = read.with_build(tested)
+        read.check_build(floors.of_build.base)
+        return cls(read, plan, floors, earlier, candidate=tested, all_rows=bool(all_rows))
+
+    def require_candidates(self, topology: Topology) -> None:
+        """Raise `MissingResource` for a topology of which the candidate is no part, unless all rows are asked for."""
+        if self.candidate and not self.all_rows and self.build(topology) is None:
+            raise MissingResource(
+                f"A candidate is tested ({self.candidate}), and {topology.datapath} does not come from it: --all "
+                "measures every row."
+            )
 
     def build(self, topology: Topology) -> str | None:
         """Which installation of the topology's DUT is tested: `distribution`, or a folder; None where it comes in one
@@ -77,6 +105,11 @@ class RunSettings:
         if self.reference is None or self.floors.of_reference is None:
             return floor
         return self.reference.applied_to(floor, topology, profile, self.floors.of_reference)
+
+
+def _prefix(given: str) -> str:
+    """An installation as testbed files have it: `distribution`, or an absolute folder."""
+    return given if given == "distribution" else str(Path(given).absolute())
 
 
 class Named(NamedTuple):

@@ -265,6 +265,12 @@ class Floors(YamlModel):
             f"{{{test.example}}} below this topology.{meant}"
         )
 
+    def compared_with(self, base: str) -> Self:
+        """These floors with a promise of other builds: the file's own, else 97 %. `base`: against this one; empty:
+        against that of the file, else the package."""
+        own = self.of_build or OfBuild.model_validate({"base": "distribution", "rate": ">= 97%"})
+        return self.model_copy(update={"of_build": own.model_copy(update={"base": base or own.base})})
+
     def promises_ratio(self, topology: Topology, profile: Profile) -> bool:
         """Whether a ratio to another topology is promised."""
         entry = self.floors.get(topology.key, {}).get(profile.name)

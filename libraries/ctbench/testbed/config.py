@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.network import MOST_CPU
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.hosts.config import SANDBOX, Hosts
+from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Machine, Placement, place
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.registry import SOURCES, GeneratorConfig
@@ -124,6 +125,24 @@ class TestbedConfig(Hosts):
         model: Any = kind.settings
         other: DutConfig = model.model_validate(kind.builds.with_prefix(known.model_dump(), build))
         return other
+
+    def with_build(self, prefix: str) -> Self:
+        """This testbed with another installation of what comes in several. `ConfigError` where it has no such DUT, or
+        where that is not an installation."""
+        if not any(KINDS[dut.type].builds for dut in self.duts):
+            kinds = " or ".join(name for name, kind in KINDS.items() if kind.builds)
+            raise ConfigError(f"{self.file}: duts: has none of which there are several builds.\n  Expected {kinds}.")
+        self.check_build(prefix)
+        duts = [self.dut(dut.type, prefix) if KINDS[dut.type].builds else dut for dut in self.duts]
+        return self.model_copy(update={"duts": duts})
+
+    def check_build(self, prefix: str) -> None:
+        """`ConfigError` or `MissingResource` where a folder of this machine is not a whole installation. What is on
+        another host is looked at when it is set up."""
+        for dut in self.duts:
+            builds = KINDS[dut.type].builds
+            if builds and dut.host == SANDBOX and prefix != "distribution":
+                builds.check(LocalHost(), prefix)
 
     @model_validator(mode="after")
     def _generator_has_its_own_cpus(self) -> Self:

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,34 @@ def test_the_measurement_is_a_command_line_that_sla_understands(monkeypatch: pyt
     command = sla.parse(call, ROOT / "suites")
     assert command.outputdir == "results/gate"
     assert sla.chosen_files(command.assignments) == {"campaign": "gate", "sla": "local"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "added"),
+    [
+        ({"TESTBED": "lab"}, ["-v", "TESTBED:lab"]),
+        ({"POOL": "a,b", "TESTBED": "a,b"}, ["--testbeds", "a,b"]),
+        (
+            {"TESTBED": "lab", "CANDIDATE": "/opt/my ovs", "BASE": "/opt/ovs-3.2"},
+            ["--candidate", "/opt/my ovs", "--base", "/opt/ovs-3.2", "-v", "TESTBED:lab"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("status", [0, 1, 3])
+def test_its_shell_lines_hand_the_parameters_on_and_end_as_the_run_does(
+    parameters: dict[str, str], added: list[str], status: int, tmp_path: Path
+) -> None:
+    script = TEXT.split("label: 'Measure', returnStatus: true, script: '''")[1].split("'''")[0]
+    (tmp_path / "run").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {status}\n')
+    (tmp_path / "run").chmod(0o755)
+    known = {"PATH": "/usr/bin:/bin", "TEST_LIST": "gate", "OUT": "out", "SLA": "local", "CANDIDATE": "", "POOL": ""}
+    done = subprocess.run(
+        ["sh", "-e", "-c", script], env=known | {"BASE": "distribution"} | parameters, cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    arguments = done.stdout.splitlines()
+    assert (done.returncode, arguments[:3]) == (status, ["sla", "--argumentfile", "test_lists/gate.args"])
+    assert arguments[-len(added) :] == added
 
 
 def test_the_comparison_and_the_history_are_command_lines_too() -> None:

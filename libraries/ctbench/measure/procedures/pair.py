@@ -137,7 +137,7 @@ def _decision(pair: PairRecord, last: LookRecord, waited: Collection[Side], benc
 
 def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> str:
     """`101.2 % ± 2.3 % of linux-router/forward/1cpu-1rxq, at least 100 % promised`."""
-    of = f"{other.key} of {other.build}" if other.build else other.key
+    of = _named(other)
     least = "" if promised is None else f", at least {promised * 100:g} % promised"
     shown = found.speaks(promised)
     # At a hundred percent the tenths decide.
@@ -155,9 +155,13 @@ def _too_few(pair: PairRecord) -> str:
     )
 
 
+def _named(side: SideRecord) -> str:
+    return f"{side.key} of {side.build}" if side.build else side.key
+
+
 def _stalls(pair: PairRecord) -> list[str]:
     return [
-        f"{known.key} stood still for {format_ratio(known.stalled)} of its time"
+        f"{_named(known)} stood still for {format_ratio(known.stalled)} of its time"
         for known in dict.fromkeys((pair.tested, pair.other))
         if known.stalled >= WORTH_SAYING
     ]
@@ -167,7 +171,7 @@ def _losses(pair: PairRecord, bench: Bench) -> list[str]:
     """What was lost although nothing was offered in excess, above what a trial may lose."""
     limit, lost = min(limits_in(bench.conditions).values()), METRICS["loss_ratio"]
     return [
-        f"{format_ratio(known.lost)} of the {bench.profile.kind} of {known.key} were lost in its turns (limit "
+        f"{format_ratio(known.lost)} of the {bench.profile.kind} of {_named(known)} were lost in its turns (limit "
         f"{lost.format(limit)})"
         for known in dict.fromkeys((pair.tested, pair.other))
         if known.lost > limit

@@ -1,0 +1,78 @@
+"""A candidate that is named on the command line takes the place of the testbed's build, and is compared with a base."""
+
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.paths import SUITES
+from ctbench.cli.robot.command_line import chosen_files, parse
+from ctbench.dut.topology import Topology
+from ctbench.measure.procedures.rates import AtFloor
+from ctbench.run.settings import RunSettings
+from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.profiles import load_profile
+
+OVS, ROUTER = Topology(), Topology(datapath="linux-router", ruleset="forward")
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every folder is an installation."""
+    monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)
+
+
+def floor_of(settings: RunSettings) -> tuple[str, str]:
+    profile = load_profile("short-lived")
+    floor = settings.floor(OVS, profile, AtFloor(settings.campaign.floor_trials(profile)))
+    return floor.base_build, floor.thresholds["of_build"].text
+
+
+@pytest.mark.parametrize(
+    ("given", "base"),
+    [
+        ({"candidate": "/opt/ovs-3.3"}, "distribution"),
+        ({"candidate": "/opt/ovs-3.3", "base": "/opt/ovs-3.2"}, "/opt/ovs-3.2"),
+        ({"candidate": "/opt/ovs-3.3", "sla": "published-2022"}, "distribution"),
+    ],
+)
+def test_its_rows_are_compared_with_the_base_and_other_rows_are_left_out(
+    given: dict[str, str], base: str, installed: None
+) -> None:
+    settings = RunSettings.load(**given)
+    assert settings.build(OVS) == "/opt/ovs-3.3"
+    assert floor_of(settings) == (base, ">= 97%")
+    settings.require_candidates(OVS)
+    with pytest.raises(MissingResource):
+        settings.require_candidates(ROUTER)
+    RunSettings.load(**given, all_rows="yes").require_candidates(ROUTER)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"candidate": "/nowhere"},
+        {"candidate": "distribution"},
+        {"candidate": "/opt/ovs", "base": "/opt/ovs"},
+        {"candidate": "/opt/ovs", "campaign": "builds"},
+        {"candidate": "/opt/ovs", "testbed": "emulated"},
+    ],
+)
+def test_a_mistake_is_said_before_anything_is_measured(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="Expected"):
+        RunSettings.load(**given)
+
+
+def test_the_command_line_hands_it_on_to_robot() -> None:
+    command = parse(["--candidate", "ovs-3.3", "--base", "distribution", "--all"], SUITES)
+    assert chosen_files(command.assignments) == {"candidate": "ovs-3.3", "base": "distribution", "all_rows": "true"}
+    assert parse(["--candidate", "x"], SUITES).arguments[:2] == ("-v", "CANDIDATE:x")
+    with pytest.raises(ConfigError, match="about a candidate"):
+        parse(["--base", "/opt/ovs-3.2"], SUITES)
+
+
+def test_a_folder_is_found_from_where_the_command_was_typed(
+    installed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert RunSettings.load(candidate="ovs").candidate == str(tmp_path / "ovs")

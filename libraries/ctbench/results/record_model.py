@@ -84,6 +84,8 @@ class _ByMetric:
         return handler(core) | {"propertyNames": {"enum": list(METRICS)}}
 
 
+#: Said of a published figure whose source does not tell of how many CPUs it is.
+CPUS_NOT_GIVEN = "number of CPUs not given"
 #: Published figures by metric.
 Values = Annotated[dict[MetricName, Real], _ByMetric()]
 
@@ -185,6 +187,13 @@ class Reference(RecordModel):
     #: By metric.
     figures: Values
     source: str
+    #: Whether the source says of how many CPUs they are: those of the test that they are next to.
+    cpus_given: bool = True
+
+    @property
+    def label(self) -> str:
+        """The source, and that it gives no number of CPUs where it does not."""
+        return self.source if self.cpus_given else f"{self.source}, {CPUS_NOT_GIVEN}"
 
 
 class FloorRecord(RecordModel):

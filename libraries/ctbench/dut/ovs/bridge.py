@@ -15,7 +15,7 @@ from ctbench.dut.ovs.control import (
 )
 from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices
-from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, BridgeRules, number_ports
+from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, BridgeRules, all_flows, number_ports
 from ctbench.dut.ovs.settings import PACKAGES, OvsConntrackSettings
 from ctbench.dut.ovs.threads import misplaced, read_threads
 from ctbench.dut.topology import Topology
@@ -120,7 +120,7 @@ class Bridge:
     def _load(self, flows: str) -> None:
         with TemporaryDirectory() as folder:
             numbered = Path(folder, "rules.flows")
-            numbered.write_text(number_ports(flows))
+            numbered.write_text(all_flows(number_ports(flows)))
             self._control.host.put(numbered, self.flows)
         self._control.ofctl("del-flows", self._control.bridge)
         self._control.ofctl("add-flows", self._control.bridge, self.flows)

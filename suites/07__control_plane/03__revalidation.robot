@@ -2,8 +2,8 @@
 Documentation    Open vSwitch looks at all flows of its datapath, whether they are still right, while traffic keeps them
 ...              alive: at least twice a second by itself, and in a sweep whenever something of its rules changes.
 ...
-...              Each flow of the profile is a flow of the datapath, of 50 000 flows that are tracked two. They come from two
-...              rules, or from one for each. More revalidators are faster where they have CPUs of their own.
+...              Each flow of the profile is a flow of the datapath, of 50 000 flows that are tracked two. More
+...              revalidators are faster where they have CPUs of their own.
 
 Resource         ../../resources/promises.resource
 
@@ -34,8 +34,6 @@ Revalidation, 200 000 Flows, 32 Revalidators     ovs-dpdk    flow-each        1 
     [Tags]    forward
 Revalidation, 200 000 Flows, 128 Revalidators    ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=128
     [Tags]    forward
-Revalidation, 200 000 Rules, 1 Revalidator       ovs-dpdk    rule-each        1       1            udp-64-200k    revalidators=1
-    [Tags]    forward    nightly
 Revalidation, Conntrack, 1 Revalidator           ovs-dpdk    flow-each-ct     1       1            udp-64-50k     revalidators=1
     [Tags]    conntrack
 Revalidation, NAT, 1 Revalidator                 ovs-dpdk    flow-each-nat    1       1            udp-64-50k     revalidators=1

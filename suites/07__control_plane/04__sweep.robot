@@ -31,8 +31,6 @@ Sweep, 200 000 Flows, 32 Revalidators     ovs-dpdk    flow-each        1       1
     [Tags]    forward    long
 Sweep, 200 000 Flows, 128 Revalidators    ovs-dpdk    flow-each        1       1            udp-64-200k    revalidators=128
     [Tags]    forward    long
-Sweep, 200 000 Rules, 1 Revalidator       ovs-dpdk    rule-each        1       1            udp-64-200k    revalidators=1
-    [Tags]    forward    long    nightly
 Sweep, Conntrack, 1 Revalidator           ovs-dpdk    flow-each-ct     1       1            udp-64-50k     revalidators=1
     [Tags]    conntrack    long
 Sweep, NAT, 1 Revalidator                 ovs-dpdk    flow-each-nat    1       1            udp-64-50k     revalidators=1

@@ -2,8 +2,8 @@
 Documentation    Open vSwitch looks at all flows of its datapath, whether they are still right, while traffic keeps them
 ...              alive: at least twice a second by itself, and in a sweep whenever something of its rules changes.
 ...
-...              Each flow of the profile is a flow of the datapath, of 50 000 flows that are tracked two. More revalidators
-...              are faster where they have CPUs of their own.
+...              Each flow of the profile is a flow of the datapath, of 50 000 flows that are tracked two. More
+...              revalidators are faster where they have CPUs of their own.
 
 Resource         ../../resources/promises.resource
 

@@ -17,6 +17,7 @@ from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import Profile
+from ctbench.traffic.software import plan
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
@@ -30,7 +31,7 @@ def settings() -> RunSettings:
     """The gate of this folder with loads that are large enough for one loss in 128 to be no accident."""
     read = RunSettings.load(campaign=str(HERE / "gate.yaml"), sla=str(HERE / "floors.yaml"))
     loads = {**read.campaign.loads, "short-lived": read.campaign.loads["packets"]}
-    how = read.campaign.saturation.model_copy(update={"final_duration": 0.5})
+    how = read.campaign.saturation.model_copy(update={"final_duration": 0.3, "max_trials": 2})
     campaign = read.campaign.model_copy(update={"loads": loads, "saturation": how})
     head = {"name": "mine", "description": "", "source": "tests", "loss_ratio": "<= 0.3%"}
     ratios = {key: {"short-lived": {"ratio": {"to": to, "rate": ">= 1%"}}} for key, to in TO.items()}
@@ -39,7 +40,10 @@ def settings() -> RunSettings:
 
 @pytest.fixture(scope="module")
 def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcceptanceRun]:
-    yield from started(tmp_path_factory.mktemp("planted"), settings())
+    """What never comes need not be waited for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)
+        yield from started(tmp_path_factory.mktemp("planted"), settings())
 
 
 def drop(testbed: Testbed, dut: Dut, clients: str) -> None:

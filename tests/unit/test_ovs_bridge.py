@@ -9,7 +9,7 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
-from ctbench.dut.ovs.ruleset import NUMBERS, PLAIN_PORTS, BridgeRules, number_ports, read_rules
+from ctbench.dut.ovs.ruleset import NUMBERS, PLAIN_PORTS, BridgeRules, all_flows, number_ports, read_rules
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.base import Completed
@@ -144,6 +144,13 @@ def test_plain_ports_are_two_links_that_get_their_numbers() -> None:
     assert (rules.interfaces, rules.bonds) == (("port0", "port1"), ())
     assert number_ports("ip in_port=port0 actions=output:port1") == "ip in_port=1 actions=output:2"
     assert number_ports("in_port=port01") == "in_port=port01"
+
+
+def test_a_flow_with_ranges_is_one_for_each_number() -> None:
+    assert all_flows("nw_src=16.0.0.{9..10} tp_src={1..2} actions=drop\nactions=drop\n").splitlines() == [
+        *(f"nw_src=16.0.0.{ip} tp_src={port} actions=drop" for ip in (9, 10) for port in (1, 2)),
+        "actions=drop",
+    ]
 
 
 def test_flows_that_name_links_are_refused_over_bonds() -> None:

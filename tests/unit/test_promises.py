@@ -50,9 +50,14 @@ def test_promises_floors_profiles_and_rulesets_fit_together() -> None:
         (CONNTRACK, "[Tags]    2cpu    2rxq", "[Tags]    2cpu    2rxq    nat", "has nat, which it is not"),
         (CONNTRACK, "short-lived    ratio", "short-lived", "[Tags] lacks ratio"),
         ("suites/03__linux_router/03__nat.robot", "iptables-dnat ", "iptables-snat ", "the title says 'DNAT'"),
-        ("suites/without-a-row.yaml", "  udp-512-10k: As udp-256-10k.\n", "", "profiles: udp-512-10k: no row uses it."),
-        ("suites/without-a-row.yaml", "  udp-512-10k:", "  udp-9018: why\n  udp-512-10k:", "a row uses it now"),
-        ("suites/without-a-row.yaml", "  udp-512-10k:", "  udp-9: why\n  udp-512-10k:", "profiles.udp-9: is not there"),
+        (
+            "suites/without-a-row.yaml",
+            "  emulated/baseline: What the figures of the others are net of.\n",
+            "",
+            "rulesets: emulated/baseline: no row uses it.",
+        ),
+        ("suites/without-a-row.yaml", "  udp-64-1m:", "  udp-9018: why\n  udp-64-1m:", "a row uses it now"),
+        ("suites/without-a-row.yaml", "  udp-64-1m:", "  udp-9: why\n  udp-64-1m:", "profiles.udp-9: is not there"),
     ],
 )
 def test_what_does_not_fit_is_said(

@@ -15,7 +15,7 @@ REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 OVS_3 = REFERENCE / "ovs-3.0.0"
 
 
-@pytest.mark.parametrize(("name", "count"), [("ovs-2.17.2", 16), ("ovs-3.0.0", 16), ("ovs-2.7", 7), ("linux-5.0", 5)])
+@pytest.mark.parametrize(("name", "count"), [("ovs-2.17.2", 16), ("ovs-3.0.0", 16), ("ovs-2.7", 7), ("linux-5.0", 8)])
 def test_published_figures_can_be_read_and_name_their_source(name: str, count: int) -> None:
     figures = read_published(REFERENCE / name)
     assert is_published(REFERENCE / name) and len(figures) == count

@@ -4,16 +4,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from robot.running import TestSuiteBuilder
 
+from ConntrackSLA.rows import named
+from ctbench.base.paths import SUITES
 from ctbench.base.yaml_files import load
-from ctbench.report.reference import NONE, against, published_parts, read_references
+from ctbench.dut.topology import Topology
+from ctbench.report import labels
+from ctbench.report.reference import NONE, against, keys, published_parts, read_references
 from ctbench.report.runs import read_runs
 from ctbench.results.environment import MachineFacts
 from ctbench.results.published import read_published
 from ctbench.results.record_model import Reference
 from ctbench.results.store import Stored, write
 from ctbench.sla.floors import Floors
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
 
 from .simulated import found, made_up_floor, made_up_record
 
@@ -32,6 +37,49 @@ def test_the_published_figures_are_those_that_the_sla_shows_beside_its_floors() 
         assert (published.cps, published.pps) == (figure.figures["cps"], figure.figures["pps"]), figure.label
         compared += 1
     assert compared == 16
+
+
+def test_every_published_figure_is_shown_beside_a_row() -> None:
+    """A reference file that describes no row would be shown nowhere."""
+    rows = named(TestSuiteBuilder().build(SUITES))
+    shown = {(key, row.profile.name) for row in rows for key in keys(row.topology)}
+    figures = [figure for folder in sorted(REFERENCE.iterdir()) for figure in read_published(folder)]
+    assert len(figures) == 47
+    assert [figure.label for figure in figures if (figure.key, figure.profile) not in shown] == []
+
+
+@pytest.mark.parametrize("folder", ["ovs-2.7", "linux-5.0"])
+def test_the_figures_of_2017_and_2019_stand_beside_their_floors(folder: str) -> None:
+    floors = load("sla", "local", Floors).floors
+    for figure in read_published(REFERENCE / folder):
+        entries = [entries[figure.profile] for key, entries in floors.items()
+                   if figure.key in keys(Topology.parse(key)) and figure.profile in entries]  # fmt: skip
+        assert entries
+        for entry in entries:
+            assert entry.reference is not None
+            assert entry.published == Reference(
+                figures={name: value for name, value in figure.figures.items() if name != "busy_cpus"},
+                source=entry.reference.source,
+                cpus_given=figure.cpus_given,
+            )
+            assert entry.published.label == figure.label
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_a_figure_without_a_number_of_cpus_is_beside_every_number_and_says_so(tmp_path: Path, cpus: int) -> None:
+    topology = Topology(datapath="linux-router", ruleset="forward", cpus=cpus, rx_queues=cpus)
+    record = made_up_record(topology=topology, profile=load_profile("udp-64-10k"))
+    references = read_references([REFERENCE / "linux-5.0"])
+    found = references.find(record)
+    assert found is not None and found.figures["pps"] == 14e6
+    assert found.label == "Linux 5.0, 2019, test 1, some 16 CPUs busy, number of CPUs not given"
+    bonds = record.model_copy(update={"topology": topology.model_copy(update={"ports": "bond"})})
+    assert references.find(bonds) is None
+    (part,) = published_parts([Stored(tmp_path / "records/a.json", record)], references, tmp_path)
+    assert part.table is not None
+    group = part.table.groups[1]
+    assert group.name == "2019, test 1, some 16 CPUs busy: plain forwarding, number of CPUs not given, udp-64-10k"
+    assert labels.cpus_and_queues(cpus, cpus) in group.lines[-1].cells[0].text
 
 
 def test_without_a_reference_the_figure_beside_the_floor_serves() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctbench.dut import registry
+from ctbench.dut.topology import Topology
 from ctbench.report import figures, labels
 from ctbench.report.method import dut
 from ctbench.report.page import Cell, Column, Group, Line, Part, Table
@@ -13,6 +14,7 @@ from ctbench.report.runs import href, read_runs
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.published import Published, is_published, read_published
 from ctbench.results.record import Record
+from ctbench.results.record_model import CPUS_NOT_GIVEN
 from ctbench.results.store import Stored
 
 #: The columns of the published tables, by metric.
@@ -42,6 +44,8 @@ class Elsewhere:
     figures: Mapping[str, float]
     #: CPU of the machine; empty for published figures, which are other hardware in any case.
     machine: str = ""
+    #: Whether it is known of how many CPUs they are.
+    cpus_given: bool = True
 
     def other_hardware(self, record: Record) -> bool:
         """Whether it was measured on another machine than the record."""
@@ -76,10 +80,11 @@ class References:
         file has next to the floor."""
         for found in self.series.values():
             for name in profiles(record):
-                if figure := found.get((record.topology.key, name)):
-                    return figure
+                for key in keys(record.topology):
+                    if figure := found.get((key, name)):
+                        return figure
         own = record.floor.reference
-        return Elsewhere(own.source, record.floor.profile, own.figures) if own else None
+        return Elsewhere(own.label, record.floor.profile, own.figures, cpus_given=own.cpus_given) if own else None
 
 
 NONE = References({})
@@ -126,6 +131,11 @@ def against(record: Record, figure: Elsewhere | None) -> Against | None:
     return Against(figure, metric, theirs, ours, difference, figure.other_hardware(record))
 
 
+def keys(topology: Topology) -> tuple[str, str]:
+    """Keys under which a figure may be found: the topology's, then that without its CPUs and queues."""
+    return topology.key, topology.key.replace(f"/{topology.label}", "", 1)
+
+
 def profiles(record: Record) -> tuple[str, ...]:
     """Names under which a figure may be found: the profile's, then that of the one that it substitutes."""
     derived = record.profile.derived_from if record.profile.kind == "connections" else ""
@@ -134,7 +144,7 @@ def profiles(record: Record) -> tuple[str, ...]:
 
 def of_published(figure: Published) -> Elsewhere:
     """What was published, for comparison."""
-    return Elsewhere(figure.label, figure.profile, figure.figures)
+    return Elsewhere(figure.label, figure.profile, figure.figures, cpus_given=figure.cpus_given)
 
 
 def published_parts(newest: Sequence[Stored], references: References, output: Path) -> list[Part]:
@@ -142,24 +152,25 @@ def published_parts(newest: Sequence[Stored], references: References, output: Pa
     run in each group, as the 2022 article compares two releases. A topology that this run did not measure says so."""
     tables: dict[tuple[str, str, int], list[Published]] = {}
     for figure in references.published:
-        if figure.key:
-            tables.setdefault((figure.key, figure.profile, figure.number), []).append(figure)
+        tables.setdefault((figure.key, figure.profile, figure.number), []).append(figure)
     groups = [_group(some, newest, output) for _, some in sorted(tables.items(), key=lambda item: item[0][2])]
     return [Part(table=Table(_PUBLISHED, tuple(groups), "published"))] if groups else []
 
 
 def _group(some: Sequence[Published], newest: Sequence[Stored], output: Path) -> Group:
     one, ordered = some[0], sorted(some, key=lambda figure: figure.source.dut)
-    cpus = labels.cpus_and_queues(one.topology.cpus or 0, one.topology.rx_queues or 0)
+    cpus = CPUS_NOT_GIVEN
+    if one.topology.cpus and one.topology.rx_queues:
+        cpus = labels.cpus_and_queues(one.topology.cpus, one.topology.rx_queues)
     ruleset = registry.ruleset_title(one.topology.ruleset).lower()
     theirs = [_line(Cell(each.source.dut), each.figures, labels.margin(each.difference_pct)) for each in ordered]
     ours = [
         _own_line(each, ordered[-1], output)
         for each in newest
-        if each.record.topology.key == one.key and one.profile in profiles(each.record) and each.record.figures
+        if one.key in keys(each.record.topology) and one.profile in profiles(each.record) and each.record.figures
     ]
     return Group(
-        f"{one.source.place.capitalize()}: {ruleset}, {cpus}, {one.profile}",
+        f"{one.source.place}: {ruleset}, {cpus}, {one.profile}",
         (*theirs, *(ours or [_line(Cell("this run: no figure"), {}, labels.DASH, "ours")])),
     )
 
@@ -168,9 +179,11 @@ def _own_line(each: Stored, last: Published, output: Path) -> Line:
     record = each.record
     compared = against(record, of_published(last))
     short = "" if record.profile.name == last.profile else f", {record.profile.name}"
+    made = record.topology
+    cpus = "" if last.cpus_given else f", {labels.cpus_and_queues(made.cpus, made.rx_queues)}"
     doubt = ", not measured" if record.verdict == "not measured" else ""
     by = f" ({compared.metric.title})" if compared and short else ""
-    head = Cell(labels.name(f"this run: {dut(record)}{short}{doubt}"), href(each.path, output))
+    head = Cell(labels.name(f"this run: {dut(record)}{cpus}{short}{doubt}"), href(each.path, output))
     found = {name: figure.value for name, figure in record.figures.items()}
     return _line(head, found, f"{labels.margin(compared.difference_pct)}{by}" if compared else labels.DASH, "ours")
 

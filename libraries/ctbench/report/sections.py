@@ -165,7 +165,7 @@ def _of_the_table(shown: Shown) -> list[Chart]:
 # Where the time of a thread went.
 
 #: Functions that are shown.
-_FUNCTIONS = 11
+_FUNCTIONS = 15
 _LOCKS = METRICS["mutex_share"]
 
 

@@ -13,7 +13,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.files import UnreadableFile, named_folder, read_regular
 from ctbench.base.quantities import MOST_RECORD_BYTES, Amount, Real
 from ctbench.base.text import printable
-from ctbench.results.record_model import MetricName, RecordModel, first_mistake
+from ctbench.results.record_model import CPUS_NOT_GIVEN, MetricName, RecordModel, first_mistake
 
 
 class PublishedSource(RecordModel):
@@ -28,7 +28,8 @@ class PublishedSource(RecordModel):
 
 
 class PublishedTopology(RecordModel):
-    """How the DUT was set up, as far as the source says; None where it does not. Words as in a record."""
+    """The set-up of this suite that a figure is shown next to, in the words of a record. A source that gives no number
+    of CPUs has None there, and its figure is shown next to any number of them."""
 
     datapath: str
     ruleset: str
@@ -56,16 +57,20 @@ class Published(RecordModel):
 
     @property
     def key(self) -> str:
-        """Key of the SLA files, `ovs-dpdk/conntrack/1cpu-1rxq`; empty where the source does not say enough for one."""
+        """Key of the SLA files, `ovs-dpdk/conntrack/1cpu-1rxq`; `ovs-dpdk/conntrack` where the source does not say of
+        how many CPUs its figure is."""
         made = self.topology
-        if made.cpus is None or made.rx_queues is None:
-            return ""
-        return f"{made.datapath}/{made.ruleset}/{made.cpus}cpu-{made.rx_queues}rxq"
+        return f"{made.datapath}/{made.ruleset}{f'/{made.cpus}cpu-{made.rx_queues}rxq' if self.cpus_given else ''}"
+
+    @property
+    def cpus_given(self) -> bool:
+        """Whether the source says of how many CPUs and queues its figure is."""
+        return self.topology.cpus is not None and self.topology.rx_queues is not None
 
     @property
     def label(self) -> str:
         """For example `Open vSwitch 3.0.0, 2022, table 4`."""
-        return f"{self.source.dut}, {self.source.place}"
+        return f"{self.source.dut}, {self.source.place}{'' if self.cpus_given else f', {CPUS_NOT_GIVEN}'}"
 
 
 def is_published(folder: Path) -> bool:

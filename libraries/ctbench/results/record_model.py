@@ -77,6 +77,10 @@ class Figure:
         return self.samples or (self.value,)
 
 
+#: Said of a published figure whose source does not tell of how many CPUs it is.
+CPUS_NOT_GIVEN = "number of CPUs not given"
+
+
 class _OfMetrics:
     """Of figures by metric, the JSON Schema: which metrics there are, and what `_fit_their_metrics` asks of each."""
 
@@ -174,6 +178,13 @@ class Reference(RecordModel):
     #: By metric.
     figures: dict[MetricName, Real] = Field(json_schema_extra={"propertyNames": {"enum": list(METRICS)}})
     source: str
+    #: Whether the source says of how many CPUs they are: those of the test that they are next to.
+    cpus_given: bool = True
+
+    @property
+    def label(self) -> str:
+        """The source, and that it gives no number of CPUs where it does not."""
+        return self.source if self.cpus_given else f"{self.source}, {CPUS_NOT_GIVEN}"
 
 
 class FloorRecord(RecordModel):

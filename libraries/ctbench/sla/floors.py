@@ -136,6 +136,8 @@ class ReferenceEntry(_Published):  # type: ignore[misc]  # made from the registr
     """Published figures next to the floor, by metric. They are not a promise."""
 
     source: str
+    #: false: the source does not say of how many CPUs they are.
+    cpus_given: bool = True
 
 
 class FloorEntry(_Promises):  # type: ignore[misc]
@@ -182,7 +184,7 @@ class FloorEntry(_Promises):  # type: ignore[misc]
             return None
         figures = {name: getattr(self.reference, name) for name in _Published.model_fields}
         known = {name: figure for name, figure in figures.items() if figure is not None}
-        return Reference(figures=known, source=self.reference.source)
+        return Reference(figures=known, source=self.reference.source, cpus_given=self.reference.cpus_given)
 
 
 class Floors(YamlModel):

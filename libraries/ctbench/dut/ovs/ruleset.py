@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError
@@ -15,6 +16,8 @@ LINKS = (("port0", "port1"), ("port2", "port3"))
 #: OpenFlow numbers of the interfaces, in the order of the links.
 NUMBERS = {"port0": 1, "port1": 2, "port2": 3, "port3": 4}
 _LINK = re.compile(rf"\b({'|'.join(NUMBERS)})\b")
+#: A range within a flow, as a shell has it: `{0..255}`.
+_RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 #: OpenFlow number -> side.
 SIDES = {1: "client", 2: "server", 3: "client", 4: "server"}
 
@@ -76,6 +79,17 @@ def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS) -> Brid
 def number_ports(flows: str) -> str:
     """The flows with the interfaces' numbers for their names: `ovs-ofctl diff-flows` takes no names in a file."""
     return _LINK.sub(lambda match: str(NUMBERS[match[1]]), flows)
+
+
+def all_flows(flows: str) -> str:
+    """The flows, each that has ranges (`nw_src=16.0.0.{0..255}`) once for every number of them."""
+    found = []
+    for line in flows.splitlines():
+        texts = _RANGE.sub("\0", line).split("\0")
+        ranges = [range(int(first), int(last) + 1) for first, last in _RANGE.findall(line)]
+        for numbers in product(*ranges):
+            found.append(texts[0] + "".join(f"{number}{text}" for number, text in zip(numbers, texts[1:], strict=True)))
+    return "\n".join(found) + "\n"
 
 
 def _read_ports(file: Path) -> tuple[BridgePort, BridgePort]:

@@ -132,7 +132,8 @@ def _elsewhere(
     """What one reference has of these set-ups, and of others with the same datapath, ruleset and profile."""
     if name not in references.series:
         none = References({})
-        return {setup: figure for setup, record in by_setup.items() if (figure := none.find(record))}
+        own = ((setup, none.find(record)) for setup, record in by_setup.items())
+        return {setup: figure for setup, figure in own if figure and figure.cpus_given}
     found: dict[Setup, Elsewhere] = {}
     published = [
         (made.cpus, made.rx_queues)

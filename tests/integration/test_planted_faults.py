@@ -51,6 +51,7 @@ def drop(testbed: Testbed, dut: Dut, clients: str) -> None:
     (host,) = (host for known, host in testbed._duts.values() if known is dut)
     if hasattr(dut, "control"):
         rule = f"priority=65535,ip,nw_src={clients},actions=drop"
+        dut.resume()  # the other side is paused until its turn
         dut.control.ofctl("add-flow", dut.control.bridge, rule)
     else:
         host.run(["iptables", "-w", "-I", "FORWARD", "1", "-s", clients, "-j", "DROP"])
@@ -86,4 +87,5 @@ def test_what_does_not_come_through_is_missed_and_a_dead_reference_measures_noth
     assert record.verdict == word, record.verdict_reason
     assert {each.metric for each in record.thresholds if not each.met} == broken
     assert (record.limited_by == "fault") is (side == "other")
+    assert ("Nothing comes through" in record.verdict_reason) is (side == "other"), record.verdict_reason
     run.testbed.discard()  # with its sandboxes: nothing that was planted stays

@@ -5,12 +5,23 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ctbench.dut.topology import Topology
-from ctbench.report.charts import draw
 from ctbench.report.charts.bars import cost_charts, instruction_charts, scaling_charts
+from ctbench.report.charts.chart import (
+    Axis,
+    Bar,
+    BarRow,
+    Bars,
+    Chart,
+    Placed,
+    Point,
+    Series,
+    XyChart,
+    short_share,
+    short_time,
+)
 from ctbench.report.charts.lines import history_charts, search_chart, series_charts, timeline_charts, waiting_chart
-from ctbench.report.charts.model import Axis, BarRow, Point, Series, XyChart
-from ctbench.report.charts.scale import fit
 from ctbench.report.reference import NONE, Elsewhere, References
+from ctbench.report.write import environment
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.record import Record
@@ -213,33 +224,46 @@ def test_history_draws_what_a_closed_loop_showed_apart_from_the_capacity_and_onl
         (Axis("x"), [1_300_000], ["0", "500 k", "1 M", "1.5 M"]),
         (Axis("x"), [0.03], ["0", "0.01", "0.02", "0.03", "0.04"]),
         (Axis("x"), [], ["0", "0.5", "1", "1.5"]),
-        (Axis("x", words="share"), [0.98, 1.02], ["98 %", "100 %", "102 %"]),
-        (Axis("x", scale="log", words="microseconds"), [2.9, 3.5], ["3 us", "4 us"]),
-        (Axis("x", scale="log", words="microseconds"), [0.25, 4], ["200 ns", "500 ns", "1 us", "2 us", "5 us"]),
+        (Axis("x", "share", short_share), [0.98, 1.02], ["98 %", "100 %", "102 %"]),
+        (Axis("x", "log", short_time), [2.9, 3.5], ["3 us", "4 us"]),
+        (Axis("x", "log", short_time), [0.25, 4], ["200 ns", "500 ns", "1 us", "2 us", "5 us"]),
     ],
 )
 def test_axes_have_round_numbers_in_few_digits(axis: Axis, values: list[float], ticks: list[str]) -> None:
-    assert [words for _, words in fit(axis, values).ticks()] == ticks
+    assert [words for _, words in Placed(axis, *axis.ends(values)).ticks] == ticks
+
+
+def drawn(chart: Chart) -> ET.Element:
+    """The picture of a chart as the template has it."""
+    text = environment().get_template("charts.html.j2").module.figures([chart])  # type: ignore[attr-defined]
+    return ET.fromstring(text)
 
 
 def test_points_are_drawn_where_the_axes_say() -> None:
-    axis, upright = Axis("x"), Axis("y", scale="log", words="microseconds")
+    axis, upright = Axis("x"), Axis("y", "log", short_time)
     points = (Point(0, 1), Point(5, 10), Point(10, 100))
-    svg = ET.fromstring(draw.draw(XyChart("t", "c", axis, upright, (), (Series(points, "s", mark="dot"),))))
-    places = [(float(each.attrib["cx"]), float(each.attrib["cy"])) for each in svg.iter("circle")]
-    ticks = {each.text: each.attrib for each in svg.iter("text") if each.attrib["class"] == "tick"}
-    assert [x for x, _ in places] == [float(ticks[name]["x"]) for name in ("0", "5", "10")]
-    assert [y for _, y in places] == pytest.approx(
-        [float(ticks[name]["y"]) - 4 for name in ("1 us", "10 us", "100 us")], abs=0.11
-    )
+    svg = drawn(XyChart("t", "c", axis, upright, (), (Series(points, "s", mark="dot"),)))
+    places = [(each.attrib["cx"], each.attrib["cy"]) for each in svg.iter("circle")]
+    ticks = {each.text: each.attrib for each in svg.iter("text")}
+    assert [x for x, _ in places] == [ticks[name]["x"] for name in ("0", "5", "10")]
+    assert [y for _, y in places] == [ticks[name]["y"] for name in ("1 us", "10 us", "100 us")]
+
+
+def test_the_longest_bar_or_line_is_as_wide_as_the_chart_and_pieces_stand_behind_each_other() -> None:
+    rows = (BarRow("a", "30", (Bar(10, "", "s"), Bar(20, "", "s"))), BarRow("b", "4", (Bar(4, "", "s"),), floor=40))
+    pieces = drawn(Bars("t", "c", (), rows, stacked=True))
+    bars = [(each.attrib["x"], each.attrib["width"]) for each in pieces.iter("rect") if each.attrib["class"] == "s"]
+    assert bars == [("0.0%", "25.0%"), ("25.0%", "50.0%"), ("0.0%", "10.0%")]
+    assert [each.attrib["x1"] for each in pieces.iter("line")] == ["100.0%"]
 
 
 def test_an_axis_of_losses_tells_none_from_a_little() -> None:
-    axis = fit(Axis("lost", scale="loss", words="loss"), [])
-    places = [axis.place(loss) for loss in (0.0, 1e-9, 0.0002, 0.5, 1.0, 2.0)]
+    lost = Axis("lost", "loss", short_share)
+    axis = Placed(lost, *lost.ends([]))
+    places = [axis.percent(loss) for loss in (0.0, 1e-9, 0.0002, 0.5, 1.0, 2.0)]
     assert places == sorted(places)
-    assert places[0] < places[1] and places[-1] == 1.0
-    assert axis.ticks()[0] == (0.0, "none")
+    assert places[0] < places[1] and places[-1] == 100.0
+    assert axis.ticks[0] == (0.0, "none")
 
 
 def counted(ruleset: str, instructions: float, image: str = "a1", ports: str = "plain") -> Record:
@@ -248,7 +272,6 @@ def counted(ruleset: str, instructions: float, image: str = "a1", ports: str = "
 
 def costs(*costs: tuple[str, float] | tuple[str, float, str]) -> dict[str, BarRow]:
     (chart,) = instruction_charts([counted(*each[:2], ports=(*each, "plain")[2]) for each in costs])  # type: ignore[misc]
-    assert draw.draw(chart).startswith("<svg")
     return {row.label: row for row in chart.rows}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ctbench.base.units import format_share
 from ctbench.compare import text
 from ctbench.report import labels
-from ctbench.report.charts.draw import samples_strip
+from ctbench.report.charts.chart import Strip, samples_strip
 from ctbench.report.page import Cell, Column, Count, Fact, Line, Link, Table, Tone
 from ctbench.report.runs import href
 from ctbench.report.write import STYLE_SHEET, environment
@@ -104,15 +104,15 @@ def _counted(test: CountedTest, output: Path) -> tuple[Cell, ...]:
 
 
 def _of_runs(test: ComparedTest, output: Path) -> tuple[Cell, ...]:
-    strip = ""
+    strip = None
     if test.base and test.candidate:
         strip = samples_strip(test.base.values, test.candidate.values, METRICS[test.metric].format)
     sides = (_samples(test, side, output) for side in (test.base, test.candidate))
-    return *sides, Cell(labels.margin(test.difference_pct)), _p(test), Cell("", svg=strip)
+    return *sides, Cell(labels.margin(test.difference_pct)), _p(test), Cell("", strip=strip)
 
 
 def _of_starts(test: ComparedTest, starts: Starts, output: Path) -> tuple[Cell, ...]:
-    said, strip = labels.plural(len(starts.ratios), "start"), ""
+    said, strip = labels.plural(len(starts.ratios), "start"), None
     if starts.ratios:
         said += f", {_margin(min(starts.ratios))} to {_margin(max(starts.ratios))}"
         title = "starts of the base against itself above those of the candidate against the base"
@@ -145,11 +145,13 @@ def _samples(test: ComparedTest, side: Samples | None, output: Path) -> Cell:
     return _cell(said, f"{labels.plural(len(side.values), 'sample')}{spread}", side.records, output)
 
 
-def _cell(said: str, small: str, records: Sequence[str] = (), output: Path = Path(), svg: str = "") -> Cell:
+def _cell(
+    said: str, small: str, records: Sequence[str] = (), output: Path = Path(), strip: Strip | None = None
+) -> Cell:
     """A figure, what is said of it in small, and the records that it is from, numbered in their order."""
     links = tuple(Link(str(number), href(Path(path), output)) for number, path in enumerate(records, 1))
     notes = (*([Cell(small)] if small else []), *([Cell("record", links=links)] if links else []))
-    return Cell(said, notes=notes, svg=svg)
+    return Cell(said, notes=notes, strip=strip)
 
 
 def _side(role: str, side: ComparedSide) -> Fact:

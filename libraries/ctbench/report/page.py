@@ -4,7 +4,7 @@ people; the templates only place them."""
 from dataclasses import dataclass
 from typing import Literal
 
-from ctbench.report.charts.model import Chart
+from ctbench.report.charts.chart import Chart, Strip
 
 #: Classes of the style sheet for good news, bad news and what is not known.
 Tone = Literal["met", "missed", "unmeasured", "skipped"]
@@ -54,8 +54,8 @@ class Cell:
     margin_pct: float | None = None
     #: Class in the style sheet, the darker the larger the figure: `heat-0` to `heat-4`.
     shade: str = ""
-    #: A drawing, before the text.
-    svg: str = ""
+    #: Samples as dots, before the text.
+    strip: Strip | None = None
     #: More links, after the text.
     links: tuple[Link, ...] = ()
 

@@ -14,7 +14,7 @@ from ctbench.dut import registry
 from ctbench.dut.topology import Topology
 from ctbench.report import figures, labels
 from ctbench.report.charts import bars, lines
-from ctbench.report.charts.model import Chart
+from ctbench.report.charts.chart import Chart
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import Cell, Column, Line, Part, Row, Section, Table, Tone
 from ctbench.report.reference import NOTE, References, published_parts
@@ -149,10 +149,14 @@ def _waited(record: Record, _: Any) -> str:
     return next((text for text in known if text != labels.DASH), labels.DASH)
 
 
+def _counted(record: Record, _: Any) -> str:
+    """What the DUT said at the moments of the test."""
+    return ", ".join(f"{each.moment} {labels.thousands(each.found)}" for each in record.evidence.table) or labels.DASH
+
+
 def _of_the_table(shown: Shown) -> list[Chart]:
-    """Connections held, by topology; and of each test that watched the table over time, its entries, whose series are
-    read again."""
-    charts: list[Chart] = [*bars.held_charts(shown.records)]
+    """The entries of each test that watched the table over time, whose series are read again."""
+    charts: list[Chart] = []
     for each in shown.runs.newest:
         metric = METRICS[each.record.metric]
         if metric.of_table and metric.name != "held_connections" and len(charts) <= LIMITS.charts:
@@ -386,9 +390,17 @@ SECTIONS = (
     Declared(
         "table",
         "The connection table",
-        "How many connections are held, by the count of the device under test and of the traffic generator; and "
+        "How many connections are held, by the count of the traffic generator and of the device under test; and "
         "entries over time.",
         _of_the_table,
+        items=lambda record: [record] if record.metric == "held_connections" and record.result else [],
+        columns=(
+            _metric("held_connections", "Held at once"),
+            _metric("table_entry_bytes", "Memory of each"),
+            Figure("Counted by the device under test", _counted, right=False),
+        ),
+        what="chart or line",
+        elsewhere="see the records",
     ),
     Declared(
         "history",
@@ -417,7 +429,6 @@ SECTIONS = (
         "The control plane under a load",
         "What the control plane was made to do again and again while traffic passed, and how long each time took. The "
         "same load was offered alone before, and held. Waited is the TCP connect time, of packets the latency.",
-        lambda shown: bars.control_charts(shown.records),
         items=lambda record: record.evidence.control,
         columns=(
             Figure("What was done", _what_was_done, right=False),

@@ -15,10 +15,9 @@ from ctbench.base.errors import OutputError
 from ctbench.base.files import write_whole
 from ctbench.base.text import printable
 from ctbench.report import labels
-from ctbench.report.charts import draw
 from ctbench.report.compose import compose
 from ctbench.report.files import junit_xml, report_md, results_csv, summary_json
-from ctbench.report.page import Cell, Page
+from ctbench.report.page import Page
 from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
 
@@ -59,7 +58,7 @@ def documents(runs: RunSet, page: Page, output: Path, references: References = N
 
 @cache
 def environment() -> Environment:
-    """The templates, with the filters that draw. Everything that is not drawn here is escaped."""
+    """The templates. Everything that they place is escaped."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -69,17 +68,10 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_printable,
     )
-    # What these draw is marked as safe in the templates: it is made of escaped elements.
-    made.filters |= {"svg": draw.draw, "swatch": draw.swatch, "margin_bar": _margin_bar}
     made.filters["thousands"] = labels.thousands
     return made
 
 
 def _printable(value: object) -> object:
-    """Texts without what a page cannot hold; what was drawn is made of such texts."""
+    """Texts without what a page cannot hold."""
     return printable(value) if type(value) is str else value
-
-
-def _margin_bar(margin: Cell, style: str) -> str:
-    """In the tone of its row, whose style is `test met`."""
-    return draw.margin_bar(margin.margin_pct or 0.0, style.rpartition(" ")[2])

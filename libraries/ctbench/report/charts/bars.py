@@ -5,17 +5,15 @@ from contextlib import suppress
 from typing import TypeVar
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.units import format_count, format_share
+from ctbench.base.units import format_share
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.rulesets import Ruleset
 from ctbench.dut.topology import Topology
 from ctbench.report import figures, labels
-from ctbench.report.charts.model import Bar, BarRow, Bars, LegendItem
-from ctbench.report.charts.scale import three_digits
+from ctbench.report.charts.chart import Bar, BarRow, Bars, LegendItem, short_count
 from ctbench.report.labels import LIMITS
 from ctbench.report.reference import Elsewhere, References, profiles
-from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric, Operator
 from ctbench.results.record import Record
 
@@ -25,7 +23,7 @@ Setup = tuple[int, int]
 
 #: The ruleset that others are compared with.
 _FORWARD = "forward"
-_HELD, _PPS = METRICS["held_connections"], METRICS["pps"]
+_PPS = METRICS["pps"]
 
 
 def _grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
@@ -106,7 +104,7 @@ def _scaling(group: Sequence[Record], metric: Metric, references: References) ->
         rows.append(
             BarRow(
                 label=labels.cpus_and_queues(*setup),
-                text=labels.DASH if value is None else f"{sign}{three_digits(value)}",
+                text=labels.DASH if value is None else f"{sign}{short_count(float(f'{value:.3g}'))}",
                 bars=(*own, *(bars[setup] for bars in columns.values() if setup in bars)),
                 floor=promised.limit if promised else None,
                 ideal=ideal * setup[0] if ideal else None,
@@ -351,70 +349,3 @@ def _simpler(ruleset: Ruleset) -> tuple[str, list[str]]:
     if "rules" in ruleset.tags:
         return "more rules", tracking
     return "conntrack and its rules", [f"{tools[0]}-{_FORWARD}"] if words[0] in _OF_ITS_OWN else [_FORWARD]
-
-
-# The control plane, and the connection table.
-
-
-def control_charts(records: Sequence[Record]) -> list[Bars]:
-    """A chart for each metric of a time that several tests have: the median, and the longest."""
-    done = [(record, each) for record in records for each in record.evidence.control]
-    return [_times(group) for group in _grouped(done, lambda pair: pair[1].metric) if len(group) > 1]
-
-
-def _times(group: Sequence[tuple[Record, ControlRecord]]) -> Bars:
-    metric, ordered = METRICS[group[0][1].metric], sorted(group, key=lambda pair: pair[1].median)[-LIMITS.bars :]
-    longest = ordered[-1][1].median
-    rows = []
-    for record, each in ordered:
-        promised = record.threshold(metric.name)
-        hint = f"{each.number} times; {figures.floor(record) or 'nothing promised'}"
-        rows.append(
-            BarRow(
-                label=labels.name(record.test),
-                text=f"{metric.format(each.median)} · at most {metric.format(each.most)}",
-                bars=(Bar(each.median, hint, _style(record)),),
-                floor=promised.limit if promised and promised.limit <= longest else None,
-            )
-        )
-    return Bars(
-        title=metric.title.capitalize(),
-        caption=f"{rows[-1].label} takes longest: {metric.format(longest)} in the median.",
-        legend=_legend("median", "longest time that is promised, where it is not beyond the chart", rows),
-        rows=tuple(rows),
-    )
-
-
-def held_charts(records: Sequence[Record]) -> list[Bars]:
-    """A bar for each test that held connections, with the DUT's own last count and what an entry takes."""
-    held = sorted((each for each in records if each.metric == _HELD.name and each.result), key=_value)
-    rows = tuple(
-        BarRow(
-            label=f"{registry.title(record.topology.datapath)}, {registry.what_it_does(record.topology)}",
-            text=f"{format_count(_value(record))}{_memory(record)}",
-            bars=(Bar(_value(record), f"{labels.name(record.test)}: {_counted(record)}", "measured"),),
-        )
-        for record in held[-LIMITS.bars :]
-    )
-    if not rows:
-        return []
-    return [
-        Bars(
-            title=_HELD.title.capitalize(),
-            caption=f"At most {format_count(_value(held[-1]))}. The DUT's own count is the generator's where nothing "
-            "else is said.",
-            legend=_legend("open at once, and each answered", "", rows),
-            rows=rows,
-        )
-    ]
-
-
-def _memory(record: Record) -> str:
-    size = figures.value_of(record, "table_entry_bytes")
-    return "" if size is None else f" · {METRICS['table_entry_bytes'].format(size)} each"
-
-
-def _counted(record: Record) -> str:
-    """What the DUT said at the moments of the test."""
-    counts = [f"{each.moment} {each.found}" for each in record.evidence.table]
-    return f"entries of the DUT: {', '.join(counts)}" if counts else "not counted by the DUT"

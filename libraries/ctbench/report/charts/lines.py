@@ -5,8 +5,18 @@ from dataclasses import replace
 
 from ctbench.base.units import format_count, format_duration, format_interval, format_rate, format_ratio, format_share
 from ctbench.report import figures, labels
-from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
-from ctbench.report.charts.scale import short_count
+from ctbench.report.charts.chart import (
+    Axis,
+    Guide,
+    LegendItem,
+    Mark,
+    Point,
+    Series,
+    XyChart,
+    short_count,
+    short_share,
+    short_time,
+)
 from ctbench.results.evidence import PairRecord, TrialRecord
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF, Metric
@@ -70,7 +80,7 @@ def search_chart(record: Record) -> XyChart | None:
         title="Trials: load against loss",
         caption=f"{labels.plural(len(trials), 'trial')}: {counts}.",
         x=Axis(f"offered {record.profile.kind} per second", scale="log"),
-        y=Axis("lost", scale="loss", words="loss"),
+        y=Axis("lost", scale="loss", words=short_share),
         legend=tuple(legend),
         series=tuple(series),
         guides=tuple(guides),
@@ -102,7 +112,7 @@ def waiting_chart(record: Record) -> XyChart | None:
         caption=f"At worst, 99 of 100 took at most {format_duration(times[1] / 1e6)}, at "
         f"{labels.rate(load, record.profile.kind)}.",
         x=Axis(f"offered {record.profile.kind} per second", scale="log"),
-        y=Axis(name, scale="log", words="microseconds"),
+        y=Axis(name, scale="log", words=short_time),
         legend=tuple(LegendItem("line", style, quantile) for style, quantile in _WAITED.items()),
         series=tuple(lines),
     )
@@ -116,7 +126,8 @@ def _sentence(number: int, made: TrialRecord) -> str:
 
 # One trial over time: connections that were open, their connect time, connections completed, what probes saw.
 
-_TIME = Axis("time in the sustain phase", words="seconds")
+_SECONDS = "{:g} s".format
+_TIME = Axis("time in the sustain phase", "seconds", _SECONDS)
 
 
 def proof(record: Record) -> tuple[int, TrialRecord] | None:
@@ -158,7 +169,7 @@ def timeline_charts(record: Record) -> list[XyChart]:
             _over_time(
                 f"TCP connect time, over trial {number}",
                 f"From SYN to SYN-ACK, in the mean and at most, of each {each}.",
-                Axis("connect time", scale="log", words="microseconds"),
+                Axis("connect time", scale="log", words=short_time),
                 {"wait-mean": f"mean connect time of each {each}", "wait-max": "the slowest"},
                 (*slowest, *_lines(trial.timeline_connect_mean_us, step, "wait-mean")),
             )
@@ -195,7 +206,7 @@ def _sampled(seen: Sampled) -> XyChart:
         Axis(f"{what} ({labels.name(seen.unit)})"),
         {"line-active": what},
         _lines(seen.values, seen.every_s, "line-active", first=0),
-        Axis("time since the trial began", words="seconds"),
+        Axis("time since the trial began", "seconds", _SECONDS),
     )
 
 
@@ -242,11 +253,10 @@ def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
         title=f"Pair: the ratio of each {what}",
         caption=_pair_caption(record, pair, what),
         x=Axis(f"{what}, in their order"),
-        y=Axis("ratio", words="share"),
+        y=Axis("ratio", "share", short_share),
         legend=(
             LegendItem("dot", "trial-good", f"the ratio of a {what}"),
             LegendItem("line", "capacity", "the ends of the 99 % interval"),
-            *([LegendItem("line", "floor", "the promise")] if promise else []),
         ),
         series=(Series(points, "trial-good", mark="dot"),),
         guides=tuple(guides),
@@ -318,9 +328,9 @@ def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
 def _runs_axis(records: Sequence[Record], many: bool) -> Axis:
     """When each was measured; of instructions, which are the same at any time, what they were counted of."""
     if records[-1].metric in COSTS:
-        return Axis("what was counted", words="label", labels=tuple(map(_build_of, records)))
+        return Axis("what was counted", scale="labels", labels=tuple(map(_build_of, records)))
     day = "%Y-%m-%d" if many else "%m-%d %H:%M"
-    return Axis("start of the test, UTC", words="label", labels=tuple(f"{each.started:{day}}" for each in records))
+    return Axis("start of the test, UTC", scale="labels", labels=tuple(f"{each.started:{day}}" for each in records))
 
 
 def _build_of(record: Record) -> str:

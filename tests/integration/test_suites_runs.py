@@ -117,7 +117,7 @@ def test_a_sandbox_that_is_killed_costs_one_test_its_verdict_and_the_table_has_b
         unmeasured = 2
     else:
         assert (measured.test, measured.verdict) == (LONG_LIVED_TEST, "met")
-    table = run.said.partition("measured      margin  verdict")[2]
+    table = re.split(r"minimum +measured +verdict", run.said)[-1]
     assert TEST in table and LONG_LIVED_TEST in table and f"{unmeasured} not measured" in table
     assert "Traceback" not in run.said
     assert_nothing_is_left(run, before, set())

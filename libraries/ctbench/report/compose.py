@@ -1,5 +1,7 @@
 """The page of a report from what was found in the folders of its runs. Reads nothing but that."""
 
+import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -7,9 +9,9 @@ from typing import get_args
 from ctbench.base.text import printable
 from ctbench.report import headline, labels, method
 from ctbench.report.labels import LIMITS
-from ctbench.report.page import Cell, Column, Line, Link, Page, Table
+from ctbench.report.page import Link, NotRun, Page, Row
 from ctbench.report.reference import NONE, References
-from ctbench.report.rows import make_rows, results_table
+from ctbench.report.rows import make_rows
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.report.sections import Shown, sections
 from ctbench.results.record import Record
@@ -31,24 +33,23 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
     rows = make_rows(newest, output, references)
-    reference = _reference_note(records, references)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
-    problems = [row for row in sorted(rows, key=lambda row: row.verdict) if row.verdict != "met"]
+    results: dict[str, list[Row]] = {}
+    for row in rows[: LIMITS.results]:
+        results.setdefault(row.suite, []).append(row)
     return Page(
         title=_title(records),
         tone=headline.tone(tally),
         sentence=headline.sentence(tally),
-        details=headline.details(tally, newest),
+        details=headline.details(tally, records),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
-        problems=tuple(problems[: LIMITS.rows]),
-        more_problems=labels.more(len(problems) - LIMITS.rows, "row", "see results.csv"),
-        without_record=_reasons(runs.without_record),
-        unreadable=labels.some([unreadable(broken, output) for broken in runs.broken], LIMITS.rows),
+        unseen=headline.unseen(tally, newest),
+        nearest=tuple(sorted(rows, key=_matters)[: LIMITS.nearest]),
         rows=tuple(rows),
-        results=results_table(rows, compared=bool(reference)),
+        results=results,
         more_results=labels.more(len(rows) - LIMITS.results, "test", "see results.csv, and records/"),
-        reference=reference,
+        reference=_reference_note(records, references),
         sections=sections(Shown(runs, rows, references, output)),
         environment=method.environment(records, run_ids),
         methodology=method.methodology(records),
@@ -58,6 +59,8 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
         links=_links(runs.folders, output),
         runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in runs.folders[: LIMITS.rows]),
         more_runs=labels.more(len(runs.folders) - LIMITS.rows, "run", "their records are counted above"),
+        not_run=_not_run(runs.without_record),
+        unreadable=labels.some([unreadable(broken, output) for broken in runs.broken], LIMITS.rows),
     )
 
 
@@ -67,25 +70,44 @@ def _title(records: Sequence[Record]) -> str:
     return labels.name(f"Performance SLA of {' and '.join(duts)}") if duts else "Performance SLA"
 
 
-def _reasons(tests: Sequence[WithoutRecord]) -> Table | None:
-    """Tests without a record by their outcome and reason; the failed ones first, then those that were skipped, the
-    commonest reasons first."""
-    by_reason: dict[tuple[Ending, str], list[str]] = {}
+def _matters(row: Row) -> tuple[int, float]:
+    """Missed first, then not measured, then met; of each the least margin first."""
+    return labels.WORST_FIRST.index(row.tone), math.inf if row.margin_pct is None else row.margin_pct
+
+
+#: What a test needs, by how the reason that it was skipped for says so.
+_NEEDS = (
+    (re.compile(r"need (\d+ CPUs?)\b"), "{}"),
+    (re.compile(r"kernel module (\S+) is missing"), "kernel module {}"),
+    (re.compile(r"^[^:`]*: (.{1,80}?) (?:is|are) missing"), "{}"),
+    (re.compile(r"skips tests tagged (\S+) "), "tests tagged {}"),
+)
+
+
+def _need(test: WithoutRecord) -> str:
+    """What a test needs in a few words: `8 CPUs`; else how its reason begins."""
+    if test.outcome != "skipped":
+        return {"nightly only": "more time", "failed": "failed before anything was measured"}[test.outcome]
+    said = (words.format(found[1]) for pattern, words in _NEEDS if (found := pattern.search(test.reason)))
+    return labels.name(next(said, re.split(r"[.;:(`\n]", test.reason, maxsplit=1)[0][:80]))
+
+
+def _not_run(tests: Sequence[WithoutRecord]) -> tuple[NotRun, ...]:
+    """Tests without a record by what they need: the failed ones first, then those that were skipped, the commonest need
+    first."""
+    by_need: dict[tuple[Ending, str], dict[str, list[str]]] = {}
     for test in tests:
         name = labels.name(f"{test.suite.rpartition('.')[2]}: {test.test}")
-        by_reason.setdefault((test.outcome, test.reason), []).append(name)
-    if not by_reason:
-        return None
+        by_need.setdefault((test.outcome, _need(test)), {}).setdefault(test.reason, []).append(name)
+    found = [
+        NotRun(need, outcome, sum(map(len, reasons.values())), tuple(
+            (labels.sentence(reason), "; ".join(labels.some(names, LIMITS.rows)))
+            for reason, names in list(reasons.items())[: LIMITS.rows]
+        ))
+        for (outcome, need), reasons in by_need.items()
+    ]  # fmt: skip
     outcomes = get_args(Ending)
-    ordered = sorted(by_reason.items(), key=lambda item: (outcomes.index(item[0][0]), -len(item[1])))
-    lines = []
-    for (outcome, reason), names in ordered[: LIMITS.rows]:
-        failed = outcome == "failed"
-        badge = Cell(outcome, sign="!" if failed else labels.DASH, tone="unmeasured" if failed else "skipped")
-        listed = Cell("; ".join(labels.some(names, LIMITS.rows)))
-        lines.append(Line((badge, Cell(labels.sentence(reason)), Cell(str(len(names)), notes=(listed,)))))
-    columns = (Column("Outcome", right=False), Column("Why", right=False), Column("Tests", right=False, strong=True))
-    return Table.of(columns, tuple(lines))
+    return tuple(sorted(found, key=lambda each: (outcomes.index(each.outcome), -each.number))[: LIMITS.rows])
 
 
 def unreadable(broken: Broken, output: Path) -> str:

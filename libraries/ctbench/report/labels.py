@@ -11,6 +11,8 @@ from ctbench.traffic.generator import LoadUnit
 
 #: Stands where there is no figure: an en dash.
 DASH = "\u2013"
+#: Tones from the worst news on.
+WORST_FIRST = ("missed", "unmeasured", "met", "skipped")
 #: The sign next to each word, so that no verdict depends on its colour.
 SIGNS: dict[Word, str] = {"met": "✓", "missed": "✗", "not measured": "?"}
 
@@ -23,6 +25,8 @@ class Limits:
     #: Tests in the table of results.
     results: int = 1000
 
+    #: Of them, those on the first screen.
+    nearest: int = 3
     #: Lines of a table, tests listed with their reasons, files that are not records.
     rows: int = 100
     #: Charts of a section, and bars of a chart.

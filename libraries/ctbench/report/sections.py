@@ -237,9 +237,9 @@ def _searches(shown: Shown) -> list[Part]:
     """The searches of tests that are missed or not measured, and of the one that is nearest to its floor."""
     pairs = [(each, row) for each, row in shown.tests if each.sustain_s or each.record.evidence.pairs]
     doubtful = [pair for pair in pairs if pair[1].verdict != "met"]
-    met = [pair for pair in pairs if pair[1].verdict == "met" and pair[1].margin.margin_pct is not None]
+    met = [pair for pair in pairs if pair[1].verdict == "met" and pair[1].margin_pct is not None]
     chosen = sorted(doubtful, key=lambda pair: pair[1].verdict)[: LIMITS.searches - 1]
-    chosen += [min(met, key=lambda pair: pair[1].margin.margin_pct or 0.0)] if met else []
+    chosen += [min(met, key=lambda pair: pair[1].margin_pct or 0.0)] if met else []
     return [_search(read_whole(each.path), row) for each, row in chosen]
 
 

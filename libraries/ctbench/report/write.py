@@ -17,7 +17,7 @@ from ctbench.base.text import printable
 from ctbench.report import labels
 from ctbench.report.compose import compose
 from ctbench.report.files import junit_xml, report_md, results_csv, summary_json
-from ctbench.report.page import Page
+from ctbench.report.page import NEAREST, NOT_RUN, RESULTS, UNSEEN, Page
 from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
 
@@ -69,6 +69,7 @@ def environment() -> Environment:
         finalize=_printable,
     )
     made.filters["thousands"] = labels.thousands
+    made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "NOT_RUN": NOT_RUN, "RESULTS": RESULTS}
     return made
 
 

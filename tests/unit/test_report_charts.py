@@ -19,14 +19,13 @@ from ctbench.report.charts.chart import (
     short_share,
     short_time,
 )
-from ctbench.report.charts.lines import history_charts, search_chart, series_charts, timeline_charts, waiting_chart
+from ctbench.report.charts.lines import history_charts, search_chart, series_charts, timeline_charts
 from ctbench.report.reference import NONE, Elsewhere, References
 from ctbench.report.write import environment
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
-from ctbench.traffic.generator import Latency
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .counted import counted_record
@@ -134,23 +133,6 @@ def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
     assert [guide.text for guide in chart.guides] == ["limit 0.020 %", "floor 48.2 k/s", "capacity 381.0 k/s"]
 
 
-def test_waiting_times_need_two_loads_and_leave_invalid_trials_out() -> None:
-    record = made_up_record()
-    chart = waiting_chart(record)
-    assert chart and [point.x for point in chart.series[0].points] == [381_000.0, pytest.approx(400_050.0)]
-    invalid = [made.model_copy(update={"state": "invalid"}) for made in record.evidence.trials]
-    assert waiting_chart(with_trials(record, invalid)) is None
-    # The latency of messages is no connect time: UDP has none.
-    latency = Latency(p50=1, p99=2, max=3, jitter=1)
-    udp = [
-        made.model_copy(
-            update={"latency_us": latency, "trial": made.trial.model_copy(update={"connect_time_us": None})}
-        )
-        for made in record.evidence.trials
-    ]
-    assert waiting_chart(with_trials(record, udp)) is None
-
-
 def with_trials(record: Record, trials: list[TrialRecord]) -> Record:
     return record.model_copy(update={"evidence": record.evidence.model_copy(update={"trials": trials})})
 
@@ -174,7 +156,7 @@ def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
     }
     active, waited, completed = timeline_charts(with_timeline(made_up_record(), **series))
     assert all("trial 2" in chart.title for chart in (active, waited, completed))
-    assert [item.style for item in waited.legend] == ["wait-mean", "wait-max"]
+    assert [item.style for item in waited.legend] == ["wait-max", "wait-mean"]
     # A step without a connection has no point, and no line goes across it.
     means = [[point.x for point in each.points] for each in waited.series if each.style == "wait-mean"]
     assert means == [[0.5, 1.0], [2.0]]
@@ -249,12 +231,12 @@ def test_points_are_drawn_where_the_axes_say() -> None:
     assert [y for _, y in places] == [ticks[name]["y"] for name in ("1 us", "10 us", "100 us")]
 
 
-def test_the_longest_bar_or_line_is_as_wide_as_the_chart_and_pieces_stand_behind_each_other() -> None:
+def test_the_longest_bar_or_line_is_as_wide_as_the_chart() -> None:
     rows = (BarRow("a", "30", (Bar(10, "", "s"), Bar(20, "", "s"))), BarRow("b", "4", (Bar(4, "", "s"),), floor=40))
-    pieces = drawn(Bars("t", "c", (), rows, stacked=True))
-    bars = [(each.attrib["x"], each.attrib["width"]) for each in pieces.iter("rect") if each.attrib["class"] == "s"]
-    assert bars == [("0.0%", "25.0%"), ("25.0%", "50.0%"), ("0.0%", "10.0%")]
-    assert [each.attrib["x1"] for each in pieces.iter("line")] == ["100.0%"]
+    picture = drawn(Bars("t", "c", (), rows))
+    bars = [each.attrib["width"] for each in picture.iter("rect") if each.attrib["class"] == "s"]
+    assert bars == ["25.0%", "50.0%", "10.0%"]
+    assert [each.attrib["x1"] for each in picture.iter("line")] == ["100.0%"]
 
 
 def test_an_axis_of_losses_tells_none_from_a_little() -> None:
@@ -266,53 +248,8 @@ def test_an_axis_of_losses_tells_none_from_a_little() -> None:
     assert axis.ticks[0] == (0.0, "none")
 
 
-def counted(ruleset: str, instructions: float, image: str = "a1", ports: str = "plain") -> Record:
-    return counted_record(ruleset, [instructions], image=image, ports=ports)
-
-
-def costs(*costs: tuple[str, float] | tuple[str, float, str]) -> dict[str, BarRow]:
-    (chart,) = instruction_charts([counted(*each[:2], ports=(*each, "plain")[2]) for each in costs])  # type: ignore[misc]
-    return {row.label: row for row in chart.rows}
-
-
-def test_a_bar_is_made_of_what_its_topology_adds_to_a_simpler_one() -> None:
-    found = costs(
-        ("iptables-snat", 4600), ("forward", 1400), ("iptables-stateful", 3800), ("iptables-10-rules", 4500),
-        ("ovs-forward", 1700), ("ovs-conntrack", 4600), ("ovs-nat", 5200), ("ovs-user-forward", 9000),
-        ("ovs-user-nat", 9900),
-    )  # fmt: skip
-    assert {label: row.note for label, row in found.items()} == {
-        "Plain forwarding": "",
-        "Open vSwitch (kernel), forwarding": "",
-        "Open vSwitch (userspace), forwarding": "",
-        # Not upon the kernel's datapath, which is other code.
-        "Open vSwitch (userspace), conntrack and SNAT": "",
-        "Stateful iptables": "forwarding 1,400.0 + conntrack and its rules 2,400.0",
-        "Stateful iptables, 10 rules more": "forwarding 1,400.0 + conntrack and its rules 2,400.0 + more rules 700.0",
-        "Open vSwitch (kernel), conntrack": "forwarding 1,700.0 + conntrack and its rules 2,900.0",
-        "SNAT, iptables": "forwarding 1,400.0 + conntrack and its rules 2,400.0 + NAT 800.0",
-        "Open vSwitch (kernel), conntrack and SNAT": "forwarding 1,700.0 + conntrack and its rules 2,900.0 + NAT 600.0",
-    }
-    assert sum(bar.value for bar in found["SNAT, iptables"].bars) == pytest.approx(4600)
-
-
-def test_bonds_stand_upon_the_same_topology_without_them() -> None:
-    both = costs(("forward", 2500, "vlan"), ("forward", 3300, "bond-vlan"))["Plain forwarding, Bond and VLAN"]
-    assert both.note == "not divided 2,500.0 + bonds, VLANs 800.0"
-    assert costs(("forward", 1400), ("forward", 2200, "bond"))["Plain forwarding, Bond"].note == (
-        "forwarding 1,400.0 + bonds, VLANs 800.0"
-    )
-
-
-def test_what_takes_a_shortcut_or_builds_upon_nothing_that_was_counted_is_of_one_piece() -> None:
-    found = costs(("forward", 1400), ("nftables-flowtable", 620), ("ovs-conntrack", 4600), ("no-such-ruleset", 1))
-    assert [(row.label, len(row.bars), row.note) for row in found.values()] == [
-        ("no-such-ruleset", 1, ""),
-        ("Flowtable, nftables", 1, ""),
-        ("Plain forwarding", 1, ""),
-        ("Open vSwitch (kernel), conntrack", 1, ""),
-    ]
-    assert found["Flowtable, nftables"].bars[0].style == "part-whole"
+def counted(ruleset: str, instructions: float, image: str = "a1") -> Record:
+    return counted_record(ruleset, [instructions], image=image)
 
 
 def test_topologies_stand_from_the_cheapest_on() -> None:
@@ -325,7 +262,7 @@ def test_topologies_stand_from_the_cheapest_on() -> None:
         ("Stateful iptables", "3,000.0"),
     ]
     assert chart.caption.startswith("Stateful iptables costs most, 3,000.0 instructions; Learning bridge least, 13.3 %")
-    assert [item.text for item in chart.legend] == ["forwarding", "conntrack and its rules"]
+    assert [row.bars[0].style for row in chart.rows] == ["measured", "baseline", "measured"]
 
 
 def test_machines_are_not_mixed_and_a_single_topology_is_no_chart() -> None:

@@ -152,8 +152,7 @@ def test_what_was_not_run_stands_by_what_it_needs(tmp_path: Path) -> None:
         "4 PMD CPU(s) and 1 for the traffic generator need 5 CPUs; this machine has 2 usable.": "5 CPUs",
         "2 CPUs and 3 for others need 5 CPUs; this machine has 2 usable.": "5 CPUs",
         "sandbox: the kernel module bonding is missing (`ip link add`: Unknown).": "kernel module bonding",
-        "sandbox: VLAN filtering in the kernel's bridge (CONFIG_X) is missing (`ip`).": "VLAN filtering in the kernel's "
-        "bridge (CONFIG_X)",
+        "sandbox: VLAN filtering (CONFIG_X) is missing (`ip`).": "VLAN filtering (CONFIG_X)",
         "This testbed skips tests tagged extended (skips): one without that measures them.": "tests tagged extended",
         "Nothing of this is known; it goes on.": "Nothing of this is known",
     }

@@ -20,8 +20,8 @@ from ctbench.base.units import (
 from ctbench.dut.abilities import Counted
 from ctbench.measure.procedure import Look
 from ctbench.report import figures
+from ctbench.report.compose import suite_names
 from ctbench.report.page import Cell, Line, Page
-from ctbench.report.rows import suite_names
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record, Word

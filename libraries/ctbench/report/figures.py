@@ -13,7 +13,16 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.report.labels import cpus_and_queues
 from ctbench.results.evidence import SideRecord
-from ctbench.results.metrics import BIT_RATE, CONNECTION_RATE, METRICS, PACKET_RATE, RATE_OF, SATURATION_OF, Metric
+from ctbench.results.metrics import (
+    BIT_RATE,
+    CONNECTION_RATE,
+    COUNT,
+    METRICS,
+    PACKET_RATE,
+    RATE_OF,
+    SATURATION_OF,
+    Metric,
+)
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure, ThresholdRecord
 
@@ -57,7 +66,8 @@ def deciding(record: Record) -> ThresholdRecord | None:
 
 def written(metric: Metric, value: float) -> str:
     """A figure with its unit: connections per second are `171.3 k CPS`, packets `1.19 M pps`."""
-    return f"{format_count(value)} CPS" if metric.unit is CONNECTION_RATE else metric.format(value)
+    unit = {CONNECTION_RATE: " CPS", COUNT: " connections"}.get(metric.unit)
+    return f"{format_count(value)}{unit}" if unit else metric.format(value)
 
 
 def limit(metric: Metric, value: float) -> str:
@@ -132,16 +142,19 @@ def subject(record: Record) -> str:
     metric = METRICS[shown.metric] if shown else metric_of(record)
     about = "" if metric.unit in _RATES else metric.title
     if shown and shown.kind != "absolute":
-        about = f"share of {_other_words(shown)}"
+        about = f"share of {_other_words(shown, made)}"
     return f"{', '.join([*parts, record.profile.name])}{f': {about}' if about else ''}"
 
 
-def _other_words(promise: ThresholdRecord) -> str:
+def _other_words(promise: ThresholdRecord, made: Topology) -> str:
     if promise.kind == "of_build" or not promise.to:
         return promise.other
     with suppress(ValueError):
         other = Topology.parse(promise.to)
-        return f"{registry.what_it_does(other)}, {cpus_and_queues(other.cpus, other.rx_queues)}"
+        same = (other.cpus, other.rx_queues) == (made.cpus, made.rx_queues)
+        return ", ".join(
+            [registry.what_it_does(other), *([] if same else [cpus_and_queues(other.cpus, other.rx_queues)])]
+        )
     return promise.to
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ctbench.base.units import format_duration, format_margin
+from ctbench.base.units import format_margin
 from ctbench.results.metrics import RATE_OF
 from ctbench.results.record import Word
 from ctbench.traffic.generator import LoadUnit
@@ -110,12 +110,6 @@ def length(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def times(median_us: float, p99_us: float, longest_us: float) -> str:
-    """`p50 210 us, p99 4.1 ms, at most 8.0 ms`."""
-    middle, most, longest = (format_duration(each / 1e6) for each in (median_us, p99_us, longest_us))
-    return f"p50 {middle}, p99 {most}, at most {longest}"
 
 
 def rate(value: float, unit: LoadUnit) -> str:

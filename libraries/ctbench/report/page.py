@@ -82,8 +82,6 @@ class Line:
     cells: tuple[Cell, ...]
     #: Class of the style sheet: a tone, or `ours`.
     style: str = ""
-    #: So that a link can lead to it.
-    anchor: str = ""
 
 
 @dataclass(frozen=True)

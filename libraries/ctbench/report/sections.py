@@ -247,7 +247,6 @@ def _search(record: Record, row: Row) -> Part:
     made = (
         *lines.pair_charts(record),
         lines.search_chart(record),
-        lines.waiting_chart(record),
         *lines.timeline_charts(record),
         *lines.series_charts(record),
     )
@@ -374,8 +373,8 @@ SECTIONS = (
     Declared(
         "instructions",
         "What packets and connections cost in instructions",
-        "Counted in an emulated machine, the same on every host, net of the wires and the traffic alone. A bar is made "
-        "of what its topology adds to a simpler one. Caches, locks and several CPUs are not in it.",
+        "Counted in an emulated machine, the same on every host, net of the wires and the traffic alone. Caches, locks "
+        "and several CPUs are not in it.",
         lambda shown: bars.instruction_charts(shown.records),
     ),
     Declared(

@@ -1,14 +1,11 @@
 """Bars of a run: how far set-ups get, and what each of them costs."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
-from ctbench.base.errors import ConfigError
 from ctbench.base.units import format_share
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
-from ctbench.dut.rulesets import Ruleset
 from ctbench.dut.topology import Topology
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import Bar, BarRow, Bars, LegendItem, short_count
@@ -86,34 +83,28 @@ def _scaling(group: Sequence[Record], metric: Metric, references: References) ->
     by_setup = {(record.topology.cpus, record.topology.rx_queues): record for record in group}  # the newest counts
     values = {setup: figures.value_of(record, metric.name) or 0.0 for setup, record in by_setup.items()}
     ideal = _ideal(values) if metric in RATE_OF.values() else None
-    names = list(references.series)[:_MOST_REFERENCES] or [_OF_THE_SLA]
-    columns: dict[str, dict[Setup, Bar]] = {}
-    for number, name in enumerate(names, 1):
-        style = f"published-{number}"
-        if found := _reference_bars(one, metric, style, _elsewhere(one, name, references, by_setup)):
-            columns[name] = found
-    rows = []
-    for setup in sorted({*by_setup, *(setup for bars in columns.values() for setup in bars)})[: LIMITS.bars]:
-        record = by_setup.get(setup)
-        promised = record.threshold(metric.name) if record else None
-        value = values.get(setup)
-        sign = f"{_SIGNS[metric.operator]} " if record and record.is_lower_bound else ""
-        own = [] if record is None or value is None else [
-            Bar(value, f"{labels.name(record.test)}: {metric.format(value)}, {record.verdict}", _style(record))
-        ]  # fmt: skip
-        rows.append(
-            BarRow(
-                label=labels.cpus_and_queues(*setup),
-                text=labels.DASH if value is None else f"{sign}{short_count(float(f'{value:.3g}'))}",
-                bars=(*own, *(bars[setup] for bars in columns.values() if setup in bars)),
-                floor=promised.limit if promised else None,
-                ideal=ideal * setup[0] if ideal else None,
-            )
-        )
+    found = {
+        setup: [Bar(value, f"{labels.name(record.test)}: {metric.format(value)}, {record.verdict}", _style(record))]
+        for (setup, record), value in zip(by_setup.items(), values.values(), strict=True)
+    }
     legend = [LegendItem("bar", "measured", "measured in this run")]
-    legend += [LegendItem("bar", f"published-{names.index(name) + 1}", f"{name} (other hardware)") for name in columns]
+    for number, name in enumerate(list(references.series)[:_MOST_REFERENCES] or [_OF_THE_SLA], 1):
+        bars = _reference_bars(one, metric, f"published-{number}", _elsewhere(one, name, references, by_setup))
+        for setup, bar in bars.items():
+            found.setdefault(setup, []).append(bar)
+        legend += [LegendItem("bar", f"published-{number}", f"{name} (other hardware)")] if bars else []
     legend += [LegendItem("line", "floor", "floor of the SLA")]
     legend += [LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs")] if ideal else []
+    rows = []
+    for setup in sorted(found)[: LIMITS.bars]:
+        text, floor = labels.DASH, None
+        if record := by_setup.get(setup):
+            promised = record.threshold(metric.name)
+            floor = promised.limit if promised else None
+            sign = f"{_SIGNS[metric.operator]} " if record.is_lower_bound else ""
+            text = f"{sign}{short_count(float(f'{values[setup]:.3g}'))}"
+        label, perfect = labels.cpus_and_queues(*setup), ideal * setup[0] if ideal else None
+        rows.append(BarRow(label, text, tuple(found[setup]), floor, perfect))
     return Bars(
         title=f"{registry.title(one.topology.datapath)}, {registry.what_it_does(one.topology).lower()}: "
         f"{one.profile.name}, {metric.title}",
@@ -127,25 +118,15 @@ def _scaling(group: Sequence[Record], metric: Metric, references: References) ->
 def _elsewhere(
     one: Record, name: str, references: References, by_setup: Mapping[Setup, Record]
 ) -> dict[Setup, Elsewhere]:
-    """What one reference has of these set-ups, and of others with the same datapath, ruleset and profile."""
+    """What one reference has of this topology with any number of CPUs and queues."""
     if name not in references.series:
         none = References({})
         return {setup: figure for setup, record in by_setup.items() if (figure := none.find(record))}
     found: dict[Setup, Elsewhere] = {}
-    published = [
-        (made.cpus, made.rx_queues)
-        for figure in references.published
-        if (made := figure.topology).datapath == one.topology.datapath
-        and made.ruleset == one.topology.ruleset
-        and figure.profile in profiles(one)
-        and made.cpus
-        and made.rx_queues
-    ]
-    for setup in [*by_setup, *published]:
-        like = one.topology.model_copy(update={"cpus": setup[0], "rx_queues": setup[1]})
-        for profile in profiles(one):
-            if figure := references.series[name].get((like.key, profile)):
-                found.setdefault(setup, figure)
+    for (key, profile), figure in references.series[name].items():
+        made = Topology.parse(key) if key and profile in profiles(one) else None
+        if made and made.model_copy(update=one.topology.model_dump(include={"cpus", "rx_queues"})) == one.topology:
+            found.setdefault((made.cpus, made.rx_queues), figure)
     return found
 
 
@@ -201,6 +182,10 @@ def cost_charts(records: Sequence[Record]) -> list[Bars]:
     return charts
 
 
+#: Class in the style sheet, of plain forwarding and of all else.
+_STYLES = {True: "baseline", False: "measured"}
+
+
 def _is_yardstick(topology: Topology) -> bool:
     return topology.ruleset == _FORWARD and topology.ports == "plain"
 
@@ -246,21 +231,7 @@ def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
     )
 
 
-# Instructions: each bar is made of what its topology adds to the simpler one that it builds upon.
-
-#: Tools that have a plain forwarding of their own.
-_OF_ITS_OWN = ("ovs",)
-#: What a topology adds, in the order of a packet's way, with its class in the style sheet.
-_ADDED = {
-    "forwarding": "baseline",
-    "bonds, VLANs": "part-ports",
-    "conntrack and its rules": "measured",
-    "more rules": "part-rules",
-    "NAT": "part-nat",
-    "not divided": "part-whole",
-}
-#: What a topology costs by what it is made of.
-Parts = tuple[tuple[str, float], ...]
+# Instructions.
 
 
 def instruction_charts(records: Sequence[Record]) -> list[Bars]:
@@ -272,80 +243,19 @@ def instruction_charts(records: Sequence[Record]) -> list[Bars]:
 
 def _instructions(group: Sequence[Record]) -> Bars:
     metric, ordered = figures.metric_of(group[0]), sorted(group, key=_value)[-LIMITS.bars :]
-    parts, whole = _parts(group), _value(ordered[-1]) or 1.0
-    rows = tuple(_instruction_row(record, parts[record.topology], metric) for record in ordered)
-    seen = {bar.style for row in rows for bar in row.bars}
-    share = format_share(_value(ordered[0]) / whole)
+    rows = tuple(
+        BarRow(
+            label=registry.what_it_does(record.topology),
+            text=f"{_value(record):,.1f}",
+            bars=(Bar(_value(record), metric.format(_value(record)), _STYLES[_is_yardstick(record.topology)]),),
+        )
+        for record in ordered
+    )
+    share = format_share(_value(ordered[0]) / (_value(ordered[-1]) or 1.0))
     return Bars(
         title=f"{metric.title.capitalize()}: {group[0].profile.name}",
-        caption=f"{rows[-1].label} costs most, {metric.format(whole)}; {rows[0].label} least, {share} of that. "
-        f"{labels.name(group[0].environment.dut.product)}.",
-        legend=tuple(LegendItem("bar", style, name) for name, style in _ADDED.items() if style in seen),
+        caption=f"{rows[-1].label} costs most, {metric.format(_value(ordered[-1]))}; {rows[0].label} least, {share} of "
+        f"that. {labels.name(group[0].environment.dut.product)}.",
+        legend=(LegendItem("bar", "baseline", "plain forwarding"), LegendItem("bar", "measured", "more than that")),
         rows=rows,
-        stacked=True,
     )
-
-
-def _instruction_row(record: Record, parts: Parts, metric: Metric) -> BarRow:
-    said = [f"{name} {value:,.1f}" for name, value in parts]
-    return BarRow(
-        label=registry.what_it_does(record.topology),
-        text=f"{_value(record):,.1f}",
-        bars=tuple(Bar(value, f"{name}: {metric.format(value)}", _ADDED[name]) for name, value in parts),
-        note=" + ".join(said) if len(said) > 1 else "",
-    )
-
-
-def _parts(group: Sequence[Record]) -> dict[Topology, Parts]:
-    """Of each topology. What is cheaper than what it builds upon (a shortcut) adds nothing, and is one bar."""
-    values = {record.topology: _value(record) for record in group}
-    found: dict[Topology, Parts] = {}
-
-    def parts(topology: Topology) -> Parts:
-        if topology in found:
-            return found[topology]
-        value, (feature, below) = values[topology], _below(topology, values)
-        if below is None:
-            made: Parts = ((feature, value),)
-        elif value < values[below]:
-            made = (("not divided", value),)
-        else:
-            made = (*parts(below), (feature, value - values[below]))
-        return found.setdefault(topology, made)
-
-    return {topology: parts(topology) for topology in values}
-
-
-def _below(topology: Topology, values: Mapping[Topology, float]) -> tuple[str, Topology | None]:
-    """What a topology adds, and the one that it adds it to; None where that was not counted, or it adds to no other."""
-    ruleset = _ruleset(topology)
-    if topology.ports != "plain":
-        ports = ["vlan", "plain"] if topology.ports == "bond-vlan" else ["plain"]
-        feature, known = "bonds, VLANs", [topology.model_copy(update={"ports": each}) for each in ports]
-    elif ruleset is None or not ruleset.tracks:
-        return "forwarding", None
-    else:
-        feature, names = _simpler(ruleset)
-        known = [topology.model_copy(update={"ruleset": name}) for name in names]
-    below = next((each for each in known if each in values), None)
-    return (feature, below) if below else ("not divided", None)
-
-
-def _ruleset(topology: Topology) -> Ruleset | None:
-    """None for one that the catalogue does not have any more."""
-    with suppress(ConfigError):
-        return registry.ruleset_of(topology)
-    return None
-
-
-def _simpler(ruleset: Ruleset) -> tuple[str, list[str]]:
-    """What a ruleset with connection tracking adds, and what the simpler one may be called: of the same tool
-    (`ovs-user`, else `ovs`) with tracking alone, or without any."""
-    words = ruleset.name.split("-")
-    tools = ["-".join(words[:count]) for count in range(len(words) - 1, 0, -1)]
-    tracking = [f"{tool}-{kind}" for tool in tools for kind in ("conntrack", "stateful")]
-    if ruleset.translates != "nothing":
-        return "NAT", tracking[:2] if words[0] in _OF_ITS_OWN else tracking
-    if "rules" in ruleset.tags:
-        return "more rules", tracking
-    return "conntrack and its rules", [f"{tools[0]}-{_FORWARD}"] if words[0] in _OF_ITS_OWN else [_FORWARD]

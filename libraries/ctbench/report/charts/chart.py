@@ -35,7 +35,7 @@ class LegendItem:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar, or one piece of a bar that is made of several."""
+    """One bar."""
 
     value: float
     #: The sentence that explains it, and its class in the style sheet.
@@ -45,7 +45,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarRow:
-    """A label with its bars."""
+    """A label with its bars, below each other."""
 
     label: str
     #: The figure of the row in words.
@@ -54,8 +54,6 @@ class BarRow:
     #: The floor, and what perfect scaling would give; None where there is none.
     floor: float | None = None
     ideal: float | None = None
-    #: Stands below the bars.
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,33 +65,18 @@ class Bars:
     caption: str
     legend: tuple[LegendItem, ...]
     rows: tuple[BarRow, ...]
-    #: Whether the bars of a row are pieces of one bar, from the left to the right; else they are below each other.
-    stacked: bool = False
     #: What the bars count, where no text has the unit.
     axis: str = ""
-
-    @cached_property
-    def _whole(self) -> float:
-        """What is as long as the chart is wide."""
-        return max(
-            value
-            for row in self.rows
-            for value in (self._left(row, len(row.bars)), *(bar.value for bar in row.bars), row.floor, row.ideal)
-            if value is not None
-        ) or 1.0  # fmt: skip
-
-    def _left(self, row: BarRow, number: int) -> float:
-        return sum(bar.value for bar in row.bars[:number]) if self.stacked else 0.0
 
     def percent(self, value: float) -> float:
         """Where a value is."""
         return round(100 * value / self._whole, 2)
 
-    def placed(self, row: BarRow) -> list[tuple[float, float, Bar]]:
-        """The bars of a row with their left ends and lengths."""
-        return [
-            (self.percent(self._left(row, number)), self.percent(bar.value), bar) for number, bar in enumerate(row.bars)
-        ]
+    @cached_property
+    def _whole(self) -> float:
+        """What is as long as the chart is wide."""
+        values = [value for row in self.rows for value in (row.floor, row.ideal, *(bar.value for bar in row.bars))]
+        return max(value or 0.0 for value in values) or 1.0
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Points over an axis: the trials of a search, one trial over time, the rounds of a pair, a test over its runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ctbench.base.units import format_count, format_duration, format_interval, format_rate, format_ratio, format_share
 from ctbench.report import figures, labels
@@ -21,7 +20,6 @@ from ctbench.results.evidence import PairRecord, TrialRecord
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF, Metric
 from ctbench.results.record import Record, Word
-from ctbench.results.record_model import ThresholdRecord
 
 
 def _marked(
@@ -45,8 +43,6 @@ _MEANS = {
     "bad": "bad: lost more, or too slow",
     "invalid": "invalid: says nothing about the DUT",
 }
-#: Quantiles of waiting times by their class in the style sheet: p50, p99 and the maximum.
-_WAITED = {"wait-p50": "half of them (p50)", "wait-p99": "99 of 100 (p99)", "wait-max": "the slowest"}
 
 
 def search_chart(record: Record) -> XyChart | None:
@@ -87,37 +83,6 @@ def search_chart(record: Record) -> XyChart | None:
     )
 
 
-def waiting_chart(record: Record) -> XyChart | None:
-    """TCP connect time (connections) or one-way latency (packets) at each load tried; None where none was seen.
-    Invalid trials are left out: their times are the generator's."""
-    name = "TCP connect time" if record.profile.kind == "connections" else "latency"
-    valid = sorted(
-        (made for made in record.evidence.trials if made.state != "invalid" and made.offers_a_load),
-        key=lambda made: made.trial.load,
-    )
-    seen = [(made.trial.load, (its.p50, its.p99, its.max)) for made in valid if (its := made.waited) and its.p50 > 0]
-    if len({load for load, _ in seen}) < 2:
-        return None
-    lines = []
-    for number, (style, quantile) in enumerate(_WAITED.items()):
-        points = tuple(
-            Point(load, times[number], f"{labels.rate(load, record.profile.kind)}: {quantile} within "
-                  f"{format_duration(times[number] / 1e6)}")
-            for load, times in seen
-        )  # fmt: skip
-        lines.append(Series(points, style, mark="dot", joined=True))
-    load, times = max(((load, times) for load, times in seen), key=lambda each: each[1][1])
-    return XyChart(
-        title=f"{name[0].upper()}{name[1:]} at each load",
-        caption=f"At worst, 99 of 100 took at most {format_duration(times[1] / 1e6)}, at "
-        f"{labels.rate(load, record.profile.kind)}.",
-        x=Axis(f"offered {record.profile.kind} per second", scale="log"),
-        y=Axis(name, scale="log", words=short_time),
-        legend=tuple(LegendItem("line", style, quantile) for style, quantile in _WAITED.items()),
-        series=tuple(lines),
-    )
-
-
 def _sentence(number: int, made: TrialRecord) -> str:
     trial, lost = made.trial, format_ratio(max(0.0, made.trial.loss_ratio))
     what = f"trial {number}: {labels.rate(trial.load, trial.unit)} offered, {lost} lost"
@@ -146,45 +111,24 @@ def timeline_charts(record: Record) -> list[XyChart]:
     if not found[1].trial.timeline_active or not found[1].trial.timeline_step_s:
         return []
     number, trial = found[0], found[1].trial
-    of = f"Trial {number}, {format_rate(trial.load)} offered"
-    times = trial.connect_time_us
-    waited = f" TCP connect time: {labels.times(times.p50, times.p99, times.max)}." if times else ""
-    caption = (
-        f"{of}: {format_count(trial.active_mean)} open in the mean, {format_count(trial.active_max)} at most.{waited}"
-    )
-    step = trial.timeline_step_s
-    charts = [
-        _over_time(
-            f"Connections open at the same time, over trial {number}",
-            caption,
-            Axis("open connections"),
-            {"line-active": "open connections"},
-            _lines([float(count) for count in trial.timeline_active], step, "line-active"),
-        )
+    step, of = trial.timeline_step_s, f"Trial {number}, {format_rate(trial.load)} offered"
+    opened = f"{of}: {format_count(trial.active_mean)} open in the mean, {format_count(trial.active_max)} at most."
+    each, completed = f"of each {step * 1000:g} ms", [count / step for count in trial.timeline_completed]
+    shown: tuple[tuple[str, str, Axis, dict[str, tuple[str, Sequence[float | None]]]], ...] = (
+        ("Open connections", opened, Axis("open connections"), {"line-active": ("open", trial.timeline_active)}),
+        ("TCP connect time", "From SYN to SYN-ACK.", Axis("connect time", "log", short_time), {
+            "wait-max": (f"the slowest {each}", trial.timeline_connect_max_us),
+            "wait-mean": (f"the mean {each}", trial.timeline_connect_mean_us),
+        }),
+        ("Completed connections", f"{of}: {format_rate(trial.rate)} completed.", Axis("completed per second"), {
+            "line-completed": ("completed", completed),
+        }),
+    )  # fmt: skip
+    return [
+        _over_time(f"{title} over trial {number}", caption, axis, lines, step)
+        for title, caption, axis, lines in shown
+        if any(any(values) for _, values in lines.values())
     ]
-    if any(trial.timeline_connect_mean_us):
-        each = f"{step * 1000:g} ms"
-        slowest = _lines(trial.timeline_connect_max_us, step, "wait-max")
-        charts.append(
-            _over_time(
-                f"TCP connect time, over trial {number}",
-                f"From SYN to SYN-ACK, in the mean and at most, of each {each}.",
-                Axis("connect time", scale="log", words=short_time),
-                {"wait-mean": f"mean connect time of each {each}", "wait-max": "the slowest"},
-                (*slowest, *_lines(trial.timeline_connect_mean_us, step, "wait-mean")),
-            )
-        )
-    if trial.timeline_completed:
-        completed = _over_time(
-            f"Connections completed per second, over trial {number}",
-            f"{of}: {format_rate(trial.rate)} completed.",
-            Axis("completed per second"),
-            {"line-completed": "completed per second"},
-            _lines([count / step for count in trial.timeline_completed], step, "line-completed"),
-        )
-        offered = Guide("y", trial.load, f"offered {format_rate(trial.load)}", "capacity")
-        charts.append(replace(completed, guides=(offered,)))
-    return charts
 
 
 def series_charts(record: Record) -> list[XyChart]:
@@ -204,22 +148,31 @@ def _sampled(seen: Sampled) -> XyChart:
         f"{what.capitalize()} over trial {seen.trial}",
         f"At most {short_count(most)} {labels.name(seen.unit)}, sampled each {format_duration(seen.every_s)}.",
         Axis(f"{what} ({labels.name(seen.unit)})"),
-        {"line-active": what},
-        _lines(seen.values, seen.every_s, "line-active", first=0),
+        {"line-active": (what, seen.values)},
+        seen.every_s,
         Axis("time since the trial began", "seconds", _SECONDS),
     )
 
 
 def _over_time(
-    title: str, caption: str, y: Axis, legend: Mapping[str, str], series: tuple[Series, ...], x: Axis = _TIME
+    title: str,
+    caption: str,
+    y: Axis,
+    lines: Mapping[str, tuple[str, Sequence[float | None]]],
+    step: float,
+    x: Axis = _TIME,
 ) -> XyChart:
-    """`legend`: what the lines are, by their class in the style sheet."""
-    return XyChart(title, caption, x, y, tuple(LegendItem("line", *each) for each in legend.items()), series)
+    """`lines`: by their class in the style sheet what they are, and their values each `step` seconds: of a sustain
+    phase at the end of its step, else at its beginning."""
+    legend = tuple(LegendItem("line", style, words) for style, (words, _) in lines.items())
+    first = 1 if x is _TIME else 0
+    series = tuple(each for style, (_, values) in lines.items() for each in _lines(values, step, style, first))
+    return XyChart(title, caption, x, y, legend, series)
 
 
-def _lines(values: Sequence[float | None], step: float, style: str, first: int = 1) -> tuple[Series, ...]:
-    """Each value at the end of its step, or with `first` 0 at its beginning, joined with its neighbours. Where there is
-    none the line breaks off; a value alone between two such gaps is a dot."""
+def _lines(values: Sequence[float | None], step: float, style: str, first: int) -> tuple[Series, ...]:
+    """Each value joined with its neighbours. Where there is none the line breaks off; a value alone between two such
+    gaps is a dot."""
     runs: list[list[Point]] = [[]]
     for number, value in enumerate(values, first):
         if value is None:
@@ -240,44 +193,33 @@ def pair_charts(record: Record) -> list[XyChart]:
 
 
 def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
-    promise, found = _promise_of(record, pair), pair.result
-    what = "round" if pair.how == "side by side" else "block"
-    points = tuple(
+    # The promise that it is about: that of another build where the topology is the same.
+    promise = record.threshold("ratio" if pair.other.profile or pair.other.key != pair.tested.key else "of_build")
+    found, metric, what = pair.result, RATE_OF[record.profile.kind], "round" if pair.how == "side by side" else "block"
+    dropped = f", {pair.dropped} dropped" if pair.dropped else ""
+    said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
+    guides = [Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []
+    if found:
+        said += f": {format_share(found.value)} {format_interval(found.value, found.low, found.high)}"
+        guides += [Guide("y", each, "", "capacity") for each in (found.low, found.high)]
+    rates = [metric.format(side.rate) for side in (pair.tested, pair.other) if side.rate]
+    loop = f" ({' and '.join(rates)} in a closed loop: no SLA figures)" if rates and pair.how == "side by side" else ""
+    points = (
         Point(float(number), ratio, f"{what} {number}: {format_share(ratio)}")
         for number, ratio in enumerate(pair.ratios, 1)
     )
-    guides = [Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []
-    if found:
-        guides += [Guide("y", each, "", "capacity") for each in (found.low, found.high)]
     return XyChart(
         title=f"Pair: the ratio of each {what}",
-        caption=_pair_caption(record, pair, what),
+        caption=f"{said}, {figures.side(pair.tested)} of {figures.side(pair.other)}{loop}.",
         x=Axis(f"{what}, in their order"),
         y=Axis("ratio", "share", short_share),
         legend=(
             LegendItem("dot", "trial-good", f"the ratio of a {what}"),
             LegendItem("line", "capacity", "the ends of the 99 % interval"),
         ),
-        series=(Series(points, "trial-good", mark="dot"),),
+        series=(Series(tuple(points), "trial-good", mark="dot"),),
         guides=tuple(guides),
     )
-
-
-def _promise_of(record: Record, pair: PairRecord) -> ThresholdRecord | None:
-    """The promise that a pair is about: that of another build where the topology is the same."""
-    return record.threshold("ratio" if pair.other.profile or pair.other.key != pair.tested.key else "of_build")
-
-
-def _pair_caption(record: Record, pair: PairRecord, what: str) -> str:
-    found, metric = pair.result, RATE_OF[record.profile.kind]
-    dropped = f", {pair.dropped} dropped" if pair.dropped else ""
-    said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
-    if found:
-        said += f": {format_share(found.value)} {format_interval(found.value, found.low, found.high)}"
-    rates = [metric.format(side.rate) for side in (pair.tested, pair.other) if side.rate]
-    of = " of ".join((figures.side(pair.tested), figures.side(pair.other)))
-    loop = f" ({' and '.join(rates)} in a closed loop: no SLA figures)" if rates and pair.how == "side by side" else ""
-    return f"{said}, {of}{loop}."
 
 
 # One test over several runs.
@@ -310,7 +252,9 @@ def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
     marks: dict[str, tuple[Mark, str, str]] = {word: (*each, word) for word, each in shown.items()}
     marked, legend = _marked([(record.verdict, point) for point, record in zip(points, records, strict=True)], marks)
     legend = [LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
-    served, at_most = _served(records, metric)
+    served = _served(records) if metric is RATE_OF[newest.profile.kind] else ()
+    if served:
+        legend.append(LegendItem("line", "run-served", "saturation rate: served in a closed loop, no SLA figure"))
     promised = newest.threshold(metric.name)
     guides = [Guide("y", promised.limit, f"floor {figures.limit(metric, promised.limit)}", "floor")] if promised else []
     return XyChart(
@@ -319,7 +263,7 @@ def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
         f"{_change(metric, values[-1], values[0])}.",
         x=_runs_axis(records, many),
         y=Axis(figures.name(metric)),
-        legend=(*legend, *at_most),
+        legend=tuple(legend),
         series=(Series(tuple(points), "run-line", joined=True), *served, *marked),
         guides=tuple(guides),
     )
@@ -341,21 +285,15 @@ def _build_of(record: Record) -> str:
     return kernel if prefix == "distribution" else f"{kernel} {labels.name(prefix.rpartition('/')[2])}"
 
 
-def _served(records: Sequence[Record], metric: Metric) -> tuple[list[Series], list[LegendItem]]:
-    """The saturation rate of each run that has one, where the chart is of a rate of the same kind."""
+def _served(records: Sequence[Record]) -> tuple[Series, ...]:
+    """The saturation rate of each run that has one."""
     rate = SATURATION_OF[records[-1].profile.kind]
-    if metric is not RATE_OF[records[-1].profile.kind]:
-        return [], []
     points = tuple(
         Point(float(place), value, f"{labels.moment(record.started)}: {rate.format(value)} in a closed loop")
         for place, record in enumerate(records)
         if (value := figures.value_of(record, rate.name)) is not None
     )
-    if not points:
-        return [], []
-    return [Series(points, "run-served", joined=True)], [
-        LegendItem("line", "run-served", "saturation rate: served in a closed loop, no SLA figure")
-    ]
+    return (Series(points, "run-served", joined=True),) if points else ()
 
 
 def _change(metric: Metric, newest: float, first: float) -> str:

@@ -174,27 +174,25 @@ def _row(number: int, each: Stored, output: Path, references: References, suite:
         margin=labels.margin(record.margin_pct),
         margin_pct=record.margin_pct,
         reason=_reason(record),
-        details=tuple(
-            Fact(name, (labels.sentence(text),)) for name, text in _details(each, references).items() if text
-        ),
+        details=_details(each, references) if number <= LIMITS.results else (),
         record=Link("record", href(each.path, output)),
         capture=_capture(each, output),
     )
 
 
-def _details(each: Stored, references: References) -> dict[str, str]:
+def _details(each: Stored, references: References) -> tuple[Fact, ...]:
     """What has to be known of a test besides its line."""
     record, shown = each.record, figures.deciding(each.record)
-    thrown_away = labels.thrown_away(each.thrown_away, each.trials)
-    return {
+    known = {
         "Kind of promise": figures.kind(shown) if shown else "",
         "Compared": figures.relation(record),
         "Spread": ", ".join(filter(None, figures.spread(record))),
-        "Trials": thrown_away or (labels.plural(each.trials, "trial") if each.trials else ""),
+        "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
         "Against reference": _against(record, references),
         "Source of the minimum": record.floor.source,
         "Took": f"{labels.length(record.wall_s)}, from {labels.moment(record.started)}",
     }
+    return tuple(Fact(name, (labels.sentence(text),)) for name, text in known.items() if text)
 
 
 def _against(record: Record, references: References) -> str:

@@ -94,7 +94,8 @@ def read_references(folders: Sequence[Path]) -> References:
             figures_there = read_published(folder)
             published += figures_there
             for each in figures_there:
-                series.setdefault(each.source.dut, {})[each.key, each.profile] = of_published(each)
+                elsewhere = Elsewhere(each.label, each.profile, each.figures)
+                series.setdefault(each.source.dut, {})[each.key, each.profile] = elsewhere
         else:
             label = f"run {folder.resolve().name}"
             own = series.setdefault(label, {})
@@ -132,11 +133,6 @@ def profiles(record: Record) -> tuple[str, ...]:
     return (record.profile.name, *([derived] if derived else []))
 
 
-def of_published(figure: Published) -> Elsewhere:
-    """What was published, for comparison."""
-    return Elsewhere(figure.label, figure.profile, figure.figures)
-
-
 def published_parts(newest: Sequence[Stored], references: References, output: Path) -> list[Part]:
     """A table of the published figures of each topology and profile, in the order of their source, with a line of this
     run in each group, as the 2022 article compares two releases. A topology that this run did not measure says so."""
@@ -166,7 +162,7 @@ def _group(some: Sequence[Published], newest: Sequence[Stored], output: Path) ->
 
 def _own_line(each: Stored, last: Published, output: Path) -> Line:
     record = each.record
-    compared = against(record, of_published(last))
+    compared = against(record, Elsewhere(last.label, last.profile, last.figures))
     short = "" if record.profile.name == last.profile else f", {record.profile.name}"
     doubt = ", not measured" if record.verdict == "not measured" else ""
     by = f" ({compared.metric.title})" if compared and short else ""

@@ -247,7 +247,6 @@ def _search(record: Record, row: Row) -> Part:
     made = (
         *lines.pair_charts(record),
         lines.search_chart(record),
-        *lines.timeline_charts(record),
         *lines.series_charts(record),
     )
     trials = tuple(_trial(number, each) for number, each in enumerate(record.evidence.trials, 1))

@@ -20,8 +20,6 @@ _LEAST_LOSS, _NO_LOSS = 1e-5, 1e-6
 _SMALL = 0.1
 #: Labels along an axis at most: words are wide.
 _MOST_LABELS = 5
-#: Microseconds of each unit, the longest first.
-_UNITS = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))
 
 
 @dataclass(frozen=True)
@@ -115,12 +113,6 @@ def short_count(value: float) -> str:
     number, _, unit = format_count(value).partition(" ")
     number = number.rstrip("0").rstrip(".") if "." in number else number
     return f"{number} {unit}".rstrip()
-
-
-def short_time(microseconds: float) -> str:
-    """A round time without needless zeros: `200 ns`, `50 us`, `2 ms`."""
-    unit, size = next((each for each in _UNITS if microseconds >= each[1] * 0.999), _UNITS[-1])
-    return f"{microseconds / size:g} {unit}"
 
 
 def short_share(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ctbench.base.units import format_count, format_duration, format_interval, format_rate, format_ratio, format_share
+from ctbench.base.units import format_duration, format_interval, format_ratio, format_share
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import (
     Axis,
@@ -14,11 +14,10 @@ from ctbench.report.charts.chart import (
     XyChart,
     short_count,
     short_share,
-    short_time,
 )
 from ctbench.results.evidence import PairRecord, TrialRecord
 from ctbench.results.evidence import Series as Sampled
-from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF, Metric
+from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF
 from ctbench.results.record import Record, Word
 
 
@@ -89,10 +88,7 @@ def _sentence(number: int, made: TrialRecord) -> str:
     return labels.sentence(f"{what}, {made.state}{': ' + made.reason if made.reason else ''}")
 
 
-# One trial over time: connections that were open, their connect time, connections completed, what probes saw.
-
-_SECONDS = "{:g} s".format
-_TIME = Axis("time in the sustain phase", "seconds", _SECONDS)
+# One trial over time: what probes saw, and of its connections how many were open, and their times.
 
 
 def proof(record: Record) -> tuple[int, TrialRecord] | None:
@@ -102,85 +98,59 @@ def proof(record: Record) -> tuple[int, TrialRecord] | None:
     return (good or numbered)[-1] if numbered else None
 
 
-def timeline_charts(record: Record) -> list[XyChart]:
-    """Connections open at the same time with their connect time, and completed per second, over the trial that the
-    result rests on; each where the record has it. Of connections only: packets on their way are not connections."""
-    found = proof(record)
-    if found is None or found[1].trial.unit == "packets":
-        return []
-    if not found[1].trial.timeline_active or not found[1].trial.timeline_step_s:
-        return []
-    number, trial = found[0], found[1].trial
-    step, of = trial.timeline_step_s, f"Trial {number}, {format_rate(trial.load)} offered"
-    opened = f"{of}: {format_count(trial.active_mean)} open in the mean, {format_count(trial.active_max)} at most."
-    each, completed = f"of each {step * 1000:g} ms", [count / step for count in trial.timeline_completed]
-    shown: tuple[tuple[str, str, Axis, dict[str, tuple[str, Sequence[float | None]]]], ...] = (
-        ("Open connections", opened, Axis("open connections"), {"line-active": ("open", trial.timeline_active)}),
-        ("TCP connect time", "From SYN to SYN-ACK.", Axis("connect time", "log", short_time), {
-            "wait-max": (f"the slowest {each}", trial.timeline_connect_max_us),
-            "wait-mean": (f"the mean {each}", trial.timeline_connect_mean_us),
-        }),
-        ("Completed connections", f"{of}: {format_rate(trial.rate)} completed.", Axis("completed per second"), {
-            "line-completed": ("completed", completed),
-        }),
-    )  # fmt: skip
-    return [
-        _over_time(f"{title} over trial {number}", caption, axis, lines, step)
-        for title, caption, axis, lines in shown
-        if any(any(values) for _, values in lines.values())
-    ]
-
-
 def series_charts(record: Record) -> list[XyChart]:
-    """What probes sampled over the trial that the result rests on; where it rests on none, over the last one that was
-    sampled."""
-    found, sampled = (
-        proof(record),
-        [each for each in record.evidence.series if any(value is not None for value in each.values)],
-    )
+    """What was sampled over the trial that the result rests on: by probes, and of its connections. Where it rests on
+    none, over the last one that was sampled."""
+    sampled, found = list(record.evidence.series), proof(record)
+    if found:
+        sampled += _of_connections(*found)
+    sampled = [each for each in sampled if any(value is not None for value in each.values)]
     number = found[0] if found else max((each.trial for each in sampled), default=0)
     return [_sampled(each) for each in sampled if each.trial == number]
 
 
+def _of_connections(number: int, made: TrialRecord) -> list[Sampled]:
+    """How many were open, how long the handshakes took, how many completed: packets on their way are none of it."""
+    trial = made.trial
+    if trial.unit == "packets" or not trial.timeline_step_s:
+        return []
+    known = (
+        ("open_connections", "connections", trial.timeline_active),
+        ("mean_TCP_connect_time", "us", trial.timeline_connect_mean_us),
+        ("longest_TCP_connect_time", "us", trial.timeline_connect_max_us),
+        ("completed_connections", "per second", [count / trial.timeline_step_s for count in trial.timeline_completed]),
+    )
+    return [
+        Sampled(name=name, unit=unit, trial=number, every_s=trial.timeline_step_s, values=list(values))
+        for name, unit, values in known
+    ]
+
+
 def _sampled(seen: Sampled) -> XyChart:
     what, most = labels.name(seen.name.replace("_", " ")), max(value for value in seen.values if value is not None)
-    return _over_time(
-        f"{what.capitalize()} over trial {seen.trial}",
+    return XyChart(
+        f"{what[0].upper()}{what[1:]} over trial {seen.trial}",
         f"At most {short_count(most)} {labels.name(seen.unit)}, sampled each {format_duration(seen.every_s)}.",
+        Axis("time since the trial began", "seconds", "{:g} s".format),
         Axis(f"{what} ({labels.name(seen.unit)})"),
-        {"line-active": (what, seen.values)},
-        seen.every_s,
-        Axis("time since the trial began", "seconds", _SECONDS),
+        (),
+        _lines(seen.values, seen.every_s),
     )
 
 
-def _over_time(
-    title: str,
-    caption: str,
-    y: Axis,
-    lines: Mapping[str, tuple[str, Sequence[float | None]]],
-    step: float,
-    x: Axis = _TIME,
-) -> XyChart:
-    """`lines`: by their class in the style sheet what they are, and their values each `step` seconds: of a sustain
-    phase at the end of its step, else at its beginning."""
-    legend = tuple(LegendItem("line", style, words) for style, (words, _) in lines.items())
-    first = 1 if x is _TIME else 0
-    series = tuple(each for style, (_, values) in lines.items() for each in _lines(values, step, style, first))
-    return XyChart(title, caption, x, y, legend, series)
-
-
-def _lines(values: Sequence[float | None], step: float, style: str, first: int) -> tuple[Series, ...]:
+def _lines(values: Sequence[float | None], step: float) -> tuple[Series, ...]:
     """Each value joined with its neighbours. Where there is none the line breaks off; a value alone between two such
     gaps is a dot."""
     runs: list[list[Point]] = [[]]
-    for number, value in enumerate(values, first):
+    for number, value in enumerate(values):
         if value is None:
             runs.append([])
         else:
             runs[-1].append(Point(number * step, value))
     return tuple(
-        Series(tuple(run), style, mark="dot" if len(run) == 1 else None, joined=len(run) > 1) for run in runs if run
+        Series(tuple(run), "line-active", mark="dot" if len(run) == 1 else None, joined=len(run) > 1)
+        for run in runs
+        if run
     )
 
 
@@ -255,12 +225,14 @@ def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
     served = _served(records) if metric is RATE_OF[newest.profile.kind] else ()
     if served:
         legend.append(LegendItem("line", "run-served", "saturation rate: served in a closed loop, no SLA figure"))
+    difference, direction = figures.difference_pct(values[-1], values[0]), figures.direction(metric)
+    change = f", {labels.margin(difference)} against the first" if difference is not None else ""
+    change += f" ({direction})" if change and direction else ""
     promised = newest.threshold(metric.name)
     guides = [Guide("y", promised.limit, f"floor {figures.limit(metric, promised.limit)}", "floor")] if promised else []
     return XyChart(
         title=labels.name(newest.test),
-        caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}"
-        f"{_change(metric, values[-1], values[0])}.",
+        caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}{change}.",
         x=_runs_axis(records, many),
         y=Axis(figures.name(metric)),
         legend=tuple(legend),
@@ -294,12 +266,3 @@ def _served(records: Sequence[Record]) -> tuple[Series, ...]:
         if (value := figures.value_of(record, rate.name)) is not None
     )
     return (Series(points, "run-served", joined=True),) if points else ()
-
-
-def _change(metric: Metric, newest: float, first: float) -> str:
-    """How far the newest value is from the first, and which direction is better where that is not plain."""
-    difference = figures.difference_pct(newest, first)
-    if difference is None:
-        return ""
-    direction = figures.direction(metric)
-    return f", {labels.margin(difference)} against the first{f' ({direction})' if direction else ''}"

@@ -230,7 +230,7 @@ def test_points_are_drawn_where_the_axes_say() -> None:
     across = {each.text: each.attrib["x"] for each in texts if each.attrib["text-anchor"] == "middle"}
     up = {each.text: each.attrib["y"] for each in texts if each.attrib["text-anchor"] == "end"}
     assert places == list(
-        zip((across[name] for name in ("0", "5", "10")), (up[name] for name in ("1", "10", "100")), strict=False)
+        zip((across[name] for name in ("0", "5", "10")), (up[name] for name in ("1", "10", "100")), strict=True)
     )
 
 

@@ -10,7 +10,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.measure.promises import procedures
 from ctbench.report import labels
 from ctbench.report.labels import LIMITS
-from ctbench.report.page import Cell, Column, Fact, Line, Note, Table
+from ctbench.report.page import Cell, Column, Fact, Line, Table
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
@@ -199,23 +199,14 @@ def deviations(newest: Sequence[Stored]) -> Table | None:
     return Table.of(columns, tuple(Line(tuple(map(Cell, texts))) for texts in found))
 
 
-def floor_sources(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Where the promises come from."""
-    return _counted([record.floor.source for record in records])
-
-
-def notes(records: Sequence[Record]) -> tuple[Note, ...]:
-    """What the records say of themselves, each sentence once."""
-    return _counted([note for record in records for note in dict.fromkeys(record.notes)])
-
-
-def _counted(sentences: Sequence[str]) -> tuple[Note, ...]:
-    counted = list(Counter(sentences).items())
-    shown = [Note(labels.sentence(text), labels.plural(count, "test")) for text, count in counted[: LIMITS.values]]
-    if rest := counted[LIMITS.values :]:
+def counted(sentences: Iterable[str]) -> dict[str, str]:
+    """Each sentence with how many tests it is said of."""
+    numbers = list(Counter(sentences).items())
+    shown = {labels.sentence(text): labels.plural(count, "test") for text, count in numbers[: LIMITS.values]}
+    if rest := numbers[LIMITS.values :]:
         more = f"{labels.thousands(len(rest))} more sentences, which are in the records"
-        shown.append(Note(more, labels.plural(sum(count for _, count in rest), "test")))
-    return tuple(shown)
+        shown[more] = labels.plural(sum(count for _, count in rest), "test")
+    return shown
 
 
 def _short(newest: Sequence[Stored], asked_s: float) -> str:

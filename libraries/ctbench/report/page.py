@@ -175,14 +175,6 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Note:
-    """A sentence of the records, and of how many tests it is said."""
-
-    text: str
-    tests: str
-
-
-@dataclass(frozen=True)
 class Page:
     """Everything on the page, from top to bottom."""
 
@@ -209,8 +201,9 @@ class Page:
     methodology: tuple[str, ...]
     #: Where the campaigns fall short of the standards; None where they do not.
     deviations: Table | None
-    sources: tuple[Note, ...]
-    notes: tuple[Note, ...]
+    #: Sentences of the records, and of how many tests each is said.
+    sources: dict[str, str]
+    notes: dict[str, str]
     links: tuple[Link, ...]
     #: The runs that the page was made from, and how many more there are.
     runs: tuple[Link, ...]

@@ -35,16 +35,6 @@ def _value(record: Record) -> float:
     return record.result.value if record.result else 0.0
 
 
-def _style(record: Record) -> str:
-    return "measured unsure" if record.verdict == "not measured" else "measured"
-
-
-def _legend(measured: str, floor: str, rows: Sequence[BarRow]) -> tuple[LegendItem, ...]:
-    """Of bars of one kind; the line of the floor only where one is drawn."""
-    floors = (LegendItem("line", "floor", floor),) if any(row.floor for row in rows) else ()
-    return (LegendItem("bar", "measured", measured), *floors)
-
-
 # Scaling: figures 2 and 3 of the 2022 article.
 
 #: Setups that a chart has at least: one alone shows no scaling.
@@ -83,10 +73,10 @@ def _scaling(group: Sequence[Record], metric: Metric, references: References) ->
     by_setup = {(record.topology.cpus, record.topology.rx_queues): record for record in group}  # the newest counts
     values = {setup: figures.value_of(record, metric.name) or 0.0 for setup, record in by_setup.items()}
     ideal = _ideal(values) if metric in RATE_OF.values() else None
-    found = {
-        setup: [Bar(value, f"{labels.name(record.test)}: {metric.format(value)}, {record.verdict}", _style(record))]
-        for (setup, record), value in zip(by_setup.items(), values.values(), strict=True)
-    }
+    found: dict[Setup, list[Bar]] = {}
+    for setup, record in by_setup.items():
+        hint = f"{labels.name(record.test)}: {metric.format(values[setup])}, {record.verdict}"
+        found[setup] = [Bar(values[setup], hint, "measured unsure" if record.verdict == "not measured" else "measured")]
     legend = [LegendItem("bar", "measured", "measured in this run")]
     for number, name in enumerate(list(references.series)[:_MOST_REFERENCES] or [_OF_THE_SLA], 1):
         bars = _reference_bars(one, metric, f"published-{number}", _elsewhere(one, name, references, by_setup))
@@ -98,10 +88,10 @@ def _scaling(group: Sequence[Record], metric: Metric, references: References) ->
     rows = []
     for setup in sorted(found)[: LIMITS.bars]:
         text, floor = labels.DASH, None
-        if record := by_setup.get(setup):
-            promised = record.threshold(metric.name)
+        if setup in by_setup:
+            promised = by_setup[setup].threshold(metric.name)
             floor = promised.limit if promised else None
-            sign = f"{_SIGNS[metric.operator]} " if record.is_lower_bound else ""
+            sign = f"{_SIGNS[metric.operator]} " if by_setup[setup].is_lower_bound else ""
             text = f"{sign}{short_count(float(f'{values[setup]:.3g}'))}"
         label, perfect = labels.cpus_and_queues(*setup), ideal * setup[0] if ideal else None
         rows.append(BarRow(label, text, tuple(found[setup]), floor, perfect))
@@ -182,10 +172,6 @@ def cost_charts(records: Sequence[Record]) -> list[Bars]:
     return charts
 
 
-#: Class in the style sheet, of plain forwarding and of all else.
-_STYLES = {True: "baseline", False: "measured"}
-
-
 def _is_yardstick(topology: Topology) -> bool:
     return topology.ruleset == _FORWARD and topology.ports == "plain"
 
@@ -218,6 +204,7 @@ def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
         )
         if not least:
             caption = f"Plain forwarding does {metric.format(whole)}; {label} leaves {format_share(share)} of that."
+    floors = [LegendItem("line", "floor", "least share that is promised")] if any(row.floor for row in rows) else []
     if len(ordered) > LIMITS.bars:
         caption += f" Shown are the {LIMITS.bars} dearest of {labels.thousands(len(ordered))}."
     if max(row.bars[0].value for row in rows) > _MORE_THAN_ALL * whole:
@@ -226,7 +213,7 @@ def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
         title=f"{registry.title(one.topology.datapath)}, "
         f"{labels.cpus_and_queues(one.topology.cpus, one.topology.rx_queues)}: {one.profile.name}",
         caption=caption,
-        legend=_legend("rate, as a share of plain forwarding", "least share that is promised", rows),
+        legend=(LegendItem("bar", "measured", "rate, as a share of plain forwarding"), *floors),
         rows=tuple(rows),
     )
 
@@ -247,7 +234,7 @@ def _instructions(group: Sequence[Record]) -> Bars:
         BarRow(
             label=registry.what_it_does(record.topology),
             text=f"{_value(record):,.1f}",
-            bars=(Bar(_value(record), metric.format(_value(record)), _STYLES[_is_yardstick(record.topology)]),),
+            bars=(Bar(_value(record), "", "baseline" if _is_yardstick(record.topology) else "measured"),),
         )
         for record in ordered
     )

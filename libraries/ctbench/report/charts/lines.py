@@ -34,13 +34,12 @@ def _marked(
     return series, legend
 
 
-# The trials of a search: load against loss, and what a connection (or packet) waited at each load.
+# The trials of a search: load against loss.
 
-_TRIAL_MARKS: dict[str, Mark] = {"good": "dot", "bad": "cross", "invalid": "ring"}
-_MEANS = {
-    "good": "good: lost no more than the limit",
-    "bad": "bad: lost more, or too slow",
-    "invalid": "invalid: says nothing about the DUT",
+_TRIAL_MARKS: dict[str, tuple[Mark, str, str]] = {
+    "good": ("dot", "trial-good", "good: lost no more than the limit"),
+    "bad": ("cross", "trial-bad", "bad: lost more, or too slow"),
+    "invalid": ("ring", "trial-invalid", "invalid: says nothing about the DUT"),
 }
 
 
@@ -55,8 +54,7 @@ def search_chart(record: Record) -> XyChart | None:
         (made.state, Point(made.trial.load, made.trial.loss_ratio, _sentence(number, made)))
         for number, made in numbered
     ]
-    marks = {state: (mark, f"trial-{state}", _MEANS[state]) for state, mark in _TRIAL_MARKS.items()}
-    series, legend = _marked(points, marks)
+    series, legend = _marked(points, _TRIAL_MARKS)
     own = record.threshold("loss_ratio")
     limit = own.limit if own else record.campaign.loss_ratio
     guides = [Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
@@ -101,10 +99,9 @@ def proof(record: Record) -> tuple[int, TrialRecord] | None:
 def series_charts(record: Record) -> list[XyChart]:
     """What was sampled over the trial that the result rests on: by probes, and of its connections. Where it rests on
     none, over the last one that was sampled."""
-    sampled, found = list(record.evidence.series), proof(record)
-    if found:
-        sampled += _of_connections(*found)
-    sampled = [each for each in sampled if any(value is not None for value in each.values)]
+    found = proof(record)
+    both = [*record.evidence.series, *(_of_connections(*found) if found else ())]
+    sampled = [each for each in both if any(value is not None for value in each.values)]
     number = found[0] if found else max((each.trial for each in sampled), default=0)
     return [_sampled(each) for each in sampled if each.trial == number]
 

@@ -59,7 +59,17 @@ def test_nothing_is_cut_and_the_policy_forbids_nothing(
     assert content <= visible == width
     assert [each for each in browser.cut() if "class subject" not in each] == []
     assert browser.beyond() == []
+    assert browser.smallest_text() >= 12
     assert [message for message in browser.messages if "favicon" not in message] == []
+
+
+def test_the_answer_is_on_the_first_screens_and_a_result_is_one_line(browser: Browser, address: str) -> None:
+    browser.open(f"{address}/report.html", 1200, 900)
+    tops = [browser.places(selector)[0][0] for selector in ("h1", "#nearest", "#unseen", "#results")]
+    assert tops == sorted(tops) and tops[-1] < 1200
+    lines = browser.places("summary.line")
+    assert lines and max(height for _, height in lines) < 40
+    assert browser.places("#not-run")[0][0] == max(top for top, _ in browser.places("section"))
 
 
 def test_the_style_sheet_is_applied_under_the_policy(browser: Browser, address: str) -> None:

@@ -154,7 +154,7 @@ def test_every_file_of_a_report_has_the_ratio_its_interval_and_the_other_side(tm
     run = written(tmp_path, compared(), made_up_record(thrown, test="Rate"))
     page = (run / "report.html").read_text()
     assert "64.2 % ± 1.1 %" in page and f"of {FORWARDING}" in page
-    assert "64.2 % (264.4 k of 412.0 k pps)" in page and ": share of Plain forwarding<" in page
+    assert "64.2 % (264.4 k of 412.0 k pps)" in page and "SNAT, iptables against Plain forwarding, " in page
     assert "Judged: 1 ratio of like code" in page
     assert "1 of 3 trials thrown away" in page and "1 of 3 trials was thrown away" in page
     tests = json.loads((run / "summary.json").read_text())

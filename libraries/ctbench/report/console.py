@@ -82,7 +82,7 @@ def look_line(look: Look) -> str:
     promised = "" if look.promised is None else f"at least {look.promised * 100:g} %"
     word = "decided" if look.decided else "goes on" if look.left_s > 0 else ""
     left = f"at most ~{look.left_s:.0f} s" if look.left_s > 0 else ""
-    return f"  {f'look {look.number}':<8}{rounds:<13}ratio {ratio:<19}{promised:<18}{word:<10}{left}".rstrip()
+    return f"  {f'look {look.number}':<8}{rounds:<13}ratio {ratio:<19} {promised:<17}{word:<10}{left}".rstrip()
 
 
 def counted_line(key: str, counted: Sequence[Counted], net: Sequence[float]) -> str:

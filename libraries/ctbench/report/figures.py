@@ -132,30 +132,33 @@ def _made_of(record: Record, promise: ThresholdRecord) -> str:
 
 
 def subject(record: Record) -> str:
-    """What was set up, what it did and was offered, and what was measured where that is not a rate: `1 CPU, 1 queue,
-    SNAT, iptables, udp-64-10k: share of plain forwarding`."""
+    """What was set up, against what, what it was offered, and what was measured where that is not a rate: `1 CPU, 1
+    queue, SNAT, iptables against Plain forwarding, udp-64-10k`."""
     made, shown = record.topology, deciding(record)
-    own = [words.format(value) for name, words in _OPTIONS.items() if (value := getattr(made, name)) is not None
-           and value != Topology.model_fields[name].default]  # fmt: skip
-    what = [cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made)]
-    parts = ["traffic generator alone"] if made.datapath == CABLE.datapath else [*what, *own]
-    metric = METRICS[shown.metric] if shown else metric_of(record)
-    about = "" if metric.unit in _RATES else metric.title
+    if made.datapath == CABLE.datapath:
+        parts = ["traffic generator alone"]
+    else:
+        changed = made.model_dump(include=set(_OPTIONS), exclude_defaults=True)
+        own = [_OPTIONS[name].format(value) for name, value in changed.items()]
+        parts = [cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *own]
     if shown and shown.kind != "absolute":
-        about = f"share of {_other_words(shown, made)}"
-    return f"{', '.join([*parts, record.profile.name])}{f': {about}' if about else ''}"
+        parts[-1] += f" against {_other_words(shown, made)}"
+        return ", ".join([*parts, record.profile.name])
+    metric = METRICS[shown.metric] if shown else metric_of(record)
+    about = "" if metric.unit in _RATES else f": {metric.title}"
+    return f"{', '.join([*parts, record.profile.name])}{about}"
 
 
 def _other_words(promise: ThresholdRecord, made: Topology) -> str:
-    if promise.kind == "of_build" or not promise.to:
-        return promise.other
+    """What a ratio is of, as far as it differs from what was tested."""
     with suppress(ValueError):
-        other = Topology.parse(promise.to)
-        same = (other.cpus, other.rx_queues) == (made.cpus, made.rx_queues)
-        return ", ".join(
-            [registry.what_it_does(other), *([] if same else [cpus_and_queues(other.cpus, other.rx_queues)])]
-        )
-    return promise.to
+        other = Topology.parse(promise.to or "")
+        cpus = cpus_and_queues(other.cpus, other.rx_queues)
+        what = registry.what_it_does(other)
+        words = [cpus] if cpus != cpus_and_queues(made.cpus, made.rx_queues) else []
+        words += [what] if what != registry.what_it_does(made) else []
+        return ", ".join(words) or promise.other
+    return promise.other
 
 
 def found(record: Record, metric: Metric, value: float) -> str:

@@ -243,6 +243,6 @@ def _instructions(group: Sequence[Record]) -> Bars:
         title=f"{metric.title.capitalize()}: {group[0].profile.name}",
         caption=f"{rows[-1].label} costs most, {metric.format(_value(ordered[-1]))}; {rows[0].label} least, {share} of "
         f"that. {labels.name(group[0].environment.dut.product)}.",
-        legend=(LegendItem("bar", "baseline", "plain forwarding"), LegendItem("bar", "measured", "more than that")),
+        legend=(LegendItem("bar", "baseline", "plain forwarding"), LegendItem("bar", "measured", "other topologies")),
         rows=rows,
     )

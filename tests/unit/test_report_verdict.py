@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision
 from ctbench.report import figures
 from ctbench.report.charts.lines import pair_charts, proof, search_chart
@@ -122,6 +123,36 @@ def bound(capacity: float, machine: str) -> Record:
         outcome, floor, verdict=verdict.word, thresholds=list(verdict.thresholds), margin_pct=verdict.margin_pct,
         verdict_reason=verdict.reason,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "1 CPU, 1 queue, Connection tracking, short-lived"),
+        ({"cpus": 2, "rx_queues": 4, "mtu": 9000}, "2 CPUs, 4 queues, Connection tracking, MTU 9000, short-lived"),
+        (
+            {"ruleset": "nat", "timeout_s": 5},
+            "1 CPU, 1 queue, Connection tracking and SNAT, timeouts of 5 s, short-lived",
+        ),
+        ({"datapath": "cable", "ruleset": "none"}, "traffic generator alone, short-lived"),
+    ],
+)
+def test_a_topology_is_said_in_words(changes: dict[str, Any], said: str) -> None:
+    assert figures.subject(made_up_record(topology=Topology(**changes))) == said
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (FORWARDING, "SNAT, iptables against Plain forwarding, "),
+        ("linux-router/iptables-snat/2cpu-1rxq", "SNAT, iptables against 2 CPUs, 1 queue, "),
+        ("no topology", "SNAT, iptables against no topology, "),
+    ],
+)
+def test_a_ratio_says_against_what_it_is_as_far_as_that_differs(other: str, said: str) -> None:
+    record = compared()
+    promises = [each.model_copy(update={"to": other}) for each in record.thresholds]
+    assert f"1 CPU, 1 queue, {said}" in figures.subject(record.model_copy(update={"thresholds": promises}))
 
 
 def test_each_kind_is_counted_once_in_a_test_and_only_where_it_was_judged() -> None:

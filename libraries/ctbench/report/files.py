@@ -155,7 +155,8 @@ def summary_json(runs: RunSet, output: Path, references: References) -> str:
         },
         "kinds": headline.kinds([each.record for each in runs.newest]),
         "run_ids": list(dict.fromkeys(each.record.run_id for each in runs.stored)),
-        "tests": [
+        # One after another: those of a year are many.
+        "tests": (
             {
                 **_result(each),
                 "figures": {name: figure.value for name, figure in each.record.figures.items()},
@@ -163,7 +164,7 @@ def summary_json(runs: RunSet, output: Path, references: References) -> str:
                 **_origin(each, output, references),
             }
             for each in runs.newest
-        ],
+        ),
         "without_record": [test.model_dump() for test in runs.without_record],
         "unreadable": [_path(broken.path, output) for broken in runs.broken],
     }

@@ -5,7 +5,7 @@ img-src 'self'; style-src 'self';`: no script, no style element, no style attrib
 Charts are inline SVG with presentation attributes and classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -31,10 +31,9 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
     `OutputError` where `output` cannot be written."""
     runs = read_runs(folders)
     page = compose(runs, output, references)
-    texts = documents(runs, page, output, references)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
+        for name, text in documents(runs, page, output, references):
             write_whole(output / name, text)
     except OSError as error:
         raise OutputError(
@@ -44,16 +43,14 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
     return page
 
 
-def documents(runs: RunSet, page: Page, output: Path, references: References = NONE) -> dict[str, str]:
-    """Text of each file by its name."""
-    return {
-        PAGE: environment().get_template("report.html.j2").render(page=page),
-        STYLE_SHEET.name: STYLE_SHEET.read_text(encoding="utf-8"),
-        "report.md": report_md(page),
-        "junit.xml": junit_xml(runs, page.rows),
-        "summary.json": summary_json(runs, output, references),
-        "results.csv": results_csv(runs.newest, output, references),
-    }
+def documents(runs: RunSet, page: Page, output: Path, references: References = NONE) -> Iterator[tuple[str, str]]:
+    """Name and text of each file, one after another: those of a year are large."""
+    yield PAGE, environment().get_template("report.html.j2").render(page=page)
+    yield STYLE_SHEET.name, STYLE_SHEET.read_text(encoding="utf-8")
+    yield "report.md", report_md(page)
+    yield "junit.xml", junit_xml(runs, page.rows)
+    yield "summary.json", summary_json(runs, output, references)
+    yield "results.csv", results_csv(runs.newest, output, references)
 
 
 @cache

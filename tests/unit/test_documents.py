@@ -91,7 +91,7 @@ def test_an_output_in_the_documents_is_of_its_form(shown: Shown) -> None:
         (r"(\d)\.(\d) k/s", r"\1,\2 k/s"),
         ("% ±", "% +"),
         (r"\.\.\.\n(\d+ met)", r"9 trials\n\1"),
-        (r"good      ~(\d+ s)", r"good      \1 "),
+        (r"invalid   ~(\d+ s)", r"invalid   \1 "),
         ("(rounds) ", "turns  "),
         (r"floor (\d[\d.]* %)", r"limit \1"),
     ],

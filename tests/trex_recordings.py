@@ -6,7 +6,7 @@ from typing import Any
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex.astf import Readings, trial_of
+from ctbench.traffic.trex.astf import trial_of
 from ctbench.traffic.trex.counters import Reading
 
 DATA = Path(__file__).parent / "data" / "trex"
@@ -25,15 +25,11 @@ class Recording:
         self.zero, self.begin, self.end, self.drained = (content[key] for key in ("zero", "begin", "end", "drained"))
         self.samples: list[dict[str, Any]] = content["samples"]
 
-    @property
-    def readings(self) -> Readings:
-        """The counters, as a trial has them."""
-        zero, begin, end, drained = (Reading(**each) for each in (self.zero, self.begin, self.end, self.drained))
-        return Readings(zero, begin, tuple(Reading(**sample) for sample in self.samples), end, drained)
-
     def trial(self) -> Trial:
         """What is made of it."""
-        return trial_of(self.readings, self.ports, self.load, self.duration_s, 1.0, self.duration_s + 2)
+        samples = [Reading(**each) for each in (self.begin, *self.samples, self.end)]
+        zero, drained = Reading(**self.zero), Reading(**self.drained)
+        return trial_of(zero, samples, drained, self.ports, self.load, self.duration_s, 1.0, self.duration_s + 2)
 
     @property
     def lost_packets(self) -> int:

@@ -9,22 +9,28 @@ import struct
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from packets import Endpoint, Packet, parse
 
+from ctbench.base.yaml_files import load
 from ctbench.dut.base import Ports
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
+from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
-from ctbench.traffic.software import plan, stream_engine
+from ctbench.traffic.software import plan
 from ctbench.traffic.software import ring as r
+from ctbench.traffic.software.engine import Run
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.memif import RingPlan, cable
 from ctbench.traffic.software.wiring import Wiring
@@ -89,18 +95,42 @@ def over_a_wire(
     `patience`: how long the generator waits for what is under way, seconds: the wire may be kept off the CPU."""
     with (
         patch.object(plan, "REPLY_TIMEOUT_S", patience),
-        patch.object(stream_engine, "LINGER_S", patience),
+        patch.object(plan, "STREAM_LINGER_S", patience),
         Wire(handler, queues) as wire,
     ):
         return wire.generator.run_trial(profile, Rate(load), seconds)
 
 
+def software_connector(*cpus: int) -> SoftwareConnector:
+    """Of the testbed `local`, with a generator on these CPUs."""
+    local = load("testbeds", "local", TestbedConfig)
+    return SoftwareConnector(local, HostPool({}), lambda: Placement(cpus, (), ()), Path())
+
+
 def join(generator: SoftwareTrafficGenerator, ports: Ports, frame_bytes: int = 1514, **changes: object) -> None:
     """Connect the generator to a DUT's ports, with `changes` to what the DUT says of them."""
-    connector = SoftwareConnector((), "here")
-    connector._generator = generator
+    connector = software_connector()
+    connector.generator = generator
     nobody = Placement((), (), ())
     connector.connect(replace(ports, **changes), LocalHost(), nobody, frame_bytes)  # type: ignore[arg-type]
+
+
+@contextmanager
+def watching(watch: Callable[[Run], None]) -> Iterator[None]:
+    """During a trial of the software generator `watch` gets its run, about ten times a second."""
+    runs: list[Run] = []
+    go_on, check_ports = Run.go_on, Wiring.check_ports
+
+    def going_on(run: Run, *arguments: Any) -> None:
+        runs[:] = [run]
+        go_on(run, *arguments)
+
+    def checked(wiring: Wiring) -> None:
+        watch(runs[0])
+        check_ports(wiring)
+
+    with patch.object(Run, "go_on", going_on), patch.object(Wiring, "check_ports", checked):
+        yield
 
 
 class Tap:

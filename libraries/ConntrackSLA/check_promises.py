@@ -29,7 +29,7 @@ OF_SOME_ROWS = ("published-2022",)
 
 def problems(suites: Path = SUITES, sla: str = "local") -> list[str]:
     """What does not fit together, one sentence each: `sla` has a floor for every row."""
-    found, floors = list(rows(TestSuiteBuilder().build(suites))), load("sla", sla, Floors)
+    found, floors = rows(TestSuiteBuilder().build(suites)), load("sla", sla, Floors)
     others = [each for name in OF_SOME_ROWS for each in _floors(found, load("sla", name, Floors), of_all=False)]
     return [*_said(found, floors), *_floors(found, floors), *others, *_unused(found, suites)]
 

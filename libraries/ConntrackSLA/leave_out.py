@@ -1,12 +1,11 @@
 """A pre-run modifier of Robot Framework: leaves out the tests that have a record when a run goes on."""
 
-from collections import Counter
 from pathlib import Path
 
 from robot.api import SuiteVisitor
 from robot.running import TestSuite
 
-from ctbench.run.run_request import RunRequest
+from ctbench.run.run_request import RunRequest, left
 
 
 class LeaveOut(SuiteVisitor):  # type: ignore[misc] # robot has no types for mypy here
@@ -16,8 +15,7 @@ class LeaveOut(SuiteVisitor):  # type: ignore[misc] # robot has no types for myp
     def __init__(self, name: str, *folder: str) -> None:
         # Robot Framework takes a path apart at its semicolons.
         output = Path(";".join(folder))
-        stored = RunRequest.read(output).stored(output)
-        self._measured = Counter((each.record.suite, each.record.test) for each in stored)
+        self._measured = RunRequest.read(output).measured(output)
         self._name, self._uppermost = name, ""
 
     def start_suite(self, suite: TestSuite) -> None:
@@ -26,14 +24,8 @@ class LeaveOut(SuiteVisitor):  # type: ignore[misc] # robot has no types for myp
             self._uppermost = suite.full_name
             # Of several files it is made of the names of those that are left: the records have that of all.
             suite.name = suite.name
-        kept = []
-        for test in suite.tests:
-            key = self._name + suite.full_name[len(self._uppermost) :], test.name
-            if self._measured[key]:
-                self._measured[key] -= 1
-            else:
-                kept.append(test)
-        suite.tests = kept
+        name = self._name + suite.full_name[len(self._uppermost) :]
+        suite.tests = left(suite.tests, self._measured, lambda test: (name, test.name))
 
     def end_suite(self, suite: TestSuite) -> None:
         """Remove suites that have become empty."""

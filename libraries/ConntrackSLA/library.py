@@ -1,13 +1,17 @@
 """The ConntrackSLA keyword library: thin and typed. It translates between Robot Framework and `ctbench`."""
 
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
 from robot.api.deco import keyword, library
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
+from robot.model import TagPatterns
 from robot.result import TestCase as TestResult
 from robot.result import TestSuite as SuiteResult
 from robot.running import TestCase as RunningTest
@@ -21,7 +25,6 @@ from ctbench.base.errors import (
     MissingResource,
     NightlyOnly,
     OutputError,
-    TestbedError,
     let_pass,
     sentence_of,
 )
@@ -84,15 +87,23 @@ class ConntrackSLA:
 
     @keyword(tags=["testbed"])
     def open_testbed(
-        self, testbed: str = "local", campaign: str = "quick", sla: str = "local", reference: str = "", base: str = ""
+        self,
+        testbed: str = "local",
+        campaign: str = "quick",
+        sla: str = "local",
+        reference: str = "",
+        base: str = "",
+        candidate: str = "",
+        all_rows: str = "",
     ) -> None:
         """Reads the testbed, campaign and SLA files and checks that this machine can run them.
 
         Each is a name below ``variables/`` or the path of a file; ``reference`` is the folder of an earlier run, of
         which the SLA promises a share (its key ``of_reference``); ``base`` is an installation of Open vSwitch, with
-        which a campaign of ``search: pair`` compares that of the testbed, test by test. A mistake in one ends the
-        whole run before any test, with a sentence that names the file, the key and what was expected. A testbed that is
-        open stays so: every suite may open it. It is closed when the run is over.
+        which a campaign of ``search: pair`` compares that of the testbed, test by test. ``candidate`` is an
+        installation in the place of the testbed's: its rows are compared with ``base``, or with the package, and the
+        others are left out unless ``all_rows`` says something. A mistake in one ends the whole run before any test,
+        with a sentence that names the file, the key and what was expected. A testbed that is open stays so: every suite may open it. It is closed when the run is over.
 
         In a run on several testbeds (``./run sla --testbeds``) each process has one of them as its ``${TESTBED}``.
 
@@ -105,7 +116,7 @@ class ConntrackSLA:
         given = os.environ.get(POOL_VARIABLE)
         pool = PoolRun.model_validate_json(given) if given else None
         try:
-            settings = RunSettings.load(testbed, campaign, sla, reference, base)
+            settings = RunSettings.load(testbed, campaign, sla, reference, base, candidate, all_rows)
             check_references(settings.floors, settings.campaign, named(self._root) if self._root else ())
             settings.testbed.check_machine()
         except CtbenchError as error:
@@ -184,15 +195,11 @@ class ConntrackSLA:
         try:
             topology = Topology.model_validate(named | options)
             ruleset_of(topology)
+            self._open().testbed.placement(topology)
         except ValidationError as error:
             raise Failure(no_topology(error)) from None
-        except ConfigError as error:
-            note_mistake(_output_folder(), str(error))
-            raise Failure(str(error)) from None
-        try:
-            self._open().testbed.placement(topology)
-        except MissingResource as error:
-            raise SkipExecution(str(error)) from None
+        except CtbenchError as error:
+            self._end_test(error)
         self._topology = topology
 
     @keyword(tags=["topology"])
@@ -231,18 +238,12 @@ class ConntrackSLA:
                     f"{fitting} can."
                 )
             variables = BuiltIn().get_variables()
-            name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tuple(variables["@{TEST TAGS}"]))
+            tags = tuple(variables["@{TEST TAGS}"])
+            asked = asked_for(tags, variables["${OPTIONS}"]["include"])
+            name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags, asked)
             self._record = run.measure(name, topology, profile, wanted)
-        except MissingResource as error:
-            self._left = str(error) if isinstance(error, NightlyOnly) else None
-            raise SkipExecution(str(error)) from None
-        except ConfigError as error:
-            note_mistake(_output_folder(), str(error))
-            raise Failure(str(error)) from None
-        except TestbedError as error:
-            raise Failure(str(error)) from None
-        except OutputError as error:
-            raise FatalError(str(error)) from None  # what else is measured could not be kept either
+        except CtbenchError as error:
+            self._end_test(error)
         _show(self._record)
         return self._record
 
@@ -263,10 +264,27 @@ class ConntrackSLA:
         logger.info(record.message)
         BuiltIn().set_test_message(record.message)
 
+    def _end_test(self, error: CtbenchError) -> NoReturn:
+        """Raise what Robot Framework has for an error that ends a test."""
+        if isinstance(error, OutputError):
+            raise FatalError(str(error)) from None  # what else is measured could not be kept either
+        if isinstance(error, MissingResource):
+            self._left = str(error) if isinstance(error, NightlyOnly) else None
+            raise SkipExecution(str(error)) from None
+        if isinstance(error, ConfigError):
+            note_mistake(_output_folder(), str(error))
+        raise Failure(str(error)) from None
+
     def _open(self) -> AcceptanceRun:
         if self._run is None:
             raise Failure("No testbed: use Open Testbed in the suite set-up.")
         return self._run
+
+
+def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
+    """Those of a test's tags that patterns of `--include` name, alone or in a combination."""
+    words = TagPatterns([word for pattern in patterns for word in re.split("AND|OR|NOT|&", pattern) if word])
+    return frozenset(tag for tag in tags if words.match([tag]))
 
 
 def _output_folder() -> Path:

@@ -119,12 +119,9 @@ class Row:
                 yield f"the row has {count} {word}, and the title does not say so."
 
 
-def rows(suite: TestSuite) -> Iterator[Row]:
+def rows(suite: TestSuite) -> list[Row]:
     """All promises of a suite and those in it."""
-    for test in suite.all_tests:
-        row = row_of(test)
-        if row:
-            yield row
+    return [row for test in suite.all_tests if (row := row_of(test))]
 
 
 def named(suite: TestSuite) -> list[Named]:
@@ -134,10 +131,9 @@ def named(suite: TestSuite) -> list[Named]:
         where = f"{brief(test.source)}: {test.name}"
         try:
             row = row_of(test)
-        except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from None
-        except ValidationError as error:
-            raise ConfigError(f"{where}: {no_topology(error)}") from None
+        except (ConfigError, ValidationError) as error:
+            said = no_topology(error) if isinstance(error, ValidationError) else error
+            raise ConfigError(f"{where}: {said}") from None
         if row:
             found.append(Named(where, row.topology, row.profile))
     return found

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    The capacity of the traffic generator itself, over a cable in place of the device under test.
+Documentation    What the traffic generator itself holds, over a cable in place of the device under test.
 ...
 ...              Nothing can be measured above this ceiling. It is not a promise about a product: if it is missed,
 ...              this machine is too slow or too busy for the tests.

@@ -23,6 +23,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.promises import PROMISES
 from ctbench.measure.sequential import ERROR, GOOD_IF_KEPT, GOOD_IF_NOT, MOST_TRIALS, Known, SequentialTest
+from ctbench.measure.trial import MOST_INVALID
 from ctbench.run.measurement import plan
 from ctbench.sla.verdict import judge
 from ctbench.traffic.loads import Rate, Saturation
@@ -147,10 +148,21 @@ def chance_good(apart: float, noise: float) -> float:
     return NormalDist().cdf(apart / noise)
 
 
-def exactly(kept: float, not_kept: float, error: float, most: int, good: float) -> tuple[float, float, float, float]:
-    """What Wald's test of two chances of a good trial says where the chance is `good`: met, missed, not measured, and
-    the trials it takes in the mean."""
+def valid(good: float, void: float, *, bad_only: bool) -> tuple[float, float]:
+    """The chances that a trial is made that counts, and is good or bad, where a share `void` of all trials (or of the
+    bad ones only, as it was before) says nothing and is made again, until three in a row did not."""
+    kept, failed = good * (1.0 if bad_only else 1 - void), (1 - good) * (1 - void)
+    again = sum((1 - kept - failed) ** number for number in range(MOST_INVALID))
+    return kept * again, failed * again
+
+
+def exactly(
+    kept: float, not_kept: float, error: float, most: int, good: float, bad: float | None = None
+) -> tuple[float, float, float, float]:
+    """What Wald's test of two chances of a good trial says where the chances are `good` and `bad` (the rest ends it):
+    met, missed, not measured, and the trials it takes in the mean."""
     up, down, bound = log(kept / not_kept), log((1 - kept) / (1 - not_kept)), log((1 - error) / error)
+    bad = 1 - good if bad is None else bad
     undecided = {(0, 0): 1.0}
     met = missed = trials = 0.0
     for _ in range(most):
@@ -158,7 +170,7 @@ def exactly(kept: float, not_kept: float, error: float, most: int, good: float) 
         going = undecided
         undecided = defaultdict(float)
         for (held, failed), weight in going.items():
-            for step, part in (((1, 0), good), ((0, 1), 1 - good)):
+            for step, part in (((1, 0), good), ((0, 1), bad)):
                 counts = held + step[0], failed + step[1]
                 evidence = counts[0] * up + counts[1] * down
                 if evidence >= bound:
@@ -167,7 +179,21 @@ def exactly(kept: float, not_kept: float, error: float, most: int, good: float) 
                     missed += weight * part
                 else:
                     undecided[counts] += weight * part
-    return met, missed, sum(undecided.values()), trials
+    return met, missed, 1 - met - missed, trials
+
+
+def voided() -> None:
+    """Print what a machine does that voids trials, at 7 % noise and 1 % more offered: counted as well."""
+    columns = [(share, only) for share in (0.0, 1 / 3, 2 / 3) for only in (True, False)][1:]
+    heads = [f"{share:.0%} of {'the bad ones' if only else 'all'}" for share, only in columns]
+    print(f"| capacity | {' | '.join(heads)} |\n|{'---|' * (len(columns) + 1)}")
+    for apart in APART[:-1]:
+        cells = []
+        for share, only in columns:
+            chances = valid(chance_good(apart - 0.01, 0.07), share, bad_only=only)
+            *shares, _ = exactly(GOOD_IF_KEPT, GOOD_IF_NOT, ERROR, MOST_TRIALS, *chances)
+            cells.append(" / ".join(f"{each:.0%}" for each in shares))
+        print(f"| {apart:+.0%} | {' | '.join(cells)} |")
 
 
 def rules() -> None:
@@ -206,6 +232,8 @@ def main() -> None:
     table([*columns, *((f"quick, {each.name}", partial(whole, quick), each) for each in WHOLE)], runs)
     print("\nOther chances, counted exactly, 7 % noise: met / missed / not measured; trials:\n")
     rules()
+    print("\nTrials that are voided, counted exactly: met / missed / not measured:\n")
+    voided()
     print(f"\nOn the machine that hops half of the trials hold {held_by_half():.2f} of the mean capacity.")
 
 

@@ -22,7 +22,7 @@ from whole_records import read_all
 import ctbench.traffic.software  # noqa: F401 - says where numba keeps what it compiles
 from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import RESULTS_VARIABLE
-from ctbench.cli.child_runs import ChildRun
+from ctbench.cli.child_runs import mark_done
 from ctbench.cli.tests import DROP, NOBODY, bring_compiled, copy_checkout, copy_venv, folder_that_goes
 from ctbench.compare.starts import pair_starts, same_starts
 from ctbench.dut.kernel import UNPACKED
@@ -141,10 +141,10 @@ def _prepare(clone: Clone) -> None:
     compared, made = clone.folder / document_commands.COMPARED, document_commands.STARTS - 1
     for start in [*same_starts(compared, made), *pair_starts(compared, made)]:
         store.write(start_record(0.99**start.exponent, str(start.folder), topology=Topology()), start.folder)
-        ChildRun(start.folder).mark_done(ExitStatus.MET)
+        mark_done(start.folder, ExitStatus.MET)
     for role in ("base", "candidate"):  # whose instructions take a minute: test_emulated.py has fewer boots
         (compared / "counts" / role).mkdir(parents=True)
-        ChildRun(compared / "counts" / role).mark_done(ExitStatus.MET)
+        mark_done(compared / "counts" / role, ExitStatus.MET)
     (results / "latest").symlink_to(RUNS[0])
     local = clone.folder / "variables" / "testbeds" / "local.yaml"
     write_small(local)

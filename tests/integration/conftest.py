@@ -19,7 +19,7 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.software import clock, engine, plan, stream_engine
+from ctbench.traffic.software import clock, engine, plan
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 
@@ -101,7 +101,7 @@ def unhurried() -> Iterator[None]:
         patch.setattr(plan, "RAMP_S", 0.05)
         patch.setattr(plan, "SETTLE_S", 0.05)
         patch.setattr(clock, "LATEST_S", 5.0)
-        patch.setattr(stream_engine, "LINGER_S", 2.0)
+        patch.setattr(plan, "STREAM_LINGER_S", 2.0)
         patch.setattr(engine, "LATE_RATIO_LIMIT", 1.0)
         patch.setattr(engine, "ATTEMPTED_LIMIT", 0.0)
         yield

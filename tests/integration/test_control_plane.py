@@ -15,6 +15,7 @@ import pytest
 from integration.small_testbed import small
 from integration.test_faults import process_of, said, sandbox_of
 from integration.test_suites_records import HERE, started
+from wire import watching
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs import OvsDpdkDut, control_plane
@@ -29,6 +30,7 @@ from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 from ctbench.traffic.software import plan
+from ctbench.traffic.software.engine import Run
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 PLAIN = Topology()
@@ -255,14 +257,13 @@ def test_one_that_is_killed_in_the_middle_is_named_and_looked_at_and_the_next_te
         trials.append(0.0)
         return run_trial(generator, *arguments)  # type: ignore[arg-type]
 
-    def watch(*_: object) -> None:
+    def watch(_run: Run) -> None:
         if len(trials) == 2:
             trials.append(0.0)
             os.kill(process_of(sandbox_of(run), "ovs-vswitchd"), signal.SIGKILL)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, watching(watch):
         patch.setattr(SoftwareTrafficGenerator, "run_trial", counted)
-        patch.setattr(run.testbed.generator, "watcher", watch)
         patch.setattr(control_plane, "_TAKE_OVER_S", 1)  # what has died takes no port over
         record = measure(run, what, topology, profile)
 

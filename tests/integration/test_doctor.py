@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import commands
 import pytest
@@ -15,8 +16,8 @@ from integration.trex_replay_server import TrexReplayServer
 
 from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import Section, examine
-from ctbench.doctor.site import HostPlan
 from ctbench.hosts.base import Host
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Finding
 from ctbench.hosts.sandbox import Sandbox
@@ -62,10 +63,8 @@ def pretended(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[San
 
 
 def examined(host: Host, testbed: TestbedConfig) -> dict[str, Finding]:
-    def connect(_testbed: TestbedConfig, _plan: HostPlan) -> Host:
-        return host
-
-    return rows(examine(testbed, lambda _: None, connect))
+    with patch.object(HostPool, "host", lambda _pool, _name: host):
+        return rows(examine(testbed, lambda _: None))
 
 
 def doctor(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -108,18 +107,6 @@ def test_looking_changes_nothing(pretended: Sandbox) -> None:
     before = [pretended.run(argv, check=False).stdout for argv in STATE]
     examined(pretended, lab())
     assert [pretended.run(argv, check=False).stdout for argv in STATE] == before
-
-
-def test_a_card_in_the_kernels_hands_is_seen_by_its_address(pretended: Sandbox) -> None:
-    cards = [path.parent.name for path in sorted(Path("/sys/bus/pci/devices").glob("*/driver"))]
-    if len(cards) < 2:
-        pytest.skip("This machine has fewer than two PCI devices with a driver.")
-    example = load("testbeds", "example-trex-xeon", TestbedConfig).model_dump()["duts"][0]
-    ports = {"kind": "pci", "client": cards[0], "server": cards[1]}
-    driver = Path(f"/sys/bus/pci/devices/{cards[0]}/driver").readlink().name
-    finding = examined(pretended, lab(duts=[example | {"ports": ports}]))[f"card {cards[0]}"]
-    assert f"driver {driver}" in finding.found
-    assert finding.state == ("ok" if driver == "vfio-pci" else "bad")
 
 
 def test_a_host_over_ssh_is_looked_at(sshd: Sshd, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
 from ctbench.dut.abilities import Workload
-from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.counter import EmulatedCounter
+from ctbench.dut.emulated.kind import EmulatedConfig
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
@@ -32,7 +32,7 @@ def new_dut(
     config = EmulatedConfig(type="emulated", kernel=kernel, seeds=2)
     dut = EmulatedCounter(config, sandbox, read_machine(sandbox), rulesets, **more)
     try:
-        dut.apply(FORWARD)
+        dut.snapshot()
     except MissingResource as error:
         pytest.skip(str(error))
     return dut
@@ -43,13 +43,12 @@ def whole(sandbox: Sandbox) -> Iterator[EmulatedCounter]:
     """One that works. Others start from its states."""
     dut = new_dut(sandbox)
     yield dut
-    dut.restore()
 
 
 def from_states_of(whole: EmulatedCounter, sandbox: Sandbox, rulesets: Path, **more: float) -> EmulatedCounter:
     """Another one, whose topologies are in another folder: a machine boots the same whatever they say."""
     dut = new_dut(sandbox, rulesets, **more)
-    whole._ready([1, 2])
+    whole._states.ready([1, 2], 2)
     dut._states = whole._states
     return dut
 
@@ -67,10 +66,10 @@ def change(rulesets: Path, name: str, old: str, new: str) -> None:
     script.write_text(text.replace(old, new))
 
 
-def test_two_machines_count_the_same_to_the_last_digit(sandbox: Sandbox, whole: EmulatedCounter) -> None:
-    one, two = whole, new_dut(sandbox)
-    first, second = (dut.count([FORWARD], "stream")[0] for dut in (one, two))
-    two.restore()
+def test_two_machines_count_the_same_to_the_last_digit(whole: EmulatedCounter) -> None:
+    with contextlib.closing(Sandbox()) as other:
+        one, two = whole, new_dut(other)
+        first, second = (dut.count([FORWARD], "stream")[0] for dut in (one, two))
     assert one.identity == two.identity
     assert [each.doubt for each in first] == ["", ""]
     assert [each.rounds for each in first] == [each.rounds for each in second]
@@ -180,31 +179,26 @@ def kills_one(sandbox: Sandbox) -> Iterator[None]:
 def left(sandbox: Sandbox, whole: EmulatedCounter) -> list[str]:
     """What is left of others than `whole`: machines, files."""
     files = [each.name for each in sandbox.local_path("/run").glob("ctbench-*")]
-    own = whole._states._folder.name if whole._states else ""
-    return [*map(str, machines(sandbox)), *(each for each in files if each != own)]
+    return [*map(str, machines(sandbox)), *(each for each in files if each != whole._states._folder.name)]
 
 
 def test_a_machine_that_is_killed_is_said_and_leaves_nothing(sandbox: Sandbox, whole: EmulatedCounter) -> None:
-    whole._ready([1, 2])
+    whole._states.ready([1, 2], 2)
     killed = r"did not measure emulated/ovs-forward.*QEMU ended with status -?(9|137)"
     with kills_one(sandbox), pytest.raises(TestbedError, match=killed):
         whole.count([FORWARD.model_copy(update={"ruleset": "ovs-forward"})], "stream")
     assert left(sandbox, whole) == []
 
 
-def test_an_image_that_was_kept_is_the_same_machine(sandbox: Sandbox, whole: EmulatedCounter, tmp_path: Path) -> None:
+def test_an_image_that_was_kept_is_the_same_machine(whole: EmulatedCounter, tmp_path: Path) -> None:
     one, kept = whole, tmp_path / "mine.image"
     one.keep_image(kept)
-    other = EmulatedCounter(
-        EmulatedConfig(type="emulated", kernel="distribution", image=str(kept), seeds=2),
-        sandbox,
-        read_machine(sandbox),
-    )
-    other.apply(FORWARD)
-    assert one.identity == other.identity
-    assert one.snapshot() == other.snapshot()
-    first, second = (dut.count([FORWARD], "stream")[0] for dut in (one, other))
-    other.restore()
+    config = EmulatedConfig(type="emulated", kernel="distribution", image=str(kept), seeds=2)
+    with contextlib.closing(Sandbox()) as memory:
+        other = EmulatedCounter(config, memory, read_machine(memory))
+        assert one.identity == other.identity
+        assert one.snapshot() == other.snapshot()
+        first, second = (dut.count([FORWARD], "stream")[0] for dut in (one, other))
     assert [each.rounds for each in first] == [each.rounds for each in second]
 
 

@@ -63,6 +63,16 @@ def test_connections_that_nobody_answers_are_said(routed: Sandbox, program: Path
         routed.run([*back, "add", "16.0.0.0/8", "via", "198.18.0.2"])
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["stream"], "wrong usage"), (["udp", "33", "1"], "steps of 32"), (["udp", "32", "x"], "a number was expected"),
+     (["tcp", "32", "99"], "at most 64 rounds")],
+)  # fmt: skip
+def test_wrong_usage_is_said(routed: Sandbox, program: Path, words: list[str], said: str) -> None:
+    done = routed.run([str(program), *words, TO_SERVER, TO_CLIENT, "0"], check=False)
+    assert (done.exit_status, said in done.stdout) == (1, True)
+
+
 @pytest.mark.parametrize("name", OWN_PROGRAMS)
 def test_another_compiler_has_no_complaint(tmp_path: Path, name: str) -> None:
     if shutil.which("gcc") is None:

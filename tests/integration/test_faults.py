@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from integration.test_suites_records import measure, settings, started
 from whole_records import read_all
+from wire import watching
 
 from ctbench.dut import base
-from ctbench.dut.ovs import instance, processes
+from ctbench.dut.ovs import instance
 from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.dut import FOLDER
 from ctbench.dut.topology import Topology
@@ -24,6 +25,7 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.traffic.software import plan
+from ctbench.traffic.software.engine import Run
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
@@ -102,27 +104,27 @@ def in_second_trial(run: AcceptanceRun, fault: Fault, topology: Topology | None 
         trials.extend([] if generator._wired["tested"].startswith("cable") else [0.0])
         return run_trial(generator, *arguments)  # type: ignore[arg-type]
 
-    def watch(*_: object) -> None:
+    def watch(_run: Run) -> None:
         if len(trials) == 2:
             trials.append(0.0)
             fault(sandbox_of(run))
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, watching(watch):
         patch.setattr(SoftwareTrafficGenerator, "run_trial", counted)
-        patch.setattr(run.testbed.generator, "watcher", watch)
         return measure(run, topology=topology)
 
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
+        (send(signal.SIGKILL, "ovs-vswitchd"), r"ovs-vswitchd \(process \d+\) was killed by SIGKILL"),
         (send(signal.SIGKILL, "ovsdb-server"), r"ovsdb-server \(process \d+\) was killed by SIGKILL"),
         (kill_init, ENDED),
         (kill_unshare, f"{ENDED}, or the unshare that holds it, was killed by SIGKILL"),
         (remove("db.sock"), f"Open vSwitch cannot be reached any more: {FOLDER}/db.sock is gone"),
         (remove("ovs"), f"Open vSwitch cannot be reached any more: {FOLDER}/db.sock and 5 more of its files are gone"),
     ],
-    ids=["ovsdb-server", "init", "unshare", "db.sock", "folder"],
+    ids=["ovs-vswitchd", "ovsdb-server", "init", "unshare", "db.sock", "folder"],
 )
 def test_what_dies_or_vanishes_in_a_trial_is_named_and_the_trials_before_it_are_kept(
     run: AcceptanceRun, fault: Fault, reason: str
@@ -186,7 +188,7 @@ def test_an_ovs_that_is_stopped_for_seconds_is_to_blame_for_what_was_lost_and_me
 
 
 def test_an_ovs_that_is_stopped_for_good_is_given_up(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "GO_ON_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(instance, "GO_ON_TIMEOUT_S", 0.5)
     monkeypatch.setattr(base, "TIMEOUT_S", 2.0)
     record = in_second_trial(run, send(signal.SIGSTOP, "ovs-vswitchd"))
 

@@ -68,14 +68,9 @@ def test_it_is_a_machine_of_its_own(sandbox: Sandbox) -> None:
     assert sandbox.run(["cat", "/proc/1/cmdline"]).stdout.endswith("sandbox_init.py\0")
 
 
-@pytest.mark.parametrize("remote", ["/tmp/file", "/run/../tmp/file", "/run"])
-def test_it_writes_only_where_the_host_does_not_see_it(sandbox: Sandbox, tmp_path: Path, remote: str) -> None:
-    (tmp_path / "file").write_text("content")
-    sandbox.put(tmp_path / "file", "/run/only-in-the-sandbox")
+def test_the_host_does_not_see_what_is_in_its_run(sandbox: Sandbox) -> None:
+    sandbox.run(["touch", "/run/only-in-the-sandbox"])
     assert not Path("/run/only-in-the-sandbox").exists()
-
-    with pytest.raises(TestbedError, match="not below /run"):
-        sandbox.put(tmp_path / "file", remote)
 
 
 def test_a_socket_of_a_daemon_in_it_can_be_reached_from_outside(sandbox: Sandbox) -> None:

@@ -154,6 +154,24 @@ def test_what_a_run_left_ends_when_the_next_one_comes(
     assert not running("sleep 47205") and not running("sleep 47206")
 
 
+def test_a_run_whose_connection_is_broken_keeps_its_jobs_when_another_comes(
+    sshd: Sshd, ssh_host: SshHost, tmp_path: Path
+) -> None:
+    process = ssh_host.start(["sleep", "47207"])
+    sshd.signal_sessions(signal.SIGKILL)
+    while sshd.sessions():
+        pass
+
+    other = client(sshd, "47208", "47209", tmp_path / "marker")
+    assert running("sleep 47207")
+
+    other.kill()
+    other.communicate()
+    assert process.is_running()
+    assert process.stop() == -15
+    assert not running("sleep 47208")  # that run has ended
+
+
 def test_a_process_that_has_the_number_of_a_left_over_is_not_ended(ssh_host: SshHost) -> None:
     stranger = subprocess.Popen(["sleep", "47211"])
     ssh_host.run(["true"])

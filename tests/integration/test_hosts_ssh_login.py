@@ -234,12 +234,6 @@ def test_what_is_no_ssh_server_is_given_up(sshd: Sshd, connect: Connect, greetin
         refused(TestbedError, "does not answer as an SSH server", host)
 
 
-def test_a_file_without_a_size_comes_whole(ssh_host: SshHost, tmp_path: Path) -> None:
-    ssh_host.get("/proc/cpuinfo", tmp_path / "back")
-
-    assert "processor" in (tmp_path / "back").read_text()
-
-
 def test_what_a_login_prints_disturbs_nothing(ssh_host: SshHost) -> None:
     # sshd(8): run at every command, before it.
     ssh_host.run(["sh", "-c", "mkdir -p ~/.ssh; echo 'echo welcome; echo warning >&2' > ~/.ssh/rc"])

@@ -1,7 +1,6 @@
 """What a Linux DUT says of a trial, and what is left of it."""
 
 import os
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,6 @@ from veth import Wire
 from ctbench.base.errors import MissingResource
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.topology import Topology
-from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement, place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 
@@ -152,19 +150,6 @@ def test_a_dut_that_was_never_set_up_touches_nothing(sandbox: Sandbox) -> None:
 
     assert "somebodys" in sandbox.run(["nft", "list", "ruleset"]).stdout
     sandbox.run(["nft", "flush", "ruleset"])
-
-
-def test_a_killed_sandbox_leaves_nothing_on_the_machine() -> None:
-    here = LocalHost()
-    commands = (["ip", "-o", "link"], ["ip", "netns"])
-    before = [here.run(argv).stdout for argv in commands]
-    with Sandbox() as sandbox:
-        on_shared_cpus(LinuxRouterDut, sandbox).apply(FORWARD)
-        assert [here.run(argv).stdout for argv in commands] == before
-
-        os.kill(sandbox.init_pid, signal.SIGKILL)
-
-    assert [here.run(argv).stdout for argv in commands] == before
 
 
 def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:

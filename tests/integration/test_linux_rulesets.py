@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address
 
 import pytest
-from integration.test_stateful_forwarding import BACK_DOOR, CLIENT, SERVER, STRANGER, UNASKED
+from integration.test_stateful_forwarding import BACK_DOOR, CLIENT, SERVER, STRANGER
 from packets import ACK, PSH, SYN, Endpoint, tcp
 from veth import Wire
 
@@ -86,16 +86,6 @@ def test_without_nat_addresses_stay_as_they_are(wire: Wire) -> None:
 
     assert (asked.source, asked.source_port) == CLIENT
     assert (asked.destination, asked.destination_port) == SERVER
-
-
-@rulesets("forward", "iptables-notrack")
-def test_without_state_the_kernel_tracks_nothing(wire: Wire, router: LinuxRouterDut) -> None:
-    router.begin_trial()
-    wire.open_connection()
-    wire.let_server_send(*UNASKED)
-
-    assert set(router.snapshot()["conntrack_statistics"].values()) == {0}
-    assert router.health() == []
 
 
 def open_tcp(wire: Wire, client: Endpoint, server: Endpoint) -> tuple[Endpoint, Endpoint]:

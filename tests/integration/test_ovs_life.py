@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.base import Problem
-from ctbench.dut.ovs import OvsDpdkDut, OvsInstallation
+from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.dpdk import MemifDevices
 from ctbench.dut.ovs.dut import FOLDER
 from ctbench.dut.ovs.threads import read_threads
@@ -49,19 +48,6 @@ def placed_dut(placed: OvsDpdkDut) -> OvsDpdkDut:
     return placed
 
 
-def kill(sandbox: Sandbox, dut: OvsDpdkDut) -> int:
-    pid = int(dut.snapshot()["pid"])
-    sandbox.run(["kill", "-9", str(pid)])
-    while "pid" in dut.snapshot():
-        pass
-    return pid
-
-
-def undisturbed(dut: OvsDpdkDut) -> list[Problem]:
-    """Problems of its own: these tests may themselves have run on its CPU."""
-    return [problem for problem in dut.health() if problem.severity != "disturbed"]
-
-
 def test_a_process_that_takes_the_pmds_cpu_is_noticed(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
     (pmd_cpu,) = placed_dut.placement(Topology()).pmd
     taker = sandbox.start(["taskset", "-c", str(pmd_cpu), sys.executable, "-S", "-c", "while True: pass"])
@@ -73,33 +59,6 @@ def test_a_process_that_takes_the_pmds_cpu_is_noticed(placed_dut: OvsDpdkDut, sa
         taker.stop()
 
     assert taken[0].code == "cpu-taken" and taken[0].cpu_taken and taken[0].cpu_taken > 0
-
-
-def test_a_killed_ovs_is_fatal_and_the_next_topology_gets_a_fresh_one(
-    placed_dut: OvsDpdkDut, sandbox: Sandbox, log_folder: Path
-) -> None:
-    logs = len(list(log_folder.iterdir()))
-    pid = kill(sandbox, placed_dut)
-
-    (problem,) = placed_dut.health()
-    assert (problem.severity, problem.code) == ("fatal", "died")
-    assert f"(process {pid}) was killed by SIGKILL" in problem.text
-    assert len(list(log_folder.iterdir())) == logs + 1  # evidence, before anything else happens
-
-    placed_dut.apply(Topology(rx_queues=2))
-
-    placed_dut.verify()
-    assert undisturbed(placed_dut) == []
-    assert placed_dut.snapshot()["pid"] != pid
-
-
-def test_only_the_pmd_thread_is_on_its_cpu(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
-    placement = placed_dut.placement(Topology())
-    threads = read_threads(sandbox, placed_dut.snapshot()["pid"])
-
-    assert [thread.cpus for thread in threads if thread.pmd_cpu is not None] == [placement.pmd]
-    assert {thread.cpus for thread in threads if thread.pmd_cpu is None} == {placement.housekeeping}
-    assert not set(placement.pmd) & set(placement.generator)
 
 
 def test_a_thread_that_strays_to_the_pmds_cpu_is_found_and_moved_back(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
@@ -135,20 +94,3 @@ def test_nothing_is_left_after_restore_but_the_log(placed_dut: OvsDpdkDut, sandb
     assert "ovs" not in sandbox.run(["ps", "-e", "-o", "comm"]).stdout
     assert all("Open vSwitch" in log.read_text() for log in log_folder.iterdir())
     assert not Path(FOLDER).exists()  # nor was it ever on the real host
-
-
-def test_an_instance_that_a_crash_left_behind_is_ended_first(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
-    left_behind = placed_dut.snapshot()["pid"]
-
-    successor = on_cpus_of_its_own(sandbox)
-    successor.apply(Topology())
-
-    assert placed_dut.health()[0].text.startswith(f"ovs-vswitchd restarted: it was process {left_behind}")
-    successor.restore()
-
-
-def test_an_ovs_that_is_not_installed_says_what_to_install(sandbox: Sandbox) -> None:
-    dut = on_cpus_of_its_own(sandbox, installation=OvsInstallation(prefix="/no-such"))
-
-    with pytest.raises(MissingResource, match=r"/no-such/sbin/ovs-vswitchd.* Install openvswitch-switch-dpdk"):
-        dut.apply(Topology())

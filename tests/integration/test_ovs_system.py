@@ -14,7 +14,7 @@ from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.dpdk import MemifDevices
 from ctbench.dut.ovs.dut import BESIDE_SYSTEM, TUN
 from ctbench.dut.ovs.settings import OvsInstallation
-from ctbench.dut.ovs.system import BRIDGE, STATE_FILE, STATE_FOLDER, system_control
+from ctbench.dut.ovs.system import BRIDGE, STATE, system_control
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine
@@ -27,7 +27,6 @@ OVS_CTL = "/usr/share/openvswitch/scripts/ovs-ctl"
 USUAL = "/usr/sbin/ovs-vswitchd"
 #: Tables of the database whose content is somebody else's business.
 TABLES = ("Open_vSwitch", "Bridge", "Port", "Interface", "Datapath", "CT_Zone", "CT_Timeout_Policy")
-STATE = f"{STATE_FOLDER}/{STATE_FILE}"
 
 
 class PretendedSystem:

@@ -23,10 +23,8 @@ from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
-SHORT, PACKETS = load_profile("short-lived"), load_profile("udp-64-10k")
+SHORT = load_profile("short-lived")
 CONNTRACK, FORWARD = Topology(), Topology(ruleset="forward")
-STATEFUL = Topology(datapath="linux-router", ruleset="iptables-stateful")
-ROUTER = Topology(datapath="linux-router", ruleset="forward")
 #: Long enough for some milliseconds that count, whatever the machine does besides.
 ORDER: list[Side] = ["tested", "other", "other", "tested"]
 SLICE_S = 0.1
@@ -93,15 +91,6 @@ def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(testbed: T
     assert testbed.discard() == []
     assert all(each._outermost.poll() is not None for each in before)
     assert all(part.completed for part in ovs_pair(testbed).run_slices(ORDER, SLICE_S))
-
-
-def test_two_rulesets_of_the_kernel_are_served_in_turn(testbed: Testbed) -> None:
-    testbed.apply_pair(Setup(STATEFUL), Setup(ROUTER), PACKETS)
-    assert testbed.pair is not None
-    testbed.pair.flush()
-    assert all(part.completed for part in testbed.pair.run_slices(ORDER, SLICE_S))
-    assert not [each for each in testbed.pair.health() if each.severity == "fatal"]
-    assert not [place for place in testbed._standing if place.datapath == "ovs-dpdk"]
 
 
 #: Has a pair set up, with one side stopped, and waits.

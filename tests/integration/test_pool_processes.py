@@ -2,15 +2,13 @@
 blank in its name."""
 
 import json
-import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from integration.whole_run import GONE_WITHIN_S, Run
+from integration.whole_run import Run
 from robot.api import ExecutionResult
 
 from ctbench.base.paths import LIBRARIES
@@ -120,19 +118,3 @@ def test_a_run_that_is_told_to_end_merges_what_its_processes_found(start: Start)
     assert reasons(run) == dict.fromkeys(("T2", "T3", "T4", "T5"), "The run was stopped before.")
     assert run.said.count("The run was stopped before.") == 4
     assert_nothing_is_left(run)
-
-
-def test_a_run_that_is_killed_ends_them_all_and_the_next_one_begins_from_nothing(start: Start) -> None:
-    run = start(60)
-    asleep(run)
-    os.kill(run.popen.pid, signal.SIGKILL)
-    run.wait()
-    deadline = time.monotonic() + GONE_WITHIN_S
-    while run.processes() and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-    assert run.processes() == {}
-    run.temporary.rmdir()  # nothing is in it
-    again = start(0, "--include", "odd")
-    assert again.wait() == 0, again.said
-    assert_nothing_is_left(again)

@@ -11,7 +11,6 @@ from integration.whole_run import (
     GATE,
     HEADING,
     HERE,
-    LONG_LIVED_TEST,
     TEST,
     Start,
     assert_nothing_is_left,
@@ -98,52 +97,3 @@ def test_a_run_that_is_ended_in_the_middle_of_a_trial_leaves_its_records_and_not
         assert "Stopped before the end (" in run.said
         assert "To go on: ./run sla --resume output\n" in run.said
     assert_nothing_is_left(run, before, namespaces)
-
-
-def test_a_sandbox_that_is_killed_costs_one_test_its_verdict_and_the_table_has_both(start: Start) -> None:
-    before = traces()
-    run = start("sla", "-v", f"CAMPAIGN:{HERE / 'gate.yaml'}", "--test", TEST, "--test", LONG_LIVED_TEST)
-    run.wait_until(lambda: HEADING in run.said)
-    (first,) = [pid for pid, command in run.processes().items() if "-S" in command and "sandbox_init.py" in command
-                and "unshare" not in command]  # fmt: skip
-    os.kill(first, signal.SIGKILL)
-
-    assert run.wait() == 3, run.said
-    broken, measured = run.records()
-    assert (broken.test, broken.verdict) == (TEST, "not measured")
-    assert "The sandbox has ended: its first process" in broken.verdict_reason
-    unmeasured = 1
-    if measured.limited_by == "generator":  # others used the machine
-        unmeasured = 2
-    else:
-        assert (measured.test, measured.verdict) == (LONG_LIVED_TEST, "met")
-    table = re.split(r"minimum +measured +verdict", run.said)[-1]
-    assert TEST in table and LONG_LIVED_TEST in table and f"{unmeasured} not measured" in table
-    assert "Traceback" not in run.said
-    assert_nothing_is_left(run, before, set())
-
-
-def test_where_every_test_is_skipped_nothing_was_measured_and_that_is_a_failure(start: Start) -> None:
-    one_cpu = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
-
-    run = start("sla", *GATE, before=one_cpu)
-
-    assert run.wait() == 6, run.said
-    result, message, _ = run.tests()[TEST]
-    assert result == "SKIP"
-    assert message == ("1 PMD CPU(s) and 1 for the traffic generator need 2 CPUs; this machine has 1 usable.")
-    assert run.records() == []
-    assert "Nothing was measured" in run.said
-
-
-def test_a_floor_that_is_missing_ends_with_4_and_names_the_key_to_add(start: Start, tmp_path: Path) -> None:
-    floors = tmp_path / "floors.yaml"
-    floors.write_text((HERE / "floors.yaml").read_text().replace("  short-lived:", "  long-lived:"))
-
-    run = start("sla", *GATE, floors=floors)
-
-    assert run.wait() == 4, run.said
-    result, message, _ = run.tests()[TEST]
-    assert result == "FAIL"
-    assert message.startswith(f"{floors}: ovs-dpdk/conntrack/1cpu-1rxq.short-lived: is missing.")
-    assert "The configuration is wrong: see the message above." in run.said

@@ -1,25 +1,17 @@
 """The connection table on the real OVS-DPDK and the real kernel: counts that are equal to the connection, a limit,
-timeouts that are read back, and an Open vSwitch that is killed with a full table."""
+and timeouts that are read back."""
 
-import os
 import re
-import signal
-import time
 from collections.abc import Iterator
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from integration.small_testbed import small
-from integration.test_faults import process_of
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
-from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
-from ctbench.measure.procedures import table_limits
 from ctbench.measure.procedures.table_limits import TableCapacity, TableFull
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
@@ -51,12 +43,6 @@ def bench(testbed: Testbed, topology: Topology, how: TableSettings = HOW, **limi
 
 def capacity(testbed: Testbed, topology: Topology, connections: int = CONNECTIONS) -> Outcome:
     return TableCapacity().run(bench(testbed, topology, held_connections=connections))
-
-
-def sandbox_of(testbed: Testbed) -> Sandbox:
-    found = next(host for place, (_, host) in testbed._duts.items() if place.datapath == "ovs-dpdk")
-    assert isinstance(found, Sandbox)
-    return found
 
 
 @pytest.mark.parametrize("topology", [OVS, ROUTER], ids=["ovs-dpdk", "linux-router"])
@@ -92,24 +78,3 @@ def test_timeouts_are_read_back_and_those_of_the_next_topology_are_its_own(testb
 def test_the_kernels_limit_is_its_hosts(testbed: Testbed) -> None:
     with pytest.raises(MissingResource, match="it is its host's"):
         testbed.apply(ROUTER.model_copy(update={"max_connections": 1000}), PROFILE)
-
-
-def test_a_killed_open_vswitch_is_a_fault_with_its_reason_and_the_next_test_has_a_fresh_one(
-    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    full = OVS.model_copy(update={"max_connections": CONNECTIONS})
-    at_work = bench(testbed, full, held_connections=CONNECTIONS)
-    pid = process_of(sandbox_of(testbed), "ovs-vswitchd")
-
-    def kill(_seconds: float) -> None:
-        os.kill(pid, signal.SIGKILL)
-        time.sleep(0.5)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(table_limits, "time", SimpleNamespace(sleep=kill))
-        found = TableCapacity().run(at_work)
-    assert found.limited_by == "fault" and "SIGKILL" in found.reason
-    assert not Path(f"/proc/{pid}").exists()  # and its memory with it
-    assert "SIGKILL" in testbed.replace_broken(OVS)
-    again = capacity(testbed, OVS)
-    assert again.result is not None and again.result.value == CONNECTIONS

@@ -46,7 +46,7 @@ def router_topology(ruleset: str = "forward", **settings: int) -> Topology:
     return Topology(datapath="linux-router", ruleset=ruleset, **settings)
 
 
-@pytest.mark.parametrize("ruleset", ["forward", "iptables-notrack", *STATEFUL])
+@pytest.mark.parametrize("ruleset", ["forward", "iptables-notrack", *STATEFUL, *NAT])
 def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
 ) -> None:
@@ -57,7 +57,7 @@ def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
     assert found.tx_packets == trial.total_rx_packets
     assert found.drops == {}
     assert (trial.unexpected, trial.failed, trial.total_dut_missed) == ({}, {}, 0)
-    assert bool(router.connections()) == (ruleset in STATEFUL)
+    assert bool(router.connections()) == (ruleset in [*STATEFUL, *NAT])
 
 
 @pytest.mark.parametrize("ruleset", [*STATEFUL, *NAT])
@@ -72,29 +72,14 @@ def test_connections_complete_and_each_has_an_entry_in_the_table(
     assert router.connections() == trial.total_tx_packets["client"] / patient.messages
 
 
-@pytest.mark.parametrize("ruleset", NAT)
-def test_packets_of_both_directions_pass_translation(
-    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
-) -> None:
-    trial = measured(router, generator, router_topology(ruleset), PACKETS)
-    assert {side: seen.loss_ratio for side, seen in trial.directions.items()} == {"client": 0, "server": 0}
-
-
-@pytest.mark.parametrize("size", [64, 1518, "imix"])
+@pytest.mark.parametrize(("size", "mtu"), [(64, 1500), (1518, 1500), ("imix", 1500), (9018, 9000)])
 def test_a_bridge_passes_frames_of_every_size(
-    bridge: LinuxBridgeDut, generator: SoftwareTrafficGenerator, size: int | str
+    bridge: LinuxBridgeDut, generator: SoftwareTrafficGenerator, size: int | str, mtu: int
 ) -> None:
     profile = PACKETS.model_copy(update={"frame_bytes": size})
-    trial = measured(bridge, generator, Topology(datapath="linux-bridge", ruleset="forward"), profile)
+    trial = measured(bridge, generator, Topology(datapath="linux-bridge", ruleset="forward", mtu=mtu), profile)
     assert trial.completed == trial.intended
-
-
-def test_jumbo_frames_pass_where_the_mtu_is_theirs(bridge: LinuxBridgeDut, generator: SoftwareTrafficGenerator) -> None:
-    jumbo = PACKETS.model_copy(update={"frame_bytes": 9018})
-    topology = Topology(datapath="linux-bridge", ruleset="forward", mtu=9000)
-    trial = measured(bridge, generator, topology, jumbo)
-    assert trial.completed == trial.intended
-    assert "packet sockets" in str(generator.snapshot()["wiring"])
+    assert mtu == 1500 or "packet sockets" in str(generator.snapshot()["wiring"])
 
 
 @pytest.mark.parametrize(("cpus", "queues"), [(1, 1), (1, 4), (2, 2), (2, 4)])
@@ -153,28 +138,6 @@ def test_packet_sockets_do_where_af_xdp_may_not_be_used(
     assert "packet sockets (AF_XDP: Operation not permitted)" in str(generator.snapshot()["wiring"])
     trial = generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
     assert trial.completed == trial.intended
-
-
-def test_a_dut_that_asks_for_the_next_hop_by_arp_gets_an_answer(
-    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
-) -> None:
-    ports = router.apply(router_topology())
-    join(generator, ports)
-    sandbox.run(["ip", "neighbour", "flush", "all", "nud", "permanent"])
-    generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
-    neighbours = sandbox.run(["ip", "neighbour", "show"]).stdout
-    assert f"{ports.client_next_hop} dev r0 lladdr 02:00:00:00:00:01" in neighbours
-    assert f"{ports.server_next_hop} dev r1 lladdr 02:00:00:00:00:02" in neighbours
-
-
-def test_a_link_that_goes_down_is_the_testbeds_fault(
-    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
-) -> None:
-    ports = router.apply(router_topology())
-    join(generator, ports)
-    sandbox.run(["ip", "link", "delete", "r0"])
-    with pytest.raises(GeneratorError, match="g0"):
-        generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
 
 
 def test_an_interface_that_is_not_there_is_one_sentence(sandbox: Sandbox, router: LinuxRouterDut) -> None:

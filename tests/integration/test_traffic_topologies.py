@@ -1,9 +1,6 @@
 """Complete connections pass the real OVS-DPDK over every queue of every topology, and both sides count the same."""
 
-import math
 import re
-import time
-from typing import Any
 
 import pytest
 from real_duts import counted
@@ -15,8 +12,6 @@ from ctbench.dut.topology import Topology
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import plan
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 #: So few connections, and so patient (fixture `unhurried`), that they pass where others use the machine as well.
@@ -80,38 +75,3 @@ def test_packets_are_counted_alike_by_the_generator_and_by_ovs(
     assert counters.tx_packets == trial.total_rx_packets
     assert counters.drops == {}
     assert sum(trial.total_tx_packets.values()) == sum(trial.total_rx_packets.values())
-
-
-def test_every_open_connection_is_in_the_connection_table_until_it_is_flushed(
-    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # No warm start: of thousands at once, those would be missing that a PMD thread without a CPU of its own has no time
-    # for.
-    monkeypatch.setattr(plan, "WARM_ABOVE_S", math.inf)
-    connect(dut, generator, Topology(ruleset="conntrack"))
-    waiting = MIXED.model_copy(update={"server_wait_ms": 10_000.0, "udp_percent": 0.0})
-    states: list[Any] = []
-
-    def break_off(_elapsed: float, state: Any, _counts: Any) -> None:
-        """End the trial while the first of its connections still waits for a reply."""
-        states[:] = [state]
-        if state[lay.BEGUN] >= 300:
-            raise InterruptedError
-
-    generator.watcher = break_off
-    try:
-        with pytest.raises(InterruptedError):
-            generator.run_trial(waiting, Rate(LOAD), SECONDS)
-    finally:
-        generator.watcher = None
-
-    opened = int(states[0][lay.BEGUN])
-    assert int(states[0][lay.ACTIVE]) == opened
-    deadline = time.monotonic() + 10
-    while (found := dut.connections()) < opened and time.monotonic() < deadline:
-        pass  # the last packets are on their way
-    assert found == opened >= 300
-
-    dut.flush_state()
-
-    assert dut.connections() == 0

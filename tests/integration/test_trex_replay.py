@@ -6,7 +6,9 @@ Without TRex our own question (probe.py) is tested. With TREX_HOME set, TRex' wh
 import json
 import os
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +69,24 @@ def test_nobody_there_is_said_with_the_command_that_mends_it() -> None:
     assert not running(1).is_running()
 
 
-def test_something_else_on_the_port_is_not_taken_for_trex(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "ANSWER_TIMEOUT_S", 0.2)
+@pytest.mark.parametrize("greeting", [None, b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n" + bytes(64), b""])
+def test_what_does_not_answer_speaks_otherwise_or_hangs_up_is_not_taken_for_trex(
+    monkeypatch: pytest.MonkeyPatch, greeting: bytes | None
+) -> None:
+    def answer() -> None:
+        with suppress(OSError):
+            while greeting is not None:  # each that connects, until it is over
+                with listening.accept()[0] as connection:
+                    connection.sendall(greeting)
+
+    monkeypatch.setattr(server, "ANSWER_TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
+        threading.Thread(target=answer, daemon=True).start()
         said = f"What listens on 127.0.0.1:{port} is not a TRex server: it does not answer"
         with pytest.raises(GeneratorError, match=said):
             running(port).start("astf")
+        listening.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture
@@ -112,21 +125,21 @@ def test_the_client_reaches_a_server_in_stl_mode(worker: TrexWorker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recording", "instead", "kind", "said"),
+    ("recording", "instead", "owners", "said"),
     [
-        ("rpc-busy", {}, "busy", "are held by somebody: end that first"),
-        ("rpc-stl", {}, "mode", "runs in STL mode; ASTF is needed"),
-        ("rpc-astf", {"api_sync_v2 name=ASTF major=2": TOO_NEW}, "version", "your client version is too new"),
+        ("rpc-busy", {}, ("somebody",), "are held by somebody: end that first"),
+        ("rpc-stl", {}, (), "runs in STL mode; ASTF is needed"),
+        ("rpc-astf", {"api_sync_v2 name=ASTF major=2": TOO_NEW}, (), "your client version is too new"),
     ],
 )
 def test_a_server_that_refuses_the_client_is_understood(
-    worker: TrexWorker, recording: str, instead: dict[str, Any], kind: str, said: str
+    worker: TrexWorker, recording: str, instead: dict[str, Any], owners: tuple[str, ...], said: str
 ) -> None:
     with TrexReplayServer(DATA / f"{recording}.json", instead) as replay:
         with pytest.raises(TrexRefused, match=said) as error:
             connect(worker, "astf", replay.sync_port, replay.async_port)
 
-        assert error.value.kind == kind
+        assert error.value.owners == owners
         assert not replay.unknown
 
 

@@ -15,11 +15,11 @@ from integration.trex_record import WITHIN, make_cable, needs_trex, new_server
 from integration.trex_stand_in import home_with_a_stand_in
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.hosts.local import LocalHost
+from ctbench.hosts.local import LocalHost, Owner
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.locate import tree_version
-from ctbench.traffic.trex.server import Endpoint, Owner, RunningServer, StartedServer
+from ctbench.traffic.trex.server import Endpoint, RunningServer, StartedServer
 
 #: Makes a server object; keywords change the configuration.
 New = Callable[..., StartedServer]
@@ -32,7 +32,6 @@ from pathlib import Path
 from integration.trex_record import trex_config
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
-from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.server import Endpoint
 endpoint = Endpoint(LocalHost(), (), "127.0.0.1")
 server = DaemonServer(trex_config(), endpoint, Path(sys.argv[1]))

@@ -54,7 +54,8 @@ def test_connections_complete_over_every_dut(testbed: Testbed, topology: Topolog
     assert seen.trial.completed == seen.trial.attempted
     facts = json.loads(json.dumps(testbed.facts(), default=str))
     assert facts["generator"]["type"] == "trex"
-    assert facts["generator"]["version"].startswith("v")
+    assert facts["generator"]["version"].startswith("v") and facts["generator"]["server"]["mode"] == "ASTF"
+    assert [port["driver"] for port in facts["generator"]["ports"]] == ["net_af_packet"] * 2
     assert facts["machine"]["usable_cpus"]
 
 

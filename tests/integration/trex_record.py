@@ -88,7 +88,7 @@ def new_server(host: Host, logs: Path, **more: Any) -> StartedServer:
 def client(log: Path) -> Iterator[TrexWorker]:
     """TRex' client of TREX_HOME."""
     found = find_client()
-    with closing(TrexWorker(LocalHost(), str(found.folder), log=log)) as worker:
+    with closing(TrexWorker(LocalHost(), str(found.folder), log)) as worker:
         worker.start()
         yield worker
 

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-from ctbench.traffic.trex.server import Owner
+from ctbench.hosts.local import Owner
 
 #: What stands in the recording for the user that was recorded, and for one whose run had been killed.
 ME, GONE = str(Owner.myself()), str(dataclasses.replace(Owner.myself(), pid="4000000"))

@@ -1,5 +1,6 @@
 """What unit tests share: their mark, and the compiled traffic generator."""
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,16 +25,27 @@ def compiled_generator() -> None:
 
 
 @pytest.fixture
+def status_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """What `./run NAME ARGUMENTS` ends with, run here and without its handlers of signals."""
+    from ctbench.cli import error_boundary
+
+    def run(name: str, *arguments: str) -> int:
+        monkeypatch.setattr("sys.argv", [name, *arguments])
+        monkeypatch.setattr(error_boundary, "_handle", lambda _: None)
+        return error_boundary._status_of(name, lambda: importlib.import_module(f"ctbench.cli.{name}").main)
+
+    return run
+
+
+@pytest.fixture
 def run_compare(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, status_of: Callable[..., int]
 ) -> Callable[..., tuple[int, str, str]]:
     """`./run compare` with these arguments, into `tmp_path / "out"`: its exit status, and what it said on either
     stream."""
-    from ctbench.cli import compare
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["compare.py", *arguments, "--outputdir", str(tmp_path / "out")])
-        status = compare.main()
+        status = status_of("compare", *arguments, "--outputdir", str(tmp_path / "out"))
         said = capsys.readouterr()
         return status, said.out, said.err
 

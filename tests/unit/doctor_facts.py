@@ -96,7 +96,7 @@ class ReplayedHost(LocalHost):
         command = " ".join(argv)
         found = (output for beginning, output in self.answers.items() if command.startswith(beginning))
         output = next(found, None)
-        return Completed(tuple(argv), 0 if output is not None else 1, output or "", "")
+        return Completed(0 if output is not None else 1, output or "", "")
 
     def read(self, remote: str) -> str:
         if f"read {remote}" in self.answers:

@@ -2,10 +2,11 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ctbench.compare.starts import Measured, pair_starts, same_starts
+from ctbench.compare.starts import Start, pair_starts, same_starts
 from ctbench.results.environment import CampaignFacts
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
@@ -24,7 +25,7 @@ def start_record(ratio: float | None, run: str, test: int = 0, prefix: str = "di
     return whole.model_copy(update={"metric": "of_build", "figures": figures, "thresholds": []} | nothing | changes)
 
 
-def measured(ratios: Mapping[int, Sequence[float | None]], *, same: bool = False, **changes: Any) -> list[Measured]:
+def measured(ratios: Mapping[int, Sequence[float | None]], *, same: bool = False, **changes: Any) -> list[Start]:
     """Starts that found these ratios, candidate to base, of each test."""
     number = max(len(each) for each in ratios.values())
     plan = same_starts(Path("out"), number) if same else pair_starts(Path("out"), number)
@@ -38,7 +39,7 @@ def measured(ratios: Mapping[int, Sequence[float | None]], *, same: bool = False
             seen = None if value is None else value**start.exponent
             made = start_record(seen, f"{start.folder}", test, start.first, **changes)
             records.append(Stored(start.folder / "records" / f"{test}.json", made))
-        found.append(Measured(start, tuple(records)))
+        found.append(replace(start, stored=records))
     return found
 
 

@@ -59,7 +59,7 @@ class QemuDouble:
         return f"MemTotal:  9 kB\nMemAvailable:   {self.free_kb} kB\n"
 
     def run(self, argv: Sequence[str], **_: Any) -> Completed:
-        return Completed(tuple(argv), 0, "QEMU emulator version 7.2.22 (Debian)\n", "")
+        return Completed(0, "QEMU emulator version 7.2.22 (Debian)\n", "")
 
 
 class MonitorDouble:

@@ -64,6 +64,8 @@ class SimulatedTestbed(HealthyDut):
     discarded: list[str] = field(default_factory=list)
     #: Standard deviation of a capacity from trial to trial, relative.
     noise: float = 0.0
+    #: Share that is lost at any load.
+    leak: float = 0.0
     offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
     #: Not the testbed's: turns of two made-up sides.
     pair: SimulatedPair | None = None
@@ -120,7 +122,7 @@ class SimulatedTestbed(HealthyDut):
             limited = "it was too slow" if capacity >= self.generator_limit else ""
             found = made(load, duration_s, generator_limited=limited)
             return found.model_copy(update={"under_way": offered.under_way} | parts)
-        loss = 0.0 if load <= capacity else 1 - capacity / load
+        loss = self.leak if load <= capacity else 1 - capacity / load
         limited = "it was too slow" if load > self.generator_limit else ""
         made = made_up_packets if profile.kind == "packets" else made_up_trial
         return made(load, duration_s, loss=loss, generator_limited=limited)

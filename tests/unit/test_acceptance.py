@@ -11,7 +11,7 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
+from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.promises import Promise
 from ctbench.measure.trial import Trials
@@ -55,7 +55,6 @@ def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed) -
     assert record.verdict == "met"
     assert record.result and (record.result.value, record.result.high) == pytest.approx((340_000, 400_000))
     assert record.limited_by == "dut"
-    assert "and a closed loop shows that the DUT serves 400.0 k/s" in record.verdict_reason or record.margin_pct
 
 
 @pytest.mark.parametrize("name", ["quick", "gate", "compare", "characterise", "published"])
@@ -86,17 +85,6 @@ def test_a_machine_that_scatters_seldom_gives_a_verdict_that_is_wrong(simulated:
         ]
     assert "met" not in words[90_000.0] and words[90_000.0].count("missed") > 6
     assert "missed" not in words[112_000.0] and words[112_000.0].count("met") > 6
-
-
-def test_a_floor_beyond_the_generator_is_missed_where_the_dut_itself_ends_far_below(
-    simulated: SimulatedTestbed,
-) -> None:
-    simulated.capacities |= {FORWARDING: 160_000.0, CABLE.key: 1_260_000.0}
-    simulated.generator_limit = 1_260_000.0
-    high = floors(**{FORWARDING: {"udp-64-10k": {"pps": ">= 3.9M"}}})
-    record = simulated.begin(floors=high).measure(FORWARD)
-    assert record.verdict == "missed"
-    assert "160.0 k/s" in record.verdict_reason
 
 
 def test_the_ceiling_is_measured_once_for_each_profile(simulated: SimulatedTestbed) -> None:
@@ -185,7 +173,7 @@ def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
     run = AcceptanceRun(RunSettings(testbed=slow, campaign=campaign(), floors=floors()), tmp_path, lambda _: None)
     record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k", rate_of("udp-64-10k"))
     assert max(simulated.loads) <= 300_000
-    assert record.campaign.extra["most"] == {"connections": 80_000, "packets": 300_000}
+    assert record.campaign.model_extra["most"] == {"connections": 80_000, "packets": 300_000}
 
 
 def test_trex_is_not_judged_by_the_connect_time_that_it_does_not_measure() -> None:
@@ -200,7 +188,7 @@ def test_trex_is_not_judged_by_the_connect_time_that_it_does_not_measure() -> No
     assert any("is not judged: the generator (TRex)" in note for note in floor.notes)
 
 
-class Throughput(Procedure):
+class Throughput(BenchProcedure):
     """Looks for bits per second, and tries nothing."""
 
     name, says = "throughput", "offers a load"
@@ -280,15 +268,35 @@ def test_a_gate_decides_a_ratio_by_the_pair_and_the_rate_by_trials_at_it(simulat
     assert [made.trial.load for made in record.evidence.trials] == pytest.approx([101_000])
     assert (record.procedure, record.limited_by) == ("at-floor", "floor")
     missed = simulated.begin(campaign=GATING, floors=floors(">= 90%")).measure(SNAT)
-    assert missed.verdict == "missed" and "at least 90 % promised" in missed.verdict_reason
+    assert (missed.verdict, [each.metric for each in missed.thresholds if not each.met]) == ("missed", ["ratio"])
 
 
-def test_a_gate_on_nothing_but_a_ratio_makes_no_trial(simulated: SimulatedTestbed) -> None:
-    only = {SNAT_KEY: {"udp-64-10k": {"ratio": {"to": FORWARDING, "rate": ">= 60%"}}}}
-    record = simulated.begin(campaign=GATING, floors=floors(**only)).measure(SNAT)
-    assert (record.verdict, record.procedure, record.metric) == ("met", "pair", "ratio")
-    assert record.evidence.trials == []
-    assert len(record.evidence.pairs) == 1
+ONLY_A_RATIO = {SNAT_KEY: {"udp-64-10k": {"ratio": {"to": FORWARDING, "rate": ">= 60%"}}}, "loss_ratio": "<= 0.02%"}
+
+
+@pytest.mark.parametrize(
+    ("testbed", "word", "states"),
+    [
+        ({}, "met", {"good"}),
+        ({"leak": 0.01}, "missed", {"bad"}),  # of each load, as a NAT that loses one client in a hundred
+        ({"generator_limit": 1.0}, "not measured", {"invalid"}),
+    ],
+)
+def test_a_gate_on_nothing_but_a_ratio_is_met_only_with_evidence_on_losses(
+    testbed: dict[str, float], word: str, states: set[str], simulated: SimulatedTestbed
+) -> None:
+    for name, value in testbed.items():
+        setattr(simulated, name, value)
+    record = simulated.begin(campaign=GATING, floors=floors(**ONLY_A_RATIO)).measure(SNAT)
+    assert (record.verdict, record.procedure, record.metric) == (word, "pair", "ratio")
+    assert {made.state for made in record.evidence.trials} == states and len(record.evidence.pairs) == 1
+    assert [each.metric for each in record.thresholds] == ["ratio", "loss_ratio"]
+
+
+def test_a_gate_without_any_condition_makes_no_trial_for_a_ratio(simulated: SimulatedTestbed) -> None:
+    free = {SNAT_KEY: ONLY_A_RATIO[SNAT_KEY]}
+    record = simulated.begin(campaign=GATING, floors=floors(**free)).measure(SNAT)
+    assert (record.verdict, record.evidence.trials) == ("met", [])
 
 
 def test_a_test_without_a_ratio_is_set_up_although_the_pair_of_the_test_before_stands_there(
@@ -326,16 +334,6 @@ def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_not
     (looked,) = (line for line in started.said if line.startswith("  look"))
     assert left(looked) > 5 * trial_s  # the search is still to come
     assert left(lines[-1]) <= 1  # of the trials at the floor, none was needed
-
-
-def test_the_time_left_counts_the_repetitions_to_come(simulated: SimulatedTestbed) -> None:
-    started = simulated.begin(campaign=campaign(repetitions=4))
-    started.measure(FORWARD)
-    once = simulated.begin("once")
-    once.measure(FORWARD)
-    lines, of_one = ([left(line) for line in lines_of_trials(each.said)] for each in (started, once))
-    assert lines[1] > 3 * of_one[1] > 0
-    assert lines[1] > 3 * lines[-1]
 
 
 def test_the_summary_counts_the_trials_of_ceilings_and_comparisons(simulated: SimulatedTestbed) -> None:

@@ -10,11 +10,12 @@ import yaml
 
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.base.yaml_files import load
-from ctbench.cli import calibrate, child_runs
+from ctbench.cli import calibrate
 from ctbench.results import store
 from ctbench.sla.floors import Floors
 
 from .calibrated import KEY, STOCK, around, runs
+from .compared import Made
 from .simulated import made_up_record
 
 
@@ -41,13 +42,10 @@ class Runs:
 class Checkout:
     """A checkout without any SLA file or result, for the tool's own files; what it reads is the real one's."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
+    def __init__(self, folder: Path, run: Callable[..., int], capsys: pytest.CaptureFixture[str], made: Made) -> None:
+        self.folder, self._run, self._capsys, self._made = folder, run, capsys, made
         self.slas.mkdir(parents=True)
         (folder / "results").mkdir()
-        monkeypatch.setattr(calibrate, "ROOT", folder)
-        monkeypatch.setattr(calibrate, "VARIABLES", folder / "variables")
-        monkeypatch.setenv(RESULTS_VARIABLE, str(folder / "results"))
 
     @property
     def slas(self) -> Path:
@@ -62,9 +60,8 @@ class Checkout:
 
     def calibrate(self, *arguments: str, made: Runs | None = None) -> tuple[int, str, str]:
         """`./run calibrate` with these arguments, and with runs that are made up: status, stdout and stderr."""
-        self._monkeypatch.setattr(child_runs, "run_child", made or Runs())
-        self._monkeypatch.setattr("sys.argv", ["calibrate", *arguments])
-        status = calibrate.main()
+        self._made(made or Runs())
+        status = self._run("calibrate", *arguments)
         said = self._capsys.readouterr()
         return status, said.out, said.err
 
@@ -76,8 +73,17 @@ class Checkout:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Checkout:
-    return Checkout(tmp_path, monkeypatch, capsys)
+def checkout(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status_of: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    made: Made,
+) -> Checkout:
+    monkeypatch.setattr(calibrate, "ROOT", tmp_path)
+    monkeypatch.setattr(calibrate, "VARIABLES", tmp_path / "variables")
+    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
+    return Checkout(tmp_path, status_of, capsys, made)
 
 
 @pytest.mark.parametrize(

@@ -37,19 +37,26 @@ def figures(*values: float, resolution: float = 0.0) -> Figures:
     return Figures(KEY, "short-lived", "", METRICS["cps"], values, resolution, 0, True, {})
 
 
+def floors_of(folder: Path, records: list[Record], name: str = "here") -> Floors:
+    """What a run reads of the file that is made of these records."""
+    file = folder / f"{name}.yaml"
+    file.write_text(sla_file(name, records, 0.25, NONE))
+    return load("sla", file, Floors)
+
+
 def test_the_floor_is_the_tolerance_bound_of_the_logarithms(tmp_path: Path) -> None:
     rates = [100_000.0, 104_000.0, 96_000.0, 110_000.0, 99_000.0, 101_000.0]
     logs = [math.log(rate) for rate in rates]
     scatter = math.sqrt(sum((each - mean(logs)) ** 2 for each in logs) / 5)
     expected = math.exp(mean(logs) - 3.707 * math.hypot(scatter, math.log(1.001) / math.sqrt(12)))
-    file = tmp_path / "here.yaml"
-    file.write_text(sla_file("here", runs(*rates), 0.25, NONE))
     record = runs(1)[0]
-    floor = load("sla", str(file), Floors).find(record.topology, record.profile)
+    floor = floors_of(tmp_path, runs(*rates)).find(record.topology, record.profile)
     assert floor.main is not None
     assert floor.main.limit == pytest.approx(expected, rel=0.005)
     assert floor.source == "6 runs on this machine"
-    assert "# new connections: median 100k, 96k to 110k in 6 runs, scatter 4.70 %" in file.read_text()
+    assert (
+        "# new connections: median 100k, 96k to 110k in 6 runs, scatter 4.70 %" in (tmp_path / "here.yaml").read_text()
+    )
 
 
 def test_further_runs_of_the_same_machine_fall_below_the_bound_as_rarely_as_it_says() -> None:
@@ -121,9 +128,7 @@ def test_the_floors_bind_to_the_machine_that_was_measured(tmp_path: Path) -> Non
         each.model_copy(update={"environment": each.environment.model_copy(update={"machine": facts})})
         for each in runs(*around(1e5, 0.02, 5))
     ]
-    file = tmp_path / "here.yaml"
-    file.write_text(sla_file("here", records, 0.25, NONE))
-    machine = load("sla", file, Floors).machine
+    machine = floors_of(tmp_path, records).machine
     assert machine is not None
     assert not machine.differs_from(facts)
     assert not machine.differs_from(facts.model_copy(update={"kernel": "6.2"}))  # it may be what is tested
@@ -182,18 +187,6 @@ def test_a_substitute_keeps_what_is_promised_of_the_profile_that_it_stands_for()
     assert entries["long-lived"]["cps"] == ">= 1k"
 
 
-def test_a_run_that_measured_nothing_is_counted_apart() -> None:
-    records = [*runs(*around(2e5, 0.02, 5)), made_up_record(verdict="not measured", figures={}, run_id="run-9")]
-    (only,) = gather(records)
-    assert (len(only.results), only.without) == (5, 1)
-    assert "; 1 run measured nothing" in sla_file("here", records, 0.25, NONE)
-
-
-def test_without_a_measurement_there_is_no_file() -> None:
-    with pytest.raises(CtbenchError, match="measured nothing"):
-        sla_file("here", [made_up_record(verdict="not measured", figures={})], 0.25, NONE)
-
-
 @pytest.mark.parametrize("metric", ["ratio", "of_build"])
 def test_runs_of_ratios_are_what_calibrate_cannot_use_and_not_runs_that_measured_nothing(metric: str) -> None:
     records = [record.model_copy(update={"metric": metric}) for record in runs(2e5, 3e5)]
@@ -210,9 +203,7 @@ def test_runs_of_several_machines_have_no_median() -> None:
 
 @pytest.mark.parametrize("name", ["2024", "on", "no", "null", "1e3", "0x10", "1-2-3"])
 def test_a_name_that_yaml_reads_as_something_else_is_written_as_a_name(tmp_path: Path, name: str) -> None:
-    file = tmp_path / f"{name}.yaml"
-    file.write_text(sla_file(name, runs(*around(2e5, 0.02, 5)), 0.25, NONE))
-    assert load("sla", file, Floors).name == name
+    assert floors_of(tmp_path, runs(*around(2e5, 0.02, 5)), name).name == name
 
 
 @pytest.mark.parametrize(
@@ -221,11 +212,9 @@ def test_a_name_that_yaml_reads_as_something_else_is_written_as_a_name(tmp_path:
 def test_whatever_a_machine_is_called_the_file_can_be_read(tmp_path: Path, model: str) -> None:
     records = runs(*around(2e5, 0.02, 5))
     named = records[0].environment.model_copy(update={"machine": MachineFacts(cpu_model=model)})
-    file = tmp_path / "mine.yaml"
     of_it = [record.model_copy(update={"environment": named}) for record in records]
-    file.write_text(sla_file("mine", of_it, 0.25, NONE))
-    assert load("sla", file, Floors).name == "mine"
-    assert "\x1b" not in file.read_text()
+    assert floors_of(tmp_path, of_it, "mine").name == "mine"
+    assert "\x1b" not in (tmp_path / "mine.yaml").read_text()
 
 
 def test_where_the_floors_are_beyond_the_generator_what_it_reached_becomes_the_floor() -> None:

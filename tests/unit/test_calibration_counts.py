@@ -1,7 +1,7 @@
 """Calibration of instructions: one run, floors above all seeds, bound to the image that was measured."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,19 +10,11 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RESULTS_VARIABLE, VARIABLES
 from ctbench.base.yaml_files import load
 from ctbench.cli import calibrate, child_runs
-from ctbench.dut.abilities import Counter
-from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Decision, Outcome
-from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.results import store
-from ctbench.results.metrics import METRICS
-from ctbench.results.record_model import Figure
 from ctbench.sla.calibration import Stock, ceilings, counts_file, most_of, only_counts
 from ctbench.sla.floors import Floors
-from ctbench.sla.verdict import judge
 from ctbench.testbed import testbed as testbeds
 from ctbench.traffic.generator import LoadUnit
-from ctbench.traffic.profiles import load_profile
 
 from .counted import PER_PACKET, counted_record
 from .simulated import made_up_record
@@ -64,25 +56,6 @@ def test_the_file_is_of_its_image_and_keeps_what_was_not_counted(tmp_path: Path)
     assert set(floors.floors) == {FORWARD, "linux-bridge/forward/1cpu-1rxq"}
 
 
-@pytest.mark.parametrize(
-    ("value", "image", "word"),
-    [(1375.0, "a1", "met"), (1380.0, "a1", "missed"), (1375.0, "b2", "not measured"), (1380.0, "b2", "not measured")],
-)
-def test_another_image_is_shown_and_not_judged(value: float, image: str, word: str, tmp_path: Path) -> None:
-    floors = floors_of(tmp_path, counts_file("mine", [counted_record("forward", [1375.2])], Stock("none", {}, {})))
-    metric = METRICS[PER_PACKET]
-    floor = floors.find(Topology.parse(FORWARD), load_profile("udp-64-1flow"), InstructionCount())
-    decision = Decision(kept=metric.keeps(value, 1376), reason="2 seeds found it")
-    outcome = Outcome(
-        metric, {PER_PACKET: Figure(value, "instructions")}, "dut", "", kept_conditions=True, steps=(),
-        decisions={PER_PACKET: decision},
-    )  # fmt: skip
-    found = judge(outcome, floor, image=image)
-    assert found.word == word
-    assert found.thresholds[0].measured == value
-    assert ("image a1" in found.reason) == (image == "b2")
-
-
 def test_runs_of_several_images_are_refused() -> None:
     with pytest.raises(ConfigError, match="of several emulated machines: a1, b2"):
         ceilings([counted_record("forward", [1.0]), counted_record("forward", [1.0], image="b2")])
@@ -117,15 +90,13 @@ def sla(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUpSla:
     return made
 
 
-def calibrated(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr("sys.argv", ["calibrate", "mine", *arguments])
-    return calibrate.main()
+Status = Callable[..., int]
 
 
 def test_one_run_is_enough(
-    sla: MadeUpSla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sla: MadeUpSla, tmp_path: Path, status_of: Status, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert calibrated(monkeypatch, "--testbed", "emulated") == 0
+    assert status_of("calibrate", "mine", "--testbed", "emulated") == 0
     assert sla.calls == 1
     said = capsys.readouterr().out
     assert "run 1 of about 1, at most 1" in said and "1 floors are of image a1." in said
@@ -133,7 +104,7 @@ def test_one_run_is_enough(
 
 
 def test_an_image_is_kept_where_there_is_one(
-    sla: MadeUpSla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sla: MadeUpSla, tmp_path: Path, status_of: Status, capsys: pytest.CaptureFixture[str]
 ) -> None:
     emulated = (VARIABLES / "testbeds" / "emulated.yaml").read_text()
     duts = "  - {type: linux-router, host: sandbox, ports: {kind: veth, ring_size: 4096}}"
@@ -144,13 +115,17 @@ def test_an_image_is_kept_where_there_is_one(
         (tmp_path, "emulated", "is there already"),
         (tmp_path / "nowhere" / "mine.image", "emulated", "cannot be written"),
     ):
-        assert calibrated(monkeypatch, "--testbed", testbed, "--keep-image", str(target)) == 4
+        assert status_of("calibrate", "mine", "--testbed", testbed, "--keep-image", str(target)) == 4
         assert said in capsys.readouterr().err
     assert sla.calls == 0
 
 
 def test_the_image_that_is_kept_is_the_one_that_was_measured(
-    sla: MadeUpSla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sla: MadeUpSla,
+    tmp_path: Path,
+    status_of: Status,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     class Kind:
         """An emulated machine that something was updated in since it was measured."""
@@ -160,21 +135,16 @@ def test_the_image_that_is_kept_is_the_one_that_was_measured(
         def build(self, *_: object) -> "Kind":
             return self
 
-        def apply(self, _: Topology) -> None: ...
-
-        def count_functions(self) -> None: ...
-
         def keep_image(self, target: Path) -> str:
             target.touch()
             return self.identity
 
-    Counter.register(Kind)
     monkeypatch.setattr(testbeds, "KINDS", {"emulated": Kind()})
     target = tmp_path / "mine.image"
     given = ["--testbed", "emulated", "--keep-image", str(target)]
-    assert calibrated(monkeypatch, *given) == 4
+    assert status_of("calibrate", "mine", *given) == 4
     assert "makes image b2 now, and a1 was measured" in capsys.readouterr().err
     assert not target.exists() and not list((tmp_path / "variables" / "sla").iterdir())
     monkeypatch.setattr(Kind, "identity", "a1")
-    assert calibrated(monkeypatch, *given) == 0
+    assert status_of("calibrate", "mine", *given) == 0
     assert target.exists() and f"{target} keeps image a1." in capsys.readouterr().out

@@ -30,7 +30,7 @@ class Silent(LocalHost):
         self.asked.append(name)
         if name == "ovs-appctl":
             raise TestbedError("No answer within 5 s.")
-        return Completed((name,), 0, "said\n", "")
+        return Completed(0, "said\n", "")
 
 
 def test_each_answer_has_its_command_in_front_and_one_that_fails_keeps_no_other_away() -> None:

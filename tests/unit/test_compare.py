@@ -191,7 +191,7 @@ def test_the_table_fits_the_console_and_the_page_says_how_it_was_judged() -> Non
     assert "ruleset-0/1cpu-1rxq, short-lived, new connections" in page.replace("\\", "")
     assert "exact one-sided permutation test" in page
     assert "2 files of new are not records and were left out" in page
-    assert "(spread " in page
+    assert " samples, spread " in page
 
 
 @pytest.mark.parametrize(("factor", "judgement"), [(1.1, "regressed"), (0.9, "improved"), (1.0, "no evidence")])

@@ -15,8 +15,11 @@ import yaml
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.cli import compare
-from ctbench.compare.judge import counts_note, judge_counts, nothing_counted
+from ctbench.compare import text
+from ctbench.compare.judge import judge_counts, nothing_counted
 from ctbench.compare.setups import kernel_setting
+from ctbench.compare.sides import Role
+from ctbench.compare.starts import judge_starts
 from ctbench.dut.abilities import ByFunction
 from ctbench.dut.topology import Topology
 from ctbench.results import store
@@ -26,6 +29,7 @@ from ctbench.testbed.config import TestbedConfig
 
 from .compared import Made, MadeUpSla, Run
 from .counted import counted_record
+from .paired import measured
 
 
 def stored(ruleset: str, values: Sequence[float], **dut: str) -> Stored:
@@ -68,17 +72,37 @@ def test_a_test_of_one_side_only_is_named() -> None:
     assert counts.sentence == "Of 2 tests whose instructions were counted: 1 could not be counted, 1 cost the same."
 
 
-def test_machines_that_differ_in_something_else_are_said() -> None:
-    counts = judge_counts([stored("forward", [1])], [stored("forward", [1], qemu="8.0")])
-    assert counts.notes == ["The sides differ in QEMU as well, so a difference may not be what is compared."]
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"qemu": "8.0"}, "QEMU"),
+        ({"packages": {"iptables": "1.8"}}, "the packages in the machine"),
+        ({"seeds": 3}, "the number of seeds"),
+    ],
+)
+def test_machines_that_differ_in_something_else_are_said(other: dict[str, Any], said: str, tmp_path: Path) -> None:
+    alike = {"packages": {"iptables": "1.7"}, "seeds": 2}
+    for side, facts in (("base", {}), ("candidate", other)):
+        store.write(counted_record("forward", [1], **alike | facts), tmp_path / side)
+    counts = judge_counts(*(store.read_stored(tmp_path / side)[0] for side in ("base", "candidate")))
+    assert counts.notes == [f"The sides differ in {said} as well, so a difference may not be what is compared."]
 
 
-def test_whether_rates_and_instructions_disagree_is_said() -> None:
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        (0.9, "agree: regressed"),
+        (1.0, "disagree: no evidence by rates, regressed by instructions"),
+        (None, ""),
+    ],
+)
+def test_whether_rates_and_instructions_disagree_is_said(ratio: float | None, said: str) -> None:
     counts = judge_counts([stored("forward", [4000])], [stored("forward", [4100])])
-    assert counts_note("regressed", counts) == "Rates and instructions agree: regressed."
-    said = "Rates and instructions disagree: no evidence by rates, regressed by instructions."
-    assert counts_note("no evidence", counts) == said
-    assert counts_note("not measurable", counts) == counts_note("regressed", nothing_counted("no QEMU")) == ""
+    names: dict[Role, str] = {"base": "old", "candidate": "new"}
+    words = text.counts_words(judge_starts(names, [], measured({0: [ratio] * 8}), counts=counts))
+    assert [each for each in words if each.startswith("Rates")] == ([f"Rates and instructions {said}."] if said else [])
+    none = nothing_counted("no QEMU")
+    assert text.counts_words(judge_starts(names, [], measured({0: [ratio] * 8}), counts=none)) == [none.sentence]
 
 
 class Counted(MadeUpSla):
@@ -264,16 +288,13 @@ def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
         def __init__(self, testbed: TestbedConfig) -> None:
             self.cost = 4000.0 if testbed.duts[0].model_dump()["kernel"] == "distribution" else 4100.0
 
-        def apply(self, topology: Topology) -> None:
-            assert topology.ruleset == "forward"
-
         def count_functions(self, topologies: Sequence[Topology], workload: str) -> dict[str, ByFunction]:
             assert workload == "stream"
             return {each.key: ByFunction({"nf_hook_slow": self.cost - 1000, "ip_rcv": 1000.0}, self.cost)
                     for each in topologies}  # fmt: skip
 
     made(Counted({"distribution": 4000, package: 4100}))
-    monkeypatch.setattr(compare, "emulated_dut", lambda testbed: nullcontext(Machine(testbed)))
+    monkeypatch.setattr(compare, "counter_of", lambda testbed: nullcontext(Machine(testbed)))
     out = tmp_path / "out"
     given = ["--kernels", "base=distribution", f"candidate={package}", "--functions"]
     status, shown, _ = run_compare(*given)
@@ -293,7 +314,7 @@ def test_a_machine_whose_functions_cannot_be_counted_says_so(
         raise MissingResource("An emulated machine needs tcc.")
 
     made(Counted({"distribution": 4000, package: 4100}))
-    monkeypatch.setattr(compare, "emulated_dut", broken)
+    monkeypatch.setattr(compare, "counter_of", broken)
     given = ["--kernels", "base=distribution", f"candidate={package}"]
     status, shown, _ = run_compare(*given, "--functions")
     assert status == 7

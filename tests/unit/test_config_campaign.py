@@ -1,16 +1,13 @@
 """A campaign file: settings per profile, stand-ins, what is scaled or left out, and what is missing."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
 from ctbench.base.errors import ConfigError, MissingResource, NightlyOnly
 from ctbench.base.yaml_files import load
-from ctbench.dut.emulated.config import EmulatedConfig
-from ctbench.measure.campaign import Bisection, Campaign, Mlr, SaturationSettings
+from ctbench.measure.campaign import Bisection, Campaign, SaturationSettings
 from ctbench.sla.floor import packets_per_connection
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Rate
@@ -73,14 +70,6 @@ def test_below_the_saturation_rate_a_generator_without_a_closed_loop_bisects() -
     assert (below.trial_duration, below.final_duration, otherwise.trial_duration) == (0.7, 3, 4)
 
 
-def test_a_key_that_is_not_known_is_refused_with_those_that_are(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    keys = {"search": "mlr", "mlr": MLR | {"rechek": True}, "loads": {"packets": {"min": "1k", "max": "2M"}}}
-    file.write_text(yaml.safe_dump({"name": "mine", "description": "", "loss_ratio": "0.02%"} | keys))
-    with pytest.raises(ConfigError, match=r"mlr\.rechek: unknown key\.\n  Expected one of: "):
-        load("campaigns", file, Campaign)
-
-
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
@@ -110,13 +99,6 @@ def test_a_setting_that_cannot_be_meant_is_refused(keys: dict[str, Any], said: s
         campaign(**keys)
     assert said in str(error.value)
     assert "Expected" in str(error.value)
-
-
-def test_a_campaign_with_mlr_has_its_settings_with_those_of_the_profile_on_top() -> None:
-    loads = {"short-lived": {"min": "1k", "max": "100k", "relative_width": "3%"}}
-    ours = campaign(search="mlr", mlr=MLR, loads=loads).search_for(SHORT)
-    assert isinstance(ours, Mlr)
-    assert (ours.relative_width, ours.final_duration) == (0.03, 5)
 
 
 def test_a_slow_generator_ends_the_ranges_of_its_kind_of_profile() -> None:
@@ -153,10 +135,6 @@ def test_a_campaign_and_a_testbed_skip_tests_by_their_tags(tag: str) -> None:
         local.require_wanted(["1cpu", "extended"])
     assert not isinstance(skipped.value, NightlyOnly)
     load("campaigns", "characterise", Campaign).require_time_for([tag])
-
-
-def test_an_earlier_way_to_leave_a_test_out_names_the_tags() -> None:
-    assert EmulatedConfig.gone["leave_out"].startswith("Expected skips: [")
 
 
 def test_mobile_traffic_has_19_packets_a_connection_of_600_bytes_and_a_million_open_at_any_rate() -> None:

@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.yaml_files import load_one_of
-from ctbench.traffic.profiles import KINDS, ConnectionProfile, PacketProfile
+from ctbench.base.yaml_files import load
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,8 @@ def of_files(root: Path, **texts: str) -> ConnectionProfile | PacketProfile:
     folder.mkdir(parents=True)
     for name, text in texts.items():
         (folder / f"{name}.yaml").write_text(f"name: {name}\n{text}")
-    return load_one_of("profiles", "mine", KINDS, tag="kind", root=root)
+    profile: ConnectionProfile | PacketProfile = load("profiles", "mine", Profile, root=root)  # type: ignore[arg-type]
+    return profile
 
 
 def test_a_profile_that_is_like_another_has_all_its_keys_but_name_and_description(tmp_path: Path) -> None:

@@ -8,14 +8,10 @@ import yaml
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
-from ctbench.testbed.config import CpuPlan, TestbedConfig
+from ctbench.testbed.config import TestbedConfig
 
 #: Network cards of a lab, as ports of a router.
 CARDS = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
-
-
-def plan(**keys: Any) -> CpuPlan:
-    return CpuPlan.model_validate({"generator": "auto", "pmd": "auto", "housekeeping": "auto"} | keys)
 
 
 def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
@@ -31,28 +27,6 @@ def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
     with pytest.raises(ConfigError) as error:
         load("testbeds", path, TestbedConfig)
     return str(error.value).removeprefix(str(path))
-
-
-def test_the_local_testbed_can_be_read() -> None:
-    testbed = load("testbeds", "local", TestbedConfig)
-    assert [(dut.type, dut.host, dut.ports.kind) for dut in testbed.duts] == [
-        ("ovs-dpdk", "sandbox", "memif"),
-        ("linux-router", "sandbox", "veth"),
-        ("linux-bridge", "sandbox", "veth"),
-        ("emulated", "sandbox", "inner"),
-    ]
-    assert testbed.generator.type == "software"
-    assert not testbed.oversubscribe
-
-
-def test_trex_on_this_machine_needs_no_path_in_the_file() -> None:
-    testbed = load("testbeds", "local-trex", TestbedConfig)
-    assert {(dut.type, dut.host, dut.ports.kind) for dut in testbed.duts} == {
-        ("ovs-dpdk", "sandbox", "veth"), ("linux-router", "sandbox", "veth"), ("linux-bridge", "sandbox", "veth"),
-    }  # fmt: skip
-    assert testbed.generator.type == "trex" and testbed.generator.trex_home == ""
-    rates = {"connections": 80_000, "packets": 800_000, "opened": 10_000}
-    assert testbed.generator.most == {**rates, "held": 100_000}
 
 
 @pytest.mark.parametrize(
@@ -99,11 +73,3 @@ def test_shared_cpus_are_allowed_where_the_testbed_says_that_nothing_is_measured
     local = load("testbeds", "local", TestbedConfig).model_dump()
     local |= {"oversubscribe": True, "cpus": {"generator": [1], "pmd": [1], "housekeeping": "auto"}}
     assert TestbedConfig.model_validate(local).oversubscribe
-
-
-def test_pmd_cpus_come_from_the_list_the_mapping_or_the_testbed() -> None:
-    assert plan().pmd_for(4) is None
-    assert plan(pmd=[2, 3, 4]).pmd_for(2) == [2, 3]
-    assert plan(pmd=[2, 3, 4]).pmd_for(4) == []
-    assert plan(pmd={2: [4, 16]}).pmd_for(2) == [4, 16]
-    assert plan(pmd={2: [4, 16]}).pmd_for(1) == []

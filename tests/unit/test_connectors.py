@@ -4,14 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wire import software_connector
 
 from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.yaml_files import load
 from ctbench.dut.base import Ports
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connectors.software import SoftwareConnector
+from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.traffic.loads import Hold, Idle, Rate, Saturation
 from ctbench.traffic.trex.config import TrexGeneratorConfig
@@ -36,24 +38,25 @@ def veth(cpus: tuple[int, ...]) -> Ports:
 
 def trex(folder: Path, **keys: Any) -> TrexConnector:
     config = TrexGeneratorConfig.model_validate({"type": "trex", "host": "sandbox", "server": "start", **keys})
-    return TrexConnector(config, {}, HostPool({}), folder)
+    testbed = load("testbeds", "local", TestbedConfig).model_copy(update={"generator": config})
+    return TrexConnector(testbed, HostPool({}), lambda: APART, folder)
 
 
 def test_the_software_generator_has_no_cards() -> None:
-    with pytest.raises(MissingResource, match=r"Testbed lab has network cards .* only ports of kind memif and veth"):
-        SoftwareConnector((0,), "lab").connect(CARDS, HERE, APART, 1514)
+    with pytest.raises(MissingResource, match=r"Testbed local has network cards .* only ports of kind memif and veth"):
+        software_connector(0).connect(CARDS, HERE, APART, 1514)
 
 
 def test_the_software_generator_needs_a_cpu_more_for_ovs_over_veth() -> None:
     with pytest.raises(MissingResource, match="a CPU more is needed, or ports of kind memif"):
-        SoftwareConnector((0,), "lab").connect(veth(TOGETHER.housekeeping), HERE, TOGETHER, 1514)
+        software_connector(0).connect(veth(TOGETHER.housekeeping), HERE, TOGETHER, 1514)
     with pytest.raises(NoSocketError):
-        SoftwareConnector((0,), "lab").connect(veth(APART.housekeeping), HERE, APART, 1514)
+        software_connector(0).connect(veth(APART.housekeeping), HERE, APART, 1514)
 
 
 def test_a_linux_duts_cpus_are_never_the_software_generators() -> None:
     with pytest.raises(NoSocketError):
-        SoftwareConnector((0,), "lab").connect(veth(TOGETHER.pmd), HERE, TOGETHER, 1514)
+        software_connector(0).connect(veth(TOGETHER.pmd), HERE, TOGETHER, 1514)
 
 
 def test_trex_in_the_sandbox_reaches_no_memif(tmp_path: Path) -> None:
@@ -61,14 +64,9 @@ def test_trex_in_the_sandbox_reaches_no_memif(tmp_path: Path) -> None:
         trex(tmp_path).connect(MEMIF, HERE, APART, 1514)
 
 
-def test_trex_offers_to_one_dut_at_a_time(tmp_path: Path) -> None:
-    with pytest.raises(MissingResource, match="Two DUTs side by side need the software traffic generator"):
-        trex(tmp_path).connect_pair(CARDS, CARDS, APART, 1514)
-
-
 def test_what_a_generator_offers_is_known_before_it_is_connected(tmp_path: Path) -> None:
-    assert trex(tmp_path).offers == {Rate, Hold, Idle}
-    assert SoftwareConnector((0,), "lab").offers == {Rate, Hold, Saturation, Idle}
+    assert trex(tmp_path).offers == {Rate, Hold, Idle} and not trex(tmp_path).pairs
+    assert software_connector(0).offers == {Rate, Hold, Saturation, Idle}
 
 
 def test_trex_that_is_not_connected_says_so_and_starts_nothing(tmp_path: Path) -> None:

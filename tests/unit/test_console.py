@@ -93,26 +93,26 @@ BOUND = made_up_record(floor=replace(made_up_floor(), machine=BoundMachine(cpu_m
     [
         (
             made_up_record(),
-            "capacity 381.0 k CPS, 2.67 M pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   margin +690 %   MET",
+            "holds 381.0 k CPS, 2.67 M pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   margin +690 %   MET",
             "",
         ),
         (
             made_up_record(found(40_100.0)),
-            "capacity 40.1 k CPS, 280.7 k pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   margin -16.8 %   MISSED",
+            "holds 40.1 k CPS, 280.7 k pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   margin -16.8 %   MISSED",
             "new connections: 40.1 k/s instead of at least 48.2 k/s (-16.8 %)",
         ),
         (
             made_up_record(found(30_000.0, "generator")),
-            "capacity at least 30.0 k CPS, 210.0 k pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   NOT MEASURED",
+            "holds at least 30.0 k CPS, 210.0 k pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   NOT MEASURED",
             "",
         ),
         (NOTHING, "no result   floor 48.2 k CPS, 334.9 k pps   NOT MEASURED", "why"),
         (
             made_up_record(found(99_600.0, "range")),
-            "capacity at least 99.6 k CPS, 697.2 k pps   floor 48.2 k CPS, 334.9 k pps   margin +107 %   MET",
+            "holds at least 99.6 k CPS, 697.2 k pps   floor 48.2 k CPS, 334.9 k pps   margin +107 %   MET",
             "",
         ),
-        (made_up_packet_record(), "capacity 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET", ""),
+        (made_up_packet_record(), "holds 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET", ""),
         (
             of_floor(share=">= 60%"),
             "ratio 64.2 % (264.4 k of 412.0 k pps)   floor 60.0 %   margin +7.0 %   MET",
@@ -125,8 +125,7 @@ BOUND = made_up_record(floor=replace(made_up_floor(), machine=BoundMachine(cpu_m
         ),
         (
             SMOKE,
-            "capacity 381.0 k CPS, 2.67 M pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps (smoke test)   "
-            "margin +690 %   MET",
+            "holds 381.0 k CPS, 2.67 M pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps (smoke test)   margin +690 %   MET",
             "",
         ),
     ],

@@ -49,6 +49,8 @@ HYPERTHREADS = machine((0, 4), (1, 5), (2, 6), (3, 7))
         ({"cores": 2, "pmd_cpus": 2, "generator_cpus": 0, "pmd": [14, 15]}, ((), (14, 15), (1,))),
         ({"cores": 4, "pmd_cpus": 2, "generator": [1]}, ((1,), (0, 2), (3,))),
         ({"cores": 4, "pmd_cpus": 1, "pmd": [3]}, ((0,), (3,), (2,))),
+        ({"cores": 4, "pmd_cpus": 1, "pmd": [3, 1]}, ((0,), (3,), (2,))),
+        ({"cores": 4, "pmd_cpus": 2, "pmd": {1: [0], 2: [3, 1]}}, ((0,), (3, 1), (2,))),
         ({"cores": 4, "pmd_cpus": 1, "pmd": [0]}, ((1,), (0,), (3,))),
     ],
 )
@@ -67,6 +69,7 @@ def test_cpus_are_those_of_the_file_and_the_rest_from_the_machine(
             r"2 PMD CPU\(s\) and one for the DUT's other threads need 3 CPUs",
         ),
         ({"cores": 2, "pmd_cpus": 2, "pmd": [0, 1]}, r"gives PMD threads \[0, 1\], which leaves 0 CPUs"),
+        ({"cores": 8, "pmd_cpus": 4, "pmd": [2, 3]}, "4 PMD CPUs are needed, and cpus.pmd of the testbed file"),
         ({"cores": 8, "pmd_cpus": 4, "pmd": {2: [2, 3]}}, "4 PMD CPUs are needed, and cpus.pmd of the testbed file"),
     ],
 )

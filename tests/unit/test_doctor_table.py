@@ -1,6 +1,7 @@
 """The doctor's examination as a whole, and its table."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
 from ctbench.cli import doctor
 from ctbench.doctor.examine import MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
-from ctbench.doctor.site import HostPlan
 from ctbench.hosts.base import Host
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import bad, ok, unknown
 from ctbench.testbed.config import TestbedConfig
@@ -33,12 +34,12 @@ class UnreachableHost(LocalHost):
         raise TestbedError("dut: root@dut.lab.example: Name or service not known.")
 
 
-def unreachable(_testbed: TestbedConfig, _plan: HostPlan) -> Host:
+def unreachable(_pool: HostPool, _name: str) -> Host:
     return UnreachableHost()
 
 
-def without_a_password(_testbed: TestbedConfig, plan: HostPlan) -> Host:
-    raise ConfigError(f"{plan.name}: the environment has no DUT_PASSWORD.")
+def without_a_password(_pool: HostPool, name: str) -> Host:
+    raise ConfigError(f"{name}: the environment has no DUT_PASSWORD.")
 
 
 def test_a_command_stands_whole_beneath_what_it_mends() -> None:
@@ -60,9 +61,12 @@ def test_the_last_line_counts_and_says_what_follows() -> None:
 
 
 @pytest.mark.parametrize("connect", [unreachable, without_a_password])
-def test_a_host_that_cannot_be_reached_is_a_row_and_the_others_are_looked_at(connect: Any) -> None:
+def test_a_host_that_cannot_be_reached_is_a_row_and_the_others_are_looked_at(
+    connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
-    dut, tgen, between = examine(example(), said.append, connect)
+    monkeypatch.setattr(HostPool, "host", connect)
+    dut, tgen, between = examine(example(), said.append)
     assert [dut.title, tgen.title] == ["dut (root@dut.lab.example): ovs-dpdk", "tgen (root@tgen.lab.example): TRex"]
     (row,) = dut.findings
     assert (row.state, row.what) == ("bad", "SSH")
@@ -71,10 +75,11 @@ def test_a_host_that_cannot_be_reached_is_a_row_and_the_others_are_looked_at(con
     assert said == ["looking at dut (root@dut.lab.example)", "looking at tgen (root@tgen.lab.example)"]
 
 
-def test_the_way_to_a_host_is_the_one_of_the_file() -> None:
+def test_the_way_to_a_host_is_the_one_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostPool, "host", unreachable)
     hosts = example().model_dump()["hosts"]
     hosts["dut"] |= {"port": 2222, "key": "~/.ssh/lab", "jump": "tgen"}
-    dut = next(iter(examine(example(hosts=hosts), lambda _: None, unreachable)))
+    dut = next(iter(examine(example(hosts=hosts), lambda _: None)))
     assert dut.findings[0].remedy.startswith(
         "ssh -p 2222 -i ~/.ssh/lab -J root@tgen.lab.example:22 root@dut.lab.example true"
     )
@@ -110,16 +115,15 @@ def test_every_key_of_the_example_has_a_comment() -> None:
 
 @pytest.mark.parametrize(("testbed", "status"), [("no-such-testbed", 4), ("/dev/null", 4)])
 def test_a_mistake_in_the_file_is_one_sentence_and_status_4(
-    testbed: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    testbed: str, status: int, status_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["doctor", testbed])
-    assert doctor.main() == status
+    assert status_of("doctor", testbed) == status
     assert capsys.readouterr().err.startswith("doctor: ")
 
 
 def test_something_to_mend_is_status_6(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["doctor", "example-trex-xeon"])
-    monkeypatch.setattr(doctor, "examine", lambda testbed, say: examine(testbed, say, unreachable))
+    monkeypatch.setattr(HostPool, "host", unreachable)
     assert doctor.main() == 6
     printed = capsys.readouterr()
     assert "\x1b" not in printed.out

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.base import Problem, differing
-from ctbench.dut.linux.health import Reading, SoftnetCounters, link_problems, placement_problem
+from ctbench.dut.base import Problem
+from ctbench.dut.linux.health import LinkReading, link_problems, placement_problem
 from ctbench.dut.linux.links import InterfaceCounters
-from ctbench.dut.ovs.bridge import differing_devices, differing_queues, options_of
+from ctbench.dut.ovs.bridge import differing_devices, differing_queues
 from ctbench.dut.ovs.control import PortCounters
 from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops, process_problem
-from ctbench.dut.ovs.processes import ProcessIdentity
+from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
 from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems
@@ -21,8 +21,8 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Hugepages, Placement
 
 OVS = ProcessIdentity(7, 1000)
-QUIET = Reading({"r0": InterfaceCounters(2, 0, 0, {})}, {0: SoftnetCounters(0, 0)}, {}, (), 0.0)
-BUSY = Reading({"r0": InterfaceCounters(2, 90_000, 0, {})}, {0: SoftnetCounters(9_000, 0)}, {}, (), 0.0)
+QUIET = LinkReading({"r0": InterfaceCounters(2, 0, 0, {})}, {0: (0, 0)}, {}, (), 0.0)
+BUSY = LinkReading({"r0": InterfaceCounters(2, 90_000, 0, {})}, {0: (9_000, 0)}, {}, (), 0.0)
 AGAIN = replace(QUIET, interfaces={"r0": InterfaceCounters(9, 0, 0, {})})
 DROPS = {"client.ovs_tx_failure_drops": 7}
 
@@ -119,12 +119,6 @@ def test_every_queue_is_polled_and_no_thread_idles_while_another_has_several(
     ports = [name for name, _ in BOND[:interfaces]]
     differences = differing_queues(found, Topology(cpus=cpus), placement(cpus), ports)
     assert differences == ([difference] if difference else [])
-
-
-def test_an_option_that_was_not_asked_for_is_a_difference() -> None:
-    other_config = {"pmd-cpu-mask": "0x2", "smc-enable": "true"}
-
-    assert differing(options_of(Topology(), placement(1)), other_config) == ["smc-enable: asked None, found true"]
 
 
 def test_a_port_that_is_not_there_is_a_difference() -> None:

@@ -8,9 +8,9 @@ import pytest
 from ctbench.base.errors import TestbedError
 from ctbench.compare.judge import grown, judge_counts, that_differ
 from ctbench.dut.abilities import ByFunction
-from ctbench.dut.emulated import archive, by_function
+from ctbench.dut.emulated import by_function
 from ctbench.dut.emulated.by_function import Symbols
-from ctbench.dut.emulated.image import GUEST, compile_program
+from ctbench.dut.emulated.image import GUEST, compile_program, pack, unpack
 
 from .test_compare_counts import stored
 
@@ -78,16 +78,9 @@ def test_symbols_that_are_not_whole_are_refused(packed: bytes) -> None:
 
 
 def test_files_of_archives_are_found_again_the_later_ones_last() -> None:
-    packed = archive.pack({"a/b": archive.file(b"12345"), "c": archive.file(b"")}) + archive.pack(
-        {"a/b": archive.file(b"67")}
-    )
-    found = archive.unpack(packed)
+    packed = pack({"a/b": b"12345", "c": b""}) + pack({"a/b": b"67"})
+    found = unpack(packed)
     assert (found["/a/b"], found["/c"]) == (b"67", b"")
-
-
-def test_rounds_are_told_apart_and_a_block_counts_all_its_instructions() -> None:
-    first, second = by_function._rounds("round\nff 10\nff 5\na 1\nround\na 2\n")
-    assert (first, second) == ({0xFF: 15, 0xA: 1}, {0xA: 2})
 
 
 def test_the_program_reads_the_counter_where_the_plugin_looks() -> None:

@@ -1,8 +1,10 @@
 """What the files of a test make impossible, or bound, is said before its first trial; of a table too: by host, memory,
 timeout and clients."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -63,10 +65,12 @@ def case(profile: Profile, rate: str = ">= 10k", topology: Topology = OVS, **key
     return FeasibilityCase(keys.pop("testbed", a_testbed()), keys.pop("campaign", campaign()), topology, profile, floor)
 
 
-def table(tmp_path: Path, entries: int) -> Path:
+def limited(tmp_path: Path, entries: int | None) -> AbstractContextManager[object]:
+    """This machine's connection table has so many entries; None: it is not there."""
     path = tmp_path / "nf_conntrack_max"
-    path.write_text(f"{entries}\n")
-    return path
+    if entries is not None:
+        path.write_text(f"{entries}\n")
+    return patch("ctbench.dut.linux.kind.NF_CONNTRACK_MAX", path)
 
 
 @pytest.mark.parametrize("name", ["quick", "gate", "characterise", "published"])
@@ -84,9 +88,8 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla
             if not promised.ratio and not {"cps", "pps", "bps"} & promised.thresholds.keys():
                 continue  # nor into those of which something else is promised
             floor = floors.find(topology, profile)
-            bounds = check(
-                FeasibilityCase(a_testbed(), chosen, topology, profile, floor), APART, table(tmp_path, 262_144)
-            )
+            with limited(tmp_path, 262_144):
+                bounds = check(FeasibilityCase(a_testbed(), chosen, topology, profile, floor), APART)
             # No bound is within twice the floor.
             assert feasibility.notes(bounds, floor.load(0.0)) == []
             judged += 1
@@ -123,8 +126,8 @@ LASTING, UNTRACKED = connections(server_wait_ms=10_000), Topology(ruleset="forwa
 def test_what_the_files_make_impossible_is_one_sentence(
     of: FeasibilityCase, placement: Placement, error: type[Exception], said: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(error) as raised:
-        check(of, placement, table(tmp_path, 65_536))
+    with limited(tmp_path, 65_536), pytest.raises(error) as raised:
+        check(of, placement)
     text = str(raised.value)
     assert said in text and text.count("\n") == text.count("\n  Expected")
 
@@ -144,11 +147,13 @@ def test_what_the_files_make_impossible_is_one_sentence(
     ],
 )
 def test_what_is_possible_is_not_bounded(of: FeasibilityCase, placement: Placement, tmp_path: Path) -> None:
-    assert check(of, placement, table(tmp_path, 100)) == []
+    with limited(tmp_path, 100):
+        assert check(of, placement) == []
 
 
 def test_a_table_that_is_not_there_yet_is_not_judged(tmp_path: Path) -> None:
-    assert check(case(connections(), ">= 80k", LINUX), APART, tmp_path / "none") == []
+    with limited(tmp_path, None):
+        assert check(case(connections(), ">= 80k", LINUX), APART) == []
 
 
 @pytest.mark.parametrize(
@@ -180,13 +185,6 @@ def test_a_connection_costs_the_wire_its_packets_in_the_busier_direction() -> No
     assert isinstance(short, ConnectionProfile)
     # SYN, ACK or FIN with 84 bytes, the request with 98; 1 % UDP of 86.
     assert wire_bytes(short) == pytest.approx(0.99 * (3 * 84 + 98) + 0.01 * 86)
-
-
-def test_only_bounds_that_may_have_had_a_say_are_noted() -> None:
-    bounds = [Bound(50_000, "Near"), Bound(500_000, "Far")]
-    assert feasibility.notes(bounds, 40_000) == ["Near."]
-    assert feasibility.notes(bounds, 300_000) == ["Near.", "Far."]
-    assert feasibility.notes(bounds, None) == []
 
 
 @pytest.mark.parametrize("name", names("testbeds"))
@@ -234,15 +232,15 @@ def bounds(
     tmp_path: Path, promised: float, topology: Topology = HOLDING, free_mib: int = 20_000, held: bool = True,
     profile: ConnectionProfile = HELD, testbed: str = "local",
 ) -> list[Bound]:  # fmt: skip
-    limit, meminfo = tmp_path / "nf_conntrack_max", tmp_path / "meminfo"
-    limit.write_text("262144\n")
+    meminfo = tmp_path / "meminfo"
     meminfo.write_text(f"MemTotal: 99999999 kB\nMemAvailable:   {free_mib * 1024} kB\n")
     metric = METRICS["held_connections"]
     floor = Floor(topology.key, profile, source="", metric=metric, thresholds={})
     case = FeasibilityCase(
         load("testbeds", testbed, TestbedConfig), load("campaigns", "quick", Campaign), topology, profile, floor
     )
-    return check_table(case, promised, held=held, table=limit, meminfo=meminfo)
+    with limited(tmp_path, 262_144), patch.object(feasibility, "MEMINFO", meminfo):
+        return check_table(case, promised, held=held)
 
 
 def test_what_fits_is_bounded_by_the_clients_the_timeout_and_the_memory_of_both(tmp_path: Path) -> None:

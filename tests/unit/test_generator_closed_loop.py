@@ -9,15 +9,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from packets import ACK, FIN, PSH, SYN, parse
 from wire import Handler, Tap, Wire, over_a_cable, over_a_wire
 
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Rate, Saturation, saturating
+from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
-from ctbench.traffic.software import connection, kernel, plan, stream_engine
+from ctbench.traffic.software import connection, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.engine import held_back
 from ctbench.traffic.software.memif import zeroed_memory
@@ -37,7 +35,7 @@ def unhurried() -> Iterator[None]:
     """A wire in Python may be kept off the CPU: what is tested is whether things happen, not when."""
     with (
         patch.multiple(plan, LOOP_TIMEOUT_S=10.0, LOOP_SETTLE_S=0.1, LOOP_LINGER_S=0.1, HUSH_S=0.5),
-        patch.multiple(stream_engine, SILENCE_S=10.0, LOOP_SETTLE_S=0.1, LINGER_S=5.0, LOST_AFTER_S=5.0),
+        patch.multiple(plan, SILENCE_S=10.0, STREAM_LOOP_SETTLE_S=0.1, STREAM_LINGER_S=5.0, LOST_AFTER_S=5.0),
     ):
         yield
 
@@ -97,24 +95,12 @@ def test_the_servers_of_a_loop_do_not_wait_and_its_first_connections_are_in_the_
     assert max(ended) <= LONG.messages
 
 
-@given(st.integers(1, 500), st.integers(1, 600))
-def test_messages_left_are_spread_evenly(messages: int, connections: int) -> None:
-    left = sorted(kernel.mixed.py_func(number, connections, messages) for number in range(connections))
-    assert left == [1 + place * messages // connections for place in range(connections)]
-
-
 @pytest.mark.parametrize("profile", [load_profile("long-lived"), load_profile("udp-64-1m")], ids=lambda p: p.name)
 def test_a_loop_takes_no_longer_for_long_lives_or_many_flows(profile: ConnectionProfile | PacketProfile) -> None:
-    of = plan.timing_of if isinstance(profile, ConnectionProfile) else stream_engine.timing_of
-    with patch.object(stream_engine, "LINGER_S", 0.2):
-        timing = of(profile, Saturation(2048), 0.5)  # type: ignore[arg-type]
+    with patch.object(plan, "STREAM_LINGER_S", 0.2):
+        timing = plan.timing_of(profile, Saturation(2048), 0.5)
     assert timing.ramp_up_s <= 1
     assert timing.linger_s <= 0.2
-
-
-def test_how_many_are_under_way_depends_on_the_kind_of_profile() -> None:
-    assert saturating(SHORT) == Saturation(512)
-    assert saturating(LONG) == saturating(PACKETS) == Saturation(2048)
 
 
 @pytest.mark.parametrize("profile", [SHORT, PACKETS], ids=["connections", "packets"])
@@ -141,13 +127,13 @@ def test_packets_are_conserved_and_both_directions_get_theirs() -> None:
 
 
 def test_packets_stop_at_a_dut_that_stands_still() -> None:
-    with patch.object(stream_engine, "LINGER_S", 0.2):
+    with patch.object(plan, "STREAM_LINGER_S", 0.2):
         assert run(lambda _frame, _side: [], PACKETS).total_tx_packets == {"client": FEW, "server": 0}
 
 
 def test_packets_go_on_when_silence_lasts_and_when_some_are_lost() -> None:
     every_second = itertools.cycle([False, True])
-    with patch.multiple(stream_engine, SILENCE_S=0.05, LOST_AFTER_S=0.02, LINGER_S=0.2):
+    with patch.multiple(plan, SILENCE_S=0.05, LOST_AFTER_S=0.02, STREAM_LINGER_S=0.2):
         silent = run(lambda _frame, _side: [], PACKETS)
         lossy = run(Tap(lambda _packet, _side: next(every_second)), PACKETS)
     assert silent.total_tx_packets["client"] >= 2 * FEW

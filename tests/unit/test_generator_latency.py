@@ -23,11 +23,11 @@ def measured(times: list[tuple[int, int]], *, timing: int = 1, slot: int = 0) ->
     """Of messages from the client that were sent and taken at these times, in units."""
     _memory, record = zeroed_memory(connection.RECORD_BYTES)
     p, s = np.zeros(lay.PARAMETERS, np.int64), np.zeros(lay.STATES, np.int64)
-    counts, histograms = np.zeros(lay.COUNTERS, np.int64), clock.empty_histograms()
+    counts, histograms = np.zeros(lay.COUNTERS, np.int64), np.zeros((clock.ROWS, clock.BINS), np.int64)
     p[lay.TIMES_MESSAGES], s[lay.TIMING] = 1, timing
     for sent, taken in times:
         connection.message_sent(record, slot, sent << 6, p)
-        connection.message_taken(record, slot, lay.CLIENT, taken << 6, s, counts, histograms)
+        connection.message_taken(record, slot, lay.CLIENT, taken << 6, p, s, counts, histograms)
     assert not histograms[clock.CONNECT].any()
     return clock.latencies_of(histograms, counts, HERTZ)
 

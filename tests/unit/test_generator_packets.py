@@ -14,7 +14,7 @@ from wire import Handler, Tap, Wire, over_a_wire
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
-from ctbench.traffic.software import clock, plan, stream_engine
+from ctbench.traffic.software import clock, plan
 from ctbench.traffic.software.clock import mask_and_shift, next_state, scrambled
 
 #: Patient enough (see `unhurried`) for other tests beside them.
@@ -34,7 +34,7 @@ LESS_PATIENCE = 0.75
 def unhurried() -> Iterator[None]:
     """The generator may be late: what is tested is whether things happen, not when."""
     with (
-        patch.object(stream_engine, "SETTLE_S", 0.5),
+        patch.object(plan, "STREAM_SETTLE_S", 0.5),
         patch.object(plan, "LATE_LIMIT_S", 5.0),
         patch.object(clock, "LATEST_S", 5.0),
     ):
@@ -99,7 +99,7 @@ def test_a_lossless_wire_delivers_every_packet_that_was_due() -> None:
 
 def test_servers_begin_when_the_ramp_of_the_clients_is_half_over() -> None:
     tap = Tap()
-    with patch.object(stream_engine, "RAMP_S", 1.0):
+    with patch.object(plan, "STREAM_RAMP_S", 1.0):
         assert run(tap, BOTH).loss_ratio == 0
     assert [side for _, _, side in tap.frames].index("server") > 10
 
@@ -210,7 +210,7 @@ def test_queues_share_the_flows_and_lose_nothing() -> None:
 
 
 def test_every_flow_is_sent_once_before_anything_counts() -> None:
-    timing = stream_engine.timing_of(BOTH.model_copy(update={"flows": 600}), load=Rate(1000), duration_s=1)
+    timing = plan.timing_of(BOTH.model_copy(update={"flows": 600}), load=Rate(1000), duration_s=1)
     assert timing.settle_s * 1000 / 2 > 600
 
 

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
+from wire import software_connector
 
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.dut.base import Ports
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import generator as software
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import plan, stream_engine
+from ctbench.traffic.software import plan
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
@@ -33,12 +33,12 @@ HERE = Placement((0,), (0,), (0,))
 @pytest.fixture
 def generator() -> Iterator[SoftwareTrafficGenerator]:
     """Wired to two cables."""
-    connector = SoftwareConnector((), "here")
+    connector = software_connector()
     connector.connect_pair(PORTS, PORTS, HERE, 1514)
     # On a busy machine a slice may take long by the wall clock.
     with (
         patch.multiple(plan, LOOP_TIMEOUT_S=10.0, LOOP_SETTLE_S=0.05),
-        patch.multiple(stream_engine, SILENCE_S=10.0, LOST_AFTER_S=5.0, LOOP_SETTLE_S=0.05),
+        patch.multiple(plan, SILENCE_S=10.0, LOST_AFTER_S=5.0, STREAM_LOOP_SETTLE_S=0.05),
         patch.object(software, "WARM_UP_S", 0.05),
     ):
         yield connector.generator
@@ -61,7 +61,7 @@ def test_a_side_goes_on_with_what_was_under_way_however_long_the_other_had_its_t
     generator: SoftwareTrafficGenerator,
 ) -> None:
     generator.run_slices((LONG, LONG), ABBA, SLICE_S, lambda _side: None)
-    run = generator._loops["tested"].run
+    run = generator._loops["tested"]
     open_then, begun_then, away_then = (int(run.s[place]) for place in (lay.ACTIVE, lay.BEGUN, lay.AWAY))
     under_way = int(run.p[lay.UNDER_WAY])
     assert under_way / 2 < open_then <= under_way
@@ -74,7 +74,7 @@ def test_a_side_goes_on_with_what_was_under_way_however_long_the_other_had_its_t
 
     slices = generator.run_slices((LONG, LONG), ABBA, SLICE_S, turn)
     assert turns == list(ABBA)  # no warm-up any more
-    assert generator._loops["tested"].run is run
+    assert generator._loops["tested"] is run
     assert not any(each.lost for each in slices)
     assert under_way / 2 < run.s[lay.ACTIVE] <= under_way
     assert run.s[lay.BEGUN] >= begun_then
@@ -83,7 +83,7 @@ def test_a_side_goes_on_with_what_was_under_way_however_long_the_other_had_its_t
 
 def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: SoftwareTrafficGenerator) -> None:
     generator.run_slices((PACKETS, PACKETS), ABBA, SLICE_S, lambda _side: time.sleep(0.2))
-    run = generator._loops["other"].run
+    run = generator._loops["other"]
     wall = int(run.s[lay.LEFT_AT]) - int(run.s[lay.COUNTED_UNTIL])
     assert wall >= run.s[lay.AWAY] > 0.5 * cycles_per_second()
 
@@ -136,7 +136,7 @@ def test_slices_need_two_sides_and_the_tested_one_is_connected_first() -> None:
 
 
 def test_a_pair_of_which_one_cannot_be_reached_is_let_go_of() -> None:
-    connector = SoftwareConnector((), "here")
+    connector = software_connector()
     with pytest.raises(MissingResource, match="network cards"):
         connector.connect_pair(PORTS, Ports("pci", "0000:18:00.2", "0000:18:00.3", 1, 2), HERE, 1514)
     assert connector.facts()["wiring"] == "not connected"

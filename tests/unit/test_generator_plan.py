@@ -1,27 +1,19 @@
 """From a profile and a load to the kernel function's parameters, and the arithmetic around them."""
 
-import struct
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wire import over_a_cable
 
-from ctbench.base.errors import GeneratorError
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile, largest_frame
-from ctbench.traffic.software import clock, connection, plan
+from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.software import clock, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.memif import RingPlan, zeroed_memory
+from ctbench.traffic.software.memif import RingPlan
 
 LONG = ConnectionProfile(name="long", messages=40, server_wait_ms=50.0)
-
-
-def test_the_records_of_connections_begin_with_a_cache_line() -> None:
-    assert zeroed_memory(lay.MOST_RECORDS * connection.RECORD_BYTES)[1] % 64 == 0
 
 
 def test_records_are_enough_for_a_dut_that_answers_nobody() -> None:
@@ -36,30 +28,10 @@ def test_a_connection_that_lives_for_a_while_gets_a_ramp_up_and_a_drain_of_its_l
     assert plan.timing_of(for_a_while, Rate(1000), 1.0).linger_s >= for_a_while.lifetime_s
 
 
-@given(st.integers(0, 3000), st.sampled_from([0x78, 0x79]))
-def test_the_sum_of_a_pattern_is_the_sum_of_its_words(length: int, byte: int) -> None:
-    data = bytes([byte]) * length
-    data += bytes(-length % 4)
-    pattern = int.from_bytes(bytes([byte]) * 8, "little")
-    assert plan.pattern_sum(pattern, length) == sum(struct.unpack(f"<{len(data) // 4}I", data))
-
-
 def test_short_datagrams_are_padded_to_ethernets_least() -> None:
     profile = ConnectionProfile(name="tiny", udp_percent=100, request_bytes=1, reply_bytes=1)
     p = plan.parameters(profile, Rate(1000), plan.timing_of(profile, Rate(1000), 1), 1e9, salt=1)
     assert 42 + p[lay.UDP_REQUEST_BYTES] >= 60
-
-
-@pytest.mark.parametrize("size", [0, 3, 2049, 1 << 15])
-def test_a_ring_that_memif_cannot_have_is_refused(size: int) -> None:
-    with pytest.raises(GeneratorError, match="power of two"):
-        RingPlan(1, 1, size, 2048).check()
-
-
-def test_frames_that_fit_no_buffer_are_refused() -> None:
-    with pytest.raises(GeneratorError, match="do not fit"):
-        SoftwareTrafficGenerator().connect_cable(frame_bytes=20_000)
-    assert largest_frame(ConnectionProfile(name="big", reply_bytes=1448)) <= 1518
 
 
 def test_the_cycle_counter_has_a_plausible_rate() -> None:

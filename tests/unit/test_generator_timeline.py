@@ -10,6 +10,7 @@ from wire import over_a_cable, over_a_wire
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import clock
+from ctbench.traffic.software import layout as lay
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -84,7 +85,15 @@ def test_a_trial_that_is_shorter_than_a_step_has_no_points_and_still_its_set_up_
 
 def test_means_are_those_of_the_step_and_not_of_the_trial() -> None:
     # A unit is 64 cycles; at 64 MHz, a microsecond.
-    points = np.array([[7, 50, 4, 40, 20], [8, 60, 4, 40, 0], [9, 75, 6, 140, 90]], np.int64)
+    points = np.zeros((3, clock.POINT_COLUMNS), np.int64)
+    for at, counted in {
+        clock.POINT_ACTIVE: (7, 8, 9),
+        lay.ALL_COMPLETED: (50, 60, 75),
+        lay.TCP_ESTABLISHED: (4, 4, 6),
+        lay.SETUP_SUM: (40, 40, 140),
+        lay.SETUP_MAX: (20, 0, 90),
+    }.items():
+        points[:, at] = counted
     read = clock.timeline_of(points, 45, 64e6)
     assert read == {
         "timeline_active": [7, 8, 9],

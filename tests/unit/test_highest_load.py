@@ -11,7 +11,7 @@ from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import ThreadSamples
 from ctbench.dut.ovs.threads import is_lock
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures import highest_load
 from ctbench.measure.procedures.highest_load import TRIALS, LockShare, NewFlows, interval
 from ctbench.measure.procedures.rates import ClosedLoop
@@ -89,8 +89,7 @@ def test_the_share_of_locks_is_that_of_their_functions_in_a_trial_of_its_own() -
 @pytest.mark.parametrize(("limit", "kept"), [(0.2, True), (0.05, False), (0.1, None)])
 def test_a_promise_is_decided_by_the_interval_of_the_share(limit: float, kept: bool | None) -> None:
     decision = measured(Sampled(), limit=limit).decisions["mutex_share"]
-    assert decision.kept is kept
-    assert ("too close to call" in decision.reason) == (kept is None)
+    assert (decision.kept, decision.code) == (kept, Code.TOO_CLOSE if kept is None else Code.INTERVAL)
 
 
 def test_without_a_closed_loop_the_highest_rate_is_searched_first() -> None:

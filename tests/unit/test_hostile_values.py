@@ -11,7 +11,7 @@ import yaml
 
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.paths import ROOT
-from ctbench.base.yaml_files import MOST_PROBLEMS, by_tag, contents, load, make
+from ctbench.base.yaml_files import MOST_PROBLEMS, contents, load, make
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Bisection, Campaign, Mlr
@@ -22,8 +22,8 @@ from ctbench.sla.floor import bits_per_packet, packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import KINDS, ConnectionProfile, PacketProfile, load_profile
-from ctbench.traffic.software import plan, stream_engine
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
+from ctbench.traffic.software import plan
 
 from .simulated import SimulatedDut
 
@@ -73,11 +73,11 @@ NAMES = {
     "profiles": ["long-lived-short", "udp-64-10k-both", "udp-64-1m", "udp-imix-10k"],
     "testbeds": ["local", "local-trex", "example-trex-xeon"],
 }
-CHOOSE: dict[str, Any] = {
-    "campaigns": lambda *_: Campaign,
-    "profiles": by_tag(KINDS, "kind"),
-    "sla": lambda *_: Floors,
-    "testbeds": lambda *_: TestbedConfig,
+MODELS: dict[str, Any] = {
+    "campaigns": Campaign,
+    "profiles": Profile,
+    "sla": Floors,
+    "testbeds": TestbedConfig,
 }
 
 
@@ -85,7 +85,7 @@ CHOOSE: dict[str, Any] = {
 def files() -> dict[tuple[str, str], Any]:
     """What the files that ship hold, with two that have every key which those leave out."""
     found = {
-        (kind, name): contents(ROOT / "variables" / kind / f"{name}.yaml", kind, CHOOSE[kind], ROOT)
+        (kind, name): contents(ROOT / "variables" / kind / f"{name}.yaml", kind, MODELS[kind], ROOT)
         for kind, names in NAMES.items()
         for name in names
     }
@@ -146,7 +146,7 @@ def test_whatever_a_value_is_replaced_by_it_is_a_sentence_or_a_model_that_works(
     loaded = 0
     for data in mutations(files()[file]):
         try:
-            model = make(data, "some.yaml", CHOOSE[kind])
+            model = make(data, "some.yaml", MODELS[kind])
         except ConfigError as error:
             said_well(error)
             continue
@@ -189,14 +189,14 @@ def ends_well(lo: float, hi: float, how: Bisection | Mlr, packets: bool) -> None
 
 def profile_works(profile: ConnectionProfile | PacketProfile) -> None:
     finite(feasibility.wire_bytes(profile))
+    timing = plan.timing_of(profile, Rate(1e4), 1.0)
+    assert timing.ramp_up_s < 4000
+    plan.parameters(profile, Rate(1e4), timing, hertz=3e9, salt=1)
     if isinstance(profile, ConnectionProfile):
-        timing = plan.timing_of(profile, Rate(1e4), 1.0)
         finite(timing.ramp_up_s, packets_per_connection(profile), plan.records_needed(profile, Rate(1e9)))
-        assert timing.ramp_up_s < 4000
-        plan.parameters(profile, Rate(1e4), timing, hertz=3e9, salt=1)
     else:
-        finite(bits_per_packet(profile), stream_engine.timing_of(profile, Rate(1e4), 1.0).ramp_up_s)
-        stream_engine.payloads(profile)
+        finite(bits_per_packet(profile), timing.ramp_up_s)
+        plan.payloads(profile)
 
 
 def floors_work(floors: Floors) -> None:

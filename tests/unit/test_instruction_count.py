@@ -9,7 +9,7 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import Counted, Counter, Round, Workload
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedure import Code, Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of
 from ctbench.measure.promises import PROMISES
 from ctbench.report import console
@@ -17,6 +17,7 @@ from ctbench.results.metrics import METRICS
 from ctbench.run.measurement import plan
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import judge
+from ctbench.sla.verdict_text import Reason
 from ctbench.traffic.profiles import Profile, load_profile
 
 from .simulated import campaign
@@ -37,7 +38,7 @@ class CountingDouble(Counter):
     doubts: Mapping[str, str] = field(default_factory=dict)
     trouble_of: str = ""
 
-    apply = snapshot = count_functions = keep_image = None  # type: ignore[assignment]
+    snapshot = count_functions = keep_image = None  # type: ignore[assignment]
 
     def baseline(self, topology: Topology) -> Topology:
         return BASELINE
@@ -57,10 +58,7 @@ class CountingDouble(Counter):
 def measured(counter: CountingDouble, profile: Profile = STREAM, **limits: float) -> Outcome:
     """What is found of stateful iptables, compared with forwarding where a share of it is promised."""
     other = FORWARD if "relative_cost" in limits else None
-    made: Any = counter  # what is counted needs nothing else of a DUT, and no generator
-    return InstructionCount().run(
-        Bench(made, made, profile, {}, campaign(), topology=STATEFUL, compared_with=other, limits=limits)
-    )
+    return InstructionCount().count(counter, STATEFUL, profile, limits, other)
 
 
 def test_a_cost_is_net_of_the_baseline_seed_by_seed() -> None:
@@ -100,25 +98,23 @@ PACKET, RELATIVE = "instructions_per_packet", "relative_cost"
 
 
 @pytest.mark.parametrize(
-    ("counter", "metric", "limit", "word", "said"),
+    ("counter", "metric", "limit", "word", "code", "said"),
     [
-        (CountingDouble(), PACKET, 2002.0, "met", ""),
-        (CountingDouble(), PACKET, 1999.0, "missed",
-         "2,001.0 instructions instead of at most 1,999.0 instructions"),
-        (CountingDouble(), PACKET, 2001.0, "not measured",
-         "too close to call: 2 seeds found 2,000.0 instructions to 2,002.0 instructions"),
-        (CountingDouble(), RELATIVE, 2.01, "met", "of emulated/forward/1cpu-1rxq, at most"),
-        (CountingDouble(), RELATIVE, 1.99, "missed", "of emulated/forward/1cpu-1rxq, at most"),
-        (CountingDouble(), RELATIVE, 2.001, "not measured", ""),
-        *((CountingDouble(doubts={each.key: "0 came through"}), RELATIVE, 2.1, "not measured",
+        (CountingDouble(), PACKET, 2002.0, "met", Code.RANGE, ""),
+        (CountingDouble(), PACKET, 1999.0, "missed", Code.RANGE, ""),
+        (CountingDouble(), PACKET, 2001.0, "not measured", Code.TOO_CLOSE, ""),
+        (CountingDouble(), RELATIVE, 2.01, "met", Code.RANGE, ""),
+        (CountingDouble(), RELATIVE, 1.99, "missed", Code.RANGE, ""),
+        (CountingDouble(), RELATIVE, 2.001, "not measured", Code.TOO_CLOSE, ""),
+        *((CountingDouble(doubts={each.key: "0 came through"}), RELATIVE, 2.1, "not measured", Code.UNPROVED,
            f"{each.key} (seed 1): 0 came through") for each in (BASELINE, FORWARD, STATEFUL)),
-        (CountingDouble(costs=COSTS | {FORWARD.key: COSTS[BASELINE.key]}), RELATIVE, 2.1, "not measured", ""),
-        (CountingDouble(trouble_of="QEMU ended with status 1"), RELATIVE, 2.1, "not measured",
-         "QEMU ended with status 1"),
+        (CountingDouble(costs=COSTS | {FORWARD.key: COSTS[BASELINE.key]}), RELATIVE, 2.1, "not measured",
+         Code.UNPROVED, ""),
+        (CountingDouble(trouble_of="QEMU ended"), RELATIVE, 2.1, "not measured", Code.FAULT, "QEMU ended"),
     ],
 )  # fmt: skip
 def test_a_promise_is_decided_where_all_seeds_are_proved_and_on_one_side(
-    counter: CountingDouble, metric: str, limit: float, word: str, said: str
+    counter: CountingDouble, metric: str, limit: float, word: str, code: Code, said: str
 ) -> None:
     found = measured(counter, **{metric: limit})
     text = f"<= {limit * 100:g}%" if metric == RELATIVE else f"<= {limit:g}"
@@ -127,7 +123,7 @@ def test_a_promise_is_decided_where_all_seeds_are_proved_and_on_one_side(
         relative_to=FORWARD.key if metric == RELATIVE else "",
     )  # fmt: skip
     verdict = judge(found, floor)
-    assert (verdict.word, said in verdict.reason) == (word, True)
+    assert (verdict.word, verdict.code, said in verdict.reason) == (word, code, True)
     assert bool(found.figures) == (counter == CountingDouble())
     assert found.limited_by == ("fault" if counter.trouble_of else "dut")
 
@@ -159,21 +155,23 @@ def test_what_it_cannot_send_is_said(profile: str, ports: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "limit", "word", "said"),
+    ("image", "limit", "word", "code", "said"),
     [
-        ("a1", 2100, "met", ""),
-        ("a1", 1999, "missed", "instead of at most 1,999.0 instructions"),
-        ("b2", 2100, "not measured", "made with image a1, and this is image b2; this one found 2,001.0 instructions"),
-        ("b2", 1999, "not measured", "made with image a1"),
-        ("", 2100, "not measured", "this is image unknown"),
+        ("a1", 2100, "met", Code.RANGE, ""),
+        ("a1", 1999, "missed", Code.RANGE, ""),
+        ("b2", 2100, "not measured", Reason.ANOTHER_IMAGE, "image a1, and this is image b2; this one found 2,001.0"),
+        ("b2", 1999, "not measured", Reason.ANOTHER_IMAGE, ""),
+        ("", 2100, "not measured", Reason.ANOTHER_IMAGE, "image unknown"),
     ],
 )
-def test_a_count_is_judged_in_the_image_that_it_was_promised_of(image: str, limit: float, word: str, said: str) -> None:
+def test_a_count_is_judged_in_the_image_that_it_was_promised_of(
+    image: str, limit: float, word: str, code: str, said: str
+) -> None:
     metric = METRICS["instructions_per_packet"]
     floor = Floor(STATEFUL.key, STREAM, "", metric, {metric.name: parse(f"<= {limit}", metric)}, image="a1")
     verdict = judge(measured(CountingDouble(), instructions_per_packet=limit), floor, image=image)
-    assert verdict.word == word
-    assert said in verdict.reason
+    assert (verdict.word, verdict.code, said in verdict.reason) == (word, code, True)
+    assert verdict.thresholds[0].measured == 2001.0
 
 
 def test_what_was_counted_is_a_line() -> None:

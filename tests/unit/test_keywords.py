@@ -48,6 +48,7 @@ def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
         "${SUITE NAME}": "Suite",
         "${TEST NAME}": "Test",
         "@{TEST TAGS}": ["1cpu"],
+        "${OPTIONS}": {"include": []},
         "${OUTPUT DIR}": str(tmp_path),
     }
     robot = SimpleNamespace(
@@ -200,3 +201,18 @@ def test_a_test_that_the_campaign_leaves_for_the_night_is_noted_as_such(
 def test_tests_that_fail_before_a_testbed_is_open_are_noted_too(metadata: dict[str, str], tmp_path: Path) -> None:
     ConntrackSLA().end_test(*ended())
     assert [test.reason for test in store.read_without_record(tmp_path)[0]] == ["why"]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "asked"),
+    [
+        ([], set()),
+        (["conntrack"], set()),
+        (["emulated"], {"emulated"}),
+        (["Emulated"], {"emulated"}),
+        (["natORemulated"], {"emulated"}),
+        (["emu*", "1cpuANDextended"], {"emulated", "extended"}),
+    ],
+)
+def test_a_tag_that_include_names_is_asked_for(patterns: list[str], asked: set[str]) -> None:
+    assert library.asked_for(("emulated", "extended", "established"), patterns) == asked

@@ -3,26 +3,26 @@ up, judged and examined."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 from pydantic import Field, create_model
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.yaml_files import YamlModel, load
+from ctbench.base.yaml_files import YamlModel, load, settings_of
 from ctbench.doctor.examine import checks_of
 from ctbench.doctor.site import Site, plan_hosts
 from ctbench.dut import registry as duts
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE, Cable
-from ctbench.dut.kind import NF_CONNTRACK_MAX, ConnectionTable, DutKind, Surroundings, VethPorts
+from ctbench.dut.kind import ConnectionTable, DutKind, Surroundings, VethPorts
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Examined, Finding, Placement, ok
 from ctbench.run import feasibility
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
+from ctbench.testbed.connectors.connector import Connector
 from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.testbed.pool import least_cpus, make_pool
 from ctbench.testbed.testbed import Testbed
@@ -59,7 +59,7 @@ class ToySwitchKind(DutKind):
         assert around.generator_macs() == ("02:00:00:00:00:07", "02:00:00:00:00:08")
         return Cable()
 
-    def table(self, config: ToySwitchConfig, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
+    def table(self, config: ToySwitchConfig) -> ConnectionTable | None:
         return ConnectionTable("The toy's table", 7, 1, 1, " Buy a larger toy for {entries}.")
 
     def hugepages_mb(self, config: ToySwitchConfig) -> int:
@@ -111,18 +111,15 @@ class ToyTrafficKind(TrafficSourceKind):
         yield ok("toy traffic", "ready")
 
 
-class ToyConnector(Connector, ConnectorKind):
-    """A connector, the kind that makes it, and its `TrafficGenerator`."""
+class ToyConnector(Connector):
+    """A connector and its `TrafficGenerator`."""
 
     offers: frozenset[type[Load]] = frozenset({Rate})
 
-    def __init__(self) -> None:
-        self.connected: list[Ports] = []
+    #: Of all of them.
+    connected: ClassVar[list[Ports]] = []
 
-    def new(self, config: Any, context: ConnectorContext) -> "ToyConnector":
-        return self
-
-    def cable(self, config: Any, hosts: HostPool) -> tuple[Dut, Host]:
+    def cable(self) -> tuple[Dut, Host]:
         raise MissingResource("A toy has no cable.")
 
     @property
@@ -150,15 +147,15 @@ EIGHT = xeon_facts({"usable_cpus": tuple(range(8)), "cores": tuple((cpu,) for cp
 
 
 @pytest.fixture
-def connector(monkeypatch: pytest.MonkeyPatch) -> ToyConnector:
+def connector(monkeypatch: pytest.MonkeyPatch) -> type[ToyConnector]:
     """Both kinds, registered."""
-    made = ToyConnector()
+    ToyConnector.connected.clear()
     monkeypatch.setitem(duts.KINDS, "toy-switch", ToySwitchKind())
     monkeypatch.setitem(sources.SOURCES, "toy-traffic", ToyTrafficKind())
-    monkeypatch.setitem(CONNECTORS, "toy-traffic", made)
+    monkeypatch.setitem(CONNECTORS, "toy-traffic", ToyConnector)
     monkeypatch.setattr(HostPool, "machine", lambda _, name: EIGHT.machine)
     monkeypatch.setattr(HostPool, "host", lambda _, name: ReplayedHost())
-    return made
+    return ToyConnector
 
 
 def toy_testbed(host: str = "sandbox", **generator: Any) -> TestbedConfig:
@@ -166,8 +163,8 @@ def toy_testbed(host: str = "sandbox", **generator: Any) -> TestbedConfig:
     model = create_model(
         "ToyTestbed",
         __base__=TestbedConfig,
-        duts=(list[duts.settings_of(duts.KINDS.values())], ...),
-        generator=(sources.settings_of(sources.SOURCES.values()), ...),
+        duts=(list[settings_of(duts.KINDS)], ...),
+        generator=(settings_of(sources.SOURCES), ...),
     )
     local = load("testbeds", "local", TestbedConfig).model_dump()
     switch = {"type": "toy-switch", "host": host, "ports": {"kind": "veth", "ring_size": 64}}
@@ -195,7 +192,7 @@ def test_a_pool_shares_out_cpus_and_hosts_as_they_say() -> None:
         make_pool([("one", testbed), ("two", testbed)], [(cpu,) for cpu in range(8)])
 
 
-def test_a_testbed_places_builds_and_connects_them(connector: ToyConnector, tmp_path: Path) -> None:
+def test_a_testbed_places_builds_and_connects_them(connector: type[ToyConnector], tmp_path: Path) -> None:
     testbed = Testbed(toy_testbed(), tmp_path)
     assert len(testbed.placement(TOY).generator) == 3
     testbed.apply(TOY, SHORT)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctbench.results.metrics import METRICS, RATE_OF, Metric, promised_metrics
+from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.record_model import ThresholdRecord
 
 HIGHER, LOWER = METRICS["cps"], METRICS["connect_time_p99"]
@@ -42,8 +42,3 @@ def test_what_an_sla_has_of_a_metric_is_read_and_written_alike(metric: Metric) -
 def test_a_record_names_no_metric_that_is_unknown() -> None:
     with pytest.raises(ValueError, match="is not a metric"):
         ThresholdRecord(metric="cpss", operator=">=", limit=1, written=">= 1")
-
-
-def test_each_kind_of_profile_has_its_rate_among_what_can_be_promised() -> None:
-    assert set(RATE_OF.values()) <= set(promised_metrics())
-    assert all(kind in metric.profiles for kind, metric in RATE_OF.items())

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.ovs import OvsInstallation, processes
+from ctbench.dut.ovs import OvsInstallation, instance
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.dut import awake
 from ctbench.dut.ovs.health import log_problems
-from ctbench.dut.ovs.instance import OvsDaemons
-from ctbench.dut.ovs.processes import Pause, ProcessIdentity
+from ctbench.dut.ovs.instance import OvsDaemons, Pause, ProcessIdentity
 from ctbench.dut.ovs.system import SystemOvs
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, stood_still
 from ctbench.hosts.base import Completed
@@ -49,7 +48,7 @@ class Said:
         self.asked += 1
         if answer is None:
             raise TestbedError("The sandbox has ended.")
-        return Completed(tuple(argv), 0, "\n".join(answer), "")
+        return Completed(0, "\n".join(answer), "")
 
     def how_ended(self, pid: int) -> str:
         return self.fates.get(pid, "")
@@ -57,7 +56,7 @@ class Said:
 
 def found(*answers: list[str] | None, **fates: str) -> str:
     host = Said(list(answers), {int(pid[1:]): fate for pid, fate in fates.items()})
-    return processes.find_trouble(host, BOTH, ["/run/db.sock"])  # type: ignore[arg-type]
+    return instance.find_trouble(host, BOTH, ["/run/db.sock"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def test_a_process_that_is_gone_or_another_one_or_about_to_be_gone_is_dead(line:
     assert found(lines) == "ovs-vswitchd (process 16) died."
     assert found(lines, p16="was killed by SIGSEGV") == "ovs-vswitchd (process 16) was killed by SIGSEGV."
     paused: Any = Said([lines])
-    assert processes.find_trouble(paused, BOTH, [], {"ovs-vswitchd"}) == "ovs-vswitchd (process 16) died."
+    assert instance.find_trouble(paused, BOTH, [], {"ovs-vswitchd"}) == "ovs-vswitchd (process 16) died."
 
 
 @pytest.mark.parametrize(
@@ -91,10 +90,10 @@ def test_the_first_that_is_dead_or_gone_is_named(answer: list[str] | None, troub
 def test_a_stopped_process_that_goes_on_is_fine_and_one_that_does_not_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(processes, "POLL_S", 0.0)
+    monkeypatch.setattr(instance, "POLL_S", 0.0)
     stopped = [stat(16, 1000, "T"), RUNNING[1]]
     assert found(stopped, stopped, RUNNING) == ""
-    monkeypatch.setattr(processes, "GO_ON_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(instance, "GO_ON_TIMEOUT_S", 0.0)
     assert found(stopped) == ("ovs-vswitchd (process 16) is stopped (state T) and did not go on within 0 s.")
 
 
@@ -241,7 +240,7 @@ def test_what_is_paused_wakes_up_for_what_it_is_asked_and_is_paused_again(paused
 def test_daemons_that_are_paused_are_in_no_trouble(
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "GO_ON_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(instance, "GO_ON_TIMEOUT_S", 0.0)
     daemons = OvsDaemons(OvsControl(LocalHost(), OvsInstallation(), "/nonexistent/ctbench"))
     daemons.pause()  # nothing runs yet
     assert not daemons.paused.lasts

@@ -14,7 +14,7 @@ from ctbench.measure.probe import TableEntries, after_sample
 from ctbench.measure.procedure import Bench, Decision, Outcome, require
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
-from ctbench.measure.trial import Repetitions, Step, Trials, series_of
+from ctbench.measure.trial import Step, Trials, series_of
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
@@ -186,9 +186,8 @@ TRUTH, HI = 381_000.0, 1_000_000.0
 HOW = SaturationSettings.model_validate({"final_duration": "2s"})
 
 
-def below(dut: object, saturation: float = TRUTH, hi: float = HI, told: list[Step] | None = None) -> SearchResult:
-    tell = told.append if told is not None else lambda _step: None
-    return search(dut, 1_000, hi, HOW, Trials(tell), hint=saturation)  # type: ignore[arg-type]
+def below(dut: object, hi: float = HI) -> SearchResult:
+    return search(dut, 1_000, hi, HOW, Trials(), hint=TRUTH)  # type: ignore[arg-type]
 
 
 def test_a_little_below_the_saturation_rate_one_trial_is_enough() -> None:
@@ -199,12 +198,21 @@ def test_a_little_below_the_saturation_rate_one_trial_is_enough() -> None:
     assert found.reason == "350.5 k/s held, and a closed loop shows that the DUT serves 381.0 k/s"
 
 
-def test_each_step_down_is_twice_as_far_and_the_load_above_is_the_bound() -> None:
-    dut = SimulatedDut(0.6 * TRUTH, overload=0.2)
+@pytest.mark.parametrize(
+    ("truth", "tried", "holds", "above"),
+    [(0.6, 5, 8, 6), (0.62, 5, 6, 4), (0.87, 3, 2, 1.5), (0.89, 3, 1.5, 1)],
+)
+def test_each_step_down_is_twice_as_far_and_then_the_middle_is_tried(
+    truth: float, tried: int, holds: float, above: float
+) -> None:
+    """`holds` and `above`: powers of 0.92."""
+    dut = SimulatedDut(truth * TRUTH, overload=0.2)
     found = below(dut)
-    assert [load / TRUTH for load in dut.loads] == pytest.approx([0.92, 0.92**2, 0.92**4, 0.92**8])
-    assert (found.capacity, found.upper) == pytest.approx((0.92**8 * TRUTH, 0.92**4 * TRUTH))
-    assert found.reason.startswith("195.5 k/s held, 272.9 k/s did not: ")
+    assert [load / TRUTH for load in dut.loads[:-1]] == pytest.approx(
+        [0.92**power for power in (1, 2, 4, 8)][: tried - 1]
+    )
+    assert (found.capacity / TRUTH, (found.upper or 0) / TRUTH) == pytest.approx((0.92**holds, 0.92**above))
+    assert " held, " in found.reason and " did not: " in found.reason
 
 
 def test_after_five_trials_that_did_not_hold_there_is_no_capacity() -> None:
@@ -225,9 +233,9 @@ def test_an_invalid_trial_is_made_again_and_never_a_step_down(spoilt: tuple[int,
         return seen(load=load, duration=duration, generator_limited=limited, loss=0.1 if load > 0.9 * TRUTH else 0.0)
 
     found = below(busy)
-    assert set(offered) == {0.92, 0.92**2}
-    assert (found.capacity, found.upper, found.limited_by) == (0.92**2 * TRUTH, 0.92 * TRUTH, "dut")
-    assert len(found.steps) == 2 + len(spoilt)
+    assert sorted(set(offered)) == pytest.approx([0.92**2, 0.92**1.5, 0.92])
+    assert (found.capacity, found.upper, found.limited_by) == (pytest.approx(0.92**1.5 * TRUTH), 0.92 * TRUTH, "dut")
+    assert len(found.steps) == 3 + len(spoilt)
 
 
 def test_where_no_valid_trial_can_be_made_there_is_no_figure() -> None:
@@ -245,15 +253,6 @@ def test_where_no_valid_trial_can_be_made_there_is_no_figure() -> None:
     assert judged(outcome_of(overloaded), made_up_floor()).word == "not measured"
 
 
-def test_a_run_without_time_for_repetitions_makes_none() -> None:
-    spent = Trials(repetitions=Repetitions(left_s=3.0))
-    dut = SimulatedDut(TRUTH, generator_limit=0)
-    found = search(dut, 1_000, HI, HOW, spent, hint=TRUTH)
-    assert (len(dut.loads), found.limited_by, spent.repetitions.left_s < 3.0) == (2, "generator", True)
-    again = search(dut, 1_000, HI, HOW, Trials(repetitions=spent.repetitions), hint=TRUTH)
-    assert (len(dut.loads), again.limited_by) == (3, "generator")
-
-
 def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> None:
     found = below(SimulatedDut(TRUTH), hi=100_000)
     assert (found.capacity, found.upper, found.limited_by) == (100_000, None, "range")
@@ -261,8 +260,8 @@ def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> No
 
 def test_what_is_left_is_told() -> None:
     told: list[Step] = []
-    below(SimulatedDut(0.8 * TRUTH), told=told)
-    assert [step.left_s > 0 for step in told] == [True, True, False]
+    search(SimulatedDut(0.8 * TRUTH), 1_000, HI, HOW, Trials(told.append), hint=TRUTH)  # type: ignore[arg-type]
+    assert [step.left_s > 0 for step in told] == [True, True, True, False]
 
 
 @dataclass

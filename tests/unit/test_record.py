@@ -71,7 +71,7 @@ def test_facts_that_json_cannot_hold_do_not_cost_a_measurement() -> None:
     environment = record().environment.model_copy(update=parts)
     text = record().model_copy(update={"environment": environment}).to_json()
     text.encode()
-    facts = from_json(text, "x.json").environment.dut.extra
+    facts = from_json(text, "x.json").environment.dut.model_extra
     assert (facts["name"], facts["rate"], facts["where"]) == ("?x?", None, "/x")
 
 

@@ -1,5 +1,6 @@
 """Charts: what they show is what the records hold, and nothing uncertain is drawn as if it were certain."""
 
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -25,6 +26,7 @@ from ctbench.results.evidence import Series as Sampled
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
+from ctbench.results.store import read_stored, write
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .counted import counted_record
@@ -273,9 +275,8 @@ def test_machines_are_not_mixed_and_a_single_topology_is_no_chart() -> None:
     assert instruction_charts([made_up_packet_record(), made_up_packet_record()]) == [], "rates"
 
 
-def test_the_history_of_instructions_is_over_what_they_were_counted_of() -> None:
-    builds = [("6.1.0-50-cloud-amd64", "distribution"), ("6.1.0-56-cloud-amd64", "/opt/ovs-3.3")]
-    (chart,) = history_charts(
-        [[counted_record("forward", [1400], kernel=kernel, ovs=prefix) for kernel, prefix in builds]]
-    )
+def test_the_history_of_instructions_is_over_what_they_were_counted_of(tmp_path: Path) -> None:
+    for kernel, prefix in (("6.1.0-50-cloud-amd64", "distribution"), ("6.1.0-56-cloud-amd64", "/opt/ovs-3.3")):
+        write(counted_record("forward", [1400], kernel=kernel, ovs=prefix), tmp_path)
+    (chart,) = history_charts([[each.record for each in read_stored(tmp_path)[0]]])
     assert chart.x.labels == ("6.1.0-50", "6.1.0-56 ovs-3.3")

@@ -109,7 +109,7 @@ def test_a_record_that_is_torn_is_named_and_its_test_is_measured_again(
 ) -> None:
     torn = stopped / "records" / "suites-first.one.json"
     torn.write_text(torn.read_text()[:200])
-    (stopped / "records" / "x.tmp").touch()
+    (stopped / "records" / "x.part").touch()
     assert resume() == 1
     said = capsys.readouterr()
     assert f"{torn}: is not JSON" in said.err
@@ -242,6 +242,14 @@ def test_a_folder_of_somebody_else_is_one_sentence(
     monkeypatch.setattr("ctbench.cli.robot.resume.check_writable", refuse)
     assert resume() == 4
     assert f"--resume: {stopped} cannot be written (Permission denied)." in capsys.readouterr().err
+
+
+def test_a_record_of_a_test_that_is_gone_counts(
+    stopped: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "suites" / "01__first.robot").write_text(FIRST.replace("Two", "Renamed").replace("missed", "met"))
+    assert resume() == 1
+    assert "1 of 5 tests have a record; measuring 4." in capsys.readouterr().out
 
 
 def test_a_run_that_is_still_measuring_is_refused_and_one_that_was_killed_is_not(

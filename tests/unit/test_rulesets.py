@@ -7,7 +7,7 @@ import pytest
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RULESETS
-from ctbench.dut.registry import KINDS, ruleset_of, ruleset_title, tracks
+from ctbench.dut.registry import ruleset_of, ruleset_title, tracks
 from ctbench.dut.rulesets import catalogue, find_ruleset
 from ctbench.dut.topology import Topology
 
@@ -90,11 +90,6 @@ def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
 )
 def test_the_catalogue_says_what_is_tracked(datapath: str, ruleset: str, tracked: bool) -> None:
     assert tracks(Topology(datapath=datapath, ruleset=ruleset)) is tracked
-
-
-def test_every_kind_of_dut_has_a_ruleset() -> None:
-    for kind in KINDS.values():
-        assert any(family in kind.families for family, _ in catalogue())
 
 
 def test_titles_are_for_people_and_an_unknown_name_stays() -> None:

@@ -1,11 +1,11 @@
 """The exit status of `./run sla` follows from the records and Robot Framework's return code."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from ctbench.base.errors import ExitStatus
+from ctbench.results.store import write
 from ctbench.run.exit_status import (
     MISTAKES_FILE,
     Verdicts,
@@ -16,10 +16,12 @@ from ctbench.run.exit_status import (
     sentence,
 )
 
+from .simulated import made_up_record
 
-def write(folder: Path, name: str, verdict: object) -> None:
-    (folder / "records").mkdir(exist_ok=True)
-    (folder / "records" / f"{name}.json").write_text(json.dumps({"test": name, "verdict": verdict}))
+
+def leave(folder: Path, *verdicts: str) -> None:
+    for verdict in verdicts:
+        write(made_up_record(verdict=verdict), folder)
 
 
 @pytest.mark.parametrize(
@@ -64,29 +66,15 @@ def test_mistakes_are_noted_one_after_the_other_and_never_raise(tmp_path: Path) 
 
 
 def test_verdicts_are_counted(tmp_path: Path) -> None:
-    for name, verdict in {"a": "met", "b": "met", "c": "missed", "d": "not measured"}.items():
-        write(tmp_path, name, verdict)
+    leave(tmp_path, "met", "met", "missed", "not measured")
     assert read_verdicts(tmp_path) == Verdicts(met=2, missed=1, not_measured=1)
     assert read_verdicts(tmp_path / "nowhere") == Verdicts()
 
 
-def test_broken_records_are_named_and_the_others_still_count(tmp_path: Path) -> None:
-    write(tmp_path, "good", "met")
-    write(tmp_path, "odd", "excellent")
-    (tmp_path / "records/half.json").write_text('{"verdict": "me')
-    (tmp_path / "records/list.json").write_text("[]")
-    (tmp_path / "records/bytes.json").write_bytes(b"\xff\xfe")
-    verdicts = read_verdicts(tmp_path)
-    assert verdicts.met == 1
-    broken = [Path(text.split(":")[0]).stem for text in verdicts.broken]
-    assert broken == ["bytes", "half", "list", "odd"]
-    assert verdicts.total == 5
-
-
 def test_records_of_an_older_run_in_the_same_folder_do_not_count(tmp_path: Path) -> None:
-    write(tmp_path, "old", "missed")
+    leave(tmp_path, "missed")
     before = record_files(tmp_path)
-    write(tmp_path, "old-2", "met")
+    leave(tmp_path, "met")
     assert read_verdicts(tmp_path, before) == Verdicts(met=1)
 
 

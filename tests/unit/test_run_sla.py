@@ -12,11 +12,13 @@ from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import bootstrap, sla
 from ctbench.testbed.config import TestbedConfig
 
+from .simulated import made_up_record
+
 DEFAULT = Path("/checkout/suites")
 SUITE = """*** Test Cases ***
 Passes
     Create Directory    ${OUTPUT DIR}/records
-    Create File    ${OUTPUT DIR}/records/passes.json    {"verdict": "%s"}
+    Copy File    ${SUITE SOURCE}/../../%s.json    ${OUTPUT DIR}/records/passes.json
 
 *** Settings ***
 Library    OperatingSystem
@@ -28,6 +30,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty checkout on a machine that has everything."""
     for folder in ("results", "suites", "variables/sla"):
         (tmp_path / folder).mkdir(parents=True)
+    for verdict in ("met", "missed", "not measured"):
+        (tmp_path / f"{verdict}.json").write_text(made_up_record(verdict=verdict).to_json())
     monkeypatch.setattr(sla, "SUITES", tmp_path / "suites")
     monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
     monkeypatch.setattr(TestbedConfig, "check_machine", lambda _testbed: None)

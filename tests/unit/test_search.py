@@ -58,7 +58,6 @@ def assert_sharp(result: SearchResult, truth: float, width: float, final_s: floa
 def test_a_dut_that_never_passes_has_no_capacity(searching: Bisection | Mlr) -> None:
     result = search(SimulatedDut(0.0), LO, HI, searching)
     assert (result.capacity, result.proof, result.limited_by) == (0, None, "dut")
-    assert result.reason.startswith("no load held, not even 1.0 k/s: 100.0 % of the connections were lost")
     figure = outcome_of(result).result
     assert figure is not None and figure.value == 0
 
@@ -72,7 +71,6 @@ def test_a_dut_that_always_passes_reaches_the_end_of_the_range(
     result = search(SimulatedDut(10 * HI), LO, HI, searching, hint=hint)
     assert (result.limited_by, result.upper) == ("range", None)
     assert least <= result.capacity <= HI
-    assert "the range of the campaign ends there" in result.reason
 
 
 @in_both_ways
@@ -80,7 +78,6 @@ def test_a_generator_that_is_slower_than_the_dut_is_named_as_the_limit(searching
     result = search(SimulatedDut(10 * HI, generator_limit=300_000), LO, HI, searching)
     assert result.limited_by == "generator"
     assert 300_000 / (1 + searching.relative_width) <= result.capacity <= 300_000  # type: ignore[operator]
-    assert "the generator was the limit" in result.reason
 
 
 @in_both_ways
@@ -145,24 +142,6 @@ def test_the_published_procedure_is_eight_times_the_middle_and_nothing_else() ->
     assert result.upper is not None
     assert result.proof is not None
     assert result.upper - result.proof.load == pytest.approx(99_000 / 2**8)
-
-
-def test_the_published_procedure_on_a_machine_of_today_reaches_the_end_of_its_range() -> None:
-    result = search(SimulatedDut(381_000), 1_000, 100_000, PUBLISHED)
-    assert (result.limited_by, len(result.steps)) == ("range", 8)
-    assert result.capacity == pytest.approx(100_000 - 99_000 / 2**8)
-
-
-def test_the_search_stops_when_the_bounds_are_near_enough() -> None:
-    wide, narrow = (SimulatedDut(381_000) for _ in range(2))
-    search(wide, LO, HI, how(relative_width="20%"))
-    search(narrow, LO, HI, how(relative_width="2%"))
-    assert len(wide.loads) < len(narrow.loads) <= 12 + 1 + 1
-
-
-def test_no_more_than_the_permitted_iterations_are_made() -> None:
-    result = search(SimulatedDut(381_000), LO, HI, how(relative_width="0.001%", max_iterations=5))
-    assert phases(result).count("search") == 5
 
 
 def test_a_good_hint_saves_trials_and_a_bad_one_costs_no_truth() -> None:
@@ -266,18 +245,6 @@ def test_each_repetition_begins_where_the_one_before_ended() -> None:
     assert (figure.low, figure.high) == (min(result.capacities), max(result.capacities))
 
 
-def test_a_search_that_was_made_once_has_no_spread() -> None:
-    figure = outcome_of(repeat(1, lambda _last: search(SimulatedDut(300_000), LO, HI, how()))).result
-    assert figure is not None
-    assert (figure.spread, figure.samples, figure.repetitions) == (None, (), (figure.value,))
-
-
-def test_packets_that_collapse_under_overload_are_not_crept_up_to() -> None:
-    dut = SimulatedDut(300_000, overload=0.1, packets=True)
-    result = search(dut, LO, HI, how(max_iterations=16), hint=310_000)
-    assert result.capacity >= 300_000 / (1 + WIDTH)
-
-
 def test_a_fault_ends_the_repetitions() -> None:
     def breaks(_number: int) -> None:
         raise GeneratorError("gone")
@@ -295,12 +262,12 @@ def test_the_plan_counts_the_bisections_that_the_width_needs() -> None:
 
 
 @settings(deadline=None)
-@given(st.floats(LO * 1.2, HI * 0.8), st.sampled_from([1.0, 0.7, 0.1]))
+@given(st.floats(LO * 1.2, HI * 0.8), st.sampled_from([1.0, 0.7, 0.1]), st.sampled_from([0.5, 1.03]))
 def test_what_is_forwarded_of_too_many_packets_leads_to_the_capacity_and_never_past_it(
-    truth: float, overload: float
+    truth: float, overload: float, guess: float
 ) -> None:
     dut = SimulatedDut(truth, overload=overload, packets=True)
-    result = search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=truth / 2)
+    result = search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=truth * guess)
     assert truth / 1.06 <= result.capacity <= truth * (1 + LIMITS["loss_ratio"])
 
 
@@ -469,13 +436,6 @@ def test_a_contradiction_that_the_library_finds_costs_no_trial_that_was_made(mon
     result = search(SimulatedDut(TRUTH), LO, HI, mlr())
     assert (result.capacity, result.upper) == (100_000, 500_000)
     assert result.reason.endswith("(MLRsearch gave up: Load not worth: 1)")
-
-
-def test_the_console_is_told_each_trial_and_what_is_left() -> None:
-    told: list[Step] = []
-    result = search(SimulatedDut(TRUTH), LO, HI, mlr(), Trials(told.append))
-    assert [step.number for step in told] == list(range(1, len(result.steps) + 1))
-    assert all(step.left_s > 0 for step in told[:-2])
 
 
 @settings(max_examples=80, deadline=None)

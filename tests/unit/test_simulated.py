@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.measure.pairs import log_ratio, rounds_of, turns
-from ctbench.traffic.loads import Rate, Saturation
+from ctbench.traffic.loads import Rate
 
 from .simulated import SimulatedDut
 from .simulated_machine import Machine
-from .simulated_pair import SimulatedPair
 
 
 def too_slow(ring: int, packets: bool = False) -> SimulatedDut:
@@ -29,22 +27,6 @@ def test_a_ring_hides_that_a_dut_is_too_slow_by_2_percent_but_not_what_piles_up_
     assert trial.service_rate == pytest.approx(98_000, rel=1e-3)
 
 
-def test_a_small_ring_overflows() -> None:
-    assert too_slow(1_000).run_trial(None, Rate(100_000), 2.0).loss_ratio == pytest.approx(0.0175, rel=0.1)
-
-
-def test_nothing_piles_up_below_the_capacity() -> None:
-    trial = SimulatedDut(98_000, ring=16_384).run_trial(None, Rate(90_000), 2.0)
-    assert (trial.loss_ratio, trial.service_rate) == (0, 90_000)
-    assert statistics.median(trial.timeline_active) < 100
-
-
-def test_a_closed_loop_serves_at_the_capacity_and_loses_nothing() -> None:
-    trial = SimulatedDut(98_000, ring=16_384, saturation=1.1).run_trial(None, Saturation(512), 0.5)
-    assert trial.service_rate == pytest.approx(107_800)
-    assert (trial.under_way, trial.loss_ratio, set(trial.timeline_active)) == (512, 0, {512})
-
-
 def test_a_shared_machine_scatters_from_trial_to_trial_as_one_was_seen_to() -> None:
     machine = Machine(seed=1)
     logs = []
@@ -52,15 +34,6 @@ def test_a_shared_machine_scatters_from_trial_to_trial_as_one_was_seen_to() -> N
         logs.append(math.log(machine.run(1.0)))
         machine.run(0.6)
     assert 0.07 < statistics.stdev(logs) < 0.11
-
-
-def test_what_the_machine_does_falls_on_both_sides_of_a_pair() -> None:
-    pair = SimulatedPair(0.95, machine=Machine(seed=1))
-    slices = pair.run_slices(turns(0, 192), 0.05)
-    logs = [log_ratio(parts) for parts in rounds_of(slices)]
-    assert statistics.stdev(part.rate for part in slices) > 0.1 * statistics.mean(part.rate for part in slices)
-    assert math.exp(statistics.median(log for log in logs if log is not None)) == pytest.approx(0.95, rel=0.01)
-    assert len(pair.order) == 384
 
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"

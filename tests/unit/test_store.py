@@ -44,17 +44,6 @@ def test_names_become_file_names_whatever_they_hold() -> None:
     assert len(slug("s" * 500, "t" * 500)) <= 201
 
 
-def test_a_broken_file_is_named_and_the_others_are_read(tmp_path: Path) -> None:
-    write(record(), tmp_path)
-    (tmp_path / "records/half.json").write_text('{"schema_version": 2, "tes')
-    (tmp_path / "records/binary.json").write_bytes(b"\xff\xfe")
-    (tmp_path / "records/rest.tmp").write_text("not mine")
-    records, broken = read_all(tmp_path)
-    assert len(records) == 1
-    assert [each.path.name for each in broken] == ["binary.json", "half.json"]
-    assert all(str(each.path) in each.reason for each in broken)
-
-
 def test_a_write_that_fails_half_way_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_handle: int) -> None:
         raise OSError(28, "No space left on device")
@@ -85,7 +74,7 @@ def test_a_year_of_records_is_held_without_trials_and_what_they_have_in_common_o
     assert (light.evidence.trials, light.evidence.series) == ([], [])
     assert light.evidence.ceiling == whole.evidence.ceiling
     assert light.environment.machine == whole.environment.machine
-    assert light.environment.dut.product == "Open vSwitch 3.1.0" and light.environment.dut.extra == {}
+    assert light.environment.dut.product == "Open vSwitch 3.1.0" and light.environment.dut.model_extra == {}
     assert light.environment.dut.machine == whole.environment.dut.machine
     for part in ("topology", "profile", "campaign", "floor", "thresholds", "tags", "pool", "notes"):
         assert getattr(light, part) is getattr(second.record, part), part

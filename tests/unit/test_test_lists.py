@@ -43,10 +43,6 @@ def test_tags_that_docs_and_lists_name_select_the_same_in_plain_robot(option: tu
     assert names(sla.parse([f"--{way}", tags], SUITES)) == [test.full_name for test in plain.all_tests]
 
 
-def test_there_is_a_list_for_the_gate_the_night_and_the_comparison_with_2022() -> None:
-    assert [path.stem for path in LISTS] == ["gate", "nightly", "published"]
-
-
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
 def test_a_list_names_a_campaign_and_an_sla_that_exist_and_each_choice_has_a_comment(path: Path) -> None:
     chosen = sla.chosen_files(command(path.stem).assignments)

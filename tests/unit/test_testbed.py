@@ -105,6 +105,9 @@ class FakeConnector:
 
     def close(self) -> None: ...
 
+    def facts(self) -> dict[str, Any]:
+        return {}
+
     def forget(self) -> None:
         self.forgot += 1
 
@@ -287,15 +290,27 @@ def test_one_that_died_while_it_was_paused_is_replaced_before_the_next_test(fake
     assert fakes.testbed.pair is not None and len(fakes.duts) == 3
 
 
+def test_duts_make_way_for_what_counts_and_it_makes_way_for_a_dut(fakes: Fakes) -> None:
+    fakes.pair()
+    counter = fakes.testbed.counter("emulated")
+    assert fakes.running() == [] and fakes.testbed.pair is None and fakes.connector.wired == []
+    assert fakes.testbed.facts()["dut"]["version"] == "3.1.0"
+    assert fakes.testbed.counter("emulated") is counter
+    assert fakes.testbed._counter is not None
+    sandbox: Any = fakes.testbed._counter[1]
+    fakes.testbed.apply(ROUTER)
+    assert (sandbox.closed, fakes.testbed._counter) == (1, None)
+    fakes.testbed.counter("emulated")
+    fakes.testbed.close()
+    assert fakes.testbed._counter is None
+
+
 def test_nothing_of_a_pair_is_left(fakes: Fakes) -> None:
     fakes.pair()
     hosts = [host for _, host in fakes.testbed._duts.values()]
     fakes.testbed.close()
     assert fakes.running() == [] and fakes.testbed._duts == {}
     assert [host.closed for host in hosts] == [1, 1]  # type: ignore[attr-defined]
-
-
-ROUTER = Topology(datapath="linux-router", ruleset="forward")
 
 
 class BrokenDut:

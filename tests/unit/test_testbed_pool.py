@@ -8,7 +8,7 @@ import yaml
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pool import Member, least_cpus, make_pool, split_names
+from ctbench.testbed.pool import Member, make_pool, split_names
 
 TESTBEDS = Path(__file__).parents[2] / "variables" / "testbeds"
 
@@ -36,10 +36,6 @@ def single(cpus: int) -> list[tuple[int, ...]]:
 
 def shares(members: list[Member]) -> dict[str, tuple[int, ...]]:
     return {member.name: member.cpus for member in members}
-
-
-def test_names_are_separated_by_commas() -> None:
-    assert split_names("lab-a, lab-b,") == ["lab-a", "lab-b"]
 
 
 @pytest.mark.parametrize("text", ["", "local", ",local"])
@@ -116,9 +112,3 @@ def test_what_cannot_be_a_pool_is_refused(
     with pytest.raises(CtbenchError, match=said) as refused:
         make_pool(pool, single(cpus))
     assert refused.value.exit_status == status
-
-
-def test_what_a_testbed_needs_of_this_machine() -> None:
-    assert least_cpus(a_testbed()) == 2
-    assert least_cpus(a_testbed(file="local-trex")) >= 2
-    assert least_cpus(lab("lab-a")) == 0

@@ -49,11 +49,3 @@ def test_a_key_that_names_none_says_what_is_expected(key: str, expected: str) ->
     with pytest.raises(ValueError) as refusal:
         Topology.parse(key)
     assert expected in str(refusal.value)
-
-
-@given(st.text(max_size=60))
-def test_any_text_is_a_topology_or_a_sentence(text: str) -> None:
-    try:
-        assert Topology.parse(text).key == text
-    except ValueError as error:
-        assert "Expected" in str(error)

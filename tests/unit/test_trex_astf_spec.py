@@ -1,7 +1,5 @@
 """What TRex' ASTF is given of a connection profile."""
 
-import json
-
 import pytest
 
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
@@ -76,11 +74,6 @@ def test_kinds_that_are_rare_have_a_rate_that_trex_allows() -> None:
     ]  # fmt: skip
     assert min(each["cps"] for each in templates) == pytest.approx(0.5)
     assert sum(each["cps"] for each in templates) == pytest.approx(base_cps(rare)) == pytest.approx(500)
-
-
-def test_the_description_survives_the_way_to_the_worker() -> None:
-    spec = astf_spec(profile(udp_percent=1, messages=3, server_wait_ms=5))
-    assert json.loads(json.dumps(spec)) == spec
 
 
 def test_what_trex_does_otherwise_is_said() -> None:

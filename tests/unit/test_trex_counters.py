@@ -9,7 +9,7 @@ from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.trex import astf
-from ctbench.traffic.trex.counters import GENERATOR_FAULTS, Reading, Span
+from ctbench.traffic.trex.counters import GENERATOR_FAULTS, Reading
 
 
 def grown(recording: Recording, name: str, by: int = 1) -> Recording:
@@ -104,7 +104,7 @@ def test_connections_of_lost_packets_have_failed_although_tcp_repaired_them() ->
 
 def test_a_loss_at_the_end_is_not_missed_although_it_shows_only_in_the_drain() -> None:
     recording = Recording("late-loss")
-    shown = Span(Reading(**recording.begin), Reading(**recording.end))
+    shown = Reading(**recording.end) - Reading(**recording.begin)
     again = ("tcps_rexmttimeo", "tcps_rexmttimeo_syn", "tcps_sndrexmitpack")
     assert shown.traffic("client", *again) == shown.traffic("server", *again) == 0
     assert recording.trial().failed

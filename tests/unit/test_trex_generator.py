@@ -8,13 +8,13 @@ import pytest
 from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.base.errors import GeneratorError
-from ctbench.hosts.local import LocalHost
+from ctbench.hosts.local import LocalHost, Owner
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile
 from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
-from ctbench.traffic.trex.server import Endpoint, Owner
+from ctbench.traffic.trex.server import Endpoint
 from ctbench.traffic.trex.worker import TrexRefused
 
 
@@ -70,12 +70,12 @@ class StandInWorker(ReplayedWorker):
         answer = super().call(do, timeout, **arguments)
         if do == "astf_update" and self.dies_with:
             self.dies_with.running, self.dies_with = False, None
-            raise TrexRefused("TRex: astf_update: Failed to get server response", "connect")
+            raise TrexRefused("TRex: astf_update: Failed to get server response")
         if do in self.trouble:
             raise self.trouble.pop(do)
         if do == "connect":
             if self.holder and not arguments["force"]:
-                raise TrexRefused(f"The ports are held by {self.holder}.", "busy", [self.holder])
+                raise TrexRefused(f"The ports are held by {self.holder}.", [self.holder])
             return {"version": "v3.08", "ports": [], "catch_up_s": 0.002}
         return answer
 
@@ -145,7 +145,7 @@ def test_a_server_that_dies_is_named_with_its_last_words_and_started_again(trex:
 
 
 def test_a_refusal_of_a_server_that_lives_is_passed_on(trex: Stand) -> None:
-    trex.worker.trouble["astf_load"] = TrexRefused("TRex: astf_load: cps is below 0.5", "trex")
+    trex.worker.trouble["astf_load"] = TrexRefused("TRex: astf_load: cps is below 0.5")
     with pytest.raises(TrexRefused, match=r"below 0\.5"):
         trex.run()
     trex.run()

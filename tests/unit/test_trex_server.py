@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from ctbench.traffic.trex.server import Owner, excerpt
+from ctbench.hosts.local import Owner
+from ctbench.traffic.trex.server import excerpt
 
 CRASH = """ core, c-port, c-queue, s-port, s-queue, lat-queue
  ------------------------------------------

@@ -10,7 +10,16 @@ from trex_recordings import DATA
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import IMIX, PacketProfile, load_profile
-from ctbench.traffic.trex.stl import LATENCY_PPS, SETTLE_S, Reading, Readings, latency_of, notes, spec_of, trial_of
+from ctbench.traffic.trex.stl import (
+    LATENCY_PPS,
+    SETTLE_S,
+    Readings,
+    StreamReading,
+    latency_of,
+    notes,
+    spec_of,
+    trial_of,
+)
 
 ONE = PacketProfile(name="one", kind="packets", flows=1000)
 BOTH = ONE.model_copy(update={"directions": "both"})
@@ -95,8 +104,8 @@ def recorded(name: str) -> dict[str, Any]:
 
 def trial(recording: dict[str, Any]) -> Trial:
     spec = spec_of(PacketProfile(**recording["profile"]), recording["load"], recording["duration_s"])
-    samples = tuple(Reading(**sample) for sample in recording["samples"])
-    zero, begin, end = (Reading(**recording[name]) for name in ("zero", "begin", "end"))
+    samples = tuple(StreamReading(**sample) for sample in recording["samples"])
+    zero, begin, end = (StreamReading(**recording[name]) for name in ("zero", "begin", "end"))
     return trial_of(spec, Readings(zero, begin, (*samples, end), end, 0.25), recording["load"], 3.0)
 
 

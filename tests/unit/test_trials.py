@@ -125,11 +125,6 @@ def test_a_time_over_its_limit_makes_a_trial_bad(observe: Any, metric: str, titl
     assert observe(conditions=limits, p99_us=None).reason.startswith(f"{title} was not measured")
 
 
-def test_the_latency_of_the_slower_direction_counts() -> None:
-    limits = {"loss_ratio": 0.0002, "latency_p99": 0.005}
-    assert seen_packets(conditions=limits, p99_us=2600.0, back_loss=0.0).state == "bad"  # the way back is twice as slow
-
-
 def test_the_figures_of_packets_are_their_rate_the_worse_latency_and_what_they_cost() -> None:
     cpu = CpuUse(0.98, 2_450.0, "link threads")
     values = seen_packets(cpu=cpu, load=400_000.0, back_loss=0.0).values
@@ -172,12 +167,12 @@ def test_a_trial_is_good_bad_or_says_nothing_about_the_dut(trial: Observation, s
     assert trial.fault == (RESTARTED.text if RESTARTED in trial.problems else "")
 
 
-def test_a_loss_while_others_had_the_duts_cpu_says_nothing_and_what_held_all_the_same_counts() -> None:
+def test_a_trial_in_which_others_had_the_duts_cpu_says_nothing_whatever_it_lost() -> None:
     taken = (Problem("disturbed", "Other processes took 3.0 % of a PMD CPU of the DUT."),)
     lossy = seen(taken, loss=0.1)
     assert (lossy.state, lossy.reason) == ("invalid", taken[0].text)
     assert seen(taken, conditions={"loss_ratio": 0.0002, "connect_time_p99": 0.0001}).state == "invalid"
-    assert seen(taken).good
+    assert seen(taken).state == "invalid"
 
 
 STILL = Problem(
@@ -207,7 +202,7 @@ def test_threads_that_carry_the_frames_are_the_duts_cpus_too() -> None:
     rested = lossy.trial.model_copy(update={"link": link.model_copy(update={"waiting": 0.04})})
     assert Observation(rested, LIMITS).state == "bad"
     testbed.link = link
-    assert testbed.runner()(1000, 10).good
+    assert testbed.runner()(1000, 10).state == "invalid"
 
 
 def test_the_record_of_a_trial_has_its_counts_its_state_and_its_problems() -> None:

@@ -7,10 +7,15 @@ import pytest
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.software import kernel, plan
+from ctbench.traffic.software import layout as lay
 
 #: Connections of mobile traffic: 75 % of 3 messages, the others of 19, seven in the mean; one begins each cycle.
 SHORT, LONG, SHORT_PER_MILLION, WAIT = 3, 19, 750_000, 1000
 POPULATION = 7 * WAIT
+PARAMETERS = {
+    lay.POPULATION: POPULATION, lay.SERVER_WAIT: WAIT,
+    lay.SHORT_MESSAGES: SHORT, lay.SHORT_PER_MILLION: SHORT_PER_MILLION,
+}  # fmt: skip
 
 
 def lives(waits: int) -> list[tuple[int, int]]:
@@ -18,8 +23,7 @@ def lives(waits: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for at in range(waits * WAIT + 1):
         for number in range(len(found), int(POPULATION * kernel.opened_share.py_func(at, WAIT, waits))):
-            ends = kernel.ends_after.py_func(number, POPULATION, 1, SHORT * WAIT, SHORT_PER_MILLION)
-            found.append((at, min(LONG, kernel.messages_left.py_func(ends, at, WAIT))))
+            found.append((at, min(LONG, kernel.messages_left.py_func(number, at, 1, PARAMETERS))))
     return found + [(at, LONG if at % 4 == 3 else SHORT) for at in range((waits + 4) * WAIT)]
 
 
@@ -35,13 +39,6 @@ def test_from_the_opening_on_as_many_are_open_as_the_steady_state_has_and_ask_ev
             for opened, messages in found
         )
         assert asked == pytest.approx(POPULATION / 8, rel=0.05), at
-
-
-def test_fewer_are_opened_from_one_wait_to_the_next_and_evenly_within_each() -> None:
-    share = kernel.opened_share.py_func
-    assert [share(at, 10, 3) for at in (0, 5, 10, 15, 20, 25, 30, 40)] == pytest.approx(
-        [0, 1 / 4, 1 / 2, 2 / 3, 5 / 6, 11 / 12, 1, 1]
-    )
 
 
 def test_an_opening_takes_whole_waits_and_no_more_of_them_than_a_connection_has() -> None:

@@ -63,13 +63,13 @@ def check_writable(folder: Path) -> None:
         probe.flush()
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all, and to the disk: it may be open in a browser, and a run may be killed. Raises
     OSError."""
     part = path.with_name(f".{path.name}-{os.getpid()}.part")
     try:
-        with part.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with part.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)

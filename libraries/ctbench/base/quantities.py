@@ -51,6 +51,7 @@ TrialDuration = Annotated[
     within(parse_duration, "10ms", "60min", "time for a trial", "RFC 9411 asks for 300s"),
 ]
 Pause = Annotated[float, within(parse_duration, "0s", "10min", "pause", "it is made before each trial")]
+Budget = Annotated[float, within(parse_duration, "0s", "1000min", "time", "trials of a whole run are made again in it")]
 
 
 #: No count, rate or time of a measurement is larger: it would take a terabit link a year.

@@ -8,11 +8,11 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar, Union
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from ctbench.base.errors import ConfigError
@@ -43,44 +43,33 @@ def narrow(text: str) -> str:
 
 def _explain(shown: str, model: type[BaseModel], data: Any, error: ErrorDetails) -> str:
     """Turn one error of pydantic into a paragraph: file, key, value, expectation."""
-    parts = _display_path(error["loc"], data, keep_last=error["type"] == "missing")
+    kind, context = error["type"], error.get("ctx", {})
+    tag = str(context.get("discriminator", "")).strip("'")
+    parts = [*_display_path(error["loc"], data, keep_last=kind == "missing"), *([tag] if tag else [])]
     key = ".".join(parts).replace(".[", "[")
     head = f"{shown}: {key}" if key else shown
-    kind = error["type"]
-    context = error.get("ctx", {})
     # A password that stands in the place of its variable's name is not for the console.
     value = "what stands there" if "password" in key.rpartition(".")[2].lower() else quoted(error["input"])
     if kind == "value_error":
-        return _own_words(head, value, str(context["error"]))
+        text = str(context["error"])  # of our own validators; what names no value itself gets it
+        return f"{head}: {text}" if "\n  Expected" in text else f"{head}: {value}: {text}"
     if kind == "extra_forbidden":
-        return f"{head}: unknown key.\n  {_instead(str(error['loc'][-1]), _models_at(model, error['loc'][:-1]))}"
+        known = sorted({name for place in _models_at(model, error["loc"][:-1]) for name in place.model_fields})
+        meant = did_you_mean(str(error["loc"][-1]), known)
+        return f"{head}: unknown key.\n  Expected {listed(known)}.{meant}"
     if kind == "missing":
         return f"{head}: is missing.\n  Expected a line with this key, see the comments in the files that ship."
     if kind in ("literal_error", "union_tag_invalid"):
         text = str(context.get("expected") or context.get("expected_tags"))
         choices = re.findall(r"'([^']*)'", text)
-        tag = str(context.get("discriminator", "")).strip("'")
-        if tag:
-            head, value = f"{head}.{tag}", quoted(error["input"].get(tag))
+        value = quoted(error["input"].get(tag)) if tag else value
         meant = did_you_mean(value.strip('"'), choices)
         return f"{head}: {value} is not known.\n  Expected {listed(choices or [text])}.{meant}"
     if kind == "union_tag_not_found":
-        tag = str(context.get("discriminator", "")).strip("'")
-        return f"{head}.{tag}: is missing.\n  Expected a line with this key: it says what the other keys are."
+        fields = [place.model_fields[tag] for place in _models_at(model, error["loc"])]
+        tags = [str(word) for field in fields for word in typing.get_args(field.annotation)]
+        return f"{head}: is missing.\n  Expected {listed(tags)}."
     return f"{head}: {value} does not fit.\n  Expected {_expected(kind, context, error['msg'])}."
-
-
-def _instead(key: str, places: list[type[BaseModel]]) -> str:
-    """What to write in the place of a key that there is not, or not any more."""
-    if gone := next((text for place in places if (text := getattr(place, "gone", {}).get(key))), ""):
-        return gone
-    known = sorted({name for place in places for name in place.model_fields})
-    return f"Expected {listed(known)}.{did_you_mean(key, known)}"
-
-
-def _own_words(head: str, value: str, text: str) -> str:
-    """Place a sentence of our own validators after the key; ones that name no value get none."""
-    return f"{head}: {text}" if "\n  Expected" in text else f"{head}: {value}: {text}"
 
 
 def _expected(kind: str, context: dict[str, Any], message: str) -> str:
@@ -108,7 +97,7 @@ def _display_path(loc: tuple[int | str, ...], data: Any, *, keep_last: bool) -> 
         last = index == len(loc) - 1
         if isinstance(data, dict):
             found = next((key for key in data if key == part or str(key) == str(part)), None)
-            if found is not None:
+            if found is not None and (last or isinstance(data[found], dict | list)):
                 data = data[found]
                 yield brief(str(part), 60)
             elif last and keep_last:
@@ -118,39 +107,23 @@ def _display_path(loc: tuple[int | str, ...], data: Any, *, keep_last: bool) -> 
             yield f"[{part}]"
 
 
-def _models_at(model: Any, loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
+def _models_at(annotation: Any, loc: tuple[int | str, ...]) -> Iterator[type[BaseModel]]:
     """The models whose keys are known at `loc`, walking models, mappings, lists and unions."""
-    places: list[Any] = list(_models(model))
-    for part in loc:
-        found: list[Any] = []
-        for place in places:
-            if isinstance(place, type) and issubclass(place, BaseModel):
-                field = place.model_fields.get(str(part))
-                # A part that is not a field is the tag of a union: stay where we are.
-                found += list(_models(field.annotation)) if field else [place] if _has_tag(place, part) else []
-            elif typing.get_args(place):
-                found += list(_models(typing.get_args(place)[-1]))
-        places = found
-    return [place for place in places if isinstance(place, type) and issubclass(place, BaseModel)]
-
-
-def _has_tag(model: type[BaseModel], tag: int | str) -> bool:
-    """Whether a model is the one that a union's tag chose."""
-    return any(tag in typing.get_args(field.annotation) for field in model.model_fields.values())
-
-
-def _models(annotation: Any) -> Iterator[Any]:
-    """Yield the models and the containers in a type annotation."""
-    origin = typing.get_origin(annotation)
-    if isinstance(annotation, type) and origin is None and issubclass(annotation, BaseModel):
-        yield annotation
-    elif origin in (typing.Union, types.UnionType):
-        for argument in typing.get_args(annotation):
-            yield from _models(argument)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        for argument in arguments:
+            yield from _models_at(argument, loc)
     elif origin is Annotated:
-        yield from _models(typing.get_args(annotation)[0])
-    elif origin in (dict, list, tuple):
-        yield annotation
+        yield from _models_at(arguments[0], loc)
+    elif origin in (dict, list, tuple) and loc:
+        yield from _models_at(arguments[-1], loc[1:])
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if not loc:
+            yield annotation
+        elif field := annotation.model_fields.get(str(loc[0])):
+            yield from _models_at(field.annotation, loc[1:])
+        elif any(loc[0] in typing.get_args(each.annotation) for each in annotation.model_fields.values()):
+            yield from _models_at(annotation, loc[1:])  # the tag of a union, which chose this model
 
 
 def listed(choices: list[str]) -> str:
@@ -183,9 +156,6 @@ class YamlModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    #: Keys of earlier versions, and the sentence that says what to write instead.
-    gone: ClassVar[Mapping[str, str]] = {}
-
     _file: str = PrivateAttr("")
     _path: Path | None = PrivateAttr(None)
 
@@ -201,56 +171,16 @@ class YamlModel(BaseModel):
 
 
 def load(kind: str, name_or_path: str | Path, model: type[Model], *, root: Path = ROOT) -> Model:
-    """Read one file of `variables/<kind>/` by its name, or any file by its path, into `model`.
+    """Read one file of `variables/<kind>/` by its name, or any file by its path, into `model`: a class, or a union of
+    classes that a key tells apart.
 
     What contains a slash or ends in .yaml or .yml is a path, everything else a name. A named file has to
     carry its own name under the key `name`, so that a copied file cannot pass for the original.
     Raises `ConfigError`, one paragraph per mistake.
     """
-    return _load(_resolve(kind, name_or_path, root), kind, lambda _data, _shown: model, root)
-
-
-def load_one_of(
-    kind: str, name_or_path: str | Path, models: Mapping[str, type[Model]], *, tag: str, root: Path = ROOT
-) -> Model:
-    """Like `load`, for files that say under the key `tag` which of the `models` they hold."""
-    return _load(_resolve(kind, name_or_path, root), kind, by_tag(models, tag), root)
-
-
-#: Names the model for what a file holds; raises `ConfigError` with the name of the file, its second argument.
-Choose = Callable[[dict[Any, Any], str], type[Model]]
-
-
-def by_tag(models: Mapping[str, type[Model]], tag: str) -> Choose[Model]:
-    """Choose the model by what stands under the key `tag`."""
-
-    def choose(data: dict[Any, Any], shown: str) -> type[Model]:
-        if tag not in data:
-            raise ConfigError(f"{shown}: {tag}: is missing.\n  Expected {listed(list(models))}.")
-        word = data[tag]
-        if not isinstance(word, str) or word not in models:
-            expected = f"Expected {listed(list(models))}.{did_you_mean(str(word), list(models))}"
-            raise ConfigError(f"{shown}: {tag}: {quoted(word)} is not known.\n  {expected}")
-        return models[word]
-
-    return choose
-
-
-def make(data: Any, shown: str, choose: Choose[Model]) -> Model:
-    """Turn what a file holds into the model that `choose` names. `shown`: how messages name the file."""
-    if not isinstance(data, dict):
-        what = "is empty" if data is None else f"holds {quoted(data)}, not keys and values"
-        raise ConfigError(f"{shown}: {what}.\n  Expected keys and values, as in the files that ship.")
-    model = choose(data, shown)
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError(explain(shown, model, data, error)) from None
-
-
-def _load(path: Path, kind: str, choose: Choose[Model], root: Path) -> Model:
+    path = _resolve(kind, name_or_path, root)
     shown = _shown(path, root)
-    loaded = make(contents(path, kind, choose, root), shown, choose)
+    loaded = make(contents(path, kind, model, root), shown, model)
     if path.parent == root / "variables" / kind and getattr(loaded, "name", path.stem) != path.stem:
         name = quoted(getattr(loaded, "name", ""))
         raise ConfigError(f"{shown}: name: {name} is not the name of the file.\n  Expected {quoted(path.stem)}.")
@@ -259,7 +189,18 @@ def _load(path: Path, kind: str, choose: Choose[Model], root: Path) -> Model:
     return loaded
 
 
-def contents(path: Path, kind: str, choose: Choose[Model], root: Path) -> Any:
+def make(data: Any, shown: str, model: type[Model]) -> Model:
+    """Turn what a file holds into a model. `shown`: how messages name the file."""
+    if not isinstance(data, dict):
+        what = "is empty" if data is None else f"holds {quoted(data)}, not keys and values"
+        raise ConfigError(f"{shown}: {what}.\n  Expected keys and values, as in the files that ship.")
+    try:
+        return TypeAdapter(model).validate_python(data)
+    except ValidationError as error:
+        raise ConfigError(explain(shown, model, data, error)) from None
+
+
+def contents(path: Path, kind: str, model: type[Model], root: Path) -> Any:
     """What a file holds. Under `like` a profile names another one that has all keys which it leaves out, but for
     `name` and `description`. A mistake in that file is that file's."""
     shown = _shown(path, root)
@@ -278,7 +219,7 @@ def contents(path: Path, kind: str, choose: Choose[Model], root: Path) -> Any:
         raise ConfigError(
             f"{shown}: like: {quoted(like)} is like another one itself.\n  Expected a file with all keys."
         )
-    make(whole, _shown(other, root), choose)
+    make(whole, _shown(other, root), model)
     inherited = {key: value for key, value in whole.items() if key not in ("name", "description")}
     return inherited | {key: value for key, value in data.items() if key != "like"}
 
@@ -298,12 +239,10 @@ def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         fault = "no such file"
-    except OSError as error:  # a name that is too long, a ring of links
-        fault = error.strerror or "cannot be looked at"
     except RuntimeError:
         fault = "no such home directory"
-    except ValueError:  # NUL
-        fault = "is not a path"
+    except (OSError, ValueError) as error:  # a name that is too long, a ring of links; NUL
+        fault = getattr(error, "strerror", None) or "is not a path"
     else:
         return path
     known = names(kind, root=root)
@@ -319,3 +258,10 @@ def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
 def _shown(path: Path, root: Path) -> str:
     """Show a path for messages, relative to the checkout where it is in it."""
     return brief(str(path.relative_to(root) if path.is_relative_to(root) else path), 300)
+
+
+def settings_of(kinds: Mapping[str, Any]) -> Any:
+    """The type of an entry of a testbed file that is the settings of one of these kinds, each with a model of its own
+    (`settings`), which its key `type` tells."""
+    models = tuple(dict.fromkeys(kind.settings for kind in kinds.values()))
+    return Annotated[Union[models], Field(discriminator="type")]  # noqa: UP007  # a union of what is in a list

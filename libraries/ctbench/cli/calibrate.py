@@ -17,7 +17,8 @@ from ctbench.base.paths import ROOT, VARIABLES, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, load
-from ctbench.cli.child_runs import ChildRun, Clock
+from ctbench.cli.child_runs import ChildRuns
+from ctbench.cli.parser.command import read_option
 from ctbench.cli.parser.tree import parse
 from ctbench.dut.registry import abilities
 from ctbench.results import store
@@ -28,7 +29,7 @@ from ctbench.sla.calibration import Stock, calibrate, ceilings, counts_file, onl
 from ctbench.sla.calibration_figures import LEAST_RUNS, enough, gather, runs_needed, runs_of
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.testbed import emulated_dut
+from ctbench.testbed.testbed import counter_of
 
 MOST_RUNS, LONGEST_NAME = 40, 64
 #: What ./run sla may end with so that it is worth going on: missed floors do not matter here.
@@ -36,14 +37,7 @@ _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 
 
 def main() -> int:
-    options = parse("calibrate")
-    try:
-        return Calibration(options).run()
-    except CtbenchError as error:
-        print(f"calibrate: {error}", file=sys.stderr)
-        return error.exit_status
-    except KeyboardInterrupt:
-        return ExitStatus.INTERRUPTED
+    return Calibration(parse("calibrate")).run()
 
 
 class Calibration:
@@ -54,10 +48,7 @@ class Calibration:
         self.options = options
         self.target = _target(options.name, force=options.force)
         self.widest = _widest(options.widest)
-        try:
-            self.most = parse_whole(options.most_runs, LEAST_RUNS, MOST_RUNS)
-        except ValueError as error:
-            raise ConfigError(f"--most-runs: {error}") from None
+        self.most = read_option("--most-runs", parse_whole, options.most_runs, LEAST_RUNS, MOST_RUNS)
         floors = load("sla", options.sla, Floors)
         assert floors.path is not None, "it was read from a file"
         self.stock = Stock.read(floors.name, floors.path.read_text(encoding="utf-8"))
@@ -118,25 +109,17 @@ class Calibration:
         """Run the suites until every floor is narrow enough, or most often. Returns why that stopped early, or 0."""
         duts = self.testbed.duts if self.testbed else []
         only_emulated = all("instructions" in abilities(dut.type) for dut in duts)
-        clock, likely, most = Clock(), *((1, 1) if only_emulated else (LEAST_RUNS, self.most))
+        made, likely, most = ChildRuns(_GOES_ON), *((1, 1) if only_emulated else (LEAST_RUNS, self.most))
         options = self.options
         files = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
         arguments = [part for each in files for part in ("-v", each)]
         arguments += [part for tag in options.include for part in ("--include", tag)]
         for number in range(1, most + 1):
-            made = ChildRun(self.output / f"{number:02d}")
-            if not made.done:
-                print(
-                    f"calibrate: run {number} of about {likely}, at most {most}; {clock.left(likely - number + 1)}",
-                    flush=True,
-                )
-                ended = made.make(arguments)
-                if ended not in _GOES_ON:
-                    print(f"calibrate: run {number} ended with status {ended}.", file=sys.stderr)
-                    return ended
-                made.mark_done(ended)
-                clock.made += 1
-            self.folders.append(made.folder)
+            folder, line = self.output / f"{number:02d}", f"calibrate: run {number} of about {likely}, at most {most}"
+            if ended := made.make(folder, arguments, line, likely - number + 1):
+                print(f"calibrate: run {number} ended with status {ended}.", file=sys.stderr)
+                return ended
+            self.folders.append(folder)
             records = records_of(self.folders)
             if only_counts(records):
                 break
@@ -247,9 +230,8 @@ def _keep_image(target: Path, testbed: TestbedConfig, records: Sequence[Record])
     measured = next((record for record in records if record.metric in COSTS), None)
     if measured is None:
         raise MissingResource("--keep-image: nothing was measured in an emulated machine; the logs say why.")
-    with emulated_dut(testbed) as dut:
-        dut.apply(measured.topology)
-        identity = dut.keep_image(target)
+    with counter_of(testbed) as counter:
+        identity = counter.keep_image(target)
     if identity != measured.environment.dut.image:
         target.unlink()
         raise ConfigError(

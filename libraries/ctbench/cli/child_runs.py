@@ -2,7 +2,7 @@
 none of them twice where the command goes on after it was stopped."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,39 +13,44 @@ from ctbench.hosts.local import run_child
 STATUS_FILE = "exit-status"
 
 
-@dataclass(frozen=True)
-class ChildRun:
-    """One run of the suites."""
+def is_done(folder: Path) -> bool:
+    """Whether the run of this folder is complete."""
+    return (folder / STATUS_FILE).exists()
 
-    folder: Path
 
-    @property
-    def done(self) -> bool:
-        return (self.folder / STATUS_FILE).exists()
-
-    def make(self, arguments: Sequence[str]) -> int:
-        """Run the suites and return what ./run sla ended with. What a run that was broken off left is set aside: it
-        does not count."""
-        if self.folder.exists():
-            aside = len(list(self.folder.parent.glob(f"{self.folder.name}-broken-off*"))) + 1
-            self.folder.rename(self.folder.with_name(f"{self.folder.name}-broken-off-{aside}"))
-        self.folder.mkdir(parents=True)
-        return run_child([*PROGRAM, "sla", "--outputdir", str(self.folder), *arguments])
-
-    def mark_done(self, status: int) -> None:
-        """From now on this run counts, and is not made again."""
-        (self.folder / STATUS_FILE).write_text(f"{status}\n", encoding="utf-8")
+def mark_done(folder: Path, status: int) -> None:
+    """From now on this run counts, and is not made again."""
+    (folder / STATUS_FILE).write_text(f"{status}\n", encoding="utf-8")
 
 
 @dataclass
-class Clock:
-    """How long it will take, by the runs made since it was started."""
+class ChildRuns:
+    """The runs that a command makes, and how long those to come will take by those made since it was started."""
 
+    #: What ./run sla may end with so that a run counts.
+    good: Collection[int]
     begun: float = field(default_factory=time.monotonic)
     made: int = 0
 
-    def left(self, to_come: int) -> str:
-        """In words, for so many runs to come."""
+    def make(self, folder: Path, arguments: Sequence[str], line: str, to_come: int = 0) -> int:
+        """Run the suites unless that is done, after this line, which also has how long it takes until as many as are
+        `to_come` are made. Returns what ./run sla ended with where the run does not count, else 0. What a run that was
+        broken off left is set aside."""
+        if is_done(folder):
+            return 0
+        print(f"{line}; {self._left(to_come)}" if to_come else line, flush=True)
+        if folder.exists():
+            aside = len(list(folder.parent.glob(f"{folder.name}-broken-off*"))) + 1
+            folder.rename(folder.with_name(f"{folder.name}-broken-off-{aside}"))
+        folder.mkdir(parents=True)
+        ended = run_child([*PROGRAM, "sla", "--outputdir", str(folder), *arguments])
+        if ended not in self.good:
+            return ended
+        mark_done(folder, ended)
+        self.made += 1
+        return 0
+
+    def _left(self, to_come: int) -> str:
         if not self.made:
             return "the time left is known after the first"
         seconds = (time.monotonic() - self.begun) / self.made * to_come

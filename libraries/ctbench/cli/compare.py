@@ -4,7 +4,8 @@ instructions of two kernels (or installations) in an emulated machine, and compa
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,8 @@ from ctbench.base.paths import SUITES, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole
 from ctbench.base.yaml_files import load
-from ctbench.cli.child_runs import ChildRun, Clock
+from ctbench.cli.child_runs import ChildRuns, is_done
+from ctbench.cli.parser.command import read_option
 from ctbench.cli.parser.tree import parse as parse_options
 from ctbench.cli.robot.command_line import DataError, chosen_files, parse, selected_suite
 from ctbench.compare import text
@@ -63,7 +65,7 @@ from ctbench.results.published import is_published
 from ctbench.results.store import read_stored, read_without_record
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.testbed import emulated_dut
+from ctbench.testbed.testbed import counter_of
 from ctbench.traffic.profiles import load_profile
 
 #: What ./run sla may end with so that it is worth going on, or so that there are counts; floors do not matter here.
@@ -74,49 +76,39 @@ _WITH_OVS = ("--include", f"{EMULATED}ANDovs", "--exclude", "1kflowsOR10kflowsOR
 _FOLDER = "counts"
 
 
-def run(options: argparse.Namespace, rest: Sequence[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Compare, after measuring where that is asked for."""
     default = LEAST_OF_COUNTS if options.kernels else LEAST_OF_PAIRS if options.installations else LEAST_OF_RUNS
-    least = _least_difference(options.least_difference, default)
+    given = options.least_difference
+    least = default if given is None else read_option("--least-difference", parse_ratio, given)
+    if least >= 1:
+        raise ConfigError("--least-difference: of 100% nothing ever regressed.\n  Expected less, for example 2%.")
     output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
     output = output.absolute()
     stopped, found = int(ExitStatus.MET), None
     if options.installations:
-        stopped, found = Installations(options, rest, output, least).run()
+        stopped, found = Installations(options, output, least).run()
     elif options.kernels:
-        found = of_kernels(options, rest, output, least)
+        found = of_kernels(options, output, least)
     else:
-        if any(is_published(Path(part)) for side in rest for part in side.split(",")):
-            return beside_published(rest[0], rest[1], output)
-        found = of_runs(rest, least, options)
+        if any(is_published(Path(part)) for side in options.rest for part in side.split(",")):
+            return beside_published(options.rest[0], options.rest[1], output)
+        base, candidate = map(read_runs, options.rest)
+        base = only_alike(base, candidate) if options.only_alike else base
+        found = compare(base, candidate, least_difference=least, only=options.only)
     if found is None:
         return stopped or ExitStatus.NOTHING_MEASURED
     if found.differences and not options.different:
         raise ConfigError(
             "\n".join([*found.differences, "  Expected runs of one testbed that are alike, or --different."])
         )
-    write(found, output)
+    with _written(output):
+        (output / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        (output / "compare.md").write_text(text.markdown(found), encoding="utf-8")
+        write_comparison(found, output)
     print(printable(text.console(found)))
     print(printable(f"Comparison: {output / PAGE}"))
     return stopped or status(found)
-
-
-def of_runs(sides: Sequence[str], least: float, options: argparse.Namespace) -> Comparison:
-    """The comparison of two sides of finished runs."""
-    base, candidate = (read_runs(side) for side in sides)
-    if options.only_alike:
-        base = only_alike(base, candidate)
-    return compare(base, candidate, least_difference=least, only=options.only)
-
-
-def _least_difference(given: str | None, default: float) -> float:
-    try:
-        least = default if given is None else parse_ratio(given)
-    except ValueError as error:
-        raise ConfigError(f"--least-difference: {error}") from None
-    if least >= 1:
-        raise ConfigError("--least-difference: of 100% nothing ever regressed.\n  Expected less, for example 2%.")
-    return least
 
 
 def beside_published(base: str, candidate: str, output: Path) -> int:
@@ -134,19 +126,16 @@ def beside_published(base: str, candidate: str, output: Path) -> int:
     return ExitStatus.MET
 
 
-def write(found: Comparison, output: Path) -> None:
-    """Write compare.json, compare.md and compare.html."""
+@contextmanager
+def _written(output: Path) -> Iterator[None]:
+    """The folder is made, and what is written to it meanwhile; `ConfigError` where that cannot be."""
     try:
         output.mkdir(parents=True, exist_ok=True)
-        (output / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        (output / "compare.md").write_text(text.markdown(found), encoding="utf-8")
-        write_comparison(found, output)
+        yield
     except OSError as error:
-        raise _not_written(output, error) from None
-
-
-def _not_written(output: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir.")
+        raise ConfigError(
+            f"{output}: cannot be written ({error.strerror}): choose a folder with --outputdir."
+        ) from None
 
 
 def status(found: Comparison) -> ExitStatus:
@@ -158,43 +147,52 @@ def status(found: Comparison) -> ExitStatus:
 
 def for_robot(rest: Sequence[str], include: str) -> list[str]:
     """What goes to Robot Framework: without suites and tags, the tests with the tags `include`."""
-    taken = chosen_files(parse(rest, SUITES).assignments)
-    for name, value in taken.items():
+    command = parse(rest, SUITES)
+    for name, value in chosen_files(command.assignments).items():
         expected = f"--{name} {value}" if name in ("testbed", "campaign") else "no such variable: no floor is judged"
         raise ConfigError(f"-v {name.upper()}: is not for compare.\n  Expected {expected}.")
-    given = parse(rest, SUITES).names_suites or any(each.startswith(("-i", "--include")) for each in rest)
+    given = command.names_suites or any(each.startswith(("-i", "--include")) for each in rest)
     return list(rest) if given else [*rest, "--include", include]
 
 
 class Installations:
     """Two installations to compare: what was asked for, checked before anything is measured."""
 
-    def __init__(self, options: argparse.Namespace, rest: Sequence[str], output: Path, least_difference: float) -> None:
-        """Raises `ConfigError` for what would be a pity to learn after an hour."""
+    def __init__(self, options: argparse.Namespace, output: Path, least_difference: float) -> None:
+        """Raises an error for what would be a pity to learn after an hour: options, an installation that cannot be
+        measured on the testbed, no test to measure it with."""
         self.options, self.output, self.least_difference = options, output, least_difference
         self.prefixes = installations(options.installations)
-        try:
-            #: None: as many as the tests need.
-            self.starts = None if options.starts is None else parse_whole(options.starts, LEAST_STARTS, MOST_STARTS)
-        except ValueError as error:
-            raise ConfigError(f"--starts: {error}") from None
-        self.chosen = ["-v", f"CAMPAIGN:{options.campaign}", *for_robot(rest, "OR".join(comparable()))]
+        #: 0: as many as the tests need.
+        self.starts = 0
+        if options.starts is not None:
+            self.starts = read_option("--starts", parse_whole, options.starts, LEAST_STARTS, MOST_STARTS)
+        self.chosen = ["-v", f"CAMPAIGN:{options.campaign}", *for_robot(options.rest, "OR".join(comparable()))]
         self.files: dict[Role, Path] = {role: output / f"{role}.yaml" for role in self.prefixes}
+        self.testbed = RunSettings.load(options.testbed, options.campaign, base=self.prefixes["base"]).testbed
+        try:
+            selected_suite(parse(self.chosen, SUITES).arguments)
+        except DataError as error:
+            raise ConfigError(f"{str(error).rstrip('.')}.\n  Expected suites and tags of at least one test.") from None
+        for role, prefix in self.prefixes.items():
+            check_installation(role, prefix, self.testbed)
 
     def run(self) -> tuple[int, Comparison | None]:
         """Measure what is not measured yet, and judge what there is: why it stopped early, or 0, and the comparison;
         None where no start of both builds finished."""
-        testbed, counts = self._check(), None
-        self._write_testbeds(testbed)
+        counts = None
+        with _written(self.output):
+            for role, prefix in self.prefixes.items():
+                write_testbed(self.testbed, prefix, self.files[role])
         if not self.options.no_instructions:
-            counts = count_builds(self.output, self.prefixes, testbed, self.options)
+            counts = count_builds(self.output, self.prefixes, self.testbed, self.options)
             print(printable(f"compare: {counts.sentence}"), flush=True)
-        clock, most = Clock(), self.starts or STARTS
-        same, pairs = list(same_starts(self.output, SAME_STARTS)), list(pair_starts(self.output, most))
-        stopped = self._measure("base against itself", same, most, clock)
+        made, most = ChildRuns(_GOES_ON), self.starts or STARTS
+        same, pairs = same_starts(self.output, SAME_STARTS), pair_starts(self.output, most)
+        stopped = self._measure("base against itself", same, most, made)
         if not stopped:
-            pairs = list(pair_starts(self.output, self._planned(_done(same))))
-            stopped = self._measure("candidate against base", pairs, 0, clock)
+            pairs = pair_starts(self.output, self._planned(read_starts(_done(same))))
+            stopped = self._measure("candidate against base", pairs, 0, made)
         measured = read_starts(_done(pairs))
         if not measured:
             return stopped, None
@@ -203,54 +201,27 @@ class Installations:
             least_difference=self.least_difference, only=self.options.only, counts=counts,
         )  # fmt: skip
 
-    def _check(self) -> TestbedConfig:
-        """The testbed, once it is known that both installations can be measured on it and that there is a test to do it
-        with."""
-        options = self.options
-        testbed = RunSettings.load(options.testbed, options.campaign, base=self.prefixes["base"]).testbed
-        try:
-            selected_suite(parse(self.chosen, SUITES).arguments)
-        except DataError as error:
-            raise ConfigError(f"{str(error).rstrip('.')}.\n  Expected suites and tags of at least one test.") from None
-        for role, prefix in self.prefixes.items():
-            check_installation(role, prefix, testbed)
-        return testbed
-
-    def _write_testbeds(self, testbed: TestbedConfig) -> None:
-        try:
-            self.output.mkdir(parents=True, exist_ok=True)
-            for role, prefix in self.prefixes.items():
-                write_testbed(testbed, prefix, self.files[role])
-        except OSError as error:
-            raise _not_written(self.output, error) from None
-
-    def _measure(self, what: str, starts: Sequence[Start], afterwards: int, clock: Clock) -> int:
+    def _measure(self, what: str, starts: Sequence[Start], afterwards: int, made: ChildRuns) -> int:
         """Make the starts that are not made yet; `afterwards`: how many of another kind follow. Returns why it stopped
         early, or 0."""
         for start in starts:
-            made = ChildRun(start.folder)
-            if made.done:
-                continue
-            to_come = len(starts) - start.number + 1 + afterwards
             order = "" if start.first == start.second else f", {start.first} first"
-            print(f"compare: {what}, start {start.number} of {len(starts)}{order}; {clock.left(to_come)}", flush=True)
+            line = f"compare: {what}, start {start.number} of {len(starts)}{order}"
             variables = ["-v", f"TESTBED:{self.files[start.first]}", "-v", f"BASE:{self.prefixes[start.second]}"]
-            ended = made.make([*variables, *self.chosen])
-            if ended not in _GOES_ON:
+            to_come = len(starts) - start.number + 1 + afterwards
+            if ended := made.make(start.folder, [*variables, *self.chosen], line, to_come):
                 print(
                     f"compare: start {start.number} ended with status {ended}. {len(_done(starts))} of {len(starts)} "
                     f"starts ({what}) are complete, in {self.output}. {_to_go_on(self.output)}",
                     file=sys.stderr,
                 )
                 return ended
-            made.mark_done(ended)
-            clock.made += 1
         return 0
 
     def _planned(self, same: Sequence[Start]) -> int:
         """After the base was measured against itself the tests are known, and with them how many starts can say
         anything; and what this machine can show."""
-        logs = scatters(read_starts(same))
+        logs = scatters(same)
         tests = max(1, len(logs))
         needed = min(MOST_STARTS, needed_starts(tests))
         planned = self.starts or max(STARTS, needed)
@@ -267,7 +238,7 @@ class Installations:
 
 
 def _done(starts: Sequence[Start]) -> list[Start]:
-    return [start for start in starts if ChildRun(start.folder).done]
+    return [start for start in starts if is_done(start.folder)]
 
 
 def _to_go_on(output: Path) -> str:
@@ -286,48 +257,43 @@ class Counting:
     def run(self, testbed: TestbedConfig, chosen: Sequence[str]) -> str:
         """Count what is not counted yet; `chosen`: what goes to Robot Framework. Returns why there is nothing to
         compare, or nothing."""
+        made = ChildRuns(_GOES_ON)
         for number, role in enumerate(ROLES, 1):
-            file, made = self._file(role), ChildRun(self._folder(role))
+            folder, file = self._folder(role), self._file(role)
             file.parent.mkdir(parents=True, exist_ok=True)
             write_emulated(testbed, self.changes[role], file)
-            if made.done:
-                continue
-            print(f"compare: instructions of the {role}, run {number} of {len(ROLES)}", flush=True)
-            ended = made.make(["-v", f"TESTBED:{file}", *chosen])
+            line = f"compare: instructions of the {role}, run {number} of {len(ROLES)}"
+            ended = made.make(folder, ["-v", f"TESTBED:{file}", *chosen], line)
             if ended == ExitStatus.INTERRUPTED:
                 print(f"compare: {_to_go_on(self.output)}", file=sys.stderr)
                 raise KeyboardInterrupt
-            if ended not in _GOES_ON:
-                said = [each.reason for each in read_without_record(self._folder(role))[0]]
+            if ended:
+                said = [each.reason for each in read_without_record(folder)[0]]
                 return said[0] if said else f"the run of the {role} ended with status {ended}"
-            made.mark_done(ended)
         return ""
+
+    def side(self, role: Role) -> Runs:
+        folder = self._folder(role)
+        return Runs(self.names[role], [folder], *read_stored(folder))
 
     def judged(self, options: argparse.Namespace, least_difference: float = LEAST_OF_COUNTS) -> Counts:
         """What was counted, compared; with the functions that grew most where that was asked for."""
         base, candidate = (self.side(role).stored for role in ROLES)
         counts = judge_counts(base, candidate, least_difference=least_difference, only=options.only)
-        return self._with_functions(counts) if options.functions else counts
-
-    def side(self, role: Role) -> Runs:
-        stored, broken = read_stored(self._folder(role))
-        return Runs(self.names[role], (self._folder(role),), tuple(stored), tuple(broken))
-
-    def _with_functions(self, counts: Counts) -> Counts:
-        tests = that_differ(counts.tests)
-        found: dict[Role, dict[tuple[str, str], ByFunction]] = {}
+        tests = that_differ(counts.tests) if options.functions else []
+        found: list[dict[tuple[str, str], ByFunction]] = []
         try:
             for role in ROLES if tests else ():
                 print(f"compare: functions of the {role}", flush=True)
-                with emulated_dut(load("testbeds", self._file(role), TestbedConfig)) as dut:
-                    found[role] = _functions(dut, tests)
+                with counter_of(load("testbeds", self._file(role), TestbedConfig)) as counter:
+                    found.append(_functions(counter, tests))
         except CtbenchError as error:
             return counts.model_copy(update={"notes": [*counts.notes, f"No functions were counted: {error}"]})
         shown = []
         for test in tests:
-            base, candidate = (found[role].get((test.topology, test.profile)) for role in ROLES)
-            if base and candidate:
-                shown.append(grown(test, base, candidate))
+            key = test.topology, test.profile
+            if all(key in side for side in found):
+                shown.append(grown(test, *(side[key] for side in found)))
         return counts.model_copy(update={"functions": shown})
 
     def _folder(self, role: Role) -> Path:
@@ -337,19 +303,18 @@ class Counting:
         return self.output / _FOLDER / f"{role}.yaml"
 
 
-def _functions(dut: Counter, tests: Sequence[CountedTest]) -> dict[tuple[str, str], ByFunction]:
+def _functions(counter: Counter, tests: Sequence[CountedTest]) -> dict[tuple[str, str], ByFunction]:
     """The functions of each test, by its topology and profile, as far as they add up. All topologies of a workload are
     booted together."""
     by_workload: dict[Workload, dict[str, str]] = {}
     for test in tests:
         topology = Topology.parse(test.topology)
-        dut.apply(topology)
         workload = workload_of(load_profile(test.profile), topology)
         by_workload.setdefault(workload, {})[test.topology] = test.profile
     return {
         (key, profiles[key]): found
         for workload, profiles in by_workload.items()
-        for key, found in dut.count_functions([Topology.parse(key) for key in profiles], workload).items()
+        for key, found in counter.count_functions([Topology.parse(key) for key in profiles], workload).items()
     }
 
 
@@ -366,9 +331,7 @@ def count_builds(
     return nothing_counted(why) if why else counting.judged(options)
 
 
-def of_kernels(
-    options: argparse.Namespace, rest: Sequence[str], output: Path, least_difference: float
-) -> Comparison | None:
+def of_kernels(options: argparse.Namespace, output: Path, least_difference: float) -> Comparison | None:
     """Two kernels, by instructions alone: count what is not counted yet, and judge it; None where nothing was counted,
     which is said."""
     files = kernels(options.kernels)
@@ -376,24 +339,18 @@ def of_kernels(
         role: {"kernel": kernel_setting(file, output / _FOLDER / f"kernel-{role}")} for role, file in files.items()
     }
     counting = Counting(output, files, changes)
-    if why := counting.run(load("testbeds", options.testbed, TestbedConfig), for_robot(rest, EMULATED)):
+    if why := counting.run(load("testbeds", options.testbed, TestbedConfig), for_robot(options.rest, EMULATED)):
         print(f"compare: {nothing_counted(why).sentence}")
         return None
     return whole(
-        "counts", counting.side("base"), counting.side("candidate"), [], family=0, least_difference=least_difference,
-        notes=[], counts=counting.judged(options, least_difference),
+        "counts", counting.side("base"), counting.side("candidate"), least_difference=least_difference,
+        counts=counting.judged(options, least_difference),
     )  # fmt: skip
 
 
 def main() -> int:
-    options = parse_options("compare")
     try:
-        return run(options, options.rest)
+        return run(parse_options("compare"))
     except DataError as error:
         print(f"compare: {str(error).rstrip('.')}. Try `./run compare --help`.", file=sys.stderr)
         return ExitStatus.USAGE
-    except CtbenchError as error:
-        print(printable(f"compare: {error}"), file=sys.stderr)
-        return error.exit_status
-    except KeyboardInterrupt:
-        return ExitStatus.INTERRUPTED

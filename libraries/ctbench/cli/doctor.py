@@ -3,7 +3,7 @@
 import os
 import sys
 
-from ctbench.base.errors import CtbenchError, ExitStatus
+from ctbench.base.errors import ExitStatus
 from ctbench.base.yaml_files import load
 from ctbench.cli.parser.tree import parse
 from ctbench.doctor.examine import MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
@@ -15,17 +15,11 @@ def main() -> int:
     marks = MARKS if _can_show("".join(MARKS.values())) else PLAIN_MARKS
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sections: list[Section] = []
-    try:
-        testbed = load("testbeds", options.testbed, TestbedConfig)
-        print(f"Testbed {testbed.name} ({testbed.file})")
-        for section in examine(testbed, lambda line: print(f"doctor: {line} ...", file=sys.stderr, flush=True)):
-            sections.append(section)
-            print(f"\n{section_text(section, marks=marks, colour=colour)}", flush=True)
-    except CtbenchError as error:
-        print(f"doctor: {error}", file=sys.stderr)
-        return error.exit_status
-    except KeyboardInterrupt:
-        return ExitStatus.INTERRUPTED
+    testbed = load("testbeds", options.testbed, TestbedConfig)
+    print(f"Testbed {testbed.name} ({testbed.file})")
+    for section in examine(testbed, lambda line: print(f"doctor: {line} ...", file=sys.stderr, flush=True)):
+        sections.append(section)
+        print(f"\n{section_text(section, marks=marks, colour=colour)}", flush=True)
     print(f"\n{closing_line(sections, marks)}")
     return ExitStatus.MET if is_well(sections) else ExitStatus.NOTHING_MEASURED
 

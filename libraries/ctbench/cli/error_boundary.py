@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 from ctbench.base.errors import CtbenchError, InternalError, MissingResource, OutputError
 from ctbench.base.paths import LIBRARIES, ROOT
+from ctbench.base.text import brief, printable
 
 #: What asks for an end. `./run` starts Python with these blocked, so that one that comes early waits for us.
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -27,8 +28,10 @@ VENV = ROOT / ".venv"
 #: What a full or missing disk says, and a reader that has gone away.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.ESTALE)
 _GONE = (errno.EPIPE, errno.EBADF)
+#: Commands whose sentences begin with their own name: others of them are on the same screen.
+_BY_NAME = ("calibrate", "compare", "doctor")
 #: Characters of an error's own text in a sentence.
-_SHOWN = 300
+SHOWN = 300
 
 #: Where the traceback goes, once a run has a folder.
 _folder: Path | None = None
@@ -59,10 +62,10 @@ def told(command: str, error: BaseException) -> int:
     """Say in one sentence what escaped from `command`, and return its exit status. What was not foreseen leaves a file
     with its traceback, which the sentence names."""
     if isinstance(error, CtbenchError):
-        _say(str(error))
+        _say(printable(str(error)), command if command in _BY_NAME else "run")
         return error.exit_status
     if isinstance(error, OSError) and error.errno in _DISK:
-        where = f"{cut(str(error.filename))}: " if error.filename else ""
+        where = f"{brief(str(error.filename), SHOWN)}: " if error.filename else ""
         _say(
             f"{where}cannot be written ({error.strerror}). What was written before is kept. "
             "Expected a disk with space left, or another folder (--outputdir)."
@@ -71,15 +74,12 @@ def told(command: str, error: BaseException) -> int:
     if isinstance(error, ImportError) and _lacks_package(error):
         with contextlib.suppress(OSError):
             (VENV / "stamp-requirements").unlink(missing_ok=True)
-        _say(f"the Python packages in {VENV} are damaged ({cut(str(error))}): ./run setup installs them again.")
+        _say(
+            f"the Python packages in {VENV} are damaged ({brief(str(error), SHOWN)}): ./run setup installs them again."
+        )
         return MissingResource.exit_status
     _say_unexpected(command, error)
     return InternalError.exit_status
-
-
-def cut(text: str) -> str:
-    """A text that another program wrote, short enough for a sentence."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _status_of(command: str, find: Callable[[], Main]) -> int:
@@ -87,7 +87,8 @@ def _status_of(command: str, find: Callable[[], Main]) -> int:
         _handle(_stop)
         return int(find()())
     except KeyboardInterrupt:
-        _say("stopped.")
+        if command not in _BY_NAME:  # these have said what is kept
+            _say("stopped.")
         return 128 + signal.SIGINT
     except SystemExit as end:
         return int(end.code or 0)
@@ -98,7 +99,7 @@ def _status_of(command: str, find: Callable[[], Main]) -> int:
 def _say_unexpected(command: str, error: BaseException) -> None:
     """The traceback goes to a file in the run's folder, or in that for temporary files; where it cannot be written, the
     terminal has it."""
-    what, now = cut(" ".join(str(error).split())), datetime.now(UTC)
+    what, now = brief(" ".join(str(error).split()), SHOWN), datetime.now(UTC)
     sentence = f"unexpected error, {type(error).__name__}{f': {what}' if what else ''}."
     try:
         path = (_folder or Path(tempfile.gettempdir())) / f"error-{now:%Y%m%dT%H%M%SZ}-{os.getpid()}.txt"
@@ -118,8 +119,8 @@ def _lacks_package(error: ImportError) -> bool:
     return not ours and Path(sys.prefix).resolve() == VENV.resolve()
 
 
-def _say(text: str) -> None:
-    print(f"run: {text}", file=sys.stderr)
+def _say(text: str, who: str = "run") -> None:
+    print(f"{who}: {text}", file=sys.stderr)
 
 
 # --- signals --------------------------------------------------------------------------------------------------------

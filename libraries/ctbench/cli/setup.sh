@@ -284,7 +284,7 @@ warm_up() {
     stamp=$NUMBA_CACHE_DIR/warm-$(find "$source" -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-16)
     [[ ! -e $stamp ]] || return 0
     say "compiling the traffic generator (once, about a minute)"
-    PYTHONPATH=$root/libraries awaited "$python" -m ctbench.traffic.software --warm-up && touch "$stamp" ||
+    PYTHONPATH=$root/libraries awaited "$python" -m ctbench.traffic.software && touch "$stamp" ||
         say "the traffic generator was not compiled ahead; its first trial will take longer to start."
 }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, OutputError
 from ctbench.base.files import check_writable
 from ctbench.base.paths import SUITES, results_root
+from ctbench.base.text import brief
 from ctbench.cli import error_boundary
 from ctbench.cli.robot import pool
 from ctbench.cli.robot.command_line import (
@@ -82,7 +83,7 @@ def prepare(command: CommandLine) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         check_writable(folder)
     except (OSError, ValueError) as error:  # ValueError: a name with NUL
-        where = error_boundary.cut(str(getattr(error, "filename", None) or folder))
+        where = brief(str(getattr(error, "filename", None) or folder), error_boundary.SHOWN)
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"The results cannot be written to {where} ({reason}): choose a folder with --outputdir."

@@ -66,7 +66,7 @@ def run(*options: str) -> int:
     # The tests that need the traffic generator come last: it is compiled beside the others. Where this fails they say
     # why.
     compiling = subprocess.Popen(
-        ["setpriv", "--pdeathsig=KILL", "--", sys.executable, "-m", "ctbench.traffic.software", "--warm-up"],
+        ["setpriv", "--pdeathsig=KILL", "--", sys.executable, "-m", "ctbench.traffic.software"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     if os.geteuid() != 0:

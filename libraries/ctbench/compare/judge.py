@@ -9,8 +9,7 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from ctbench import __version__
@@ -18,7 +17,7 @@ from ctbench.base.units import format_margin, format_ratio
 from ctbench.compare.limits import ALPHA, LEAST_OF_COUNTS, LEAST_OF_RUNS, WEAKER
 from ctbench.compare.sides import (
     Runs,
-    TestKey,
+    by_test,
     compared_metric,
     differences,
     is_chosen,
@@ -28,6 +27,7 @@ from ctbench.compare.sides import (
     without,
 )
 from ctbench.dut.abilities import ByFunction
+from ctbench.report.labels import once, plural
 from ctbench.results.comparison import (
     JUDGEMENTS,
     ComparedTest,
@@ -38,9 +38,8 @@ from ctbench.results.comparison import (
     Grown,
     Judgement,
     Kind,
-    Samples,
 )
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.statistics import holm, least_p, needed_samples, p_smaller
 from ctbench.results.store import Stored
@@ -53,19 +52,22 @@ SHOWN, TESTS = 10, 5
 _COPY = re.compile(r"\.(constprop|isra|part|cold)(\.\d+)*(?=\s|$|\.)")
 
 
+#: Weighs a test by its corrected p, among so many tests, against the least difference that counts.
+Weigh = Callable[[ComparedTest, int, float], tuple[Judgement, str]]
+
+
 def whole(
     kind: Kind,
     base: Runs,
     candidate: Runs,
-    tests: Sequence[ComparedTest],
+    tests: Sequence[ComparedTest] = (),
     *,
-    family: int,
     least_difference: float,
-    notes: Sequence[str],
+    notes: Sequence[str] = (),
     counts: Counts | None = None,
 ) -> Comparison:
-    """The comparison of two sides whose tests were judged, made now; see `Comparison` for `family` and the others.
-    Where nothing but `counts` is compared, they are judged; beside rates they are shown."""
+    """The comparison of two sides whose tests were judged, made now. Where nothing but `counts` is compared, they are
+    judged; beside rates they are shown."""
     alone = kind == "counts" and counts is not None
     judged = counts.tests if alone and counts else tests
     judgement = overall(judged)
@@ -77,7 +79,7 @@ def whole(
         candidate=candidate.as_side(),
         least_difference=least_difference,
         alpha=ALPHA,
-        family=family,
+        family=family_of(tests),
         tests=list(tests),
         counts=counts,
         differences=[] if alone else differences(base, candidate),
@@ -109,53 +111,25 @@ def _tally(tests: Sequence[ComparedTest | CountedTest], words: Mapping[Judgement
     return ", ".join(f"{count[judgement]} {words[judgement]}" for judgement in JUDGEMENTS if count[judgement])
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """One test on both sides."""
+def family_of(tests: Sequence[ComparedTest]) -> int:
+    """How many tests can be compared, which their p are corrected for."""
+    return sum(test.p_regressed is not None for test in tests)
 
-    base: Sequence[Stored]
-    candidate: Sequence[Stored]
-    base_samples: Samples | None
-    candidate_samples: Samples | None
 
-    @property
-    def sides(self) -> tuple[Samples, Samples] | None:
-        """The samples of both sides where they can be compared: not where each is only a bound."""
-        base, candidate = self.base_samples, self.candidate_samples
-        if base is None or candidate is None or (base.censored and candidate.censored):
-            return None
-        return base, candidate
-
-    @property
-    def any(self) -> Record:
-        """A record to take the names from."""
-        return [*self.base, *self.candidate][0].record
-
-    @property
-    def metric(self) -> Metric:
-        """What is compared."""
-        return compared_metric(self.any)
-
-    @property
-    def resolution(self) -> float:
-        """How far the load that did not hold was above the highest that did, in the median over the records; 0 where
-        the metric is not what the load counts."""
-        if self.metric != RATE_OF[self.any.profile.kind]:
-            return 0.0
-        widths = [
-            upper / result.value - 1
-            for each in (*self.base, *self.candidate)
-            if (upper := each.record.evidence.upper_bound) and (result := each.record.result) and result.value > 0
-        ]
-        return statistics.median(widths) if widths else 0.0
-
-    def lacks(self) -> str:
-        """Why there is nothing to compare, as a sentence."""
-        if self.base_samples is None:
-            return f"Of the base: {without(self.base)}."
-        if self.candidate_samples is None:
-            return f"Of the candidate: {without(self.candidate)}."
-        return "Both sides reached the end of the campaign's range: raise loads.max in the campaign."
+def judged(tests: Sequence[ComparedTest], weigh: Weigh, least_difference: float) -> list[ComparedTest]:
+    """The tests with their p corrected, and weighed by that; one without a p stays as it is."""
+    corrected = {
+        name: iter(holm([p for test in tests if (p := getattr(test, name)) is not None]))
+        for name in ("p_regressed", "p_improved")
+    }
+    found, family = [], family_of(tests)
+    for test in tests:
+        if test.p_regressed is not None:
+            test = test.model_copy(update={f"{name}_corrected": next(each) for name, each in corrected.items()})  # noqa: PLW2901
+            judgement, reason = weigh(test, family, least_difference)
+            test = test.model_copy(update={"judgement": judgement, "reason": reason})  # noqa: PLW2901
+        found.append(test)
+    return found
 
 
 def compare(
@@ -163,92 +137,73 @@ def compare(
 ) -> Comparison:
     """Compare two sides. `only` keeps the tests that have one of these texts in their name, topology, profile or
     metric: fewer tests need fewer samples."""
-    ours, theirs = base.tests(), candidate.tests()
+    ours, theirs = by_test(base.stored), by_test(candidate.stored)
     both = [(ours.get(key, []), theirs.get(key, [])) for key in dict.fromkeys([*ours, *theirs])]
-    pairs = [_Pair(first, second, samples(first), samples(second)) for first, second in both]
-    pairs = [pair for pair in pairs if is_chosen(pair.any, pair.metric.name, only)]
-    ps = _ps(pairs)
-    family = sum(map(bool, ps))
-    tests = [_judge(pair, p, family, least_difference) for pair, p in zip(pairs, ps, strict=True)]
-    return whole(
-        "runs", base, candidate, tests,
-        family=family, least_difference=least_difference, notes=[WEAKER, *notes(base, candidate)],
-    )  # fmt: skip
+    chosen = [_both(*sides) for sides in both if is_chosen([*sides[0], *sides[1]][0].record, only)]
+    tests = judged(chosen, _weigh, least_difference)
+    notes_of_both = [WEAKER, *notes(base, candidate)]
+    return whole("runs", base, candidate, tests, least_difference=least_difference, notes=notes_of_both)
 
 
-#: As a compared test has its p.
-P_NAMES = "p_regressed", "p_improved", "p_regressed_corrected", "p_improved_corrected"
-#: The p of a test in each direction, before and after the correction for the number of tests; empty where its sides
-#: cannot be compared.
-_P = Mapping[str, float]
-
-
-def _ps(pairs: Sequence[_Pair]) -> list[_P]:
-    found = [(pair.metric, *pair.sides) for pair in pairs if pair.sides]
-    worse = [_p_worse(metric, base, candidate) for metric, base, candidate in found]
-    better = [_p_worse(metric, candidate, base) for metric, base, candidate in found]
-    every = zip(worse, better, holm(worse), holm(better), strict=True)
-    made = (dict(zip(P_NAMES, each, strict=True)) for each in every)
-    return [next(made) if pair.sides else {} for pair in pairs]
-
-
-def _p_worse(metric: Metric, base: Samples, candidate: Samples) -> float:
-    """How often, with no difference between the sides, the candidate is as much worse as it was, or more."""
-    if metric.better == "higher":
-        return p_smaller(base.values, candidate.values)
-    return p_smaller(candidate.values, base.values)
-
-
-def _judge(pair: _Pair, p: _P, family: int, least_difference: float) -> ComparedTest:
-    base, candidate = pair.base_samples, pair.candidate_samples
-    difference = (candidate.median / base.median - 1) * 100 if base and candidate and base.median > 0 else None
-    judgement: Judgement = "not measurable"
-    reason = pair.lacks()
-    if p and base and candidate:
-        judgement, reason = _weigh(pair.metric, base, candidate, p, family, max(least_difference, pair.resolution))
+def _both(base: Sequence[Stored], candidate: Sequence[Stored]) -> ComparedTest:
+    """One test on both sides: with the p in either direction where it can be compared, else with the reason."""
+    both = [each.record for each in (*base, *candidate)]
+    metric, ours, theirs = compared_metric(both[0]), samples(base), samples(candidate)
+    lacks, ps = "", {}
+    if ours is None:
+        lacks = f"Of the base: {without(base)}."
+    elif theirs is None:
+        lacks = f"Of the candidate: {without(candidate)}."
+    elif ours.censored and theirs.censored:  # each is only a bound
+        lacks = "Both sides reached the end of the campaign's range: raise loads.max in the campaign."
+    else:
+        falls, rises = p_smaller(ours.values, theirs.values), p_smaller(theirs.values, ours.values)
+        names = ("p_regressed", "p_improved") if metric.better == "higher" else ("p_improved", "p_regressed")
+        ps = dict(zip(names, (falls, rises), strict=True))
     return ComparedTest(
-        **names_of(pair.any, pair.metric),
-        base=base,
-        candidate=candidate,
-        difference_pct=difference,
-        resolution=pair.resolution,
-        **(p or dict.fromkeys(P_NAMES)),
-        judgement=judgement,
-        reason=reason,
+        **names_of(both[0]),
+        base=ours,
+        candidate=theirs,
+        difference_pct=(theirs.median / ours.median - 1) * 100 if ours and theirs and ours.median > 0 else None,
+        resolution=_resolution(both) if metric is RATE_OF[both[0].profile.kind] else 0.0,
+        **ps,
+        judgement="not measurable",
+        reason=lacks,
     )
 
 
-def _weigh(
-    metric: Metric, base: Samples, candidate: Samples, p: _P, family: int, threshold: float
-) -> tuple[Judgement, str]:
+def _resolution(records: Sequence[Record]) -> float:
+    """How far the load that did not hold was above the highest that did, in the median over the records."""
+    widths = [
+        upper / result.value - 1
+        for record in records
+        if (upper := record.evidence.upper_bound) and (result := record.result) and result.value > 0
+    ]
+    return statistics.median(widths) if widths else 0.0
+
+
+def _weigh(test: ComparedTest, family: int, least_difference: float) -> tuple[Judgement, str]:
     """Weigh the samples: the medians have to differ by more than the threshold, and the corrected p has to be small."""
-    gain = _gain(metric, base.median, candidate.median)
-    worse, better = gain < -threshold, gain > threshold
-    by = f"by {format_margin(abs(gain) * 100).lstrip('+')}" if base.median > 0 else "from 0"
-    changed = f"The median got {'worse' if worse else 'better'} {by}"
-    seen = "with no difference between the sides, samples this far apart are seen with p = "
-    regressed, improved = p["p_regressed_corrected"], p["p_improved_corrected"]
-    if worse and regressed < ALPHA:
-        return "regressed", f"{changed}; {seen}{regressed:.2g}."
-    if better and improved < ALPHA:
-        return "improved", f"{changed}; {seen}{improved:.2g}."
-    counts = len(base.values), len(candidate.values)
+    base, candidate, threshold = test.base, test.candidate, max(least_difference, test.resolution)
+    assert base and candidate, "it has a p"
+    change = candidate.median / base.median - 1 if base.median > 0 else math.inf if candidate.median > 0 else 0.0
+    better = (change > 0) == (METRICS[test.metric].better == "higher")
+    p = test.p_improved_corrected if better else test.p_regressed_corrected
+    by = f"by {format_margin(abs(change) * 100).lstrip('+')}" if base.median > 0 else "from 0"
+    changed = f"The median got {'better' if better else 'worse'} {by}"
+    seen = f"with no difference between the sides, samples this far apart are seen with p = {p:.2g}."
+    differs, counts = abs(change) > threshold, (len(base.values), len(candidate.values))
+    if differs and p is not None and p < ALPHA:
+        return "improved" if better else "regressed", f"{changed}; {seen}"
     if least_p(*counts) * family >= ALPHA:
         return "not measurable", (
             f"{counts[0]} against {counts[1]} samples cannot show p < {ALPHA:g} among {family} tests: "
             f"{needed_samples(ALPHA / family)} on either side are needed."
         )
-    if worse or better:
-        corrected = regressed if worse else improved
-        return "no evidence", f"{changed}, but {seen}{corrected:.2g}."
-    change = format_margin((candidate.median / base.median - 1) * 100) if base.median > 0 else "nothing"
-    return "no evidence", f"The median changed by {change}, which is within {format_ratio(threshold)}."
-
-
-def _gain(metric: Metric, base: float, candidate: float) -> float:
-    """By how much the candidate is better, relative to the base (0.1 is 10 %); negative where it is worse."""
-    change = candidate / base - 1 if base > 0 else math.inf if candidate > 0 else 0.0
-    return change if metric.better == "higher" else -change
+    if differs:
+        return "no evidence", f"{changed}, but {seen}"
+    by = format_margin(change * 100) if base.median > 0 else "nothing"
+    return "no evidence", f"The median changed by {by}, which is within {format_ratio(threshold)}."
 
 
 def nothing_counted(why: str) -> Counts:
@@ -266,55 +221,36 @@ def judge_counts(
 ) -> Counts:
     """Compare what was counted of the two sides, matched by topology, profile and metric. `only` keeps the tests that
     have one of these texts in their names."""
-    ours, theirs = _by_test(base, only), _by_test(candidate, only)
-    tests = [
-        _judge_counted(ours.get(key), theirs.get(key), least_difference) for key in dict.fromkeys([*ours, *theirs])
-    ]
+    # Of rows that count the same, the first.
+    ours, theirs = (
+        {key: first for key, (first, *_) in by_test(side).items() if key[2] in COSTS and is_chosen(first.record, only)}
+        for side in (base, candidate)
+    )
+    tests = [_counted(ours.get(key), theirs.get(key), least_difference) for key in dict.fromkeys([*ours, *theirs])]
     if not tests:
         return nothing_counted("no test of the emulated machine left a record")
+    words: dict[Judgement, str] = {"regressed": "cost more", "not measurable": "could not be counted",
+                                   "improved": "cost less", "no evidence": "cost the same"}  # fmt: skip
     every = [each.record.environment.dut for each in (*base, *candidate)]
     return Counts(
-        machines=list(dict.fromkeys(dut.product for dut in every if dut.product)),
+        machines=once(dut.product for dut in every),
         least_difference=least_difference,
         tests=tests,
-        sentence=_counts_sentence(tests),
+        sentence=f"Of {plural(len(tests), 'test')} whose instructions were counted: {_tally(tests, words)}.",
         notes=[
             f"The sides differ in {name} as well, so a difference may not be what is compared."
             for key, name in _ALIKE.items()
-            if len({str(dut.model_dump().get(key)) for dut in every}) > 1
+            if len({str(getattr(dut, key, None)) for dut in every}) > 1
         ],
     )
 
 
-def counts_note(rates: Judgement, counts: Counts) -> str:
-    """Whether rates and instructions say the same, a sentence; empty where one of them says nothing."""
-    found = overall(counts.tests)
-    if not counts.tests or "not measurable" in (rates, found):
-        return ""
-    agree = f"Rates and instructions agree: {found}."
-    return agree if rates == found else f"Rates and instructions disagree: {rates} by rates, {found} by instructions."
-
-
-def _by_test(stored: Sequence[Stored], only: Sequence[str]) -> dict[TestKey, Stored]:
-    """The record of each test that counts; of rows that count the same, the first."""
-    found: dict[TestKey, Stored] = {}
-    for each in stored:
-        one = each.record
-        if one.metric in COSTS and is_chosen(one, one.metric, only):
-            found.setdefault((one.topology, one.profile.name, one.metric), each)
-    return found
-
-
-def _by_seed(stored: Stored | None) -> list[float]:
-    """What was counted with each seed; none where it was not proved."""
-    figure = stored.record.figures.get(stored.record.metric) if stored else None
-    return list(figure.repetitions) if figure else []
-
-
-def _judge_counted(base: Stored | None, candidate: Stored | None, least: float) -> CountedTest:
-    known = base or candidate
-    assert known is not None, "a side has it"
-    one, ours, theirs = known.record, _by_seed(base), _by_seed(candidate)
+def _counted(base: Stored | None, candidate: Stored | None, least: float) -> CountedTest:
+    """One test on both sides, by what was counted with each seed. The ranges over the seeds have to be apart, and the
+    medians by more than `least`; a side that was not proved has no figure."""
+    known = next(each.record for each in (base, candidate) if each)
+    figures = [each.record.figures.get(known.metric) if each else None for each in (base, candidate)]
+    ours, theirs = (list(figure.repetitions) if figure else [] for figure in figures)
     difference = low = high = None
     if ours and theirs and min(ours) > 0:
         difference = _pct(statistics.median(theirs), statistics.median(ours))
@@ -324,7 +260,7 @@ def _judge_counted(base: Stored | None, candidate: Stored | None, least: float) 
         name, lacking = ("base", base) if not ours else ("candidate", candidate)
         judgement, reason = "not measurable", f"Of the {name}: {without([lacking] if lacking else [])}."
     return CountedTest(
-        **names_of(one, METRICS[one.metric]), base=ours, candidate=theirs,
+        **names_of(known), base=ours, candidate=theirs,
         base_record=str(base.path) if base else "", candidate_record=str(candidate.path) if candidate else "",
         difference_pct=difference, low_pct=low, high_pct=high,
         judgement=judgement, reason=reason,
@@ -332,7 +268,6 @@ def _judge_counted(base: Stored | None, candidate: Stored | None, least: float) 
 
 
 def _weigh_counted(difference: float, low: float, high: float, least: float) -> tuple[Judgement, str]:
-    """The ranges over the seeds have to be apart, and the medians by more than the least difference."""
     if low == high == 0:
         return "no evidence", "Both count the same, to the last digit."
     seen = f"{format_margin(difference)}, {format_margin(low)} to {format_margin(high)} over the seeds"
@@ -345,12 +280,6 @@ def _weigh_counted(difference: float, low: float, high: float, least: float) -> 
 
 def _pct(value: float, of: float) -> float:
     return (value / of - 1) * 100
-
-
-def _counts_sentence(tests: Sequence[CountedTest]) -> str:
-    words: dict[Judgement, str] = {"regressed": "cost more", "not measurable": "could not be counted",
-                                   "improved": "cost less", "no evidence": "cost the same"}  # fmt: skip
-    return f"Of {len(tests)} test{'s' * (len(tests) != 1)} whose instructions were counted: {_tally(tests, words)}."
 
 
 def that_differ(tests: Sequence[CountedTest]) -> list[CountedTest]:

@@ -133,11 +133,12 @@ def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
 
 def write_emulated(testbed: TestbedConfig, changes: Mapping[str, Any], target: Path) -> None:
     """Write a testbed file with nothing but an emulated machine: that of `testbed`, else that of the testbed
-    with nothing else, with `changes` of its keys. It skips what `testbed` skips."""
+    with nothing else, with `changes` of its keys. It skips what `testbed` skips of them."""
     alone = load("testbeds", EMULATED, TestbedConfig)
     data = _as_written(testbed if any(dut.type == EMULATED for dut in testbed.duts) else alone)
     own = next(dut for dut in data["duts"] if dut["type"] == EMULATED)
-    _write_once({**_as_written(alone), "duts": [{**own, **changes}], "skips": testbed.skips}, target)
+    skips = [tag for tag in testbed.skips if tag != EMULATED]
+    _write_once({**_as_written(alone), "duts": [{**own, **changes}], "skips": skips}, target)
 
 
 def _as_written(testbed: TestbedConfig) -> dict[str, Any]:

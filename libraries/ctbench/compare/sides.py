@@ -4,7 +4,7 @@ between the sides apart from what is compared."""
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -39,30 +39,22 @@ class Runs:
 
     #: As the user named it.
     name: str
-    folders: tuple[Path, ...]
-    stored: tuple[Stored, ...]
-    broken: tuple[Broken, ...]
+    folders: Sequence[Path]
+    stored: Sequence[Stored]
+    broken: Sequence[Broken]
     #: A sentence for each run that was there and does not count.
-    left_out: tuple[str, ...] = ()
+    left_out: Sequence[str] = ()
 
     @property
-    def records(self) -> tuple[Record, ...]:
+    def records(self) -> list[Record]:
         """All records, those of the generator's ceiling too."""
-        return tuple(each.record for each in self.stored)
+        return [each.record for each in self.stored]
 
     @property
     def broken_note(self) -> list[str]:
         """A sentence where files were left out."""
         said = f"{len(self.broken)} files of {self.name} are not records and were left out."
         return [said] if self.broken else []
-
-    def tests(self) -> dict[TestKey, list[Stored]]:
-        """The records of each test, in the order of the first run; the generator without a DUT is not a test of one."""
-        found: dict[TestKey, list[Stored]] = defaultdict(list)
-        for each in self.stored:
-            if each.record.topology.datapath != CABLE.datapath:
-                found[each.record.topology, each.record.profile.name, compared_metric(each.record).name].append(each)
-        return found
 
     def runs(self) -> dict[str, list[Stored]]:
         """The records of each run by its id, in the order of their start."""
@@ -87,16 +79,25 @@ class Runs:
         )
 
 
+def by_test(stored: Sequence[Stored]) -> dict[TestKey, list[Stored]]:
+    """The records of each test, in their order; the generator without a DUT is not a test of one."""
+    found: dict[TestKey, list[Stored]] = defaultdict(list)
+    for each in stored:
+        if (record := each.record).topology.datapath != CABLE.datapath:
+            found[record.topology, record.profile.name, compared_metric(record).name].append(each)
+    return found
+
+
 def read_runs(name: str) -> Runs:
     """The runs that `name` stands for: folders separated by commas, each that of a run or one with runs in it.
 
     Raises `ConfigError` where there is no record.
     """
     folders = [folder for part in name.split(",") for folder in _run_folders(part)]
-    stored, broken = read_stored(*folders)
-    if not stored:
+    runs = Runs(name, folders, *read_stored(*folders))
+    if not runs.stored:
         raise _no_runs(name)
-    return Runs(name, tuple(folders), tuple(stored), tuple(broken))
+    return runs
 
 
 def _run_folders(name: str) -> list[Path]:
@@ -175,14 +176,16 @@ def _compared_values(record: Record) -> list[float]:
     return list(record.result.repetitions) if usable and record.result else []
 
 
-def is_chosen(record: Record, metric: str, only: Sequence[str]) -> bool:
+def is_chosen(record: Record, only: Sequence[str]) -> bool:
     """Whether a test has one of these texts in its names; where there are none, always."""
-    words = f"{record.suite} {record.test} {record.topology.key} {record.profile.name} {metric}".lower()
+    names = (record.suite, record.test, record.topology.key, record.profile.name, compared_metric(record).name)
+    words = " ".join(names).lower()
     return not only or any(text.lower() in words for text in only)
 
 
-def names_of(record: Record, metric: Metric) -> dict[str, str]:
+def names_of(record: Record) -> dict[str, str]:
     """What a comparison calls a test."""
+    metric = compared_metric(record)
     return {
         "suite": record.suite,
         "test": record.test,
@@ -201,17 +204,45 @@ _SHOWN = 3
 def differences(base: Runs, candidate: Runs) -> list[str]:
     """What differs that ought not to, one sentence each: testbed file (but which Open vSwitch), machine, memory,
     profiles, campaign, limits. Within one side counts as well as between the two."""
-    records = [*base.records, *candidate.records]
-    found = [
-        *_differing("The testbed file", records, _testbed),
-        *_differing("The machine", records, lambda record: {"": _dump(record.environment.machine)}),
-        *_differing("The machine of the DUT", records, lambda record: _of_dut(record, record.environment.dut.machine)),
-        *_differing("The memory", records, lambda record: _of_dut(record, record.environment.dut.memory)),
-        *_differing("The campaign", records, lambda record: {"": _dump(record.campaign, "description")}),
-        *_differing("Profile", records, lambda record: {record.profile.name: _dump(record.profile)}),
-        *_differing("The limits of", records, _limits),
-    ]
-    return list(dict.fromkeys(found))
+    first: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, None]] = {}
+    for record in (*base.records, *candidate.records):
+        for what, facts in _facts(record):
+            flat = dict(leaves(facts))
+            known = first.setdefault(what, flat)
+            keys = [key for key in dict.fromkeys([*known, *flat]) if known.get(key) != flat.get(key)]
+            shown = ", ".join(f"{key} ({short(known.get(key))} and {short(flat.get(key))})" for key in keys[:_SHOWN])
+            more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+            said = found.setdefault(what, {})
+            if keys:
+                said[f"{what} is not the same in all runs: {shown}{more}."] = None
+    return [sentence for said in found.values() for sentence in said]
+
+
+def _facts(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What has to be the same in all runs, by how a sentence names it."""
+    around, kind, profile = record.environment, record.topology.datapath, record.profile
+    yield "The testbed file", _dump(around.testbed, "description") | {"duts": list(map(_dut, around.testbed.duts))}
+    yield "The machine", _dump(around.machine)
+    for what, facts in (("The machine of the DUT", around.dut.machine), ("The memory", around.dut.memory)):
+        if facts:
+            yield f"{what} {kind}", _dump(facts)
+    yield "The campaign", _dump(record.campaign, "description")
+    yield f"Profile {profile.name}", _dump(profile)
+    # What a trial has to keep to be good: what is measured depends on it.
+    limits = {each.metric: each.written for each in record.thresholds if METRICS[each.metric].role == "condition"}
+    yield f"The limits of {record.floor.key} with {profile.name}", limits
+
+
+def _dump(facts: BaseModel, *without: str) -> dict[str, Any]:
+    return facts.model_dump(mode="json", exclude=set(without), fallback=str)
+
+
+def _dut(dut: dict[str, Any]) -> dict[str, Any]:
+    """A DUT of a testbed file without which of its builds is measured: that is what the sides differ in."""
+    kind = KINDS.get(str(dut.get("type")))
+    key = kind.builds.key if kind and kind.builds else None
+    return {name: value for name, value in dut.items() if name != key}
 
 
 def only_alike(base: Runs, candidate: Runs) -> Runs:
@@ -220,15 +251,15 @@ def only_alike(base: Runs, candidate: Runs) -> Runs:
     kept: list[Stored] = []
     left_out: list[str] = []
     for run_id, stored in base.runs().items():
-        found = differences(Runs(base.name, (), tuple(stored), ()), candidate)
+        found = differences(replace(base, stored=stored), candidate)
         if found:
             left_out.append(f"Run {run_id} of {base.name} was left out: {found[0]}")
         else:
             kept += stored
     if not kept:
         return base
-    folders = tuple(folder for folder in base.folders if any(each.path.is_relative_to(folder) for each in kept))
-    return replace(base, folders=folders, stored=tuple(kept), left_out=tuple(left_out))
+    folders = [folder for folder in base.folders if any(each.path.is_relative_to(folder) for each in kept)]
+    return replace(base, folders=folders, stored=kept, left_out=left_out)
 
 
 def notes(base: Runs, candidate: Runs) -> list[str]:
@@ -248,52 +279,6 @@ def versions_note(base: Runs, candidate: Runs) -> list[str]:
     """A sentence where the sides were measured by different versions of this suite."""
     tools = sorted({record.tool_version for record in (*base.records, *candidate.records)})
     return [f"The sides were measured by different versions of this suite ({', '.join(tools)})."] * (len(tools) > 1)
-
-
-def _differing(
-    what: str, records: list[Record], facts_of: Callable[[Record], dict[str, dict[str, Any]]]
-) -> Iterator[str]:
-    """A sentence for each name whose facts are not the same in all records, with the keys that differ."""
-    first: dict[str, dict[str, str]] = {}
-    for record in records:
-        for name, facts in facts_of(record).items():
-            known, flat = first.setdefault(name, dict(leaves(facts))), dict(leaves(facts))
-            keys = [key for key in dict.fromkeys([*known, *flat]) if known.get(key) != flat.get(key)]
-            if keys:
-                shown = ", ".join(
-                    f"{key} ({short(known.get(key))} and {short(flat.get(key))})" for key in keys[:_SHOWN]
-                )
-                more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-                yield f"{what}{' ' if name else ''}{name} is not the same in all runs: {shown}{more}."
-
-
-def _testbed(record: Record) -> dict[str, dict[str, Any]]:
-    """The testbed file without which build it names: that is what the sides differ in."""
-    testbed = record.environment.testbed
-    duts = [_without_build(dut) for dut in testbed.duts]
-    return {"": _dump(testbed, "description") | {"duts": duts}}
-
-
-def _of_dut(record: Record, facts: BaseModel | None) -> dict[str, dict[str, Any]]:
-    """Facts of the DUT by its kind; none where this kind has none."""
-    return {record.topology.datapath: _dump(facts)} if facts else {}
-
-
-def _limits(record: Record) -> dict[str, dict[str, Any]]:
-    """What a trial has to keep to be good, so that what is measured depends on it."""
-    conditions = {each.metric: each.written for each in record.thresholds if METRICS[each.metric].role == "condition"}
-    return {f"{record.floor.key} with {record.profile.name}": conditions}
-
-
-def _dump(facts: BaseModel, *without: str) -> dict[str, Any]:
-    return facts.model_dump(mode="json", exclude=set(without), fallback=str)
-
-
-def _without_build(dut: dict[str, Any]) -> dict[str, Any]:
-    """A DUT of a testbed file without which of its builds is measured."""
-    kind = KINDS.get(str(dut.get("type")))
-    key = kind.builds.key if kind and kind.builds else None
-    return {name: value for name, value in dut.items() if name != key}
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

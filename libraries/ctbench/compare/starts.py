@@ -8,21 +8,21 @@ first favours each as often. A start is the unit of replication: slices within o
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import stdev
+from typing import NamedTuple
 
 from ctbench.base.units import format_margin, format_ratio
-from ctbench.compare.judge import P_NAMES, whole
+from ctbench.compare.judge import judged, whole
 from ctbench.compare.limits import ALPHA, LEAST_OF_PAIRS
-from ctbench.compare.sides import Role, Runs, is_chosen, names_of, versions_note
+from ctbench.compare.sides import Role, Runs, TestKey, by_test, is_chosen, names_of, versions_note
+from ctbench.compare.text import interval
+from ctbench.report.labels import plural
 from ctbench.results.comparison import ComparedTest, Comparison, Counts, Judgement, Starts
-from ctbench.results.metrics import METRICS
-from ctbench.results.record import Record
 from ctbench.results.statistics import (
     hodges_lehmann,
-    holm,
     least_sign_flip_p,
     needed_signs,
     sign_flip_interval,
@@ -33,9 +33,6 @@ from ctbench.results.store import Broken, Stored, read_stored
 
 #: Folders of the base against itself, and of the candidate against the base.
 SAME, PAIRS = "base-against-itself", "starts"
-_RATIO = METRICS["of_build"]
-#: A test: its topology's key and its profile.
-_Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,9 @@ class Start:
     first: Role
     second: Role
     folder: Path
+    #: What it left, once that is read.
+    stored: Sequence[Stored] = ()
+    broken: Sequence[Broken] = ()
 
     @property
     def exponent(self) -> int:
@@ -54,47 +54,25 @@ class Start:
         return 1 if self.number % 2 else -1
 
 
-def same_starts(output: Path, starts: int) -> Iterator[Start]:
+def same_starts(output: Path, starts: int) -> list[Start]:
     """The base against itself: `<output>/base-against-itself/01` and so on."""
-    for number in range(1, starts + 1):
-        yield Start(number, "base", "base", output / SAME / f"{number:02d}")
+    return [Start(number, "base", "base", output / SAME / f"{number:02d}") for number in range(1, starts + 1)]
 
 
-def pair_starts(output: Path, starts: int) -> Iterator[Start]:
+def pair_starts(output: Path, starts: int) -> list[Start]:
     """The candidate against the base: `<output>/starts/01` and so on."""
-    for number in range(1, starts + 1):
-        roles: tuple[Role, Role] = ("candidate", "base") if number % 2 else ("base", "candidate")
-        yield Start(number, *roles, output / PAIRS / f"{number:02d}")
+    orders: tuple[tuple[Role, Role], ...] = (("base", "candidate"), ("candidate", "base"))
+    return [Start(number, *orders[number % 2], output / PAIRS / f"{number:02d}") for number in range(1, starts + 1)]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A start with its records."""
-
-    start: Start
-    stored: tuple[Stored, ...]
-    broken: tuple[Broken, ...] = ()
-
-
-def read_starts(starts: Sequence[Start]) -> list[Measured]:
-    """The starts that left records."""
-    found = ((start, *read_stored(start.folder)) for start in starts)
-    return [Measured(start, tuple(stored), tuple(broken)) for start, stored, broken in found if stored or broken]
-
-
-@dataclass
-class _Test:
-    """One test: the log ratios, candidate to base, of the starts that measured it, and the records of all."""
-
-    records: list[Stored]
-    logs: list[float]
-    same_records: list[Stored]
-    same: list[float]
-
-    @property
-    def any(self) -> Record:
-        """A record to take the names from."""
-        return self.records[0].record
+def read_starts(starts: Sequence[Start]) -> list[Start]:
+    """The starts that left records, with these."""
+    found = []
+    for start in starts:
+        stored, broken = read_stored(start.folder)
+        if stored or broken:
+            found.append(replace(start, stored=stored, broken=broken))
+    return found
 
 
 def needed_starts(tests: int) -> int:
@@ -111,15 +89,15 @@ def shows(same: Sequence[float], starts: int, tests: int, least_difference: floa
     return max(least_difference, math.expm1(shift)) if math.isfinite(shift) else None
 
 
-def scatters(same: Sequence[Measured]) -> dict[str, list[float]]:
+def scatters(same: Sequence[Start]) -> dict[str, list[float]]:
     """Of the base against itself: the log ratios of each test by its name, of those that were measured."""
-    return {found.any.test: found.logs for found in _tests(same) if found.logs}
+    return {records[0].record.test: logs for records, logs in _found(same).values() if logs}
 
 
 def judge_starts(
     names: Mapping[Role, str],
-    same: Sequence[Measured],
-    pairs: Sequence[Measured],
+    same: Sequence[Start],
+    pairs: Sequence[Start],
     *,
     least_difference: float = LEAST_OF_PAIRS,
     only: Sequence[str] = (),
@@ -127,107 +105,95 @@ def judge_starts(
 ) -> Comparison:
     """Compare the candidate with the base by starts of both, with those of the base against itself (`same`). The
     instructions of both are shown with the rates, and do not count in the judgement."""
-    chosen = [test for test in _tests(pairs, same) if is_chosen(test.any, "", only)]
-    corrected = iter(holm([sign_flip_p(test.logs) for test in chosen if test.logs]))
-    family = sum(bool(test.logs) for test in chosen)
-    tests = [_judge(test, next(corrected) if test.logs else None, family, least_difference) for test in chosen]
+    alone, nothing = _found(same), _Found([], [])
+    chosen = {key: each for key, each in _found(pairs).items() if is_chosen(each.records[0].record, only)}
+    family = sum(bool(each.logs) for each in chosen.values())
+    tests = []
+    for key, each in chosen.items():
+        of_base = alone.get(key, nothing)
+        tests.append(_compared(each, of_base, shows(of_base.logs, len(each.logs), family, least_difference)))
     base, candidate = (_side(role, names[role], [*same, *pairs]) for role in ("base", "candidate"))
     notes = versions_note(base, candidate)
     if not same:
         notes.append("The base was not measured against itself: what this machine can show is not known.")
     return whole(
-        "pairs", base, candidate, tests, family=family, least_difference=least_difference,
+        "pairs", base, candidate, judged(tests, _weigh, least_difference), least_difference=least_difference,
         notes=[*notes, *base.broken_note, *candidate.broken_note], counts=counts,
     )  # fmt: skip
 
 
-def _tests(pairs: Sequence[Measured], same: Sequence[Measured] = ()) -> list[_Test]:
-    """What the starts measured. One start is one sample: where rows measure the same, the first one counts. What only
-    the base against itself has is not a test."""
-    tests: dict[_Key, _Test] = {}
-    for number, measured in enumerate((*pairs, *same)):
-        of_pairs, seen = number < len(pairs), set[_Key]()
-        for each in measured.stored:
-            key = (each.record.topology.key, each.record.profile.name)
-            if key in seen or not (of_pairs or key in tests):
-                continue
-            seen.add(key)
-            test = tests.setdefault(key, _Test([], [], [], []))
-            logs, records = (test.logs, test.records) if of_pairs else (test.same, test.same_records)
-            records.append(each)
-            figure = each.record.figures.get(_RATIO.name)
-            if figure and figure.value > 0 and each.record.verdict != "not measured":
-                logs.append(measured.start.exponent * math.log(figure.value))
-    return list(tests.values())
+class _Found(NamedTuple):
+    """Of one test: the records of all starts, and the log ratios, candidate to base, of those that measured it."""
+
+    records: list[Stored]
+    logs: list[float]
 
 
-def _side(role: Role, name: str, measured: Sequence[Measured]) -> Runs:
+def _found(starts: Sequence[Start]) -> dict[TestKey, _Found]:
+    """What the starts found of each test. One start is one sample: where rows measure the same, the first one
+    counts."""
+    tests: dict[TestKey, _Found] = {}
+    for start in starts:
+        for key, (first, *_) in by_test(start.stored).items():
+            test = tests.setdefault(key, _Found([], []))
+            test.records.append(first)
+            figure = first.record.figures.get("of_build")
+            if figure and figure.value > 0 and first.record.verdict != "not measured":
+                test.logs.append(start.exponent * math.log(figure.value))
+    return tests
+
+
+def _side(role: Role, name: str, starts: Sequence[Start]) -> Runs:
     """What a side is made of: the starts in which it was set up first, whose records have its facts."""
-    own = [each for each in measured if each.start.first == role]
+    own = [start for start in starts if start.first == role]
     return Runs(
         name,
-        tuple(each.start.folder for each in own),
-        tuple(stored for each in own for stored in each.stored),
-        tuple(broken for each in own for broken in each.broken),
+        [start.folder for start in own],
+        [each for start in own for each in start.stored],
+        [each for start in own for each in start.broken],
     )
 
 
-def _judge(test: _Test, corrected: float | None, family: int, least_difference: float) -> ComparedTest:
-    """The test with its judgement; `corrected`: its p after the correction for all tests."""
-    interval = sign_flip_interval(test.logs, 1 - ALPHA) if test.logs else None
-    middle = hodges_lehmann(test.logs) if test.logs else None
-    judgement, reason = _weigh(test, middle, interval, corrected, family, least_difference)
-    p = sign_flip_p(test.logs) if test.logs else None
+def _compared(test: _Found, same: _Found, can_show: float | None) -> ComparedTest:
+    """The test with its p, where a start measured it."""
+    logs, last = test.logs, test.records[-1].record
+    ends = sign_flip_interval(logs, 1 - ALPHA) if logs else None
+    ratio, p = (math.exp(hodges_lehmann(logs)), sign_flip_p(logs)) if logs else (None, None)
     return ComparedTest(
-        **names_of(test.any, _RATIO),
+        **names_of(test.records[0].record),
         starts=Starts(
-            ratios=[math.exp(each) for each in test.logs],
+            ratios=[math.exp(each) for each in logs],
             records=[str(each.path) for each in test.records],
-            ratio=None if middle is None else math.exp(middle),
-            low=interval and math.exp(interval[0]),
-            high=interval and math.exp(interval[1]),
-            same=[math.exp(each) for each in test.same],
-            same_records=[str(each.path) for each in test.same_records],
-            shows=shows(test.same, len(test.logs), family, least_difference),
+            ratio=ratio,
+            low=ends and math.exp(ends[0]),
+            high=ends and math.exp(ends[1]),
+            same=[math.exp(each) for each in same.logs],
+            same_records=[str(each.path) for each in same.records],
+            shows=can_show,
         ),
-        base=None,
-        candidate=None,
-        difference_pct=None if middle is None else math.expm1(middle) * 100,
-        **dict(zip(P_NAMES, (p, p, corrected, corrected), strict=True)),
-        judgement=judgement,
-        reason=reason,
+        difference_pct=ratio and (ratio - 1) * 100,
+        p_regressed=p,
+        p_improved=p,
+        judgement="not measurable",
+        reason=f"No start measured it; the last one says: {last.verdict_reason.rstrip('.')}.",
     )
 
 
-def _weigh(
-    test: _Test,
-    middle: float | None,
-    interval: tuple[float, float] | None,
-    corrected: float | None,
-    family: int,
-    least_difference: float,
-) -> tuple[Judgement, str]:
-    if middle is None or corrected is None:
-        last = test.records[-1].record
-        return "not measurable", f"No start measured it; the last one says: {last.verdict_reason.rstrip('.')}."
-    starts = len(test.logs)
-    if least_sign_flip_p(starts) * family >= ALPHA:
+def _weigh(test: ComparedTest, family: int, least_difference: float) -> tuple[Judgement, str]:
+    starts, p = test.starts, test.p_regressed_corrected
+    assert starts and starts.ratio and p is not None, "a start measured it"
+    count = len(starts.ratios)
+    if least_sign_flip_p(count) * family >= ALPHA:
         return "not measurable", (
-            f"{starts} start{'s' * (starts != 1)} cannot show p < {ALPHA:g} among {family} "
-            f"test{'s' * (family != 1)}: {needed_starts(family)} are needed."
+            f"{plural(count, 'start')} cannot show p < {ALPHA:g} among {plural(family, 'test')}: "
+            f"{needed_starts(family)} are needed."
         )
-    assert interval is not None, "so many starts have one"
-    between = " to ".join(map(_percent, interval))
-    seen = f"{_percent(middle)}, 99 % interval {between}, of {starts} starts"
-    said = f"{seen}: with no difference between the builds that is seen with p = {corrected:.2g}"
-    if corrected >= ALPHA:
-        ruled_out = format_ratio(max(0.0, -math.expm1(interval[0])))
-        return "no evidence", f"{said}; a loss of more than {ruled_out} is ruled out."
-    if abs(math.expm1(middle)) <= least_difference:
+    assert starts.low, "so many starts have an interval"
+    difference = (starts.ratio - 1) * 100
+    seen = f"{format_margin(difference)}, 99 % interval {interval(starts)}, of {count} starts"
+    said = f"{seen}: with no difference between the builds that is seen with p = {p:.2g}"
+    if p >= ALPHA:
+        return "no evidence", f"{said}; a loss of more than {format_ratio(max(0.0, 1 - starts.low))} is ruled out."
+    if abs(difference) <= least_difference * 100:
         return "no evidence", f"{seen}: there is a difference, and it is within {format_ratio(least_difference)}."
-    return ("regressed" if middle < 0 else "improved"), f"{said}."
-
-
-def _percent(log: float) -> str:
-    """A log ratio as people read it: `-4.9 %`."""
-    return format_margin(math.expm1(log) * 100)
+    return ("regressed" if difference < 0 else "improved"), f"{said}."

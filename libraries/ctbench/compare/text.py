@@ -6,11 +6,13 @@ Every line for the console fits 120 columns. `ctbench.compare.page` says the sam
 from collections.abc import Mapping, Sequence
 from statistics import median
 from textwrap import wrap
+from typing import NamedTuple
 
 from ctbench.base.text import escaped, one_line
-from ctbench.base.units import format_margin, format_ratio, format_share
-from ctbench.compare.judge import counts_note
+from ctbench.base.units import format_margin, format_share
+from ctbench.compare.judge import overall
 from ctbench.compare.limits import SEES
+from ctbench.report.labels import plural
 from ctbench.results.comparison import (
     ComparedSide,
     ComparedTest,
@@ -18,7 +20,6 @@ from ctbench.results.comparison import (
     CountedTest,
     Functions,
     Grown,
-    Judgement,
     Kind,
     Samples,
     Starts,
@@ -31,15 +32,12 @@ _ROW: dict[Kind, str] = {
     "pairs": "{:<50.50}  {:>10}  {:>18}  {:>8}  {:>8}  {}",
     "runs": "{:<50.50}  {:>12}  {:>12}  {:>10}  {:>8}  {}",
 }
-#: What the rows of a kind are, and its columns.
-_HEAD: dict[Kind, tuple[str, ...]] = {
-    "counts": ("instructions", "base", "candidate", "difference", "over the seeds"),
-    "pairs": ("test", "difference", "99 % interval", "p", "can show"),
-    "runs": ("test", "base", "candidate", "difference", "p"),
+#: The columns of a kind, between its test and the judgement. The console has the first four.
+COLUMNS: dict[Kind, tuple[str, ...]] = {
+    "counts": ("base", "candidate", "difference", "over the seeds"),
+    "pairs": ("difference", "99 % interval", "p", "can show", "starts"),
+    "runs": ("base", "candidate", "difference", "p"),
 }
-_WORDS: dict[Judgement, str] = {
-    "regressed": "REGRESSED", "not measurable": "NOT MEASURABLE", "improved": "IMPROVED", "no evidence": "no evidence",
-}  # fmt: skip
 _OF_COUNTS = (
     "Each side was booted in an emulated machine whose clock counts its instructions, once for each seed of the "
     "kernel's hash functions; figures are net of the wires and the traffic alone. *Over the seeds*: the least and "
@@ -49,15 +47,24 @@ _OF_COUNTS = (
 AnyTests = Sequence[ComparedTest | CountedTest]
 
 
+class Figure(NamedTuple):
+    """A place of a row: a figure, what is said of it in small, and the records that it is from."""
+
+    text: str
+    small: str = ""
+    records: Sequence[str] = ()
+
+
 def console(comparison: Comparison) -> str:
     """What was compared, a row for each test with the reason where it is not plain, and the judgement."""
     lines = [*_side("base", comparison.base), *_side("candidate", comparison.candidate)]
     lines += [f"NOT ALIKE: {text}" for text in comparison.differences]
     for kind, tests in tables(comparison):
-        row = _ROW[kind]
-        lines += ["", row.format(*_HEAD[kind], "judgement"), "-" * WIDTH]
+        row, what = _ROW[kind], "instructions" if kind == "counts" else "test"
+        lines += ["", row.format(what, *COLUMNS[kind][:4], "judgement"), "-" * WIDTH]
         for test in tests:
-            lines.append(row.format(one_line(test.test), *cells(test), _WORDS[test.judgement]))
+            word = test.judgement if test.judgement == "no evidence" else test.judgement.upper()
+            lines.append(row.format(one_line(test.test), *(each.text for each in figures(test)[:4]), word))
             if test.judgement == "not measurable":
                 lines += wrap(test.reason, WIDTH, initial_indent="    ", subsequent_indent="    ")
     for functions in functions_of(comparison):
@@ -87,15 +94,20 @@ def markdown(comparison: Comparison) -> str:
 
 
 def _markdown_table(kind: Kind, tests: AnyTests) -> list[str]:
-    what = "topology, profile" if kind == "pairs" else "topology, profile, metric"
-    first, *columns = [*_HEAD[kind], *(["starts"] if kind == "pairs" else [])]
-    lines = [f"| {' | '.join([first, what, *columns, 'judgement'])} |", f"|{'---|' * (len(columns) + 3)}"]
+    names = "topology, profile" if kind == "pairs" else "topology, profile, metric"
+    heads = ["instructions" if kind == "counts" else "test", names, *COLUMNS[kind], "judgement"]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for test in tests:
-        names = [test.topology, test.profile, *([] if kind == "pairs" else [METRICS[test.metric].title])]
-        told = ", ".join(map(escaped, names))
+        told = [f"{text} ({small})" if text and small else text or small for text, small, _ in figures(test)]
+        of = f"{escaped(test.topology)}, {escaped(what_of(kind, test))}"
         judged = f"**{test.judgement}**: {escaped(test.reason)}"
-        lines.append(f"| {' | '.join([escaped(test.test), told, *cells(test, spread=True), judged])} |")
+        lines.append(f"| {' | '.join([escaped(test.test), of, *told, judged])} |")
     return lines
+
+
+def what_of(kind: Kind, test: ComparedTest | CountedTest) -> str:
+    """What a row is of besides its topology; of pairs the metric is the same everywhere."""
+    return test.profile if kind == "pairs" else f"{test.profile}, {METRICS[test.metric].title}"
 
 
 def tables(comparison: Comparison) -> list[tuple[Kind, AnyTests]]:
@@ -113,16 +125,24 @@ def functions_of(comparison: Comparison) -> Sequence[Functions]:
     return comparison.counts.functions if comparison.counts else ()
 
 
-def cells(test: ComparedTest | CountedTest, *, spread: bool = False) -> tuple[str, ...]:
-    """A row's figures; with `spread`, of runs that of each side, and of pairs the number of starts."""
-    difference = "-" if test.difference_pct is None else format_margin(test.difference_pct)
+def figures(test: ComparedTest | CountedTest) -> list[Figure]:
+    """A row's figures, one for each of its `COLUMNS`."""
+    difference = Figure("-" if test.difference_pct is None else format_margin(test.difference_pct))
     if isinstance(test, CountedTest):
-        return _seeds(test.base), _seeds(test.candidate), difference, over_the_seeds(test)
-    p = "-" if test.p is None else f"{test.p:.2g}"
-    if test.starts is None:
-        return _median(test, test.base, spread), _median(test, test.candidate, spread), difference, p
-    starts = (str(len(test.starts.ratios)),) if spread else ()
-    return difference, interval(test.starts), p, can_show(test.starts), *starts
+        sides = ((test.base, test.base_record), (test.candidate, test.candidate_record))
+        counted = [Figure(_seeds(values), "", [record] if record else []) for values, record in sides]
+        return [*counted, difference, Figure(_between(test.low_pct, test.high_pct))]
+    p, starts = Figure("-" if test.p is None else f"{test.p:.2g}"), test.starts
+    if starts is None:
+        return [_samples(test, test.base), _samples(test, test.candidate), difference, p]
+    shows = "-" if starts.shows is None else format_share(starts.shows)
+    same = f"base against itself: {plural(len(starts.same), 'start')}" if starts.same else ""
+    ends = [_pct(end(starts.ratios)) for end in (min, max)] if starts.ratios else []
+    made = plural(len(starts.ratios), "start") + (f", {_between(*ends)}" if ends else "")
+    return [
+        difference, Figure(interval(starts)), p, Figure(shows, same, starts.same_records),
+        Figure("", made, starts.records),
+    ]  # fmt: skip
 
 
 def _seeds(values: Sequence[float]) -> str:
@@ -131,33 +151,27 @@ def _seeds(values: Sequence[float]) -> str:
     return " to ".join(ends)
 
 
-def over_the_seeds(test: CountedTest) -> str:
-    """The least and the most that the sides differ by."""
-    if test.low_pct is None or test.high_pct is None:
-        return "-"
-    return " to ".join(map(format_margin, (test.low_pct, test.high_pct)))
-
-
-def _median(test: ComparedTest, side: Samples | None, spread: bool) -> str:  # of both sides alike
+def _samples(test: ComparedTest, side: Samples | None) -> Figure:
     if side is None:
-        return "-"
+        return Figure("-")
     metric = METRICS[test.metric]
+    spread = f", spread {format_share(side.spread)}" if side.spread is not None else ""
     said = f"{f'{metric.operator} ' if side.censored else ''}{metric.format(side.median)}"
-    if side.spread is None or not spread:
-        return said
-    return f"{said} (spread {format_ratio(side.spread)}, {len(side.values)} samples)"
+    return Figure(said, f"{plural(len(side.values), 'sample')}{spread}", side.records)
 
 
 def interval(starts: Starts) -> str:
     """The 99 % interval of the difference: `-6.1 % to -3.8 %`; a dash without one."""
-    if starts.low is None or starts.high is None:
-        return "-"
-    return " to ".join(format_margin((end - 1) * 100) for end in (starts.low, starts.high))
+    return _between(starts.low and _pct(starts.low), starts.high and _pct(starts.high))
 
 
-def can_show(starts: Starts) -> str:
-    """The difference that this machine can show; a dash where it is not known."""
-    return "-" if starts.shows is None else format_share(starts.shows)
+def _between(low: float | None, high: float | None) -> str:
+    """From one difference in percent to another; a dash where there is none."""
+    return "-" if low is None or high is None else f"{format_margin(low)} to {format_margin(high)}"
+
+
+def _pct(ratio: float) -> float:
+    return (ratio - 1) * 100
 
 
 def what_it_shows(shown: Mapping[str, float | None], starts: int) -> str:
@@ -180,9 +194,12 @@ def counts_words(comparison: Comparison) -> list[str]:
     counts = comparison.counts
     if counts is None:
         return []
-    both = counts_note(comparison.judgement, counts) if comparison.kind == "pairs" else ""
     said = [] if comparison.kind == "counts" else [counts.sentence]
-    return [*said, *([both] if both else []), *counts.notes, *([SEES] if counts.tests else [])]
+    rates, found = comparison.judgement, overall(counts.tests)
+    if comparison.kind == "pairs" and counts.tests and "not measurable" not in (rates, found):
+        differ = f"disagree: {rates} by rates, {found} by instructions"
+        said.append(f"Rates and instructions {f'agree: {found}' if rates == found else differ}.")
+    return [*said, *counts.notes, *([SEES] if counts.tests else [])]
 
 
 def functions_title(functions: Functions) -> str:

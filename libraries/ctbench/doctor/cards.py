@@ -16,6 +16,7 @@ from ctbench.hosts.machine import (
     ok,
     unknown,
 )
+from ctbench.traffic.registry import SOURCES
 
 #: Drivers that hand a card to DPDK; those of Mellanox (NVIDIA) and of Azure stay the kernel's while DPDK uses the card.
 VFIO, UIO, SHARED = "vfio-pci", ("uio_pci_generic", "igb_uio"), ("mlx4_core", "mlx5_core", "mana")
@@ -95,7 +96,7 @@ def _node(site: Site, card: Card) -> Finding:
         key = "generator.cpus" if ours else "cpus.pmd"
         far = ",".join(map(str, astray))
         return bad(what, f"node {node}, and CPU {far} is on another", f"name CPUs of node {node} in {key}: {near}")
-    said = plan.generator_numa_node if ours else None
+    said = SOURCES[plan.generator.type].numa_node(plan.generator) if ours and plan.generator else None
     if said is not None and said != node:
         return bad(what, f"node {node}, and generator.socket is {said}", f"set generator.socket: {node}")
     return ok(what, f"node {node}" + (", as its CPUs" if cpus else ""))

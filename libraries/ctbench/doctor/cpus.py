@@ -38,12 +38,6 @@ def check(site: Site) -> Iterator[Finding]:
     yield _virtual(facts)
 
 
-def cores(facts: Facts) -> list[tuple[int, ...]]:
-    """Hardware threads of each core. Isolated CPUs count, which `Machine.cores` may lack: a login cannot use them."""
-    files = facts.files.items()
-    return sorted({parse_cpu_list(text) for path, text in files if path.endswith("/thread_siblings_list")})
-
-
 def _online(facts: Facts) -> tuple[int, ...]:
     return parse_cpu_list(facts.files.get(ONLINE, "")) or facts.machine.usable_cpus
 
@@ -86,7 +80,8 @@ def _isolated(plan: HostPlan, facts: Facts) -> Finding:
     tuned = facts.files.get(TUNED, "").strip()
     isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(facts.files.get(path, ""))}
     if tuned == TUNED_PROFILE:
-        isolated |= {cpu for cpu in _nohz(facts)}
+        nohz = facts.files.get(NOHZ_FULL, "").strip()
+        isolated |= set(parse_cpu_list("" if nohz == "(null)" else nohz))
     left = [cpu for cpu in wanted if cpu not in isolated]
     by = f" (tuned: {tuned})" if tuned else ""
     if not left:
@@ -100,11 +95,6 @@ def _isolated(plan: HostPlan, facts: Facts) -> Finding:
     else:
         remedy = kernel_arguments(facts, f"isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}")
     return bad("isolated CPUs", f"{cpu_ranges(sorted(isolated)) or 'none'}; {cpu_ranges(left)} should be{by}", remedy)
-
-
-def _nohz(facts: Facts) -> tuple[int, ...]:
-    text = facts.files.get(NOHZ_FULL, "").strip()
-    return () if text == "(null)" else parse_cpu_list(text)
 
 
 def _governor(plan: HostPlan, facts: Facts) -> Finding:
@@ -128,7 +118,9 @@ def _governor(plan: HostPlan, facts: Facts) -> Finding:
 
 def _hyper_threads(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
     """Which CPUs share a core: said, and judged only between generator and DUT (the article shares on purpose)."""
-    what, groups = "hyper-threads", cores(facts)
+    what, files = "hyper-threads", facts.files.items()
+    # Isolated CPUs count, which `Machine.cores` may lack: a login cannot use them.
+    groups = sorted({parse_cpu_list(text) for path, text in files if path.endswith("/thread_siblings_list")})
     forwarding, generating, chosen = plan.forwarding, plan.generating, ""
     if not plan.is_lab and not forwarding:
         try:

@@ -9,8 +9,6 @@ from ctbench.base.errors import CtbenchError
 from ctbench.doctor import cards, cpus, system
 from ctbench.doctor.site import HostPlan, Site, plan_hosts, read_site
 from ctbench.dut.registry import KINDS
-from ctbench.hosts.base import Host
-from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Card, Finding, State, bad, ok, unknown
 from ctbench.testbed.config import TestbedConfig
@@ -22,8 +20,6 @@ CHECKS: tuple[Check, ...] = (
     ("system", system.check), ("cpus", cpus.check), ("memory", system.check_memory), ("cards", cards.check),
 )  # fmt: skip
 
-Connect = Callable[[TestbedConfig, HostPlan], Host]
-
 
 @dataclass(frozen=True)
 class Section:
@@ -33,17 +29,12 @@ class Section:
     findings: tuple[Finding, ...]
 
 
-def connect(testbed: TestbedConfig, plan: HostPlan) -> Host:
-    """This machine, or a host over SSH."""
-    return HostPool(testbed.hosts).host(plan.name if plan.ssh else LOCAL)
-
-
-def examine(testbed: TestbedConfig, say: Callable[[str], None], connect: Connect = connect) -> Iterator[Section]:
+def examine(testbed: TestbedConfig, say: Callable[[str], None]) -> Iterator[Section]:
     """Look at each host in turn; `say` hears what takes its time."""
     macs: dict[Card, str] = {}
     for plan in plan_hosts(testbed):
         say(f"looking at {address(plan)}")
-        findings, facts = _examine_host(testbed, plan, connect)
+        findings, facts = _examine_host(testbed, plan)
         macs |= {card: facts.facts.mac(card) if facts else "" for card in plan.cards}
         yield Section(f"{address(plan)}: {plan.roles}", tuple(findings))
     if macs and (wiring := tuple(check_wiring(testbed.generator, macs))):
@@ -70,14 +61,14 @@ def checks_of(plan: HostPlan) -> list[Check]:
 def address(plan: HostPlan) -> str:
     """What to call a host: its name, and how to get there."""
     if plan.ssh is None:
-        return plan.name
+        return "this machine"
     return f"{plan.name} ({plan.ssh.user}@{plan.ssh.address})"
 
 
-def _examine_host(testbed: TestbedConfig, plan: HostPlan, connect: Connect) -> tuple[list[Finding], Site | None]:
+def _examine_host(testbed: TestbedConfig, plan: HostPlan) -> tuple[list[Finding], Site | None]:
     found: list[Finding] = []
     try:
-        host = connect(testbed, plan)
+        host = HostPool(testbed.hosts).host(plan.name)
     except CtbenchError as error:
         return [_unreachable(testbed, plan, error)], None
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.hosts.base import Host
-from ctbench.hosts.config import LOCAL, SANDBOX, SshConfig
+from ctbench.hosts.config import SANDBOX, SshConfig
 from ctbench.hosts.connections import machine_of
 from ctbench.hosts.local import SYSTEM_PATH
 from ctbench.hosts.machine import (
@@ -30,9 +30,6 @@ from ctbench.hosts.machine import (
 )
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.registry import SOURCES, GeneratorConfig
-
-#: What this machine is called in the table; as a host of the testbed file, its sandboxes included.
-THIS_MACHINE = "this machine"
 
 
 @dataclass(frozen=True)
@@ -63,12 +60,6 @@ class HostPlan:
         return self.generator is not None and SOURCES[self.generator.type].has_cards(self.generator)
 
     @property
-    def generator_numa_node(self) -> int | None:
-        """Where the testbed file says that the generator's cards are; None where it does not say, or that is not
-        here."""
-        return SOURCES[self.generator.type].numa_node(self.generator) if self.generator else None
-
-    @property
     def is_lab(self) -> bool:
         """Whether real network cards are measured here, not what a sandbox makes."""
         return self.generator_has_cards or any(dut.host != SANDBOX for dut in self.duts)
@@ -87,23 +78,17 @@ class HostPlan:
 
 def plan_hosts(testbed: TestbedConfig) -> list[HostPlan]:
     """The hosts that DUTs and the generator are on, DUTs first; sandboxes belong to this machine."""
-    names = [_machine(host) for host in (*(dut.host for dut in testbed.duts), testbed.generator.host)]
+    names = [machine_of(host) for host in (*(dut.host for dut in testbed.duts), testbed.generator.host)]
     return [_plan(testbed, name) for name in dict.fromkeys(names)]
 
 
-def _machine(host: str) -> str:
-    machine = machine_of(host)
-    return THIS_MACHINE if machine == LOCAL else machine
-
-
 def _plan(testbed: TestbedConfig, name: str) -> HostPlan:
-    duts = tuple(dut for dut in testbed.duts if _machine(dut.host) == name)
-    generator = testbed.generator if _machine(testbed.generator.host) == name else None
+    duts = tuple(dut for dut in testbed.duts if machine_of(dut.host) == name)
+    generator = testbed.generator if machine_of(testbed.generator.host) == name else None
     cpus = testbed.cpus
-    pmd = cpus.pmd if isinstance(cpus.pmd, dict) else {0: [] if cpus.pmd == "auto" else cpus.pmd}
     given = () if cpus.generator == "auto" else tuple(cpus.generator)
     rest = () if cpus.housekeeping == "auto" or not duts else tuple(cpus.housekeeping)
-    cards = [Card(dut.type, side, address) for dut in duts for side, address in dut.ports.cards]
+    cards = [Card(dut.type, side, address) for dut in duts if dut.ports for side, address in dut.ports.cards]
     if generator:
         own = SOURCES[generator.type].own_cpus(generator)
         rest, given = rest + own.others, own.generating if own.generating or own.others else given
@@ -113,7 +98,7 @@ def _plan(testbed: TestbedConfig, name: str) -> HostPlan:
         ssh=testbed.hosts.get(name),
         duts=duts,
         generator=generator,
-        forwarding=tuple(sorted({cpu for cpus in pmd.values() for cpu in cpus})) if duts else (),
+        forwarding=tuple(sorted(cpus.pmd_named)) if duts else (),
         generating=given if generator else (),
         others=rest,
         cards=tuple(cards),

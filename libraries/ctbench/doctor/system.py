@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ctbench.base.errors import MissingResource
 from ctbench.doctor.cards import numa_node
@@ -20,19 +20,19 @@ def check(site: Site) -> Iterator[Finding]:
     if site.plan.ssh is None:
         yield ok("Python", ".".join(map(str, sys.version_info[:3])))
         if any(dut.host == SANDBOX for dut in site.plan.duts):
-            yield _preflight("namespaces", "a sandbox can be made", check_namespaces, "see the sentence")
+            yield _namespaces()
     if site.plan.is_lab:
         yield _root(site)
         yield _clock(site)
 
 
-def _preflight(what: str, well: str, judge: Callable[[], None], remedy: str) -> Finding:
+def _namespaces() -> Finding:
     try:
-        judge()
+        check_namespaces()
     except MissingResource as error:
         said, _, command = str(error).rpartition(" with: ")
-        return bad(what, said or str(error), command if said else remedy)
-    return ok(what, well)
+        return bad("namespaces", said or str(error), command if said else "see the sentence")
+    return ok("namespaces", "a sandbox can be made")
 
 
 def _root(site: Site) -> Finding:
@@ -64,9 +64,6 @@ def _clock(site: Site) -> Finding:
     return ok("clock", shown)
 
 
-GIB_KB = 1 << 20
-
-
 def check_memory(site: Site) -> Iterator[Finding]:
     """Hugepages against what the DUTs and the generator ask for."""
     plan, facts = site.plan, site.facts
@@ -89,14 +86,12 @@ def check_memory(site: Site) -> Iterator[Finding]:
 
 
 def _megabytes(facts: Facts, node: int, name: str) -> int:
-    kilobytes = 0
-    for path, text in facts.files.items():
-        match = re.fullmatch(rf"{NODE}/node{node}/hugepages/hugepages-(\d+)kB/{name}", path)
-        kilobytes += int(match[1]) * int(text) if match else 0
-    return kilobytes // 1024
+    pattern = rf"{NODE}/node{node}/hugepages/hugepages-(\d+)kB/{name}"
+    found = ((re.fullmatch(pattern, path), text) for path, text in facts.files.items())
+    return sum(int(match[1]) * int(text) for match, text in found if match) // 1024
 
 
 def _reserve(facts: Facts, needed: int) -> str:
-    pages = -(-needed * 1024 // GIB_KB)
+    pages = -(-needed // 1024)  # of 1 GiB
     nodes = max(1, len(facts.machine.numa))
     return kernel_arguments(facts, f"default_hugepagesz=1G hugepagesz=1G hugepages={pages * nodes}")

@@ -1,18 +1,17 @@
 """What a DUT may be able to do besides forwarding: tell of its table, answer commands, count instructions."""
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.quantities import Count, Real
-from ctbench.dut.base import Dut, wait_until
+from ctbench.dut.base import wait_until
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 
@@ -66,10 +65,6 @@ class TableDut(Protocol):
         """Let the table have so many entries from now on; `MissingResource` where that cannot be changed."""
 
 
-#: Seconds that a table gets to be printed: a million entries take some ten.
-DUMP_TIMEOUT_S = 300.0
-
-
 @dataclass(frozen=True)
 class Done:
     """Something that the control plane did once."""
@@ -107,45 +102,36 @@ class DumpingDut(Protocol):
         """Print the connection table, as an operator does; `size`: its entries. `TestbedError` where that fails."""
 
 
-class ControlPlane(ABC):
+class ControlPlane(Protocol):
     """The control plane of a DUT with the ability `control plane`. Every method raises `TestbedError` where the DUT
     does not do what it is asked for."""
 
-    @abstractmethod
     def add_port(self, name: str) -> Done:
         """Add a port that no packet of the load passes, and wait until it is there; `size`: how many such ports stay,
         whatever comes and goes."""
 
-    @abstractmethod
     def delete_port(self, name: str) -> Done:
         """Delete it, and wait until it is gone."""
 
-    @abstractmethod
     def check_port(self, name: str) -> None:
         """`TestbedError` where a port was added and does not work."""
 
-    @abstractmethod
     def delete_ports(self, names: Sequence[str]) -> None:
         """Delete those of them that are there."""
 
-    @abstractmethod
     def revalidation(self) -> Revalidation:
         """The last round in which all flows of the datapath were looked at."""
 
-    @abstractmethod
     def allow_flows(self, number: int) -> None:
         """Let the datapath have so many flows."""
 
-    @abstractmethod
     def revalidate_all(self) -> None:
         """Make it look at all flows now, as after a change of its rules."""
 
-    @abstractmethod
     def command(self, *words: str) -> Done:
         """Any other command that the main thread answers, such as `dpif/show`, in the words of the DUT's own tool;
         `size`: lines of the answer."""
 
-    @abstractmethod
     def main_thread(self) -> ThreadLook | None:
         """What its main thread does now; None where that cannot be seen from here."""
 
@@ -214,8 +200,6 @@ class UpcallDut(Protocol):
 #: Seconds that a table gets to become empty, and between two looks.
 FLUSH_TIMEOUT_S = 30.0
 POLL_S = 0.02
-#: Counts the lines that a command prints. They are not kept: a million entries are 150 MB.
-_COUNT_LINES = '"$@" 2>/dev/null | wc -l'
 
 
 class TableSettings(BaseModel):
@@ -256,9 +240,10 @@ def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:
 
 
 def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> Done:
-    """Print a table by a command, a line for each entry. `TestbedError` where it prints none."""
+    """Print a table by a command, a line for each entry. The lines are counted and not kept: a million entries are
+    150 MB, and take some ten seconds. `TestbedError` where it prints none."""
     begun = time.monotonic()
-    printed = host.run(["sh", "-c", _COUNT_LINES, "sh", *argv], DUMP_TIMEOUT_S, env=env).stdout
+    printed = host.run(["sh", "-c", '"$@" 2>/dev/null | wc -l', "sh", *argv], 300.0, env=env).stdout
     seconds = time.monotonic() - begun
     if not (entries := int(printed)):  # the status of a pipe is not that of its first command
         raise TestbedError(f"{' '.join(argv[-2:])} printed no connection.")
@@ -323,28 +308,27 @@ class ByFunction:
         return sum(self.functions.values()) / self.clock - 1
 
 
-class Counter(Dut):
-    """What counts instead of forwarding a generator's load: DUT and traffic are within it, so that it has no ports, and
-    nothing runs in it between two counts. `apply` refuses what it cannot count, and makes ready for the rest."""
+class Counter(Protocol):
+    """Counts instructions in emulated machines, which have DUT and traffic in them. All of it is in a sandbox, with
+    which it ends. Every method but `baseline` raises `MissingResource` where something is not installed."""
 
-    @abstractmethod
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
         """Of each topology, what its machines counted: one for each seed, in the same order for all. What was counted
         before is not counted again: it would be the same. `MissingResource` where a topology needs what the machine
         lacks, `TestbedError` where the machine does not work."""
 
-    @abstractmethod
     def baseline(self, topology: Topology) -> Topology:
         """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops. The
         figures of `NET` are net already."""
 
-    @abstractmethod
     def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
         """The functions that the instructions are in, by the topology's key: a machine for each with one seed, several
         times as long as others. Those whose functions do not add up to the clock are left out. Raises as `count`
         does."""
 
-    @abstractmethod
     def keep_image(self, target: Path) -> str:
         """Write what the machine boots to a file, by which a testbed file can name it, and return its identity as
         records have it. `OutputError` where it cannot be written."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """What the record says of it: the kernel, versions, the identity of what it boots."""

@@ -38,7 +38,7 @@ class Problem:
 
     #: `fatal`: nothing more can be measured (the DUT restarted, …); `stalled`: the DUT stood still by itself, so what
     #: was lost is its own loss, whatever else went on; `invalid`: this trial says nothing, another may; `disturbed`:
-    #: what held counts, what was lost says nothing; `warning`: said in the record.
+    #: neither does it, unless more was lost than that explains; `warning`: said in the record.
     severity: Literal["fatal", "stalled", "invalid", "disturbed", "warning"]
     #: One sentence.
     text: str

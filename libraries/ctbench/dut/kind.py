@@ -11,9 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from ctbench.base.network import Interface, PathText, PciAddress
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
-from ctbench.dut.base import Dut
 from ctbench.dut.topology import Topology
-from ctbench.hosts import machine
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Examined, Finding, Machine, Placement
 
@@ -27,8 +25,11 @@ def _check_ring_size(size: int) -> int:
 RingSize = Annotated[int, AfterValidator(_check_ring_size)]
 
 
-class _VirtualPorts(YamlModel):
+class _RingPorts(YamlModel):
     """Ports without a network card."""
+
+    #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
+    ring_size: RingSize
 
     @property
     def speed_gbit(self) -> float | None:
@@ -37,11 +38,6 @@ class _VirtualPorts(YamlModel):
     @property
     def cards(self) -> list[tuple[str, str]]:
         return []
-
-
-class _RingPorts(_VirtualPorts):
-    #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
-    ring_size: RingSize
 
 
 class MemifPorts(_RingPorts):
@@ -101,15 +97,9 @@ class PciPorts(_CardPorts):
         return self
 
 
-class InnerPorts(_VirtualPorts):
-    """Two ports that only a traffic source within the same machine reaches."""
-
-    kind: Literal["inner"] = "inner"
-
-
 #: What `ports` of a DUT in a testbed file says: which `kind`; `speed_gbit`, where it is known; and its `cards`, with
 #: the side (`client`, `server` or `more`) and the PCI address or the interface.
-PortSettings: TypeAlias = MemifPorts | VethPorts | InterfacePorts | PciPorts | InnerPorts
+PortSettings: TypeAlias = MemifPorts | VethPorts | InterfacePorts | PciPorts
 
 
 def path_or(word: str, what: str, expected: str) -> AfterValidator:
@@ -128,9 +118,6 @@ OvsPrefix = Annotated[PathText, path_or(
     "distribution", "an installation of Open vSwitch",
     '"distribution", or the absolute path that a build was configured with (--prefix), for example "/opt/ovs-3.3".',
 )]  # fmt: skip
-
-#: The limit of the kernel's connection table, which all network namespaces share; nf_conntrack-sysctl.
-NF_CONNTRACK_MAX = Path(machine.NF_CONNTRACK_MAX)
 
 
 #: What a DUT can be asked for besides forwarding. `connections`: `Dut.connections` counts the entries of its table.
@@ -152,8 +139,8 @@ class DutSettings(Protocol):
         """Where it is: an entry of `hosts`, `local` or `sandbox`."""
 
     @property
-    def ports(self) -> PortSettings:
-        """Its two ports."""
+    def ports(self) -> PortSettings | None:
+        """Its two ports; None where the traffic is made in it."""
 
     def model_dump(self) -> dict[str, Any]:
         """As a testbed file has it."""
@@ -170,8 +157,6 @@ class ConnectionTable:
     udp_s: int
     #: What to do where it is too small, with `{entries}` for how many are needed.
     remedy: str
-    #: Memory that an entry takes, bytes, roughly: for what a test will need.
-    entry_bytes: int = 512
     #: Whether the limit is its host's, and no run can change it.
     of_host: bool = False
 
@@ -194,13 +179,19 @@ class Surroundings:
     generator_carries: bool
 
 
-class Builds(ABC):
+@dataclass(frozen=True)
+class Builds:
     """A kind of DUT that can be installed in several places, which `./run compare` measures in turn."""
 
     #: What is installed, for sentences.
     title: str
     #: Key of the DUT's settings below which the installation is named: what builds differ in.
     key: str
+    #: Raises `ConfigError` where a prefix is not a folder of a host, `MissingResource` where something in it is missing
+    #: or does not work.
+    check: Callable[[Host, str], None]
+    #: What is installed on a host, by a DUT's settings, by a name for people; empty facts where nothing is.
+    versions: Callable[[Host, Any], dict[str, Any]]
 
     def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         """A DUT's entry of a testbed file, with another installation. `prefix`: `distribution`, or a folder."""
@@ -209,15 +200,6 @@ class Builds(ABC):
     def prefix(self, config: Any) -> str:
         """Which installation a DUT's settings name: `distribution`, or a folder."""
         return str(getattr(config, self.key).prefix)
-
-    @abstractmethod
-    def check(self, host: Host, prefix: str) -> None:
-        """Raise `ConfigError` where the prefix is not a folder of `host`, `MissingResource` where something in it is
-        missing or does not work."""
-
-    @abstractmethod
-    def versions(self, host: Host, config: Any) -> dict[str, Any]:
-        """What is installed there, by a name for people; empty facts where nothing is."""
 
 
 class DutKind(ABC):
@@ -245,12 +227,12 @@ class DutKind(ABC):
         """Raise `MissingResource` with the first thing that this machine lacks for a DUT in a sandbox."""
 
     @abstractmethod
-    def build(self, config: Any, around: Surroundings) -> Dut:
-        """The DUT. Nothing is started before its first `apply`."""
+    def build(self, config: Any, around: Surroundings) -> Any:
+        """The `Dut`, of which nothing is started before its first `apply`; with the ability `instructions` the
+        `Counter`, which makes nothing before it is asked."""
 
-    def table(self, config: Any, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
-        """What its connection table holds; None where it is not known. `limit`: the file with the limit of this
-        machine's kernel."""
+    def table(self, config: Any) -> ConnectionTable | None:
+        """What its connection table holds; None where it is not known."""
         return None
 
     def hugepages_mb(self, config: Any) -> int:

@@ -1,10 +1,9 @@
 """The kinds of DUT that there are. A new one is a package next to this file and an entry of `KINDS`."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import Field
-
+from ctbench.base.yaml_files import settings_of
 from ctbench.dut.emulated.kind import EmulatedKind
 from ctbench.dut.kind import Ability, DutKind, DutSettings
 from ctbench.dut.linux.kind import BRIDGE, ROUTER
@@ -15,17 +14,11 @@ from ctbench.dut.topology import Topology
 KINDS: dict[str, DutKind] = {kind.name: kind for kind in (OvsDpdkKind(), ROUTER, BRIDGE, EmulatedKind())}
 
 
-def settings_of(kinds: Iterable[DutKind]) -> Any:
-    """The type of an entry of `duts` in a testbed file: the settings of one of the kinds."""
-    models = tuple(dict.fromkeys(kind.settings for kind in kinds))
-    return Annotated[Union[models], Field(discriminator="type")]  # noqa: UP007  # a union of what is in a list
-
-
 if TYPE_CHECKING:
     DutConfig: TypeAlias = DutSettings
 else:
     #: What a testbed file says of a DUT.
-    DutConfig = settings_of(KINDS.values())
+    DutConfig = settings_of(KINDS)
 
 
 def title(datapath: str) -> str:

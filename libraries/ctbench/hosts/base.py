@@ -19,7 +19,6 @@ QUOTED_LINES = 5
 class Completed:
     """A command that ended."""
 
-    argv: tuple[str, ...]
     exit_status: int
     stdout: str
     stderr: str
@@ -77,17 +76,23 @@ class Host(ABC):
         """Start `argv` in the background; its output goes to `log` on this machine, else nowhere. It ends with `close`
         at the latest."""
 
-    @abstractmethod
-    def put(self, local: Path, remote: str) -> None:
-        """Copy a file to the host."""
-
-    @abstractmethod
     def get(self, remote: str, local: Path) -> None:
         """Copy a file from the host."""
+        try:
+            local.write_bytes(self._content(remote))
+        except OSError as error:
+            raise TestbedError(f"{self.name}: cannot copy {remote} to {local}: {error.strerror or error}.") from error
 
-    @abstractmethod
     def read(self, remote: str) -> str:
         """Content of a small text file, as commands on the host see it (below /proc and /sys too)."""
+        try:
+            return self._content(remote).decode(errors="replace")
+        except OSError as error:
+            raise TestbedError(f"{self.name}: cannot read {remote}: {error.strerror or error}.") from error
+
+    @abstractmethod
+    def _content(self, remote: str) -> bytes:
+        """Of a file there, or `OSError`."""
 
     @abstractmethod
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket:

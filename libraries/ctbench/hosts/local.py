@@ -3,12 +3,12 @@
 import contextlib
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import FrameType
@@ -68,7 +68,7 @@ class LocalHost(Host):
                 popen = _spawn(self._enter(argv), source, out, err, env)
             if not self._ends(popen, timeout):
                 raise TestbedError(f"{self.name}: `{' '.join(argv)}` did not end within {timeout:g} s.")
-            return Completed(tuple(argv), popen.returncode, _text(out), _text(err))
+            return Completed(popen.returncode, _text(out), _text(err))
 
     def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> LocalProcess:
         with self._starting(argv), (log or Path(os.devnull)).open("ab") as output:
@@ -77,17 +77,8 @@ class LocalHost(Host):
         self._started.append(process)
         return process
 
-    def put(self, local: Path, remote: str) -> None:
-        self._copy(local, self._path(remote))
-
-    def get(self, remote: str, local: Path) -> None:
-        self._copy(self._path(remote), local)
-
-    def read(self, remote: str) -> str:
-        try:
-            return self._path(remote).read_text(errors="replace")
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot read {remote}: {error.strerror}.") from error
+    def _content(self, remote: str) -> bytes:
+        return self.local_path(remote).read_bytes()
 
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
         # It needs CAP_NET_RAW, and for `namespace` root.
@@ -107,7 +98,7 @@ class LocalHost(Host):
             raise TestbedError(f"{self.name}: process {pid} cannot be opened: {error.strerror}.") from error
 
     def local_path(self, remote: str) -> Path:
-        return self._path(remote)
+        return Path(remote)
 
     def kill(self, popen: "subprocess.Popen[bytes]") -> None:
         """SIGKILL a command and its children: the process group that it leads."""
@@ -117,10 +108,6 @@ class LocalHost(Host):
     def close(self) -> None:
         while self._started:
             self._started.pop().stop()
-
-    def _path(self, remote: str) -> Path:
-        """Where this machine finds a file of the host."""
-        return Path(remote)
 
     def _enter(self, argv: Sequence[str]) -> Sequence[str]:
         """What carries `argv` into the host."""
@@ -152,12 +139,6 @@ class LocalHost(Host):
                 self.kill(popen)
             popen.wait()
         return ended
-
-    def _copy(self, source: Path, target: Path) -> None:
-        try:
-            shutil.copyfile(source, target)
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot copy {source} to {target}: {error.strerror or error}.") from error
 
     def _fetch_socket(self, kind: SocketKind, namespace: str) -> socket.socket:
         """A socket that a process in the host opened and handed over on its standard input; see socket_opener.py."""
@@ -208,6 +189,48 @@ def fate(status: int) -> str:
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process of a machine that cannot be mistaken for one that got its ID later."""
+
+    machine: str
+    #: Boot of the machine, and when the process started, clock ticks since then (proc(5), /proc/PID/stat).
+    boot: str
+    ticks: str
+    pid: str
+
+    def __str__(self) -> str:
+        return f"ctbench process {self.pid} of {self.machine} ({self.boot} {self.ticks})"
+
+    @classmethod
+    def of(cls, pid: str) -> "Owner":
+        """The process of this machine that has this ID now; without `ticks` where none has."""
+        ticks = ""
+        with contextlib.suppress(OSError):
+            ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return cls(socket.gethostname(), Path("/proc/sys/kernel/random/boot_id").read_text().strip(), ticks, pid)
+
+    @classmethod
+    def myself(cls) -> "Owner":
+        return cls.of(str(os.getpid()))
+
+    @classmethod
+    def parse(cls, text: str) -> "Owner | None":
+        """What `str` made, None when it is something else."""
+        match text.replace("(", "").replace(")", "").split():
+            case ["ctbench", "process", pid, "of", machine, boot, ticks]:
+                return cls(machine, boot, ticks, pid)
+        return None
+
+    def lives(self) -> bool:
+        """Whether it runs on this machine."""
+        return self == Owner.of(self.pid)
+
+    def is_gone(self) -> bool:
+        """Whether it has ended for sure. Of another machine it is not known."""
+        return self.machine == socket.gethostname() and not self.lives()
 
 
 def ends_with_us(argv: Sequence[str]) -> list[str]:

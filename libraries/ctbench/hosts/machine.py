@@ -11,16 +11,13 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.config import SshConfig
 
 #: Files of proc(5) and sysfs that hold the facts.
+CPU, NODE = "/sys/devices/system/cpu", "/sys/devices/system/node"
 STATUS = "/proc/self/status"
 OS_RELEASE = "/etc/os-release"
-NODES = "/sys/devices/system/node"
-VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"
-GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+VULNERABILITIES = f"{CPU}/vulnerabilities"
+GOVERNOR = f"{CPU}/cpu0/cpufreq/scaling_governor"
 HUGEPAGES = "/sys/kernel/mm/hugepages"
 TRANSPARENT_HUGEPAGES = "/sys/kernel/mm/transparent_hugepage"
-TOPOLOGY = "/sys/devices/system/cpu"
-#: CPUs that `ovs-vswitchd --dummy-numa` pretends: as many as the largest published topology has PMD threads.
-PRETENDED_CPUS = 8
 
 
 @dataclass(frozen=True)
@@ -85,8 +82,8 @@ def read_machine(host: Host) -> Machine:
     files = read_files(host, STATUS, OS_RELEASE, GOVERNOR, *huge)
     usable = parse_cpu_list(_fields(files[STATUS])["Cpus_allowed_list"])
     release = _fields(files.get(OS_RELEASE, ""), "=")
-    nodes = read_files(host, "-r", "--include=cpulist", NODES)
-    siblings = read_files(host, *(f"{TOPOLOGY}/cpu{cpu}/topology/thread_siblings_list" for cpu in usable))
+    nodes = read_files(host, "-r", "--include=cpulist", NODE)
+    siblings = read_files(host, *(f"{CPU}/cpu{cpu}/topology/thread_siblings_list" for cpu in usable))
     return Machine(
         cpu_model=lscpu.get("Model name", "unknown"),
         usable_cpus=usable,
@@ -142,8 +139,9 @@ def place(machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, oversubsc
 
 
 def pretended_numa(pmd_cpus: int) -> str:
-    """Value of `ovs-vswitchd --dummy-numa`: CPUs, all of node 0, that OVS is made to believe in."""
-    return ",".join("0" * max(PRETENDED_CPUS, pmd_cpus))
+    """Value of `ovs-vswitchd --dummy-numa`: CPUs, all of node 0, that OVS is made to believe in; at least those of the
+    largest published topology."""
+    return ",".join("0" * max(8, pmd_cpus))
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
@@ -196,8 +194,6 @@ def reserve_command(hugepages: Sequence[Hugepages], megabytes: int) -> str:
     return f"sysctl vm.nr_hugepages={in_use + -(-megabytes * 1024 // smallest.size_kb)}"
 
 
-CPU = "/sys/devices/system/cpu"
-NODE = "/sys/devices/system/node"
 PCI = "/sys/bus/pci/devices"
 NET = "/sys/class/net"
 #: CPUs that there are; that the scheduler leaves alone; that have no timer tick; isolated by cgroups.

@@ -11,7 +11,6 @@ import re
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -27,10 +26,15 @@ from ctbench.hosts.local import LocalHost, ends_with_us, environment, fate
 LIFECYCLE_TIMEOUT_S = 15.0
 #: Seconds that the news of a process' end may take, when it is known to have ended: its memory is freed first.
 FATE_TIMEOUT_S = 2.0
-#: struct ucred of unix(7): process, user and group ID.
-UCRED = struct.Struct("iII")
-#: The only folder of the sandbox that the host does not share, see sandbox_init.py.
-PRIVATE_FOLDER = PurePosixPath("/run")
+#: Makes the namespaces usable, and becomes what follows. A /run of its own: daemons keep sockets and locks there, and
+#: the host must not see any of it. The host's /sys shows the host's interfaces; one that is mounted here shows those of
+#: this network namespace.
+PREPARE = """
+mount -n -t tmpfs -o nosuid,nodev tmpfs /run &&
+mount -n -t sysfs -o nosuid,nodev,noexec sysfs /sys &&
+ip link set lo up &&
+exec "$@"
+"""
 #: Files of /proc that say the same to everybody: of the machine's CPUs, not of a namespace.
 OF_THE_MACHINE = ("/proc/stat", "/proc/net/softnet_stat")
 #: Kernel settings (below /proc/sys) that keep namespaces from ordinary users: a value that does, one that does not.
@@ -57,8 +61,6 @@ class Sandbox(LocalHost):
         #: Exit statuses of daemons that did not end well, by their IDs inside.
         self._ended: dict[int, int] = {}
         self._holder, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # With SO_PASSCRED the kernel adds the sender's process ID to a message, as *we* see it.
-        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         with inside:
             try:
                 self._outermost = subprocess.Popen(
@@ -91,23 +93,12 @@ class Sandbox(LocalHost):
             self._require_alive()  # or its end would be taken for what the command has to say
         return completed
 
-    def put(self, local: Path, remote: str) -> None:
-        """Copy a file into the sandbox's own /run; elsewhere it would land on the real host."""
-        if PRIVATE_FOLDER not in PurePosixPath(os.path.normpath(remote)).parents:
-            raise TestbedError(f"{self.name}: {remote} is not below {PRIVATE_FOLDER}, the only folder of its own.")
-        self._require_alive()
-        super().put(local, remote)
-
-    def get(self, remote: str, local: Path) -> None:
-        self._require_alive()
-        super().get(remote, local)
-
-    def read(self, remote: str) -> str:
-        """Content of a small text file. Much of /proc depends on who reads it, so that is read inside."""
+    def _content(self, remote: str) -> bytes:
+        # Much of /proc depends on who reads it, so that is read inside.
         if PurePosixPath("/proc") in PurePosixPath(remote).parents and remote not in OF_THE_MACHINE:
-            return self.run(["cat", remote]).stdout
+            return self.run(["cat", remote]).stdout.encode()
         self._require_alive()
-        return super().read(remote)
+        return super()._content(remote)
 
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
         return self._fetch_socket(kind, namespace)
@@ -135,7 +126,7 @@ class Sandbox(LocalHost):
                     return super().open_process(int(folder.name))
         raise TestbedError(f"{self.name}: there is no process {pid}.")
 
-    def _path(self, remote: str) -> Path:
+    def local_path(self, remote: str) -> Path:
         # proc(5), /proc/PID/root; what says the same to everybody is read here.
         if remote in OF_THE_MACHINE:
             return Path(remote)
@@ -161,14 +152,13 @@ class Sandbox(LocalHost):
     def _wait_until_ready(self) -> int:
         self._holder.settimeout(LIFECYCLE_TIMEOUT_S)
         try:
-            message, ancillary, _, _ = self._holder.recvmsg(16, socket.CMSG_SPACE(UCRED.size))
+            message = self._holder.recv(16)
         except TimeoutError:
             raise TestbedError(f"The sandbox was not ready within {LIFECYCLE_TIMEOUT_S:g} s.") from None
         if message != b"ready":
             _, stderr = self._outermost.communicate(timeout=LIFECYCLE_TIMEOUT_S)
             raise MissingResource(why_forbidden(stderr.decode(errors="replace")))
-        pid, _, _ = UCRED.unpack(ancillary[0][2])
-        return int(pid)
+        return int(Path(f"/proc/{self._outermost.pid}/task/{self._outermost.pid}/children").read_text())
 
     def _require_alive(self) -> None:
         if self._outermost.poll() is None:
@@ -235,7 +225,7 @@ def why_forbidden(stderr: str, settings: Path = Path("/proc/sys")) -> str:
 def _unshare_argv() -> list[str]:
     init = [sys.executable, "-I", "-S", sandbox_init.__file__]
     namespaces = ["--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    return ends_with_us(["unshare", *namespaces, "--", *init])
+    return ends_with_us(["unshare", *namespaces, "--", "sh", "-c", PREPARE, "sh", *init])
 
 
 def _group_without_leader(group: int) -> list[int]:

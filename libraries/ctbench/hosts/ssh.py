@@ -5,7 +5,7 @@ import secrets
 import shlex
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from socket import socket
 
@@ -14,7 +14,8 @@ import paramiko
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Completed, Host, Process, SocketKind
 from ctbench.hosts.config import SshConfig
-from ctbench.hosts.ssh_login import LEAST_RATE, ConnectionLost, SshConnection
+from ctbench.hosts.local import Owner
+from ctbench.hosts.ssh_login import ConnectionLost, SshConnection
 
 #: The functions, without their comments.
 FUNCTIONS = "\n".join(
@@ -30,6 +31,8 @@ SUDO_WITH_PASSWORD = "sudo -k -S -p '' -- setsid "
 SUDO = "sudo -n -- setsid "
 #: Bytes read at once.
 CHUNK = 1 << 16
+#: Seconds until a file begins to come.
+CONTENT_TIMEOUT_S = 60.0
 #: Seconds that a job and its children may take to be gone, those that were asked, and then were killed, among it.
 LONGEST_END_S = 30.0
 
@@ -101,7 +104,8 @@ class SshHost(Host):
         when the environment lacks a password that they name."""
         self.name = name
         self._connection = SshConnection(name, config, jump)
-        self._session_name = secrets.token_hex(8)
+        #: Says whose it is.
+        self._session_name = f"{Owner.myself()} {secrets.token_hex(4)}"
         #: Folder of our jobs on the host.
         self._session: str | None = None
         self._started: list[SshProcess] = []
@@ -110,7 +114,7 @@ class SshHost(Host):
     def _run(self, argv: Sequence[str], timeout: float, stdin: str, env: Mapping[str, str] | None) -> Completed:
         # The working directory is that of the login.
         status, printed, complaint = self._execute(argv, timeout, stdin.encode(), env)
-        return Completed(tuple(argv), status, printed.decode(errors="replace"), complaint)
+        return Completed(status, printed.decode(errors="replace"), complaint)
 
     def _execute(
         self, argv: Sequence[str], timeout: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
@@ -118,7 +122,7 @@ class SshHost(Host):
         """Run `argv`: its status, what it printed, and what it complained of."""
         session, nonce = self._ready(), secrets.token_hex(8)
         try:
-            reply = self._converse(call("run", session, len(stdin), *argv), stdin, env, timeout, nonce)
+            reply = self._converse(call("run", session, len(stdin), *argv), timeout, stdin, env, nonce)
         except ConnectionLost:  # `open_session` ends it, once the host can be reached again
             raise
         except TimeoutError:
@@ -139,7 +143,7 @@ class SshHost(Host):
         session, nonce = self._ready(), secrets.token_hex(8)
         output = "/dev/null" if log is None else "$1/out"
         job_script = script(nonce, f'background "$1" "{output}" {shlex.join(argv)}', env)
-        reply = self._converse(call("start", session, len(job_script), *argv), job_script, nonce=nonce)
+        reply = self._ask(call("start", session, len(job_script), *argv), stdin=job_script, nonce=nonce)
         process = SshProcess(self._ask_again, self._words(reply, argv)[0], f"{session}/job.{nonce}", log)
         self._started.append(process)
         return process
@@ -151,39 +155,11 @@ class SshHost(Host):
             raise TestbedError(f"{self.name}: `{' '.join(argv)}` cannot be started: No such file or directory.")
         return [int(word) for word in words]
 
-    def put(self, local: Path, remote: str) -> None:
-        """Copy a file to the host, with its mode. It appears there when all of it has arrived."""
-        with self._copying(local, remote):
-            content, mode = local.read_bytes(), f"{local.stat().st_mode & 0o777:o}"
-            timeout = 30 + len(content) / LEAST_RATE
-            self._succeed(["install", "-T", "-m", mode, "--", "/dev/stdin", remote], timeout, content)
-
-    def get(self, remote: str, local: Path) -> None:
-        """Copy a file from the host, with its mode."""
-        with self._copying(remote, local):
-            mode = int(self._succeed(["stat", "-L", "-c", "%a", "--", remote], 30), 8)
-            local.write_bytes(self._succeed(["cat", "--", remote], 300))
-            local.chmod(mode & 0o777)
-
-    def read(self, remote: str) -> str:
-        try:
-            return self._succeed(["cat", "--", remote], 30).decode(errors="replace")
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot read {remote}: {error}.") from None
-
-    def _succeed(self, argv: Sequence[str], timeout: float, stdin: bytes = b"") -> bytes:
-        """What a command prints; `OSError` with what it complained about, where it failed."""
-        status, printed, complaint = self._execute(argv, timeout, stdin)
-        if status != 0:
+    def _content(self, remote: str) -> bytes:
+        status, printed, complaint = self._execute(["cat", "--", remote], CONTENT_TIMEOUT_S)
+        if status != 0:  # with what cat(1) complained about
             raise OSError((complaint.strip().splitlines() or ["it printed nothing"])[-1].rpartition(": ")[2])
         return printed
-
-    @contextlib.contextmanager
-    def _copying(self, source: Path | str, target: Path | str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot copy {source} to {target}: {error.strerror or error}.") from None
 
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket:
         raise MissingResource(
@@ -205,17 +181,24 @@ class SshHost(Host):
             self._connection.close()
 
     def _ready(self) -> str:
-        """Connect where that is needed, which ends what runs that crashed left there; the folder of our jobs."""
+        """Connect where that is needed, which ends what runs that crashed left there; the folder of our jobs.
+
+        A session without a connection is a left-over, unless its run goes on: that connects again when it needs to.
+        This is known of runs on this machine."""
         with self._lock:
             if self._session is None or not self._connection.is_up:
                 self._connection.open()
                 said = self._ask(call("open_session", self._session_name), LONGEST_END_S).decode(errors="replace")
-                state, path = said.strip().split(" ", 1)
+                (state, path), *alone = (line.split(" ", 1) for line in said.splitlines())
                 if state == "refused":
                     raise TestbedError(
                         f"{self.name}: {path}, where our state is to be kept, belongs to another user: remove it."
                     )
                 self._session = path
+                for _, other in alone:
+                    owner = Owner.parse(other.rpartition("/")[2].rpartition(" ")[0])
+                    if owner is None or not owner.lives():
+                        self._ask(call("end_session", other), LONGEST_END_S)
             return self._session
 
     def _drop(self, session: str, nonce: str) -> None:
@@ -226,25 +209,21 @@ class SshHost(Host):
         self._ready()
         return self._ask(line, timeout)
 
-    def _ask(self, line: str, timeout: float | None = None) -> bytes:
-        """What a function of ssh.sh replies; a host that takes too long counts as lost."""
+    def _ask(self, line: str, timeout: float | None = None, stdin: bytes = b"", nonce: str = "") -> bytes:
+        """As `_converse`; a host that takes longer (None: than a host may take to answer) counts as lost."""
         try:
-            return self._converse(line, timeout=timeout)
+            patience = self._connection.config.connect_timeout_s
+            return self._converse(line, patience if timeout is None else timeout, stdin, nonce=nonce)
         except TimeoutError as error:
             raise self._connection.lost(error) from None
 
     def _converse(
-        self,
-        line: str,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-        nonce: str = "",
+        self, line: str, timeout: float, stdin: bytes, env: Mapping[str, str] | None = None, nonce: str = ""
     ) -> bytes:
         """What a function of ssh.sh replies to a call (`line`), whose input is `stdin`.
 
-        `TimeoutError` when no reply begins within `timeout` seconds (None: as long as a host may take to answer, and
-        the connection counts as lost then), `ConnectionLost`, and `TestbedError` where the shell ends before that.
+        `TimeoutError` when no reply begins within `timeout` seconds, `ConnectionLost`, and `TestbedError` where the
+        shell ends before that.
         """
         connection, nonce = self._connection, nonce or secrets.token_hex(8)
         patience = connection.config.connect_timeout_s
@@ -252,7 +231,6 @@ class SshHost(Host):
         sudo, before = _sudo(connection)
         text = script(nonce, line, env)
         told = f"{before}{nonce}\n".encode() + text + stdin
-        said = bytearray()
         with connection.answering(len(told)):
             channel = connection.new_channel()
             channel.exec_command(BOOT.format(sudo=sudo, nonce=nonce, size=len(text)))
@@ -260,25 +238,20 @@ class SshHost(Host):
                 channel.sendall(told)
                 channel.shutdown_write()
 
-        def hear(timeout: float) -> bytes:
-            channel.settimeout(max(timeout, 0.0))
-            piece = bytes(channel.recv(CHUNK))
-            said.extend(piece)
-            return piece
-
+        said, deadline, ended = bytearray(), time.monotonic() + timeout, False
         try:
-            deadline = time.monotonic() + (patience if timeout is None else timeout)
-            while marker not in said and hear(deadline - time.monotonic()):
-                pass
-            while hear(patience):
-                pass
+            while not ended:
+                channel.settimeout(patience if marker in said else max(deadline - time.monotonic(), 0.0))
+                piece = channel.recv(CHUNK)
+                said += piece
+                ended = not piece
             if not channel.eof_received:  # the end was not said
                 raise connection.lost()
             if not channel.status_event.wait(patience) or channel.exit_status != 0 or marker not in said:
                 raise self._ended_early(bytes(said), channel, sudo)
             return bytes(said.partition(marker)[2])
         except TimeoutError as error:
-            if timeout is None or marker in said:
+            if marker in said:
                 raise connection.lost(error) from None
             raise
         finally:

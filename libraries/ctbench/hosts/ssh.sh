@@ -51,8 +51,8 @@ await_end() {
 
 # --- sessions -------------------------------------------------------------------------------------------------------
 
-# open_session NAME: makes it, or finds it again after the connection was lost, and says where it is. Ends what no run
-# waits for any more: the sessions whose connection is gone, and of this one what was not to outlive it.
+# open_session NAME: makes it, or finds it again after the connection was lost, and says where it is, and which others
+# have lost theirs: a line each. Ends what of this one was not to outlive the connection.
 open_session() {
     if [ "$(id -u)" = 0 ]; then home=/run/ctbench/ssh; else home=/tmp/ctbench-$(id -u); fi
     # Somebody else may have made it in /tmp: nothing of theirs is trusted.
@@ -64,10 +64,10 @@ open_session() {
     for job in "$home/$1"/job.*; do
         [ -p "$job/started" ] || drop_job "$job" >/dev/null
     done
-    for other in "$home"/*; do
-        [ "$other" = "$home/$1" ] || alive "$other/connection" || end_session "$other" >/dev/null
-    done
     echo "$nonce session $home/$1"
+    for other in "$home"/*; do
+        [ "$other" = "$home/$1" ] || alive "$other/connection" || echo "alone $other"
+    done
 }
 
 # The identity of the sshd that this shell descends from; nothing when there is none.

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import Field, model_validator
 
 from ctbench.base.errors import ConfigError, NightlyOnly
-from ctbench.base.quantities import Connections, Load, LossRatio, Pause, Ratio, TrialDuration, Width
+from ctbench.base.quantities import Budget, Connections, Load, LossRatio, Pause, Ratio, TrialDuration, Width
 from ctbench.base.units import did_you_mean, format_count, format_duration
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.results.metrics import LOSS_OF
@@ -194,12 +194,14 @@ class Campaign(YamlModel):
     settle: Pause = 0.0
     #: How often the whole search is done; the median capacity is the result.
     repetitions: int = Field(1, ge=1, le=99)
+    #: How long invalid trials may be made again, in all tests of a run together, their pauses included.
+    repeating: Budget = 900.0
     #: How far the capacities of the repetitions may be apart, relative to their median: beyond it nothing was measured.
     #: None: as far as they like.
     max_spread: Width | None = None
     #: What is sampled in every trial of a test: `table_entries`, ten times a second. It costs CPU time.
     probes: list[Literal["table_entries"]] = Field(default_factory=list)
-    #: Tags of tests that are left to a campaign with more time: they are skipped.
+    #: Tags of tests that are left to a campaign with more time: they are skipped, unless `--include` names the tag.
     skips: list[Name] = Field(default_factory=list)
     #: Profiles that replace others here: `{long-lived: long-lived-short}`.
     profiles: dict[str, Name] = Field(default_factory=dict)
@@ -283,8 +285,8 @@ class Campaign(YamlModel):
         """Raise `NightlyOnly` for a test whose tags say that it is left to another campaign."""
         if skipped := next((tag for tag in self.skips if tag in tags), ""):
             raise NightlyOnly(
-                f"Campaign {self.name} skips tests tagged {skipped} (skips): run them with test_lists/nightly.args, or "
-                "with another campaign, such as tables."
+                f"Campaign {self.name} skips tests tagged {skipped} (skips): run them with test_lists/nightly.args, "
+                f"with another campaign, such as tables, or name the tag: --include {skipped}."
             )
 
     @property

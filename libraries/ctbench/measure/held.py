@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from ctbench.base.units import format_count
 from ctbench.dut.abilities import TableDut
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench, Decision, Outcome, Procedure, figures_by_name
+from ctbench.measure.procedure import Bench, BenchProcedure, Decision, Outcome, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import METRICS
@@ -107,7 +107,7 @@ class TableTrial(ABC):
         return replace(seen, wrong=self.wrong)
 
 
-class TableProcedure(Procedure):
+class TableProcedure(BenchProcedure):
     """A procedure of the connection table."""
 
     loads = frozenset((Hold,))

@@ -159,10 +159,8 @@ class Observation:
         trial = self.trial
         if trial.under_way or trial.load <= 0:
             return 0.0
-        grew = growth(trial.timeline_active, trial.timeline_step_s)
         limit = max(LEAST_BEHIND, self._loss_limit) * trial.load
-        behind = grew.per_s > limit and grew.late_per_s > limit and grew.least_per_s > 0
-        return grew.per_s / trial.load if behind else 0.0
+        return growth(trial.timeline_active, trial.timeline_step_s, limit) / trial.load
 
     @property
     def _loss_limit(self) -> float:
@@ -196,7 +194,7 @@ class Observation:
         if not within(trial.intended - trial.attempted, trial.intended, self._loss_limit):
             sent = trial.attempted / trial.counted_s
             return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
-        return self._disturbance if self._failed else ""
+        return self._disturbance
 
     @property
     def machine_was_busy(self) -> bool:
@@ -207,8 +205,9 @@ class Observation:
 
     @property
     def _disturbance(self) -> str:
-        """What took the DUT's CPUs away for long enough, or what of the generator may have cost the losses: it makes a
-        good trial bad and never a bad one good."""
+        """What took the DUT's CPUs away for long enough, or what of the generator may have cost what was lost. It voids
+        a good trial as well: if only bad ones were made again, a DUT a little below its floor would hold it in the
+        end."""
         for problem in self.problems:
             if problem.severity == "disturbed" and self._is_explained_by(problem.cpu_taken):
                 return problem.text

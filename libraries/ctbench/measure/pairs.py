@@ -12,7 +12,7 @@ from statistics import median
 
 import numpy as np
 
-from ctbench.results.evidence import LookRecord
+from ctbench.results.evidence import Interval, LookRecord
 from ctbench.traffic.generator import Side, Slice
 
 #: Slices of a round: one of each side. A drift is in all of them, with the sign that the order gives it: as often up as
@@ -24,6 +24,10 @@ LOOKS = (16, 32, 80, 192)
 ERROR = 0.01
 #: Share of a slice beyond which the generator's own standstill spoils it.
 MOST_PAUSED = 1 / 3
+#: Of a side's median slice, what it serves at most while it stands still.
+STALL = 0.1
+#: How often the bootstrap draws: the least frequent errors are one in 800.
+RESAMPLES = 8000
 
 
 def turns(first: int, rounds: int) -> list[Side]:
@@ -36,16 +40,60 @@ def turns(first: int, rounds: int) -> list[Side]:
 
 
 def spoilt(part: Slice) -> bool:
-    """Whether a slice says nothing: the generator stood still for much of it, or nothing came through."""
-    return part.pause_ms / 1000 > MOST_PAUSED * part.seconds or part.completed == 0
+    """Whether a slice says nothing: the generator itself stood still for much of it. A DUT that did counts."""
+    return part.pause_ms / 1000 > MOST_PAUSED * part.seconds
 
 
 def log_ratio(parts: Sequence[Slice]) -> float | None:
-    """The logarithm of the ratio of a round's rates, tested to other; None where one of its slices is spoilt."""
-    if any(spoilt(part) for part in parts):
+    """The logarithm of the ratio of a round's rates, tested to other; None where nothing came through either side. A
+    side through which nothing came counts as if half of one had."""
+    if not any(part.completed for part in parts):
         return None
-    rates = {part.side: part.rate for part in parts}
+    rates = {part.side: max(part.completed, 0.5) / part.seconds for part in parts}
     return math.log(rates["tested"] / rates["other"])
+
+
+def stalled(parts: Sequence[Slice]) -> float:
+    """Share of the time of one side's slices in which it served at most `STALL` of its median slice; 1 where nothing
+    came through at all."""
+    middle = median(part.rate for part in parts)
+    time_s = sum(part.seconds for part in parts)
+    return sum(part.seconds for part in parts if part.rate <= STALL * middle) / time_s
+
+
+def serves(parts: Sequence[tuple[float, float]]) -> Interval:
+    """What was completed per second over all of these parts (how much, and seconds), stalls included, with its 99 %
+    interval."""
+    drawn, summed = _resampled(parts), np.sum(parts, axis=0)
+    return _interval(drawn[:, 0] / drawn[:, 1], float(summed[0] / summed[1]), ERROR)
+
+
+def whole(slices: Sequence[Slice], error: float) -> Interval:
+    """The ratio of what both sides completed per second over all of their time, tested to other, with an interval that
+    errs with about this probability. `slices`: of whole rounds, in their order."""
+    counts = []
+    for parts in rounds_of(slices):
+        tested, other = sorted(parts, key=lambda part: part.side, reverse=True)
+        counts.append((tested.completed, tested.seconds, other.completed, other.seconds))
+    drawn, summed = _resampled(counts), np.sum(counts, axis=0)
+    ratios, found = ((of[..., 0] / of[..., 1]) / (np.maximum(of[..., 2], 0.5) / of[..., 3]) for of in (drawn, summed))
+    return _interval(ratios, float(found), error)
+
+
+def _resampled(counts: Sequence[Sequence[float]]) -> np.ndarray:
+    """Sums of what a circular block bootstrap draws of rows (Politis and Romano, 1992): neighbours stay together, as
+    what disturbs one lasts into the next. Always the same draws for the same number of rows."""
+    rows = np.asarray(counts, float)
+    length = max(1, round(len(rows) ** (1 / 3)))
+    blocks = np.sum([np.roll(rows, -each, axis=0) for each in range(length)], axis=0)
+    starts = np.random.default_rng(len(rows)).integers(len(rows), size=(RESAMPLES, -(-len(rows) // length)))
+    drawn: np.ndarray = blocks[starts].sum(axis=1)
+    return drawn
+
+
+def _interval(drawn: np.ndarray, found: float, error: float) -> Interval:
+    low, high = np.quantile(drawn, (error / 2, 1 - error / 2))
+    return Interval(value=found, low=min(float(low), found), high=max(float(high), found))
 
 
 def rounds_of(slices: Sequence[Slice]) -> list[Sequence[Slice]]:

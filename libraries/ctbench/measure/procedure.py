@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.abilities import Counted
 from ctbench.dut.base import Dut
 from ctbench.dut.kind import Ability
 from ctbench.dut.topology import Topology
@@ -51,8 +50,6 @@ class Look:
 
 
 OnLook = Callable[[Look], None]
-#: Told of a topology, of what was counted of it, and of what each of these is net of the baseline.
-OnCounted = Callable[[str, Sequence[Counted], Sequence[float]], None]
 
 
 class Code(StrEnum):
@@ -156,12 +153,10 @@ class Bench:
     promised_ratio: float | None = None
     #: Connections that can be held at once here; None where nothing bounds them.
     most_held: float | None = None
-    #: Where instructions are counted: the topology of the test and what it is compared with, where it is; what is
-    #: promised, by metric; and who is told of what was counted of a topology.
+    #: The topology of the test.
     topology: Topology | None = None
-    compared_with: Topology | None = None
+    #: What is promised, by metric.
     limits: Mapping[str, float] = field(default_factory=dict)
-    on_counted: OnCounted = ignore
 
     @property
     def rate_metric(self) -> Metric:
@@ -266,8 +261,8 @@ class Outcome:
         return 2 if self.metric in RATE_OF.values() else 1 if self.metric.role == "promise" else 0
 
 
-class Procedure(ABC):
-    """How a metric is measured: a subclass says what is its own."""
+class Procedure:
+    """What is known of a procedure before it is used: a subclass says what is its own."""
 
     #: As records call it: `highest-rate`.
     name: str
@@ -299,6 +294,10 @@ class Procedure(ABC):
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
         """How long it will probably take, as far as that is known before the DUT is set up: one short trial."""
         return Expected(1, 1.0)
+
+
+class BenchProcedure(Procedure, ABC):
+    """A procedure that works at a bench."""
 
     def run(self, bench: Bench) -> Outcome:
         """Measure. A DUT or a generator that breaks is an outcome (`limited_by: fault`), with the trials made until

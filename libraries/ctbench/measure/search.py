@@ -389,32 +389,41 @@ def descend(
     *,
     of_generator: bool = False,
 ) -> SearchResult:
-    """Find a load that holds, at most `hi`, below the saturation rate: what a closed loop served is above the capacity,
+    """Find a load that holds, at most `hi`, below the saturation rate: what a closed loop served is above what is held,
     so the first trial offers the campaign's share of it in an open loop, and each step down is twice as far as the one
-    before. The saturation rate itself is the upper bound where nothing failed below it. Where no valid trial can be
-    made at a load, nothing is known of the capacity.
+    before; between the load that held then and the one that did not the middle is tried too. The saturation rate itself
+    is the upper bound where nothing failed below it. Where no valid trial can be made at a load, nothing is known.
     `of_generator`: the generator was the limit of the closed loop, so what holds below its rate is a lower bound of
     what the DUT serves."""
     load, factor = min(saturation * settings.first, hi), settings.first
+    held: Observation | None = None
     failed: Observation | None = None
     for left in reversed(range(settings.max_trials)):
+        middle, first = held is not None, failed is None
+
+        def ends(seen: Observation, left: int = left, middle: bool = middle, first: bool = first) -> bool:
+            return not left or middle or (seen.good and first)
+
         try:
             seen = trials.make(
                 "final", lambda _number, load=load: trial_fn(load, settings.final_duration), load,  # type: ignore[misc]
-                note=lambda seen, left=left: 0.0 if seen.good or not left else seen.trial.wall_s,  # type: ignore[misc]
+                note=lambda seen, ends=ends: 0.0 if ends(seen) else seen.trial.wall_s,  # type: ignore[misc]
             )  # fmt: skip
         except TrialFault as fault:
-            return broken_off(None, saturation, trials.steps, str(fault))
-        if seen.state == "invalid":
+            return broken_off(held, saturation, trials.steps, str(fault))
+        if seen.state == "invalid" and not held:
             found = conclude(None, seen, trials.steps, hi)
             return replace(found, upper=failed.load if failed else None)
-        if seen.good or not left:
+        held, failed = (seen if seen.good else held), (seen if seen.state == "bad" else failed)
+        if ends(seen):
             break
-        failed = seen
-        load, factor = load * factor, factor * factor
-    if not seen.good or failed:
-        return conclude(seen if seen.good else None, failed if seen.good else seen, trials.steps, hi)
-    found = conclude(seen, None, trials.steps, hi)
+        if held and failed:
+            load = math.sqrt(held.load * failed.load)
+        else:
+            load, factor = load * factor, factor * factor
+    if failed or not held:
+        return conclude(held, failed, trials.steps, hi)
+    found = conclude(held, None, trials.steps, hi)
     if load >= hi:
         return found
     if of_generator:

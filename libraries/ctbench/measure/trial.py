@@ -163,9 +163,6 @@ MOST_INVALID = 3
 #: What else runs on a machine comes in bursts: after a busy trial, seconds of pause before the first repetition, and
 #: twice as many before the second.
 PAUSE_S = 1.0
-#: Seconds that a run may spend on repetitions, pauses included: on a machine that is always busy it would else take
-#: three times as long, and have measured no more.
-MOST_REPEATED_S = 900.0
 
 
 def ignore(*_told: Any) -> None:
@@ -200,9 +197,10 @@ def merge(one: Evidence, later: Evidence) -> Evidence:
 
 @dataclass
 class Repetitions:
-    """What a run has left for making invalid trials again, seconds."""
+    """What a run has left for making invalid trials again, seconds (`Campaign.repeating`): on a machine that is always
+    busy it would else take three times as long, and have measured no more."""
 
-    left_s: float = MOST_REPEATED_S
+    left_s: float = 900.0
     sleep: Callable[[float], None] = time.sleep
 
     def grant(self, spoilt: Observation, in_a_row: int) -> bool:

@@ -214,7 +214,7 @@ def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> li
         return []
     others = len(trials) - len(own)
     which = f" ({others} for ceilings and comparisons)" if others else " of the tests" if made is None else ""
-    traffic, ramps = sum(trial.duration_s for trial in trials), sum(trial.ramp_up_s for trial in trials)
+    traffic, ramps = sum(trial.counted_s for trial in trials), sum(trial.ramp_up_s for trial in trials)
     overhead = sum(trial.wall_s for trial in trials) - traffic - ramps
     each = f"{overhead / len(trials):.2f} s a trial"
     whole = f"the tests took {sum(record.wall_s for record in records):.0f} s"
@@ -231,7 +231,7 @@ def _result(record: Record) -> str:
         return f"ratio {measured}"
     metric = METRICS[shown.metric] if shown else figures.metric_of(record)
     asked = metric is figures.metric_of(record)
-    what = "capacity" if asked and figures.is_rate(record) else metric.title
+    what = "holds" if asked and figures.is_rate(record) else metric.title
     parts = ["floor tried:" if record.limited_by == "floor" else what, measured, figures.width(record) if asked else ""]
     return " ".join(part for part in parts if part)
 

@@ -82,8 +82,8 @@ class ComparedTest(_Test):
     #: Of pairs; None of runs.
     starts: Starts | None = None
     #: Of runs; None of pairs, and where a side measured nothing of it.
-    base: Samples | None
-    candidate: Samples | None
+    base: Samples | None = None
+    candidate: Samples | None = None
     #: The candidate against the base, percent of the base's: of pairs by `starts.ratio`, of runs by the medians; None
     #: where there is none.
     difference_pct: float | None
@@ -92,11 +92,11 @@ class ComparedTest(_Test):
     #: How often, with no difference between the sides, samples are as far apart as these or farther. Of runs: with the
     #: candidate the worse (the better) side; of pairs: on either side, so that both are the same. None with nothing to
     #: compare.
-    p_regressed: float | None
-    p_improved: float | None
+    p_regressed: float | None = None
+    p_improved: float | None = None
     #: The same after Holm's correction for the number of tests, `Comparison.family`.
-    p_regressed_corrected: float | None
-    p_improved_corrected: float | None
+    p_regressed_corrected: float | None = None
+    p_improved_corrected: float | None = None
 
     @property
     def p(self) -> float | None:

@@ -3,53 +3,20 @@
 Those facts that pages and comparisons use have a name and a type here. A DUT, a generator or a machine may add others.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
-from pydantic_core import to_json
+from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.quantities import Amount, Count, Real
-
-Found = TypeVar("Found")
-
-
-class SharedFacts:
-    """Context of a validation that reads records: what they have in common is checked once, and held once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[object, bytes], Any] = {}
-
-    def once(self, kind: object, part: Any, read: Callable[[Any], Found]) -> Found:
-        """What `read` makes of a part of a record; what it made before of an equal one, where there was one."""
-        key = (kind, to_json(part, inf_nan_mode="constants"))
-        if key not in self._known:
-            self._known[key] = read(part)
-        known: Found = self._known[key]
-        return known
-
 
 #: A version is a text, and from some programs a number.
 Text = str | Count | Real
 
 
 class Facts(BaseModel):
-    """Base: what is known by name; each may be missing, and there may be more, which `extra` has."""
+    """Base: what is known by name; each may be missing, and there may be more, which `model_extra` has."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
-
-    @property
-    def extra(self) -> dict[str, Any]:
-        """What has no name here."""
-        return self.model_extra or {}
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _read(cls, facts: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        # A DUT's counters differ from record to record; what is in common is inside.
-        if cls is DutFacts or not isinstance(info.context, SharedFacts):
-            return handler(facts)
-        return info.context.once(cls, facts, handler)
 
 
 class HugepageFacts(Facts):

@@ -40,15 +40,43 @@ class TrialRecord(RecordModel):
         return self.trial.connect_time_us if self.trial.unit == "connections" else self.latency_us
 
 
-class LookRecord(RecordModel):
-    """What a pair's interval was when it was looked at."""
+class Interval(RecordModel):
+    """What was found, and the 99 % interval that it lies in."""
 
-    #: Rounds (a slice of each side), or blocks of searches, that it stands on.
-    rounds: Count
-    #: The ratio, and the 99 % interval that it lies in: 1.02 is 2 % better than the other side.
     value: Amount
     low: Amount
     high: Amount
+
+    @property
+    def width(self) -> float:
+        """Half of the interval, relative to the value: 0.1 for ± 10 %."""
+        return (self.high - self.low) / 2 / self.value if self.value else 0.0
+
+
+class LookRecord(Interval):
+    """What a pair's interval was when it was looked at: the robust middle of its rounds, as a ratio to the other side.
+    1.02 is 2 % better."""
+
+    #: Rounds (a slice of each side), or blocks of searches, that it stands on.
+    rounds: Count
+    #: Ratio of what both completed per second over all of their time: one that stands still now and then is as slow as
+    #: that, whatever its middle. None where a turn is a search.
+    whole: Interval | None = None
+
+    @property
+    def least(self) -> float:
+        """Where both, the middle and the whole, certainly are or above."""
+        return min(self.low, self.whole.low) if self.whole else self.low
+
+    @property
+    def most(self) -> float:
+        """Where one of them certainly is or below."""
+        return min(self.high, self.whole.high) if self.whole else self.high
+
+    def speaks(self, promised: float | None) -> Interval:
+        """What to show: the middle, unless it keeps what is promised and the whole does not."""
+        broken = self.whole and promised is not None and self.whole.high < promised <= self.high
+        return self.whole if self.whole and broken else self
 
 
 class SideRecord(RecordModel):
@@ -64,6 +92,10 @@ class SideRecord(RecordModel):
     profile: str = ""
     #: Of its slices (searches), the median rate in the profile's unit per second; None where none counts.
     rate: Amount | None = None
+    #: What it completed per second over all time of its slices, stalls included; None where a turn is a search.
+    serves: Interval | None = None
+    #: Share of that time in slices in which next to nothing came through.
+    stalled: Amount = 0.0
     #: Share that was lost of what was begun in its slices.
     lost: Amount = 0.0
     #: Share of its slices in which most of what was under way waited for the generator, and not for the DUT.
@@ -80,8 +112,8 @@ class PairRecord(RecordModel):
     #: Both stood there and had turns of `slice_s` seconds; or the DUT was set up again for each turn, a search.
     how: Literal["side by side", "reconfigured"]
     slice_s: Amount = 0.0
-    #: Ratio of each round (block of four searches) that counts, and how many others were dropped: the
-    #: generator stood still, or nothing came through.
+    #: Ratio of each round (block of four searches) that counts, and how many others were dropped: the generator stood
+    #: still, or nothing came through either side.
     ratios: list[Amount]
     dropped: Count = 0
     looks: list[LookRecord]

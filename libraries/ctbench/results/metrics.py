@@ -4,7 +4,7 @@ Verdict, calibration, comparison, history, console and page look the direction u
 one: docs/adding.md.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -51,12 +51,10 @@ class Unit:
     example: str
 
 
-def _packets(per_second: float) -> str:
-    return f"{format_count(per_second)} pps"
-
-
 CONNECTION_RATE = Unit("connections/s", parse_number, write_number, format_rate, "1", "1G", "48.2k")
-PACKET_RATE = Unit("packets/s", parse_number, write_number, _packets, "1", "1G", "334.9k")
+PACKET_RATE = Unit(
+    "packets/s", parse_number, write_number, lambda value: f"{format_count(value)} pps", "1", "1G", "334.9k"
+)
 BIT_RATE = Unit("bit/s", parse_number, write_number, format_bits, "1", "10000G", "2G")
 LOST = Unit("ratio", parse_ratio, write_ratio, format_ratio, "0%", "50%", "0.02%")
 SHARE = Unit("ratio", parse_share, write_ratio, format_share, "1%", "10000%", "60%")
@@ -119,10 +117,6 @@ class Metric:
         """
         of, by = (value, limit) if self.better == "higher" else (limit, value)
         return min((of / by - 1) * 100, MOST) if by > 0 else None
-
-    def better_of(self, values: Iterable[float]) -> float:
-        """The best of some values."""
-        return max(values) if self.better == "higher" else min(values)
 
     def format(self, value: float) -> str:
         """A value for people, with its unit."""
@@ -194,8 +188,8 @@ METRICS: dict[str, Metric] = {
         Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", _PACKETS),
         #: What the DUT completes in a closed loop, with so much under way that it never waits. No SLA figure: it does
         #: not say at which load something is lost.
-        Metric("saturation_cps", "new connections in saturation", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
-        Metric("saturation_pps", "packets in saturation", PACKET_RATE, "higher", "detail", _PACKETS),
+        Metric("saturation_cps", "new connections served", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
+        Metric("saturation_pps", "packets served", PACKET_RATE, "higher", "detail", _PACKETS),
         #: In the mean over the sustain phase.
         Metric("active_connections", "connections open at once", COUNT, "higher", "detail", _CONNECTIONS),
         Metric("connect_time_p50", f"{_SETUP} (median)", SECONDS, "lower", "detail", _CONNECTIONS),
@@ -261,8 +255,3 @@ MEANWHILE = {
 }
 #: What is lost, by what is counted for it.
 LOSS_OF: dict[LoadUnit, Metric] = {"connections": METRICS["loss_ratio"], "packets": METRICS["packet_loss_ratio"]}
-
-
-def promised_metrics() -> list[Metric]:
-    """Those that an SLA can promise."""
-    return [metric for metric in METRICS.values() if metric.role != "detail"]

@@ -17,8 +17,9 @@ from ctbench.base.quantities import Amount, Count, Real
 from ctbench.base.text import printable
 from ctbench.base.units import quoted
 from ctbench.dut.topology import Topology
-from ctbench.results.environment import CampaignFacts, Environment, SharedFacts
+from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
+from ctbench.results.metrics import RATE_OF
 from ctbench.results.record_model import (
     Figure,
     Figures,
@@ -52,6 +53,8 @@ def _why_no_record(errors: ValidationError) -> str:
 
 
 SCHEMA_FILE = Path(__file__).with_name("record.schema.json")
+#: A search that ended with so much between what held and what did not found a lower bound.
+FAR = 1.1
 
 Word = Literal["met", "missed", "not measured"]
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
@@ -128,6 +131,14 @@ class Record(RecordModel):
         """Whether the DUT may do better than the figure: the generator, or the campaign's range, ended first."""
         return self.limited_by in ("generator", "range")
 
+    @property
+    def says_at_least(self) -> bool:
+        """Whether the figure is the least that the DUT does: a lower bound, or of a search that stopped far from the
+        next load that was ruled out."""
+        found = self.result if self.metric in {metric.name for metric in RATE_OF.values()} else None
+        stopped = found and len(found.samples) < 2 and found.high is not None and found.high > FAR * found.value
+        return self.is_lower_bound or bool(stopped)
+
     def threshold(self, metric: str) -> ThresholdRecord | None:
         """What was promised of a metric; None where nothing was."""
         return next((each for each in self.thresholds if each.metric == metric), None)
@@ -140,23 +151,19 @@ class Record(RecordModel):
         return text.encode(errors="replace").decode() + "\n"
 
 
-def from_json(text: str | bytes, source: str, shared: SharedFacts | None = None) -> Record:
-    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong. Records read with the
-    same `shared` hold the facts that they have in common once.
+def from_json(text: str | bytes, source: str) -> Record:
+    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong.
 
     The models check it and not the schema, which takes ten times as long; the tests compare what the two accept.
     """
     try:
-        record = Record.model_validate_json(text, strict=True, context=shared or SharedFacts())
+        record = Record.model_validate_json(text, strict=True)
+        if "schema_version" in record.model_fields_set:
+            return record
+        reason = UNKNOWN_VERSION.format("missing")
     except ValidationError as errors:
-        raise _refused(source, _why_no_record(errors)) from None
-    if "schema_version" not in record.model_fields_set:
-        raise _refused(source, UNKNOWN_VERSION.format("missing"))
-    return record
-
-
-def _refused(source: str, reason: str) -> RecordError:
-    return RecordError(f"{printable(source)}: {printable(reason)}")
+        reason = _why_no_record(errors)
+    raise RecordError(printable(f"{source}: {reason}"))
 
 
 def schema() -> dict[str, Any]:

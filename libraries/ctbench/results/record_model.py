@@ -77,17 +77,6 @@ class Figure:
         return self.samples or (self.value,)
 
 
-class _ByMetric:
-    """Of values by metric, the JSON Schema: which keys there are."""
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return handler(core) | {"propertyNames": {"enum": list(METRICS)}}
-
-
-#: Published figures by metric.
-Values = Annotated[dict[MetricName, Real], _ByMetric()]
-
-
 class _OfMetrics:
     """Of figures by metric, the JSON Schema: which metrics there are, and what `_fit_their_metrics` asks of each."""
 
@@ -183,7 +172,7 @@ class Reference(RecordModel):
     """Figures published elsewhere, shown next to the floor. They are not a promise."""
 
     #: By metric.
-    figures: Values
+    figures: dict[MetricName, Real] = Field(json_schema_extra={"propertyNames": {"enum": list(METRICS)}})
     source: str
 
 

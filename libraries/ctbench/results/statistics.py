@@ -1,7 +1,8 @@
 """Statistics of few samples: medians and their intervals, exact tests, Holm's correction, and tolerance factors."""
 
+import itertools
 import math
-import statistics
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 def spread(values: Sequence[float]) -> float | None:
     """Largest minus smallest value, relative to the median; None where that says nothing (no values, a median of 0)."""
-    middle = statistics.median(values) if values else 0.0
+    middle = median(values) if values else 0.0
     return (max(values) - min(values)) / middle if middle > 0 else None
 
 
@@ -43,10 +44,7 @@ def least_p(base: int, candidate: int) -> float:
 
 def needed_samples(p: float) -> int:
     """Samples on either side with which a p below this one is possible."""
-    samples = 1
-    while least_p(samples, samples) >= p:
-        samples += 1
-    return samples
+    return next(samples for samples in itertools.count(1) if least_p(samples, samples) < p)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -93,8 +91,8 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 _NORMAL = NormalDist()
-#: Steps of the integral, and of the bisection.
-_STEPS, _HALVINGS = 400, 60
+#: Steps of the integral.
+_STEPS = 400
 
 
 @cache
@@ -108,16 +106,11 @@ def tolerance_factor(samples: int, content: float = 0.95, confidence: float = 0.
     if samples < 2:
         raise ValueError("one sample does not scatter")
     noncentrality = _NORMAL.inv_cdf(content) * math.sqrt(samples)
-    low, high = 0.0, 1.0
-    while _noncentral_t(high * math.sqrt(samples), samples - 1, noncentrality) < confidence:
-        high *= 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if _noncentral_t(middle * math.sqrt(samples), samples - 1, noncentrality) < confidence:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+
+    def share(billionths: int) -> float:
+        return _noncentral_t(billionths / 1e9 * math.sqrt(samples), samples - 1, noncentrality)
+
+    return bisect_left(range(10**12), confidence, key=share) / 1e9
 
 
 def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:
@@ -127,9 +120,7 @@ def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:
     log_constant = math.log(2) + freedom / 2 * math.log(freedom / 2) - math.lgamma(freedom / 2)
 
     def weighed(u: float) -> float:
-        log_density = log_constant + (freedom - 1) * math.log(u) - freedom * u * u / 2 if u > 0 else -math.inf
-        if u == 0 and freedom == 1:
-            log_density = log_constant
+        log_density = log_constant + (freedom - 1) * math.log(max(u, 1e-300)) - freedom * u * u / 2
         return math.exp(log_density) * _NORMAL.cdf(t * u - noncentrality)
 
     width = most / _STEPS

@@ -7,29 +7,31 @@ that the report, which reads no output.xml, can count them.
 import gc
 import os
 import re
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import ValidationError
+from pydantic_core import to_json
 
 from ctbench.base.errors import OutputError
 from ctbench.base.files import UnreadableFile, read_regular, write_whole
 from ctbench.base.quantities import MOST_RECORD_BYTES
 from ctbench.base.text import printable
-from ctbench.results.environment import DutFacts, SharedFacts
+from ctbench.results.environment import DutFacts
 from ctbench.results.evidence import thrown_away
 from ctbench.results.record import Record, RecordError, from_json
 from ctbench.results.record_model import RecordModel, first_mistake
 
 SUFFIX = ".json"
 #: Parts of a record that runs have in common, besides their environment.
-_IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "floor", "thresholds", "tags", "pool",
-              "notes")  # fmt: skip
+_IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "campaign", "floor", "thresholds",
+              "tags", "pool", "notes")  # fmt: skip
+#: Facts of an emulated machine that have no name of their own and that comparisons and histories of runs tell apart.
+_OF_EMULATED = ("ovs", "packages", "seeds")
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
 
@@ -65,19 +67,15 @@ def write(record: Record, output: Path) -> Path:
     Raises `OutputError` when the folder cannot be written.
     """
     text = record.to_json()
-    folder = output / "records"
+    folder, name = output / "records", slug(record.suite, record.test)
+    part = folder / f"{name}.{os.getpid()}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".tmp", delete=False) as file:
-            part = Path(file.name)
-            try:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-                part.chmod(0o644)  # tempfile makes it private; reports are read by others
-                path = _place(part, folder, slug(record.suite, record.test))
-            finally:
-                part.unlink(missing_ok=True)
+        try:
+            write_whole(part, text)
+            path = _place(part, folder, name)
+        finally:
+            part.unlink(missing_ok=True)
         _sync_folder(folder)
     except OSError as error:
         unwritten.append(
@@ -93,12 +91,12 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
     memory. Oldest first; files that are not records are named, not fatal."""
     found: list[Stored] = []
     broken: list[Broken] = []
-    shared = SharedFacts()
+    held: dict[tuple[type, bytes], Any] = {}
     gc.disable()  # reading makes no cycles, and each search for them goes through all records read so far
     try:
         for path in (path for output in outputs for path in _listed(output / "records", broken)):
             try:
-                found.append(_stored(path, read_whole(path, shared), shared))
+                found.append(_slim(path, read_whole(path), held))
             except FileNotFoundError:  # it went since it was listed
                 continue
             except RecordError as error:
@@ -108,33 +106,25 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
     return sorted(found, key=lambda each: each.record.started), broken
 
 
-def _stored(path: Path, record: Record, shared: SharedFacts) -> Stored:
-    trials = record.evidence.trials
-    lengths = [made.trial.duration_s for made in trials]
-    return Stored(
-        path,
-        _slim(record, shared),
-        (min(lengths), max(lengths)) if lengths else None,
-        len(trials),
-        thrown_away(trials),
-    )
+def _slim(path: Path, whole: Record, held: dict[tuple[type, bytes], Any]) -> Stored:
+    """The record without its trials, series and rounds, and of the DUT's facts only those that have a name, or that
+    tell builds apart. What is the same in many records is `held` once."""
 
-
-def _slim(whole: Record, shared: SharedFacts) -> Record:
-    """The record without its trials, series and rounds, and of the DUT's facts only those that have a name. What is
-    the same in many records is held once."""
-
-    def once(name: str, part: Any) -> Any:
-        return shared.once(name, part, lambda first: first) if part else part
+    def once(part: Any) -> Any:
+        return held.setdefault((type(part), to_json(part, inf_nan_mode="constants")), part) if part else part
 
     pairs = [pair.model_copy(update={"ratios": []}) for pair in whole.evidence.pairs]
     evidence = whole.evidence.model_copy(update={"trials": [], "series": [], "pairs": pairs})
-    dut = whole.environment.dut
-    named = dut.model_fields_set & set(DutFacts.model_fields)
-    dut = once("dut", DutFacts.model_construct(named, **{name: getattr(dut, name) for name in named}))
-    common = {name: once(name, getattr(whole, name)) for name in _IN_COMMON}
-    environment = whole.environment.model_copy(update={"dut": dut})
-    return whole.model_copy(update={**common, "evidence": evidence, "environment": environment})
+    around = whole.environment
+    named = around.dut.model_fields_set & {*DutFacts.model_fields, *_OF_EMULATED}
+    dut = DutFacts.model_construct(named, **{name: once(getattr(around.dut, name)) for name in named})
+    others = {name: once(getattr(around, name)) for name in ("testbed", "generator", "machine")}
+    environment = around.model_copy(update={"dut": once(dut), **others})
+    common = {name: once(getattr(whole, name)) for name in _IN_COMMON}
+    record = whole.model_copy(update={**common, "evidence": evidence, "environment": environment})
+    trials = whole.evidence.trials
+    lengths = [made.trial.duration_s for made in trials]
+    return Stored(path, record, (min(lengths), max(lengths)) if lengths else None, len(trials), thrown_away(trials))
 
 
 def _listed(folder: Path, broken: list[Broken]) -> list[Path]:
@@ -148,14 +138,14 @@ def _listed(folder: Path, broken: list[Broken]) -> list[Path]:
         return []
 
 
-def read_whole(path: Path, shared: SharedFacts | None = None) -> Record:
+def read_whole(path: Path) -> Record:
     """Read one record with its trials. `RecordError` names the file and what is wrong with it; `FileNotFoundError`
     where there is none."""
     try:
         content = read_regular(path, MOST_RECORD_BYTES)
     except UnreadableFile as error:
         raise RecordError(f"{printable(str(path))}: {error}.\n  Expected the JSON file of a record.") from None
-    return from_json(content, str(path), shared)
+    return from_json(content, str(path))
 
 
 def slug(suite: str, test: str) -> str:
@@ -166,8 +156,7 @@ def slug(suite: str, test: str) -> str:
 
 def _place(part: Path, folder: Path, name: str) -> Path:
     """Give the finished file its name. A hard link never replaces a file, not even one of another process."""
-    for number in count(1):
-        path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
+    for path in _numbered(folder, name, SUFFIX):
         try:
             os.link(part, path)
         except FileExistsError:
@@ -177,7 +166,13 @@ def _place(part: Path, folder: Path, name: str) -> Path:
                 continue
             part.rename(path)
         return path
-    raise AssertionError("not reached: count has no end")
+    raise AssertionError("not reached: numbers have no end")
+
+
+def _numbered(folder: Path, name: str, ending: str = "") -> Iterator[Path]:
+    """`name`, `name-2` and so on: two processes of a pool may want the same one."""
+    yield folder / f"{name}{ending}"
+    yield from (folder / f"{name}-{number}{ending}" for number in count(2))
 
 
 def _sync_folder(folder: Path) -> None:
@@ -196,7 +191,6 @@ WITHOUT_RECORD_FILE = "without-record.json"
 #: `nightly only`: the testbed has what the test needs, and the campaign no time for it; `skipped`: it lacks
 #: something.
 Ending = Literal["failed", "skipped", "nightly only"]
-_RENAMED: Ending = "nightly only"
 
 
 class WithoutRecord(RecordModel):
@@ -204,8 +198,7 @@ class WithoutRecord(RecordModel):
 
     suite: str
     test: str
-    #: Folders of before 2026-11-24 have other words for one.
-    outcome: Annotated[Ending, BeforeValidator(lambda word: _RENAMED if word == "left for the night" else word)]
+    outcome: Ending
     #: Why, as Robot Framework shows it.
     reason: str
 
@@ -245,7 +238,10 @@ def write_capture(texts: Mapping[str, str], output: Path, name: str) -> str:
     """Write each text to `captures/<name>/<its name>.txt` below `output`; a second failure of the same test gets the
     suffix `-2` and so on. Returns the folder, relative to `output`. Raises `OutputError` where it cannot be written."""
     try:
-        folder = _new_folder(output / CAPTURES, name)
+        for folder in _numbered(output / CAPTURES, name):
+            with suppress(FileExistsError):
+                folder.mkdir(parents=True)
+                break
         for each, text in texts.items():
             (folder / f"{each}.txt").write_text(text, encoding="utf-8")
     except OSError as error:
@@ -253,15 +249,3 @@ def write_capture(texts: Mapping[str, str], output: Path, name: str) -> str:
             f"{output / CAPTURES}: what the DUT said of its failure could not be written: {error.strerror}."
         ) from None
     return str(folder.relative_to(output))
-
-
-def _new_folder(parent: Path, name: str) -> Path:
-    """Two processes of a pool may want the same name."""
-    for number in count(1):
-        folder = parent / (name if number == 1 else f"{name}-{number}")
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError("not reached: count has no end")

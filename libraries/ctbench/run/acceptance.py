@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, MissingResource, reraise_stop, sentence_of
+from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
 from ctbench.measure.probe import Probe, TableEntries
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure, require
+from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, Procedure, require
+from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.promises import Promise
@@ -43,7 +45,7 @@ class AcceptanceRun:
         self.records: list[Record] = []
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
-        self._repetitions = Repetitions()
+        self._repetitions = Repetitions(self.settings.campaign.repeating)
 
     def profile(self, name: str) -> Profile:
         """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""
@@ -58,8 +60,10 @@ class AcceptanceRun:
         with the trials made until then, and the next test gets a fresh DUT. Raises `OutputError` where the record
         cannot be written.
         """
-        self.settings.campaign.require_time_for(name.tags)
-        self.settings.testbed.require_wanted(name.tags)
+        self.settings.require_candidates(topology)
+        skipped_by = [tag for tag in name.tags if tag not in name.asked]
+        self.settings.campaign.require_time_for(skipped_by)
+        self.settings.testbed.require_wanted(skipped_by)
         profile = self.profile(profile_name)
         feasibility.require_ip_version(topology, profile)
         planned = plan(promise, self.settings.campaign, topology, profile)
@@ -102,14 +106,14 @@ class AcceptanceRun:
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
         require(test.procedure, offered, abilities(topology.datapath))
         alone = test.plan.alone(test.floor, offered)
-        compared = others(test.floor, topology, beside) if test.plan.compares and not shared else {}
+        compared = others(test.floor, topology, beside) if promise.about == "rate" and not shared else {}
         pairs = [test.plan.pair(metric) for metric in compared]
         self._progress.expect(each.expected(profile, test.campaign) for each in (*pairs, *alone))
         case = feasibility.FeasibilityCase(self.settings.testbed, test.campaign, topology, profile, test.floor)
         if promise.holds:
             promised = test.floor.limit("held_connections") or 0.0
             test.bounds = feasibility.check_table(case, promised, held=Hold in test.plan.main.loads)
-        elif topology.datapath != CABLE.datapath and test.plan.makes_trials:
+        elif topology.datapath != CABLE.datapath and promise.about != "cost":
             test.bounds = feasibility.check(case, self.testbed.placement(topology))
             # Of what is not a rate, a generator over a cable says nothing.
             if test.floor.metric is RATE_OF[profile.kind]:
@@ -149,7 +153,8 @@ class AcceptanceRun:
         if not in_pair or self.testbed.pair is None:  # a pair that is there may be of the test before
             self._session.set_up(test)
         for procedure in procedures:
-            known = isinstance(procedure, ClosedLoop) and test.knows(procedure.metric(test.profile))
+            figures = test.outcome.figures if test.outcome else {}
+            known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in figures
             if known or test.broken:
                 self._progress.next_procedure()
             else:
@@ -157,7 +162,17 @@ class AcceptanceRun:
 
     def _step(self, test: Measurement, procedure: Procedure) -> None:
         self._progress.next_procedure()
-        test.add(procedure.run(self._bench(test, procedure)))
+        if isinstance(procedure, InstructionCount):
+            to = Topology.parse(test.floor.relative_to) if test.floor.relative_to else None
+            limits = {name: each.limit for name, each in test.floor.thresholds.items()}
+            counter = self.testbed.counter(test.topology.datapath)
+            test.add(procedure.count(counter, test.topology, test.profile, limits, to, self._show_counted))
+        else:
+            assert isinstance(procedure, BenchProcedure), "it measures"
+            test.add(procedure.run(self._bench(test, procedure)))
+
+    def _show_counted(self, key: str, counts: Sequence[Counted], net: Sequence[float]) -> None:
+        self._progress.say(console.counted_line(key, counts, net))
 
     def summary(self) -> str:
         """The table of what was measured so far."""
@@ -185,10 +200,9 @@ class AcceptanceRun:
             probes=self._probes(test.topology), sides=self.testbed.pair or self.testbed.turns,
             on_look=self._progress.look,
             promised_ratio=test.floor.limit(procedure.promise) if isinstance(procedure, Pair) else None,
-            topology=test.topology, compared_with=Topology.parse(to) if (to := test.floor.relative_to) else None,
+            topology=test.topology,
             limits={name: each.limit for name, each in test.floor.thresholds.items()},
             most_held=test.bounds[0].rate if test.plan.promise.holds and test.bounds else None,
-            on_counted=lambda *counted: self._progress.say(console.counted_line(*counted)),
         )  # fmt: skip
 
     def _probes(self, topology: Topology) -> list[Probe]:

@@ -10,13 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic_core import from_json
-
 from ctbench.base.errors import ExitStatus
-from ctbench.base.files import UnreadableFile, read_regular
-from ctbench.base.quantities import MOST_RECORD_BYTES
-from ctbench.base.text import printable
-from ctbench.base.units import quoted
+from ctbench.results.store import read_stored
 
 #: Robot Framework's return codes (User Guide, 3.1.3) that do not count failed tests, as 1-250 do.
 _BY_CODE = {
@@ -28,8 +23,6 @@ _BY_CODE = {
 
 #: In the output folder: a sentence for each mistake in a file that ended a test.
 MISTAKES_FILE = "configuration-errors.txt"
-
-VERDICTS = ("met", "missed", "not measured")
 
 
 @dataclass(frozen=True)
@@ -60,26 +53,11 @@ def record_files(output: Path) -> list[Path]:
 
 
 def read_verdicts(output: Path, before: Collection[Path] = ()) -> Verdicts:
-    """Count the verdicts of the records in the folder of a run, but for those `before`, which are of an older run.
-
-    A file that is not a record (unreadable, not JSON, no or an unknown verdict) is named in `broken`, never raised.
-    """
-    counts: Counter[str] = Counter()
-    broken: list[str] = []
-    for path in record_files(output):
-        if path in before:
-            continue
-        try:
-            record = from_json(read_regular(path, MOST_RECORD_BYTES))
-            verdict = record.get("verdict") if isinstance(record, dict) else None
-            if verdict not in VERDICTS:
-                raise ValueError(f'"verdict" is {quoted(verdict)}, expected one of {", ".join(VERDICTS)}')
-            counts[verdict] += 1
-        except FileNotFoundError:  # it went since it was listed
-            continue
-        except (UnreadableFile, ValueError) as error:  # ValueError: JSON's and Unicode's are such
-            broken.append(printable(f"{path}: {error}"))
-    return Verdicts(counts["met"], counts["missed"], counts["not measured"], tuple(broken))
+    """Count the verdicts of the records in the folder of a run, but for those `before`, which are of an older run."""
+    stored, broken = read_stored(output)
+    counts = Counter(each.record.verdict for each in stored if each.path not in before)
+    reasons = tuple(each.reason for each in broken if each.path not in before)
+    return Verdicts(counts["met"], counts["missed"], counts["not measured"], reasons)
 
 
 def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:

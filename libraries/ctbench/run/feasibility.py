@@ -5,14 +5,13 @@ notes where it may have had a say."""
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.base.network import FCS_BYTES, GAP_BYTES, LEAST_FRAME, VLAN_TAG_BYTES
 from ctbench.base.units import format_count, format_duration, format_rate
 from ctbench.dut.base import CLOSED_S
-from ctbench.dut.kind import NF_CONNTRACK_MAX
 from ctbench.dut.registry import KINDS, DutConfig, ruleset_of, tracks
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import Topology
@@ -54,25 +53,24 @@ class Bound:
     rate: float
     #: One sentence without its full stop.
     text: str
-    #: Raised when the floor is higher than `impossible`; None: nothing is impossible, only doubtful.
-    error: type[CtbenchError] | None = field(default=None, repr=False)
+    #: Raised when the floor is higher than `impossible`.
+    error: type[CtbenchError]
     remedy: str = ""
     #: Where it is higher than `rate`.
     impossible: float | None = None
 
 
-def check(case: FeasibilityCase, placement: Placement, table: Path = NF_CONNTRACK_MAX) -> list[Bound]:
+def check(case: FeasibilityCase, placement: Placement) -> list[Bound]:
     """What bounds the search of a test below the end of its range, the lowest first.
 
     Raises `ConfigError` where files contradict each other, `MissingResource` where a machine falls short of the floor.
-    `table`: the file with the limit of this machine's connection table.
     """
     dut = case.dut
     if dut is None:
         return []  # that is the testbed's to say
     _check_cpus(case.testbed, dut, placement)
     end = case.campaign.load_range(case.profile).max
-    found = [*_line_rate(case, dut), *_endpoints(case), *_connection_table(case, dut, table), *_open_connections(case)]
+    found = [*_line_rate(case, dut), *_endpoints(case), *_connection_table(case, dut), *_open_connections(case)]
     needed = case.floor.load(0.0)
     return [bound for bound in _possible(found, needed, format_rate(needed)) if bound.rate < end]
 
@@ -80,7 +78,7 @@ def check(case: FeasibilityCase, placement: Placement, table: Path = NF_CONNTRAC
 def _possible(bounds: Sequence[Bound], promised: float, said: str) -> list[Bound]:
     """The bounds, the lowest first, unless one of them makes what is promised impossible."""
     for bound in bounds:
-        if bound.error and promised > (bound.impossible or bound.rate):
+        if promised > (bound.impossible or bound.rate):
             raise bound.error(f"{bound.text}, and the floor is {said}.{bound.remedy}")
     return sorted(bounds, key=lambda bound: bound.rate)
 
@@ -110,7 +108,7 @@ def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) ->
 
 def _line_rate(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
     """What the wire carries one way, where the testbed file knows the speed of the cards."""
-    speed = dut.ports.speed_gbit
+    speed = dut.ports.speed_gbit if dut.ports else None
     if speed is None:
         return
     rate = speed * 1e9 / 8 / wire_bytes(case.profile)
@@ -158,9 +156,9 @@ def _endpoints(case: FeasibilityCase) -> Iterator[Bound]:
     )
 
 
-def _connection_table(case: FeasibilityCase, dut: DutConfig, table: Path) -> Iterator[Bound]:
+def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
     """Connections pile up for as long as the table remembers them, or for as long as a trial takes."""
-    known = KINDS[dut.type].table(dut, table)
+    known = KINDS[dut.type].table(dut)
     if known is None or not tracks(case.topology):
         return
     profile = case.profile
@@ -229,29 +227,22 @@ MEMINFO = Path("/proc/meminfo")
 _REMEMBERED_S = 30
 
 
-def check_table(
-    case: FeasibilityCase,
-    promised: float,
-    *,
-    held: bool = True,
-    table: Path = NF_CONNTRACK_MAX,
-    meminfo: Path = MEMINFO,
-) -> list[Bound]:
+def check_table(case: FeasibilityCase, promised: float, *, held: bool = True) -> list[Bound]:
     """What bounds the connections that can be in the table, the lowest first: the host's limit, the profile's clients,
     memory, and for those that are `held` the timeout of the topology and the testbed's generator. A DUT's own limit is
     for the measurement to find.
 
     Raises `ConfigError` where the files promise more than that, `MissingResource` where a machine falls short of the
-    promise. `table`, `meminfo`: files with the limit of this machine's connection table and with its memory.
+    promise.
     """
     clients = case.profile.client_endpoints
     text = f"Profile {case.profile.name} has {format_count(clients)} client addresses and ports, one for each"
     bounds = [Bound(clients, f"{text} connection", ConfigError, _MORE_CLIENTS)]
-    known = KINDS[case.dut.type].table(case.dut, table) if case.dut else None
+    known = KINDS[case.dut.type].table(case.dut) if case.dut else None
     if known and known.of_host:
         text = f"{known.name} holds {known.entries} entries, a limit of the host's"
         bounds.append(Bound(known.entries, text, MissingResource, known.remedy.format(entries=known.entries * 2)))
-    bounds += _memory(case, meminfo)
+    bounds += _memory(case)
     if held:
         bounds += _held(case)
     return _possible(bounds, promised, format_count(promised))
@@ -275,7 +266,7 @@ def _held(case: FeasibilityCase) -> Iterator[Bound]:
         yield Bound(limit, f"{text} (max_held)", MissingResource, " Promise fewer, or give the generator more CPUs.")
 
 
-def _memory(case: FeasibilityCase, meminfo: Path) -> Iterator[Bound]:
+def _memory(case: FeasibilityCase) -> Iterator[Bound]:
     """What generator and DUT take of this machine's memory, where they are on it."""
     generator, dut = case.testbed.generator, case.dut
     known = KINDS[dut.type].table(dut) if dut else None
@@ -283,8 +274,8 @@ def _memory(case: FeasibilityCase, meminfo: Path) -> Iterator[Bound]:
     if machine_of(generator.host) == LOCAL:
         takes["the traffic generator"] = SOURCES[generator.type].held_bytes(generator, 1)
     if dut and known and machine_of(dut.host) == LOCAL:
-        takes["the DUT"] = known.entry_bytes
-    free = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE) if meminfo.exists() else None
+        takes["the DUT"] = 512  # bytes of an entry, roughly
+    free = re.search(r"^MemAvailable:\s+(\d+) kB$", MEMINFO.read_text(), re.MULTILINE) if MEMINFO.exists() else None
     if free is None or not sum(takes.values()):
         return
     most = int(free[1]) * 1024 / sum(takes.values()) * 0.9

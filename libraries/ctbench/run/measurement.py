@@ -32,7 +32,7 @@ from ctbench.results.environment import (
     TestbedFacts,
 )
 from ctbench.results.evidence import Evidence, TrialRecord
-from ctbench.results.metrics import RELATIVE, Metric
+from ctbench.results.metrics import RELATIVE
 from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
 from ctbench.sla.floor import Floor
@@ -53,23 +53,17 @@ class Plan:
     first: Procedure | None = None
     #: Decides the rates that are promised, where any are; it may be `main` itself.
     decides: Procedure | None = None
-
-    @property
-    def compares(self) -> bool:
-        """Whether ratios that are promised are measured too."""
-        return self.promise.about == "rate"
-
-    @property
-    def makes_trials(self) -> bool:
-        """Whether loads are offered, a trial each."""
-        return self.promise.about != "cost"
+    #: Tells what is lost, where nothing else would offer a load under the conditions of the floor.
+    tells_losses: Procedure | None = None
 
     def alone(self, floor: Floor, offered: Set[type[Load]]) -> list[Procedure]:
         """What is measured of the DUT alone, in this order."""
         first = self.first if self.first and not self.first.loads - offered else None
         decides = self.decides if self.decides and floor.load(0.0) else None
         main = self.main if self.main is not self.decides and not isinstance(self.main, Pair) else None
-        return [each for each in (first, main, decides) if each is not None]
+        losses = self.tells_losses if floor.has_conditions and not (main or decides) else None
+        then = [each for each in (main, decides, losses) if each is not None]
+        return [first, *then] if first and then else then
 
     def pair(self, metric: str) -> Pair:
         """How a ratio is measured: until it is decided, or as it is looked for."""
@@ -78,7 +72,7 @@ class Plan:
     def named_after(self, floor: Floor) -> Procedure:
         """The procedure that the record is called after: a pair where nothing else is promised or searched."""
         relative = [name for name in RELATIVE if name in floor.thresholds]
-        only = self.compares and relative and self.main is self.decides and not floor.load(0.0)
+        only = self.promise.about == "rate" and relative and self.main is self.decides and not floor.load(0.0)
         return Pair(promise=relative[0]) if only else self.main
 
 
@@ -115,14 +109,17 @@ def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Pro
     if campaign.pair is not None and campaign.search == "pair":
         if topology.datapath not in KINDS or not KINDS[topology.datapath].builds:
             raise MissingResource(f"Campaign {campaign.name} compares two builds; of {topology.datapath} there is one.")
-        return Plan(promise, Pair(promise="of_build", looks=(campaign.pair.rounds,)))
+        pair = Pair(promise="of_build", looks=(campaign.pair.rounds,))
+        below = HighestRate(campaign.saturation_for(profile), otherwise=campaign.ceiling)
+        return Plan(promise, pair, ClosedLoop(campaign.saturation_for(profile)), tells_losses=below)
     decides = AtFloor(campaign.floor_trials(profile))
     cable = topology.datapath == CABLE.datapath
     first = ClosedLoop(campaign.saturation_for(profile), of_generator=cable)
-    if campaign.search == "gate" and not cable:
-        return Plan(promise, decides, first, decides)
     how, otherwise = campaign.search_for(profile), campaign.search_for(profile, closed_loop=False)
-    return Plan(promise, HighestRate(how, campaign.repetitions, otherwise=otherwise), first, decides)
+    highest = HighestRate(how, campaign.repetitions, otherwise=otherwise)
+    if campaign.search == "gate" and not cable:
+        return Plan(promise, decides, first, decides, tells_losses=highest)
+    return Plan(promise, highest, first, decides)
 
 
 def others(floor: Floor, topology: Topology, profile: Profile | None = None) -> dict[str, Setup]:
@@ -174,6 +171,8 @@ class TestName:
     suite: str
     test: str
     tags: tuple[str, ...] = ()
+    #: Those of its tags that the user's `--include` names: no campaign and no testbed skips it for these.
+    asked: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -207,10 +206,6 @@ class Measurement:
     def add(self, found: Outcome) -> None:
         """One procedure more has ended."""
         self.outcome = self.outcome.merged(found) if self.outcome else found
-
-    def knows(self, metric: Metric) -> bool:
-        """Whether a figure was found already."""
-        return self.outcome is not None and metric.name in self.outcome.figures
 
     @property
     def broken(self) -> bool:

@@ -11,14 +11,14 @@ import os
 import secrets
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from ctbench import __version__
 from ctbench.base.errors import ConfigError, TestbedError
@@ -30,7 +30,8 @@ from ctbench.dut.registry import KINDS
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
-from ctbench.results.record import PoolMember, Record
+from ctbench.results.record import PoolMember
+from ctbench.results.record_model import RecordModel, first_mistake
 from ctbench.results.store import Stored, read_stored
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
@@ -45,6 +46,7 @@ POOL_VARIABLE = "CTBENCH_POOL"
 _WORDS = {"description", "source"}
 #: Suite and test, by their full names.
 TestKey = tuple[str, str]
+Test = TypeVar("Test")
 
 
 class PoolRun(BaseModel):
@@ -61,10 +63,8 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-class RunRequest(BaseModel):
+class RunRequest(RecordModel):
     """What a run was asked for. Nothing secret is in it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: Literal[2] = 2
     tool_version: str = __version__
@@ -99,8 +99,7 @@ class RunRequest(BaseModel):
         try:
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
         except ValidationError as errors:
-            first = errors.errors(include_url=False)[0]
-            why = f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}"
+            why = first_mistake(errors)
         except FileNotFoundError:
             why = "does not exist"
         except (OSError, UnicodeDecodeError) as error:
@@ -111,14 +110,18 @@ class RunRequest(BaseModel):
         """The records of this run, oldest first, without those of another run in this folder."""
         return [each for each in read_stored(output)[0] if each.path.name not in self.earlier]
 
+    def measured(self, output: Path) -> Counter[TestKey]:
+        """How many records of this run each test has."""
+        return Counter((each.record.suite, each.record.test) for each in self.stored(output))
 
-def left(selected: Sequence[TestKey], records: Sequence[Record]) -> list[TestKey]:
-    """The tests without a record, in the order of the run. Of several with one name as many as have none."""
-    measured = Counter((record.suite, record.test) for record in records)
+
+def left(tests: Iterable[Test], measured: Counter[TestKey], key: Callable[[Test], TestKey]) -> list[Test]:
+    """The tests without a record, in the order of the run. Of several with one name as many as have none: what is found
+    to have a record is taken from those that are `measured`."""
     found = []
-    for test in selected:
-        if measured[test]:
-            measured[test] -= 1
+    for test in tests:
+        if measured[key(test)]:
+            measured[key(test)] -= 1
         else:
             found.append(test)
     return found

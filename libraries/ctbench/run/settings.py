@@ -1,11 +1,12 @@
 """What a run was asked for: the testbed, the campaign, the floors, and the run that it is compared with. And whether
 the names in these files, and in rows of suites, stand for something: found out before the first trial."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import load, names
 from ctbench.dut.cable import CABLE
@@ -14,7 +15,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Procedure
 from ctbench.sla.floor import Floor
-from ctbench.sla.floors import FloorEntry, Floors
+from ctbench.sla.floors import Floors
 from ctbench.sla.reference import ReferenceRun, read_reference
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import Profile, load_profile
@@ -32,31 +33,58 @@ class RunSettings:
     reference: ReferenceRun | None = None
     #: The installation that the testbed's is compared with, and nothing else is measured; empty for an ordinary run.
     base: str = ""
+    #: The installation that is tested in place of the testbed file's; empty for an ordinary run.
+    candidate: str = ""
+    #: Whether rows of DUTs that do not come from the candidate are measured too.
+    all_rows: bool = False
 
     @classmethod
     def load(
-        cls, testbed: str = "local", campaign: str = "quick", sla: str = "local", reference: str = "", base: str = ""
+        cls,
+        testbed: str = "local",
+        campaign: str = "quick",
+        sla: str = "local",
+        reference: str = "",
+        base: str = "",
+        candidate: str = "",
+        all_rows: str = "",
     ) -> "RunSettings":
         """Read the three files, by name below variables/ or by path, and the records of the reference run if there is
-        one. `base`: the build that the testbed's is compared with. `ConfigError` says what is wrong with one."""
+        one. `base`: the build that the testbed's, or the `candidate`, is compared with; with `all_rows` other rows are
+        measured too. `ConfigError` says what is wrong with one."""
         floors = load("sla", sla, Floors)
         if bool(floors.of_reference) != bool(reference):
             raise ConfigError(
                 f"{floors.file}: of_reference and -v REFERENCE:FOLDER go together.\n  Expected both or neither."
             )
         plan = load("campaigns", campaign, Campaign)
-        if (plan.search == "pair") != bool(base):
+        if (plan.search == "pair") != bool(base and not candidate):
             raise ConfigError(
                 f"{plan.file}: search: pair and -v BASE:PREFIX, the build to compare with, go together.\n"
-                "  Expected both or neither; ./run compare --installations has both."
+                "  Expected both or neither; ./run compare --installations has both. A candidate has a base in any other "
+                "campaign."
             )
-        return cls(
-            load("testbeds", testbed, TestbedConfig),
-            plan,
-            floors,
-            read_reference(reference) if reference else None,
-            base,
-        )
+        read, earlier = load("testbeds", testbed, TestbedConfig), read_reference(reference) if reference else None
+        if not candidate:
+            return cls(read, plan, floors, earlier, base)
+        floors = floors.compared_with(_prefix(base) if base else "")
+        assert floors.of_build, "it was added"
+        tested = _prefix(candidate)
+        if tested == floors.of_build.base:
+            raise ConfigError(
+                f"CANDIDATE: {quoted(tested)} is the base itself.\n  Expected another build, or another -v BASE:PREFIX."
+            )
+        read = read.with_build(tested)
+        read.check_build(floors.of_build.base)
+        return cls(read, plan, floors, earlier, candidate=tested, all_rows=bool(all_rows))
+
+    def require_candidates(self, topology: Topology) -> None:
+        """Raise `MissingResource` for a topology of which the candidate is no part, unless all rows are asked for."""
+        if self.candidate and not self.all_rows and self.build(topology) is None:
+            raise MissingResource(
+                f"A candidate is tested ({self.candidate}), and {topology.datapath} does not come from it: --all "
+                "measures every row."
+            )
 
     def build(self, topology: Topology) -> str | None:
         """Which installation of the topology's DUT is tested: `distribution`, or a folder; None where it comes in one
@@ -77,6 +105,11 @@ class RunSettings:
         if self.reference is None or self.floors.of_reference is None:
             return floor
         return self.reference.applied_to(floor, topology, profile, self.floors.of_reference)
+
+
+def _prefix(given: str) -> str:
+    """An installation as testbed files have it: `distribution`, or an absolute folder."""
+    return given if given == "distribution" else str(Path(given).absolute())
 
 
 class Named(NamedTuple):
@@ -104,25 +137,17 @@ def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named]
         for profile, entry in entries.items():
             where = f"{floors.file}: {key}.{profile}"
             _check_profile(where, profile, known)
-            for name, to, other in _compared(entry, profile):
-                _check_compared(f"{where}.{name}", Topology.parse(to), name)
-                if other == profile:
-                    continue
-                _check_profile(f"{where}.{name}.profile", other, known)
+            for name, promised in (("ratio", entry.ratio), ("cost", entry.cost)):
+                if promised:
+                    _check_compared(f"{where}.{name}", Topology.parse(promised.to), name)
+            if entry.ratio and (other := entry.ratio.profile):
+                _check_profile(f"{where}.ratio.profile", other, known)
                 kinds = [load_profile(each).kind for each in (profile, other) if each in names("profiles")]
                 if len(set(kinds)) > 1:
                     raise ConfigError(
-                        f"{where}.{name}.profile: {other} is a profile of {kinds[1]}, and {profile} of {kinds[0]}: "
+                        f"{where}.ratio.profile: {other} is a profile of {kinds[1]}, and {profile} of {kinds[0]}: "
                         "their rates have no ratio.\n  Expected a profile of the same kind."
                     )
-
-
-def _compared(entry: FloorEntry, profile: str) -> Iterator[tuple[str, str, str]]:
-    """The promise, the topology and the profile that an entry compares with."""
-    if entry.ratio:
-        yield "ratio", entry.ratio.to, entry.ratio.profile or profile
-    if entry.cost:
-        yield "cost", entry.cost.to, profile
 
 
 def _check_topology(where: str, topology: Topology) -> None:

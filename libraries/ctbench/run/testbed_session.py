@@ -52,7 +52,7 @@ class Progress:
             return
         self._headed = test
         self.say(console.heading(test.name.test, test.topology.key, version()))
-        if test.plan.makes_trials:
+        if test.plan.promise.about != "cost":  # which makes no trials
             self.say(console.trial_heading(test.profile.kind))
 
     def trial(self, step: Step) -> None:
@@ -92,9 +92,11 @@ class TestbedSession:
         self._capacities: dict[tuple[str, str, str], float] = {}
 
     def set_up(self, test: Measurement, other: Setup | None = None) -> None:
-        """Set the DUT of the test up, as a pair with the `other` one where there is one, and name it."""
-        self._apply(test.topology, test, other)
-        self._progress.heading(test, self._version)
+        """Set the DUT of the test up, as a pair with the `other` one where there is one, and name it. What counts
+        instructions needs none."""
+        if test.plan.promise.about != "cost":
+            self._apply(test.topology, test, other)
+        self._progress.heading(test, lambda: self._version(test))
 
     def _apply(self, topology: Topology, test: Measurement, other: Setup | None = None) -> None:
         """Set `topology` up, on a fresh DUT where the one that is there is broken."""
@@ -110,9 +112,12 @@ class TestbedSession:
             beside = f" beside {other.topology.key}" if other else ""
             raise TestbedError(f"{topology.key} could not be set up{beside}: {error}") from error
 
-    def _version(self) -> str:
+    def _version(self, test: Measurement) -> str:
         """The version of the DUT: of Open vSwitch, or of the kernel."""
-        facts = self.testbed.dut.snapshot()
+        measured = (
+            self.testbed.dut if test.plan.promise.about != "cost" else self.testbed.counter(test.topology.datapath)
+        )
+        facts = measured.snapshot()
         return str(facts.get("version") or facts.get("kernel") or "")
 
     def capture(self, test: Measurement) -> None:

@@ -173,6 +173,11 @@ class Floor:
         threshold = self.thresholds.get(metric)
         return threshold.limit if threshold else None
 
+    @property
+    def has_conditions(self) -> bool:
+        """Whether trials have to keep something of its own, such as a limit on what is lost."""
+        return any(each.metric.role == "condition" for each in self.thresholds.values())
+
     def conditions(self, limits: Mapping[str, float]) -> dict[str, float]:
         """What a trial has to keep, by metric: the floor's own limits, else the campaign's `limits`."""
         own = {name: each.limit for name, each in self.thresholds.items() if each.metric.role == "condition"}

@@ -14,7 +14,7 @@ from ctbench.base.yaml_files import Name, YamlModel, load
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, Metric, kind_of, promised_metrics
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, Metric, kind_of
 from ctbench.results.record_model import Reference
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -122,8 +122,8 @@ _Promises: Any = _keys(
     "_Promises",
     {
         each.name: Annotated[Threshold, _reads(each), _AS_WRITTEN]
-        for each in promised_metrics()
-        if each.name not in RELATIVE
+        for each in METRICS.values()
+        if each.role != "detail" and each.name not in RELATIVE
     },
 )
 _Published: Any = _keys(
@@ -264,6 +264,12 @@ class Floors(YamlModel):
             f"{self._source}: {key}.{profile.name}: is missing.\n  Expected a line such as {profile.name}: "
             f"{{{test.example}}} below this topology.{meant}"
         )
+
+    def compared_with(self, base: str) -> Self:
+        """These floors with a promise of other builds: the file's own, else 97 %. `base`: against this one; empty:
+        against that of the file, else the package."""
+        own = self.of_build or OfBuild.model_validate({"base": "distribution", "rate": ">= 97%"})
+        return self.model_copy(update={"of_build": own.model_copy(update={"base": base or own.base})})
 
     def promises_ratio(self, topology: Topology, profile: Profile) -> bool:
         """Whether a ratio to another topology is promised."""

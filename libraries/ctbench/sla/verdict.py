@@ -1,8 +1,8 @@
 """The verdict: met, missed or not measured, with a sentence that a product manager understands.
 
-The rules are those of design.md. Green always means: measured, and every promise kept. A promise is decided by evidence
-of its own where the procedure has some (trials at the floor, the interval of a pair), else by its figure. The test is
-missed if one is missed, else not measured if one is undecided, else met.
+The rules are those of design.md. Green always means: measured, and every promise and condition kept. A promise is
+decided by evidence of its own where the procedure has some (trials at the floor, the interval of a pair), else by its
+figure. The test is missed if one is missed, else not measured if one is undecided, else met.
 """
 
 from collections.abc import Mapping
@@ -28,6 +28,7 @@ from ctbench.sla.verdict_text import (
     not_attributable,
     saturated,
     undecided_text,
+    untried,
 )
 
 #: What a trial was found good by.
@@ -81,7 +82,12 @@ def judge(
     for each in thresholds:
         if each.is_promise or _has_trials(judgement, each):
             record, codes[each.metric] = _decided(judgement, each)
-            found.append(record)
+        elif floor.metric is RATE_OF[floor.profile.kind]:
+            decision = untried(judgement)
+            record, codes[each.metric] = _by(each, decision), decision.code
+        else:
+            continue
+        found.append(record)
     decided = tuple(found)
     missed = [each for each in decided if not each.met and not each.undecided]
     undecided = [each for each in decided if each.undecided]
@@ -152,7 +158,7 @@ def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held
 
 
 def _has_trials(judgement: Judgement, condition: ThresholdRecord) -> bool:
-    """Whether there is a trial that had to keep a condition: a pair has slices only."""
+    """Whether there is a trial that had to keep a condition. A pair has slices only: no rate is met by it alone."""
     rate = RATE_OF[judgement.floor.profile.kind]
     return condition.measured is not None or rate.name in judgement.outcome.figures
 

@@ -28,6 +28,8 @@ class Reason(StrEnum):
     #: The promise is bound to another machine, or to another image.
     ANOTHER_MACHINE = "another-machine"
     ANOTHER_IMAGE = "another-image"
+    #: No valid trial offered a load under the conditions of the floor.
+    CONDITION_UNTRIED = "condition-untried"
     OVERSUBSCRIBED = "oversubscribed"
     SCATTERED = "scattered"
 
@@ -146,6 +148,12 @@ def saturated(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
         f"{judgement.show(judgement.ceiling)}; the floor of {METRICS[each.metric].format(each.limit)} is above both"
     )
     return Decision(kept=False, reason=text, code=Reason.SATURATED)
+
+
+def untried(judgement: Judgement) -> Decision:
+    """Of a condition that no valid trial had to keep, such as the limit on what is lost."""
+    why = f": {as_part(judgement.outcome.reason)}" if judgement.outcome.limited_by == "generator" else ""
+    return Decision(None, f"no valid trial tells what is lost{why}", code=Reason.CONDITION_UNTRIED)
 
 
 # --- sentences --------------------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.network import MOST_CPU
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.hosts.config import SANDBOX, Hosts
+from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Machine, Placement, place
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.registry import SOURCES, GeneratorConfig
@@ -47,6 +48,13 @@ class CpuPlan(YamlModel):
     pmd: Literal["auto"] | CpuList | dict[int, CpuList]
     #: Everything else of the DUT: the main thread, handlers, revalidators.
     housekeeping: Literal["auto"] | CpuList
+
+    @property
+    def pmd_named(self) -> set[int]:
+        """CPUs that PMD threads get in some topology; none where the file leaves that to the testbed."""
+        if self.pmd == "auto":
+            return set()
+        return {cpu for cpus in self.pmd.values() for cpu in cpus} if isinstance(self.pmd, dict) else set(self.pmd)
 
     def pmd_for(self, count: int) -> list[int] | None:
         """CPUs for `count` PMD threads: None leaves the choice to the testbed, an empty list says that
@@ -88,8 +96,8 @@ class TestbedConfig(Hosts):
         """Raise `MissingResource` for a test whose tags say that it is not measured here."""
         if skipped := next((tag for tag in self.skips if tag in tags), ""):
             raise MissingResource(
-                f"This testbed skips tests tagged {skipped} (skips): one without that measures them, as does "
-                "`./run sla -v TESTBED:emulated --include emulated`."
+                f"This testbed skips tests tagged {skipped} (skips): `--include {skipped}` measures them, as does a "
+                "testbed without that."
             )
 
     def check_machine(self) -> None:
@@ -118,12 +126,28 @@ class TestbedConfig(Hosts):
         other: DutConfig = model.model_validate(kind.builds.with_prefix(known.model_dump(), build))
         return other
 
+    def with_build(self, prefix: str) -> Self:
+        """This testbed with another installation of what comes in several. `ConfigError` where it has no such DUT, or
+        where that is not an installation."""
+        if not any(KINDS[dut.type].builds for dut in self.duts):
+            kinds = " or ".join(name for name, kind in KINDS.items() if kind.builds)
+            raise ConfigError(f"{self.file}: duts: has none of which there are several builds.\n  Expected {kinds}.")
+        self.check_build(prefix)
+        duts = [self.dut(dut.type, prefix) if KINDS[dut.type].builds else dut for dut in self.duts]
+        return self.model_copy(update={"duts": duts})
+
+    def check_build(self, prefix: str) -> None:
+        """`ConfigError` or `MissingResource` where a folder of this machine is not a whole installation. What is on
+        another host is looked at when it is set up."""
+        for dut in self.duts:
+            builds = KINDS[dut.type].builds
+            if builds and dut.host == SANDBOX and prefix != "distribution":
+                builds.check(LocalHost(), prefix)
+
     @model_validator(mode="after")
     def _generator_has_its_own_cpus(self) -> Self:
-        pmd, generator = self.cpus.pmd, self.cpus.generator
-        lists = list(pmd.values()) if isinstance(pmd, dict) else [pmd] if isinstance(pmd, list) else []
-        used = {cpu for cpus in lists for cpu in cpus}
-        shared = sorted(used.intersection(generator)) if isinstance(generator, list) else []
+        generator = self.cpus.generator
+        shared = sorted(self.cpus.pmd_named.intersection(generator)) if isinstance(generator, list) else []
         if shared and not self.oversubscribe:
             raise ValueError(
                 f"cpus: CPU {', '.join(str(cpu) for cpu in shared)} is given to the generator and to a PMD thread.\n"
@@ -138,7 +162,7 @@ class TestbedConfig(Hosts):
         self.check_host("generator.host", self.generator.host)
         source = SOURCES[self.generator.type]
         for index, dut in enumerate(self.duts):
-            if why := source.out_of_reach(self.generator, dut.host, dut.ports.kind):
+            if dut.ports and (why := source.out_of_reach(self.generator, dut.host, dut.ports.kind)):
                 raise ValueError(f"duts.{index}: {why}")
         return self
 

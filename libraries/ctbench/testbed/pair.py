@@ -57,12 +57,11 @@ class SideBySide:
 
     def sides(self) -> Mapping[Side, SideRecord]:
         """What the two are, with where each found what to do since its table was emptied."""
-        return {side: self._looked_up(side, known) for side, known in self._sides.items()}
-
-    def _looked_up(self, side: Side, known: SideRecord) -> SideRecord:
-        with suppress(TestbedError):  # of one that broke there is more to say than this
-            return known.model_copy(update={"look_ups": self._duts[side].look_ups()})
-        return known
+        found = dict(self._sides)
+        for side, dut in self._duts.items():
+            with suppress(TestbedError):  # of one that broke there is more to say than this
+                found[side] = found[side].model_copy(update={"look_ups": dut.look_ups()})
+        return found
 
     def flush(self) -> None:
         """Empty the connection tables of both."""

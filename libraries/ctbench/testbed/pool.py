@@ -117,9 +117,8 @@ def _named(config: TestbedConfig) -> set[int]:
     if not least_cpus(config):
         return set()
     plan = config.cpus
-    pmd = [cpu for cpus in plan.pmd.values() for cpu in cpus] if isinstance(plan.pmd, dict) else plan.pmd
-    lists = [cpus for cpus in (plan.generator, pmd, plan.housekeeping) if not isinstance(cpus, str)]
-    return {cpu for cpus in lists for cpu in cpus}
+    lists = [cpus for cpus in (plan.generator, plan.housekeeping) if not isinstance(cpus, str)]
+    return plan.pmd_named.union(*lists)
 
 
 def _divide(cores: Sequence[Sequence[int]], parts: int) -> list[tuple[int, ...]]:

@@ -20,7 +20,7 @@ from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig, plan_cpus
-from ctbench.testbed.connectors.connector import Connector, ConnectorContext
+from ctbench.testbed.connectors.connector import Connector
 from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, trouble_of, unlike
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
@@ -63,6 +63,8 @@ class Testbed:
         #: After `apply_pair`: both side by side, or where this testbed cannot have that, in turn.
         self.pair: SideBySide | None = None
         self.turns: InTurn | None = None
+        #: What counts instructions, with its sandbox, where a test has asked for it since a DUT was set up.
+        self._counter: tuple[Counter, Sandbox] | None = None
         #: DUTs that were let go of and could not put their host back as it was.
         self._not_restored: list[Dut] = []
 
@@ -128,6 +130,14 @@ class Testbed:
             turns.turn("tested")
             self.turns = turns
 
+    def counter(self, datapath: str) -> Counter:
+        """What counts instructions. All DUTs make way for it, and it makes way for a DUT."""
+        self._connected = self.pair = self.turns = None
+        self._make_way_for()
+        if self._counter is None:
+            self._counter = self._make(Place(datapath))
+        return self._counter[0]
+
     def replace_broken(self, topology: Topology) -> str:
         """Let go of the DUTs of this kind that are broken since they were used last, so that `apply` makes fresh ones.
         Returns what is broken, in a sentence each; empty where nothing is."""
@@ -141,6 +151,7 @@ class Testbed:
         """Let go of generator and DUTs in whatever state they are, with their sandboxes where they have one: the next
         `apply` makes fresh ones. Returns a sentence for each thing that could not be put back."""
         complaints = self._try_to(self._generator.close) if self._generator else []
+        complaints += self._let_go_of_counter()
         standing = [self._duts[place][0] for place in self._standing if place in self._duts]
         for dut in filter(None, (self._connected, *standing)):
             complaints += self._let_go_of(dut)
@@ -151,9 +162,10 @@ class Testbed:
     def facts(self) -> dict[str, dict[str, Any]]:
         """What the figures depend on: testbed file, DUT (with its machine), generator, the generator's machine. What
         cannot be asked any more says why."""
+        measured = self._connected or (self._counter[0] if self._counter else None)
         return {
             "testbed": self.config.model_dump(mode="json"),
-            "dut": _told(self._connected.snapshot) if self._connected else {},
+            "dut": _told(measured.snapshot) if measured else {},
             "generator": _told(self._connector.facts),
             "machine": _told(lambda: dict(self.machine.as_record())),
         }
@@ -189,6 +201,11 @@ class Testbed:
             return complaints
         return []
 
+    def _let_go_of_counter(self) -> list[str]:
+        """All of it is in its sandbox."""
+        counter, self._counter = self._counter, None
+        return self._try_to(partial(self._hosts.discard, counter[1])) if counter else []
+
     def _try_to(self, take_down: Callable[[], None]) -> list[str]:
         """Take something down; what hinders that is returned, and no reason to leave the rest."""
         try:
@@ -205,15 +222,8 @@ class Testbed:
     @property
     def _connector(self) -> Connector:
         if self._generator is None:
-            config = self.config.generator
-            context = ConnectorContext(
-                testbed=self.config.name,
-                hosts=self._hosts,
-                ssh=self.config.hosts,
-                placement=lambda: self.placement(CABLE),
-                log_folder=self._output / "generator",
-            )
-            self._generator = CONNECTORS[config.type].new(config, context)
+            make, logs = CONNECTORS[self.config.generator.type], self._output / "generator"
+            self._generator = make(self.config, self._hosts, lambda: self.placement(CABLE), logs)
         return self._generator
 
     def _apply(self, setup: Setup, profile: Profile | None) -> tuple[Dut, TrafficGenerator]:
@@ -292,10 +302,12 @@ class Testbed:
     def _make_way_for(self, *wanted: Place) -> None:
         """Let other DUTs go, whose threads would take the CPUs that all of them are given. One of the same kind may
         stay in its sandbox, paused: the next pair needs it."""
+        if wanted:
+            self._let_go_of_counter()
         room = _MOST_STANDING - len(wanted)
         for place in [place for place in self._standing if place not in wanted]:
             dut, host = self._duts[place]
-            if room > 0 and place.datapath == wanted[0].datapath and isinstance(host, Sandbox):
+            if room > 0 and place.datapath in {each.datapath for each in wanted} and isinstance(host, Sandbox):
                 room -= 1
                 dut.pause()
                 continue
@@ -317,10 +329,10 @@ class Testbed:
             self._duts[place] = self._make(place)
         return self._duts[place]
 
-    def _make(self, place: Place) -> tuple[Dut, Host]:
-        """A new DUT and the host that it is on. Nothing is started before its first `apply`."""
+    def _make(self, place: Place) -> tuple[Any, Any]:
+        """A new DUT, or counter, and the host that it is on. Nothing is started."""
         if place.datapath == CABLE.datapath:
-            return CONNECTORS[self.config.generator.type].cable(self.config.generator, self._hosts)
+            return self._connector.cable()
         config = self.config.dut(place.datapath, place.build)
         host = self._hosts.host(config.host)
         around = Surroundings(
@@ -355,11 +367,8 @@ def _told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 @contextmanager
-def emulated_dut(config: TestbedConfig) -> Iterator[Counter]:
-    """The emulated machine of a testbed for what is not a test, in a sandbox that ends with it; nothing is booted
-    yet."""
+def counter_of(config: TestbedConfig) -> Iterator[Counter]:
+    """What counts instructions on a testbed, for what is not a test, in a sandbox that ends with it."""
     datapath = next(dut.type for dut in config.duts if "instructions" in abilities(dut.type))
     with closing(Testbed(config, Path())) as testbed:
-        dut, _ = testbed.dut_at(Place(datapath))
-        assert isinstance(dut, Counter), "its kind says so"
-        yield dut
+        yield testbed.counter(datapath)

@@ -1,7 +1,6 @@
 """The interfaces of traffic generators, and the Trial: what was offered, what came of it. Counts, never opinions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Annotated, Any, Literal, Protocol, Self, runtime_checkable
 
@@ -10,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.quantities import MOST, Amount, Count, Real, Whole
 from ctbench.traffic.loads import Hold, Load
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 #: What a profile's load counts per second.
 LoadUnit = Literal["connections", "packets"]
@@ -18,13 +17,13 @@ LoadUnit = Literal["connections", "packets"]
 ATTEMPTED_LIMIT = 0.9998
 
 
-class Counts(BaseModel):
+class Counted(BaseModel):
     """What was counted, which is not changed afterwards."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class ConnectTime(Counts):
+class ConnectTime(Counted):
     """Time from SYN to SYN-ACK in microseconds, of TCP connections begun in the sustain phase: the connection
     establishment time of RFC 2647 section 3.9 as the client sees it. RFC 9411's time to first byte is longer: it waits
     for the server's data."""
@@ -35,7 +34,7 @@ class ConnectTime(Counts):
     max: Amount
 
 
-class Latency(Counts):
+class Latency(Counted):
     """One-way latency through the DUT in microseconds (RFC 1242 section 3.8), from the moment a frame is written to
     the moment it is taken: the generator's own polling is in it. Of a packet profile's packets, or of the segments and
     datagrams that carry the messages of connections."""
@@ -48,7 +47,7 @@ class Latency(Counts):
     jitter: Amount
 
 
-class Direction(Counts):
+class Direction(Counted):
     """What became of the packets of one direction; due in the sustain phase, followed to their arrival or to the
     end of the trial."""
 
@@ -66,7 +65,7 @@ class Direction(Counts):
         return (self.intended - self.received) / self.intended if self.intended else 1.0
 
 
-class LinkWork(Counts):
+class LinkWork(Counted):
     """What the threads did in the sustain phase that hand frames to the DUT's interfaces (local testbed, Linux as DUT):
     the kernel receives, forwards and delivers in their time, so this is the DUT's work."""
 
@@ -85,7 +84,7 @@ class LinkWork(Counts):
 Traffic = Mapping[str, dict[str, int]]
 
 
-class Trial(Counts):
+class Trial(Counted):
     """One offered load held for one duration. Counts are of connections begun (packets due) in the sustain phase,
     followed to their end or their timeout; packet counts are of the sustain phase itself.
 
@@ -234,7 +233,7 @@ class Trial(Counts):
 Side = Literal["tested", "other"]
 
 
-class Slice(Counts):
+class Slice(Counted):
     """A part of a pair's trial in which one side is served, in a closed loop. Counts, never opinions."""
 
     side: Side
@@ -255,7 +254,7 @@ class Slice(Counts):
 
 
 #: What is offered to the tested side of a pair, and to the other one.
-Profiles = tuple[ConnectionProfile | PacketProfile, ConnectionProfile | PacketProfile]
+Profiles = tuple[Profile, Profile]
 
 
 @runtime_checkable
@@ -280,7 +279,7 @@ class TrafficGenerator(Protocol):
     def offers(self) -> frozenset[type[Load]]:
         """The kinds of load that it can be asked for."""
 
-    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
         `Idle` opens the ports and counts what arrives; nothing ramps. Raises `GeneratorError` when the generator or
         the link to the DUT broke, `MissingResource` where `load` is not among those that it `offers`."""
@@ -292,7 +291,7 @@ class TrafficGenerator(Protocol):
         """Let go of the ports. May be called twice."""
 
 
-class Opened(Counts):
+class Opened(Counted):
     """What came of opening connections. Counts, never opinions."""
 
     #: Connections that were asked for; those begun: fewer where many in a row were refused; those that are open now.
@@ -313,7 +312,7 @@ class Opened(Counts):
         return self.begun - self.established
 
 
-class Answered(Counts):
+class Answered(Counted):
     """What came of one message on each connection that was open."""
 
     asked: Count
@@ -361,37 +360,26 @@ class HoldingGenerator(Protocol):
 
 #: Fewer points say nothing: of six, all 15 slopes have to be positive.
 LEAST_POINTS = 6
-#: Of the normal distribution: the slope is above `Growth.least_per_s` in 99 of 100 cases of independent noise.
+#: Of the normal distribution: a slope is above 0 in 99 of 100 cases of independent noise.
 _Z = 2.326
 
 
-@dataclass(frozen=True)
-class Growth:
-    """Slopes per second."""
+def growth(points: Sequence[float], step_s: float, limit: float) -> float:
+    """The growth per second of a backlog whose points are `step_s` seconds apart; 0 where it is not above `limit` over
+    all points and over the second half of them (what grew at first and then stays does not grow), where it may be
+    noise, or where there are too few points.
 
-    #: Theil-Sen: the median over all pairs of points. One stall, or any other lie of less than 29 % of the points, does
-    #: not move it far.
-    per_s: float
-    #: The lower end of its one-sided 99 % interval (Sen 1968: from the variance of Kendall's statistic).
-    least_per_s: float
-    #: The slope of the second half of the points alone: what grew at first and then stays is not a growing backlog.
-    late_per_s: float
-
-
-#: Where there are too few points.
-UNKNOWN = Growth(0.0, 0.0, 0.0)
-
-
-def growth(points: Sequence[float], step_s: float) -> Growth:
-    """The growth of points that are `step_s` seconds apart; `UNKNOWN` where there are too few."""
+    By Theil-Sen, the median over all pairs of points: one stall, or any other lie of less than 29 % of the points, does
+    not move it far. Noise: by the lower end of its one-sided 99 % interval (Sen 1968: from the variance of Kendall's
+    statistic)."""
     count = len(points)
     if count < LEAST_POINTS or step_s <= 0:
-        return UNKNOWN
-    slopes = _slopes(points)
+        return 0.0
+    slopes, late = _slopes(points) / step_s, _slopes(points[count // 2 :]) / step_s
     spread = _Z * np.sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    lowest = max(0, round((len(slopes) - spread) / 2) - 1)
-    late = float(np.median(_slopes(points[count // 2 :])))
-    return Growth(float(np.median(slopes)) / step_s, float(slopes[lowest]) / step_s, late / step_s)
+    lowest = slopes[max(0, round((len(slopes) - spread) / 2) - 1)]
+    per_s = float(np.median(slopes))
+    return per_s if min(per_s, np.median(late)) > limit and lowest > 0 else 0.0
 
 
 def _slopes(points: Sequence[float]) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":

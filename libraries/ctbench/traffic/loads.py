@@ -5,7 +5,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.profiles import PacketProfile, Profile
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,6 @@ class Hold:
     #: Seconds from the end of an opening to the first asking, at least, of a generator that has to know that before.
     asked_after_s: float = 1.0
 
-    def __post_init__(self) -> None:
-        if self.connections < 1 or not 0 < self.opened_per_s < math.inf:
-            raise ConfigError(
-                f"{self.connections} connections, {self.opened_per_s:g} opened per second, cannot be held open."
-                " Expected more than 0 of both."
-            )
-
 
 @dataclass(frozen=True)
 class Saturation:
@@ -47,12 +40,6 @@ class Saturation:
     completed per second is the rate at which the DUT serves."""
 
     under_way: int
-
-    def __post_init__(self) -> None:
-        if self.under_way < 1:
-            raise ConfigError(
-                f"{self.under_way} connections or packets under way are not possible. Expected 1 or more."
-            )
 
 
 @dataclass(frozen=True)
@@ -69,7 +56,7 @@ Load = Rate | Hold | Saturation | Idle
 _UNDER_WAY_SHORT, _UNDER_WAY_LONG, _UNDER_WAY_PACKETS = 512, 2048, 2048
 
 
-def saturating(profile: ConnectionProfile | PacketProfile) -> Saturation:
+def saturating(profile: Profile) -> Saturation:
     """The closed loop that saturates a DUT with this profile, without loss."""
     if isinstance(profile, PacketProfile):
         return Saturation(_UNDER_WAY_PACKETS)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ctbench.base.network import FCS_BYTES, VLAN_TAG_BYTES
 from ctbench.base.units import quoted
-from ctbench.base.yaml_files import Name, load_one_of
+from ctbench.base.yaml_files import Name, load
 
 IpVersion = Literal[4, 6]
 Address = IPv4Address | IPv6Address
@@ -282,13 +282,7 @@ def largest_frame(profile: ConnectionProfile | PacketProfile) -> int:
     return _HEADERS[profile.ip_version] + max(profile.request_bytes, profile.reply_bytes)
 
 
-#: What `kind` says in a profile's file.
-KINDS: dict[str, type[ConnectionProfile] | type[PacketProfile]] = {
-    "connections": ConnectionProfile,
-    "packets": PacketProfile,
-}
-
-
 def load_profile(name_or_path: str | Path) -> ConnectionProfile | PacketProfile:
     """Read a profile by its name below variables/profiles/, or by path; `ConfigError` says what is wrong."""
-    return load_one_of("profiles", name_or_path, KINDS, tag="kind")
+    profile: ConnectionProfile | PacketProfile = load("profiles", name_or_path, Profile)  # type: ignore[arg-type]
+    return profile

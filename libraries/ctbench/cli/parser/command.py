@@ -7,12 +7,13 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
-from ctbench.base.errors import MEANINGS, ExitStatus
+from ctbench.base.errors import MEANINGS, ConfigError, ExitStatus
 from ctbench.base.text import brief
 from ctbench.base.units import did_you_mean
 
+Found = TypeVar("Found")
 #: Statuses that mean the same for every command.
 OF_ALL = (ExitStatus.USAGE, ExitStatus.INTERNAL, ExitStatus.OUTPUT, ExitStatus.INTERRUPTED)
 
@@ -73,6 +74,14 @@ class Parser(argparse.ArgumentParser):
             self.error(f"there is no option {brief(unknown, 60)}.{did_you_mean(unknown, known)}")
         if rest:
             self.error(f"{brief(rest[0], 60)} is one argument too many")
+
+
+def read_option(name: str, parse: Callable[..., Found], *arguments: object) -> Found:
+    """The value of an option; `ConfigError` names it where `parse` refuses it."""
+    try:
+        return parse(*arguments)
+    except ValueError as error:
+        raise ConfigError(f"{name}: {error}") from None
 
 
 def pass_on(_parser: Parser, _options: argparse.Namespace, _rest: Sequence[str]) -> None:

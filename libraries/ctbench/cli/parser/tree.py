@@ -80,6 +80,18 @@ CHECK = Command(
 
 def _add_sla(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--candidate",
+        metavar="DIR",
+        help="test this installation of Open vSwitch (its --prefix) instead of the package, side by side with the base;"
+        " only its own rows",
+    )
+    parser.add_argument(
+        "--base",
+        metavar="DIR",
+        help="the installation that the candidate is compared with (default: distribution, the package)",
+    )
+    parser.add_argument("--all", action="store_true", help="with a candidate, measure the rows of other DUTs as well")
+    parser.add_argument(
         "--testbeds",
         metavar="NAME,NAME",
         help="measure suites side by side, each on a testbed of its own; a testbed in sandboxes may be named twice"
@@ -121,6 +133,7 @@ SLA = Command(
     examples=(
         "./run sla -v CAMPAIGN:gate -v SLA:mine --include 1cpuANDconntrack",
         "./run sla --argumentfile test_lists/gate.args",
+        "./run sla --candidate /opt/ovs-3.3 --argumentfile test_lists/gate.args",
         "./run sla --testbeds lab-a,lab-b -v CAMPAIGN:characterise",
         "./run sla --resume latest",
     ),

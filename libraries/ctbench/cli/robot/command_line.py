@@ -56,7 +56,10 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     is none.
     """
     ours = parse_ours("sla", _ARGUMENT_FILES.process(list(arguments)))
-    complete = list(ours.rest)
+    builds = {"CANDIDATE": ours.candidate, "BASE": ours.base, "ALL": "true" if ours.all else None}
+    if (ours.base or ours.all) and not ours.candidate:
+        raise ConfigError("--base and --all are about a candidate.\n  Expected --candidate DIR.")
+    complete = [part for name, value in builds.items() if value for part in ("-v", f"{name}:{value}")] + list(ours.rest)
     parser, names_suites = RobotFramework(), True
     try:
         options, suites = parser.parse_arguments(complete)
@@ -86,7 +89,7 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
 
 
 def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
-    """What `-v TESTBED:…`, `-v CAMPAIGN:…`, `-v SLA:…`, `-v REFERENCE:…` and `-v BASE:…` name; case, spaces and
+    """What `-v TESTBED:…` and the other variables of `KNOWN` name, as `RunSettings.load` takes it; case, spaces and
     underscores do not count for Robot.
 
     A value that is itself a variable is known to Robot only, which reads the files again and is as strict.
@@ -94,8 +97,8 @@ def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
     chosen = {}
     for assignment in assignments:
         name, value = plain_name(assignment), assignment.partition(":")[2]
-        if name in ("testbed", "campaign", "sla", "reference", "base") and "${" not in value:
-            chosen[name] = value
+        if name in map(plain_name, KNOWN) and "${" not in value:
+            chosen["all_rows" if name == "all" else name] = value
     return chosen
 
 
@@ -162,7 +165,7 @@ def _said_later() -> Iterator[None]:
 
 
 #: What the suites of this project read (resources/testbed.resource).
-KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE", "BASE")
+KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE", "CANDIDATE", "BASE", "ALL")
 
 
 def check_names(assignments: Sequence[str], suites: Collection[Path], root: Path) -> None:

@@ -101,7 +101,7 @@ class Resumed:
                 f"--resume: {folder} cannot be written ({error.strerror}).\n  Expected a folder of your own, on a disk "
                 "with space left."
             ) from None
-        for part in (folder / "records").glob("*.tmp"):  # of a record that was being written
+        for part in (folder / "records").glob("*.part"):  # of a record that was being written
             part.unlink()
         for broken in read_stored(folder)[1]:
             if broken.path.name not in request.earlier:
@@ -112,7 +112,7 @@ class Resumed:
                 )
         tests = [(test.parent.full_name, test.name) for test in suite.all_tests]
         #: The tests that have no record.
-        self.left = left(tests, [each.record for each in request.stored(folder)])
+        self.left = left(tests, request.measured(folder), lambda test: test)
         what = f"measuring {len(self.left)}" if self.left else "nothing is left to measure"
         #: How far the run got.
         self.sentence = f"{len(tests) - len(self.left)} of {len(tests)} tests have a record; {what}."

@@ -14,7 +14,7 @@ from ctbench.base.elf import Program
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import ByFunction, Workload
 from ctbench.dut.emulated.image import compile_program
-from ctbench.dut.emulated.machine import PRIVATE, Log, Start, read_log, run_all
+from ctbench.dut.emulated.machine import PRIVATE, Asked, Log, read_log, run_all
 from ctbench.hosts.base import Host
 
 #: Where the kernel's addresses begin (x86-64, Documentation/arch/x86/x86_64/mm.rst).
@@ -86,7 +86,7 @@ _READS_THE_COUNTER = bytes.fromhex("0f3148c1e220")
 
 
 def count_functions(
-    host: Host, files: Mapping[str, bytes], ready: Start, given: Mapping[str, bytes], at_once: int = 1
+    host: Host, files: Mapping[str, bytes], ready: Asked, given: Mapping[str, bytes], at_once: int = 1
 ) -> dict[str, dict[Workload, ByFunction]]:
     """Start a machine that is ready, once for each topology that it is given, by the topology's name; `files`: those in
     it. `TestbedError` where one does not finish, or proves nothing."""

@@ -2,22 +2,27 @@
 packages; and the project's own scripts and program. The same bytes wherever the same versions are installed; its
 identity is a hash of them."""
 
+import gzip
 import hashlib
+import io
+import json
 import re
 import shutil
+import stat
 import subprocess
+import tarfile
 import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource, OutputError, TestbedError
+from ctbench.base.files import write_whole
 from ctbench.base.paths import RULESETS
-from ctbench.dut.emulated import archive
-from ctbench.dut.emulated.archive import Entry
 from ctbench.dut.kernel import REMEDY, Kernel
+from ctbench.dut.ovs.settings import OvsInstallation
 
 GUEST = Path(__file__).parent / "guest"
 #: Program -> the package that has it.
@@ -31,8 +36,8 @@ PROGRAMS = {
     "nft": "nftables",
     "conntrack": "conntrack",
 }
-#: Of Open vSwitch, besides ovs-vswitchd.
-OVS_PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
+#: Of Open vSwitch, besides its daemons.
+OVS_TOOLS = ("ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
 #: Compiles the guest's own programs; see docs/emulated.md for why this one.
 COMPILER = "tcc"
 #: Those that send and count, and wait for what is given.
@@ -56,104 +61,112 @@ _XTABLES = Path("/usr/lib/x86_64-linux-gnu/xtables")
 _FOLDERS = ("dev", "proc", "sys", "run", "tmp")
 
 
+#: What the parts of an image are called in the file that keeps it.
+_KERNEL, _COMMON, _OPENVSWITCH, _RULES, _SCRIPTS = (
+    "kernel", "common.cpio", "openvswitch.cpio", "rules.cpio", "scripts.cpio",
+)  # fmt: skip
+_PARTS = (_KERNEL, _COMMON, _OPENVSWITCH, _RULES, _SCRIPTS)
+
+
 @dataclass(frozen=True)
 class Image:
     """A kernel, and what all topologies have in common."""
 
-    kernel: Kernel
-    #: Where Open vSwitch is installed: `distribution`, or the folder that a build was configured with (--prefix).
-    ovs: str = "distribution"
-    #: The catalogue, with the topologies' scripts in `emulated`.
-    rulesets: Path = RULESETS
-
-    @cached_property
-    def common(self) -> bytes:
-        """The archive with the programs, the modules and the guest's own scripts. `MissingResource` names a program
-        that is not installed."""
-        entries = {name: archive.folder() for name in _FOLDERS}
-        entries |= {name: archive.link(to) for name, to in _LINKS.items()}
-        entries |= dict(_programs()) | dict(self._modules())
-        entries |= {f"guest/{path.name}": archive.file(path.read_bytes()) for path in sorted(GUEST.glob("*.sh"))}
-        entries["init"] = entries.pop("guest/init.sh")
-        entries |= {f"guest/{name}": archive.file(compile_program(GUEST / f"{name}.c")) for name in OWN_PROGRAMS}
-        return archive.pack(entries)
+    #: Of the kernel: `6.1.0-56-cloud-amd64`.
+    release: str
+    #: The kernel, and archives: programs, modules and the guest's own scripts; Open vSwitch, where there is one; the
+    #: rulesets of all families that topologies use; the topologies' scripts.
+    parts: Mapping[str, bytes]
+    #: Versions of the packages that its programs are of.
+    packages: Mapping[str, str]
+    #: Why it has no Open vSwitch, one sentence.
+    without: str = "This topology needs Open vSwitch, and the image that was kept has none."
 
     @cached_property
     def identity(self) -> str:
         """Tells it from any other: a hash of the kernel, of what it boots, and of the topologies. Whatever can change a
         count makes another image; so does an Open vSwitch that is not there."""
-        try:
-            openvswitch = self.openvswitch
-        except MissingResource:
-            openvswitch = b""
-        parts = (self.kernel_bytes, self.common, openvswitch, self.rules, self.scripts)
-        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:16]
-
-    @property
-    def kernel_bytes(self) -> bytes:
-        return self.kernel.image.read_bytes()
-
-    @cached_property
-    def openvswitch(self) -> bytes:
-        """The archive with Open vSwitch. `MissingResource` names a missing part."""
-        schema = "share/openvswitch/vswitch.ovsschema"
-        if self.ovs == "distribution":
-            places = {name: find_program(name) for name in OVS_PROGRAMS}
-            places |= {"ovs-vswitchd": Path("/usr/lib/openvswitch-switch/ovs-vswitchd"), schema: Path("/usr") / schema}
-        else:
-            folders = {name: "sbin" if name in ("ovsdb-server", "ovs-vswitchd") else "bin" for name in OVS_PROGRAMS}
-            places = {name: Path(self.ovs) / folder / name for name, folder in folders.items()}
-            places |= {"ovs-vswitchd": Path(self.ovs) / "sbin/ovs-vswitchd", schema: Path(self.ovs) / schema}
-        if missing := [str(path) for path in places.values() if not path.is_file()]:
-            raise MissingResource(f"This topology needs Open vSwitch, and {missing[0]} is missing.")
-        entries = {"guest/vswitch.ovsschema": archive.file(places.pop(schema).read_bytes())}
-        for library in {library for path in places.values() for library in _libraries(path)}:
-            entries[_place(library)] = archive.file(library.read_bytes())
-        entries |= {f"usr/sbin/{name}": archive.file(path.read_bytes()) for name, path in places.items()}
-        return archive.pack(entries)
+        hashes = (hashlib.sha256(self.parts.get(name, b"")).digest() for name in _PARTS)
+        return hashlib.sha256(b"".join(hashes)).hexdigest()[:16]
 
     @property
     def whole(self) -> bytes:
-        """What a machine boots, whatever its topology: `common`, the rulesets, and Open vSwitch where there is one. The
-        kernel unpacks one archive after the other."""
-        with suppress(MissingResource):
-            return self.common + self.rules + self.openvswitch
-        return self.common + self.rules
+        """What a machine boots, whatever its topology. The kernel unpacks one archive after the other."""
+        return self.parts[_COMMON] + self.parts[_RULES] + self.parts.get(_OPENVSWITCH, b"")
 
-    def topology(self, script: Path) -> bytes:
-        """What a topology's script says. `MissingResource` where it needs an Open vSwitch that is not there."""
-        if script.stem.startswith("ovs-"):
-            _ = self.openvswitch
-        return self.script(script)
+    @property
+    def kernel(self) -> bytes:
+        return self.parts[_KERNEL]
 
-    def script(self, path: Path) -> bytes:
-        return path.read_bytes()
+    def topology(self, name: str) -> bytes:
+        """What a topology's script says, as it was when the image was made. `MissingResource` where there was none, or
+        where it needs an Open vSwitch that is not there."""
+        if name.startswith("ovs-") and _OPENVSWITCH not in self.parts:
+            raise MissingResource(self.without)
+        found = unpack(self.parts[_SCRIPTS]).get(f"/{name}.sh")
+        if found is None:
+            raise MissingResource(f"The image that was kept has no topology {name}: it is newer.")
+        return found
 
-    @cached_property
-    def scripts(self) -> bytes:
-        paths = (self.rulesets / "emulated").glob("*.sh")
-        return archive.pack({path.name: archive.file(path.read_bytes()) for path in paths})
+    def with_openvswitch(self, ovs: str) -> "Image":
+        """This, with the Open vSwitch of an installation: `distribution`, or the folder that a build was configured
+        with (--prefix)."""
+        parts = {name: data for name, data in self.parts.items() if name != _OPENVSWITCH}
+        try:
+            return replace(self, parts=parts | {_OPENVSWITCH: _openvswitch(ovs)})
+        except MissingResource as error:
+            return replace(self, parts=parts, without=str(error))
 
-    @cached_property
-    def rules(self) -> bytes:
-        """The archive with the rulesets of all families that topologies use."""
-        return archive.pack(
-            {
-                f"guest/rulesets/{family}/{rules.name}": archive.file(rules.read_bytes())
-                for family in ("iptables", "nftables", "ovs")
-                for rules in (self.rulesets / family).glob("*.*")
-                if rules.suffix != ".yaml"
-            }
-        )
 
-    def _modules(self) -> Iterator[tuple[str, Entry]]:
-        """The modules, and the list by which modprobe(8) knows what to load first."""
-        folder = f"usr/lib/modules/{self.kernel.release}"
-        needed = self.kernel.with_needed(MODULES)
-        for name in sorted(needed):
-            yield f"{folder}/{name}.ko", archive.file(self.kernel.read(name))
-        lines = [f"{name}.ko: {' '.join(f'{each}.ko' for each in _before(name, needed))}\n" for name in sorted(needed)]
-        yield f"{folder}/modules.dep", archive.file("".join(lines).encode())
+def make_image(
+    kernel: Kernel, ovs: str = "distribution", rulesets: Path = RULESETS, packages: Mapping[str, str] | None = None
+) -> Image:
+    """An image of what is installed. `rulesets`: the catalogue, with the topologies' scripts in `emulated`.
+    `MissingResource` names a program that is missing."""
+    rules = {
+        f"guest/rulesets/{family}/{file.name}": file.read_bytes()
+        for family in ("iptables", "nftables", "ovs")
+        for file in (rulesets / family).glob("*.*")
+        if file.suffix != ".yaml"
+    }
+    scripts = {path.name: path.read_bytes() for path in (rulesets / "emulated").glob("*.sh")}
+    parts = {
+        _KERNEL: kernel.image.read_bytes(), _COMMON: _common(kernel), _RULES: pack(rules), _SCRIPTS: pack(scripts),
+    }  # fmt: skip
+    return Image(kernel.release, parts, packages or {}).with_openvswitch(ovs)
+
+
+def _common(kernel: Kernel) -> bytes:
+    entries: dict[str, bytes | str | None] = {**dict.fromkeys(_FOLDERS), **_LINKS, **dict(_programs())}
+    entries |= dict(_modules(kernel))
+    entries |= {f"guest/{path.name}": path.read_bytes() for path in GUEST.glob("*.sh")}
+    entries["init"] = entries.pop("guest/init.sh")
+    return pack(entries | {f"guest/{name}": compile_program(GUEST / f"{name}.c") for name in OWN_PROGRAMS})
+
+
+def _openvswitch(ovs: str) -> bytes:
+    """The archive with Open vSwitch. `MissingResource` names a missing part."""
+    installed = OvsInstallation.at(ovs)
+    vswitchd = "/usr/lib/openvswitch-switch/ovs-vswitchd" if ovs == "distribution" else installed.vswitchd_path
+    places = {name: Path(installed.tool(name)) for name in OVS_TOOLS}
+    places |= {"ovsdb-server": Path(installed.ovsdb_server), "ovs-vswitchd": Path(vswitchd)}
+    schema = Path(installed.database_schema)
+    if missing := [str(path) for path in (*places.values(), schema) if not path.is_file()]:
+        raise MissingResource(f"This topology needs Open vSwitch, and {missing[0]} is missing.")
+    entries = {"guest/vswitch.ovsschema": schema.read_bytes()}
+    libraries = {library for path in places.values() for library in _libraries(path)}
+    entries |= {_place(library): library.read_bytes() for library in libraries}
+    return pack(entries | {f"usr/sbin/{name}": path.read_bytes() for name, path in places.items()})
+
+
+def _modules(kernel: Kernel) -> Iterator[tuple[str, bytes]]:
+    """The modules, and the list by which modprobe(8) knows what to load first."""
+    folder = f"usr/lib/modules/{kernel.release}"
+    needed = kernel.with_needed(MODULES)
+    for name in needed:
+        yield f"{folder}/{name}.ko", kernel.read(name)
+    lines = [f"{name}.ko: {' '.join(f'{each}.ko' for each in _before(name, needed))}\n" for name in sorted(needed)]
+    yield f"{folder}/modules.dep", "".join(lines).encode()
 
 
 def _before(name: str, needed: dict[str, list[str]]) -> list[str]:
@@ -179,17 +192,15 @@ def find_program(name: str) -> Path:
     return Path(found).resolve()
 
 
-def _programs() -> Iterator[tuple[str, Entry]]:
+def _programs() -> Iterator[tuple[str, bytes]]:
     """The programs with the libraries that they load, and iptables' extensions."""
-    files = [find_program(name) for name in PROGRAMS]
-    extensions = sorted(path for path in _XTABLES.glob("lib*.so") if path.name.startswith(("libxt_", "libipt_")))
-    for name, path in zip(PROGRAMS, files, strict=True):
+    files = {name: find_program(name) for name in PROGRAMS}
+    for name, path in files.items():
         folder = "sbin" if "sbin" in str(shutil.which(name, path=PATH)) else "bin"
-        yield f"usr/{folder}/{name}", archive.file(path.read_bytes())
-    for path in extensions:
-        yield _place(path), archive.file(path.read_bytes())
-    for path in sorted({library for file in files for library in _libraries(file)}):
-        yield _place(path), archive.file(path.read_bytes())
+        yield f"usr/{folder}/{name}", path.read_bytes()
+    libraries = {library for file in files.values() for library in _libraries(file)}
+    for path in {*_XTABLES.glob("libxt_*.so"), *_XTABLES.glob("libipt_*.so"), *libraries}:
+        yield _place(path), path.read_bytes()
 
 
 def _libraries(program: Path) -> list[Path]:
@@ -213,3 +224,90 @@ def compile_program(source: Path, how: str = "-static") -> bytes:
         if said.returncode or not target.exists():
             raise TestbedError(f"{source.name} could not be compiled with {COMPILER}: {said.stderr.strip()[-300:]}")
         return target.read_bytes()
+
+
+def pack(entries: Mapping[str, bytes | str | None]) -> bytes:
+    """An archive for the kernel to boot from: cpio in the format newc, the same bytes for the same entries, each a
+    file, a link (where it points) or a folder (None). Names are sorted, with the folders that they are in, numbered
+    from 1 on, of root and of no date."""
+    above = (str(path) for name in entries for path in PurePosixPath(name).parents[:-1])
+    every = dict.fromkeys(above) | dict(entries)
+    packed = bytearray()
+    for number, name in enumerate(sorted(every), 1):
+        match every[name]:
+            case None:
+                packed += _record(number, name, stat.S_IFDIR | 0o755, b"")
+            case str(to):
+                packed += _record(number, name, stat.S_IFLNK | 0o777, to.encode())
+            case bytes(data):
+                packed += _record(number, name, stat.S_IFREG | 0o755, data)
+    return bytes(packed + _record(0, "TRAILER!!!", 0, b""))
+
+
+def _record(number: int, name: str, mode: int, data: bytes) -> bytes:
+    """One file: its header of 13 numbers, its name, its data, each padded to four bytes. initramfs-buffer-format in the
+    kernel's documentation."""
+    numbers = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name.encode()) + 1, 0)
+    header = b"070701" + b"".join(b"%08X" % value for value in numbers) + name.encode() + b"\0"
+    return b"".join(part + b"\0" * (-len(part) % 4) for part in (header, data))
+
+
+def unpack(packed: bytes) -> dict[str, bytes]:
+    """The files of archives that stand one after the other, by their path in the machine: `/usr/sbin/ovs-vswitchd`."""
+    found, at = {}, 0
+    while packed[at : at + 6] == b"070701":
+        data_length, name_length = (int(packed[at + begin : at + begin + 8], 16) for begin in (54, 94))
+        name = packed[at + 110 : at + 110 + name_length - 1].decode()
+        data = at + 110 + name_length + -(110 + name_length) % 4
+        found[f"/{name}"] = packed[data : data + data_length]
+        at = data + data_length + -data_length % 4
+    return found
+
+
+#: Stands first in the file that keeps an image, a packed tar with its parts.
+_LIST = "list.json"
+#: What the parts are: another one is of a machine that is set up in another way.
+_FORMAT = 2
+_REMEDY = "Expected a file that ./run calibrate --keep-image wrote, whole and unchanged."
+
+
+def keep(image: Image, target: Path) -> None:
+    """Write an image to a file, which appears when it is complete: a distribution moves on, and figures hold for what
+    they were counted in. The same image makes the same bytes. `OutputError` where the file cannot be written."""
+    listed = {"format": _FORMAT, "identity": image.identity, "release": image.release, "packages": image.packages}
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, data in {_LIST: json.dumps(listed, indent=1).encode(), **image.parts}.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(data)
+            tar.addfile(header, io.BytesIO(data))
+    try:
+        write_whole(target, gzip.compress(packed.getvalue(), 6, mtime=0))
+    except OSError as error:
+        raise OutputError(f"{target}: the image cannot be written ({error.strerror}).") from None
+
+
+def open_kept(path: Path, ovs: str = "distribution") -> Image:
+    """Read a file that `keep` wrote. `ovs`: an installation in the place of the one that was kept. `ConfigError` where
+    the file is not whole, or not as it was written, which its identity tells."""
+    try:
+        packed = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}).\n  {_REMEDY}") from None
+    try:
+        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed))) as tar:
+            parts = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+        listed = json.loads(parts.pop(_LIST))
+        ours = listed["format"] == _FORMAT
+        kept = Image(str(listed["release"]), parts, dict(listed["packages"]))
+        if ours and not ({*_PARTS} - {_OPENVSWITCH} <= {*parts} <= {*_PARTS} and kept.identity == listed["identity"]):
+            raise ValueError
+    except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError):
+        broken = "is not an image of an emulated machine, or was cut off or changed"
+        raise ConfigError(f"{path}: {broken}.\n  {_REMEDY}") from None
+    if not ours:
+        raise ConfigError(
+            f"{path}: was kept by another version of this project, which sets its machines up in another way.\n"
+            "  Expected one that this version kept: ./run calibrate --keep-image writes it."
+        )
+    return kept if ovs == "distribution" else kept.with_openvswitch(ovs)

@@ -1,25 +1,74 @@
-"""An emulated machine as a kind of DUT, and the doctor's rows of it."""
+"""An emulated machine as a kind of DUT: what a testbed file says of it, and the doctor's rows of it."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.dut.base import Dut
+from ctbench.base.units import quoted
+from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.emulated import machine
-from ctbench.dut.emulated.config import EmulatedConfig
 from ctbench.dut.emulated.counter import FAMILIES, EmulatedCounter
-from ctbench.dut.emulated.image import COMPILER, PATH, PROGRAMS
-from ctbench.dut.emulated.kept import open_kept
-from ctbench.dut.kernel import UNPACKED, check_kernel, require_bootable, require_file
-from ctbench.dut.kind import Ability, DutKind, Surroundings
+from ctbench.dut.emulated.image import COMPILER, PATH, PROGRAMS, open_kept
+from ctbench.dut.kernel import UNPACKED, check_kernel, require_file
+from ctbench.dut.kind import Ability, DutKind, OvsPrefix, Surroundings, path_or
 from ctbench.hosts.machine import Examined, Finding, bad, ok, unknown
 
 WHAT, KERNEL, IMAGE = "emulated machine", "emulated machine, kernel", "emulated machine, image"
 _NAME_KERNEL = "name a package of a kernel (.deb) or a folder as one has it in kernel:, or write kernel: distribution"
 _KEEP_IMAGE = "keep one with ./run calibrate --keep-image, or take image: out of the testbed file"
+
+
+_KERNEL = path_or(
+    "distribution", "a kernel",
+    '"distribution", or the absolute path of a package (.deb) or of a folder with boot/vmlinuz-RELEASE and '
+    "lib/modules/RELEASE.",
+)  # fmt: skip
+_IMAGE = path_or(
+    "", "an image",
+    'the absolute path of a file that ./run calibrate --keep-image wrote, for example "/srv/images/mine.image".',
+)  # fmt: skip
+
+
+class OvsSettings(YamlModel):
+    """Which Open vSwitch its topologies with one have."""
+
+    #: `distribution`: the package; or the absolute path that a build was configured with (--prefix).
+    prefix: OvsPrefix = "distribution"
+
+
+class EmulatedConfig(YamlModel):
+    """An emulated machine that has DUT and traffic in it."""
+
+    type: Literal["emulated"]
+    host: Literal["sandbox"] = "sandbox"
+    #: `distribution`: the package that `./run setup` unpacked; or another one (.deb), or a folder as a package has it.
+    kernel: Annotated[str, _KERNEL]
+    #: Machines for each topology, each with its own seed of the kernel's hash functions: their range is the
+    #: uncertainty.
+    seeds: int = Field(ge=2, le=100)
+
+    #: An image that was kept (`./run calibrate --keep-image`), in the place of the kernel and the tools that are
+    #: installed. Optional.
+    image: Annotated[str, _IMAGE] = ""
+    #: Of topologies with Open vSwitch. Optional.
+    ovs: OvsSettings = OvsSettings()
+
+    @model_validator(mode="after")
+    def _an_image_has_a_kernel(self) -> Self:
+        if self.image and self.kernel != "distribution":
+            raise ValueError(
+                f"kernel: {quoted(self.kernel)} and image: the image that was kept has a kernel.\n"
+                "  Expected one of them: kernel: distribution with image."
+            )
+        return self
+
+    @property
+    def ports(self) -> None:
+        return None
 
 
 class EmulatedKind(DutKind):
@@ -42,7 +91,7 @@ class EmulatedKind(DutKind):
                     '  Expected "distribution", or a path that is there.'
                 )
 
-    def build(self, config: EmulatedConfig, around: Surroundings) -> Dut:
+    def build(self, config: EmulatedConfig, around: Surroundings) -> EmulatedCounter:
         return EmulatedCounter(config, around.host, around.machine)
 
     def examine(self, config: EmulatedConfig, on: Examined) -> Iterator[Finding]:
@@ -54,7 +103,8 @@ class EmulatedKind(DutKind):
         what, remedy = (IMAGE, _KEEP_IMAGE) if config.image else (KERNEL, _NAME_KERNEL)
         try:
             if config.image:
-                yield ok(IMAGE, f"Linux {_kept_release(config)}, {seeds}")
+                require_file(Path(config.image))
+                yield ok(IMAGE, f"Linux {open_kept(Path(config.image)).release}, {seeds}")
             elif config.kernel != "distribution":
                 yield ok(KERNEL, f"Linux {check_kernel(Path(config.kernel))}, {seeds}")
             else:
@@ -70,11 +120,3 @@ class EmulatedKind(DutKind):
         if not facts.get("kernel"):
             return ""
         return f"Linux {facts['kernel']} in QEMU {str(facts.get('qemu', '')).partition(' ')[0]}".strip()
-
-
-def _kept_release(config: EmulatedConfig) -> str:
-    require_file(Path(config.image))
-    with tempfile.TemporaryDirectory(prefix="ctbench-doctor-") as folder:
-        kernel = open_kept(Path(config.image), Path(folder), config.ovs.prefix).kernel
-        require_bootable(kernel.image)
-        return kernel.release

@@ -9,8 +9,7 @@ import shutil
 import socket
 import tempfile
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,42 +108,29 @@ KERNEL = (
 SETTINGS = " ".join((*_MACHINE, KERNEL))
 
 
-class Asked(ABC):
-    """A machine that is asked for."""
-
-    #: What guest/await.c says in it.
-    given: bytes
-
-    @property
-    @abstractmethod
-    def arguments(self) -> Sequence[str]:
-        """Of QEMU, besides those that make it what it is."""
-
-    @abstractmethod
-    def talk(self, monitor: Monitor) -> bool:
-        """Say to QEMU what is to be said next, if anything; whether that is all. Asked again and again."""
-
-
 @dataclass(frozen=True)
-class Start(Asked):
-    """A machine that starts from a saved state, and goes on to its end."""
+class Asked:
+    """A machine that is asked for. Files are as the sandbox reaches them."""
 
-    #: Files as the sandbox reaches them.
-    kernel: str
-    state: str
-    given: bytes = b""
-    #: More arguments of QEMU, for what is not a measurement.
+    #: Of QEMU, besides those that make it what it is.
+    arguments: tuple[str, ...]
+    #: Says to QEMU what is to be said next, if anything; whether that is all. Asked again and again.
+    talk: Callable[[Monitor], bool]
+    #: What guest/await.c says in it.
+    given: bytes = b"\n"
+    #: More arguments of QEMU; others for what is not a measurement.
     more: tuple[str, ...] = ("-serial", "null")
 
-    @property
-    def arguments(self) -> Sequence[str]:
-        """The kernel is not read again, but QEMU asks for one wherever one was loaded."""
-        return ("-kernel", self.kernel, "-incoming", f"exec:cat {self.state}", *self.more)
 
-    def talk(self, monitor: Monitor) -> bool:
-        if (monitor.ask("query-status") or {}).get("status") != WAITS:
-            return False
-        return monitor.ask("cont") is not None
+def start(kernel: str, state: str) -> Asked:
+    """A machine that starts from a saved state, and goes on to its end. The kernel is not read again, but QEMU asks for
+    one wherever one was loaded."""
+    return Asked(("-kernel", kernel, "-incoming", f"exec:cat {state}"), _go_on)
+
+
+def _go_on(monitor: Monitor) -> bool:
+    waits = (monitor.ask("query-status") or {}).get("status") == WAITS
+    return waits and monitor.ask("cont") is not None
 
 
 @dataclass(frozen=True)
@@ -208,7 +194,7 @@ def _run(host: Host, asked: Asked, files: Path, longest_s: float) -> Generator[N
     inside = f"{PRIVATE}/{files.parent.name}"
     argv = [QEMU, *_MACHINE, "-fw_cfg", f"name=opt/ctbench/given,file={inside}/{given.name}"]
     argv += ["-serial", f"file:{inside}/{serial.name}"]
-    argv += ["-qmp", f"unix:{inside}/{socket_.name},server=on,wait=off", *asked.arguments]
+    argv += ["-qmp", f"unix:{inside}/{socket_.name},server=on,wait=off", *asked.arguments, *asked.more]
     monitor, told, trouble, begun = Monitor(socket_), False, "", time.monotonic()
     process = host.start(argv, log=log)
     try:
@@ -298,24 +284,11 @@ _REST_MB = 80
 _FASTEST = 1 << 40
 
 
-@dataclass(frozen=True)
-class _Boot(Asked):
-    """A machine that boots, and is saved when it is ready. Files are as the sandbox reaches them."""
+def _boot(kernel: str, archive: str, seed: int, state: str) -> Asked:
+    """A machine that boots, and is saved when it is ready. The kernel does not know the argument with the seed: it
+    seeds the hash functions by all of its arguments."""
 
-    kernel: str
-    archive: str
-    #: An argument that the kernel does not know: it seeds the hash functions by all of its arguments.
-    seed: int
-    state: str
-    given: bytes = b"\n"
-
-    @property
-    def arguments(self) -> Sequence[str]:
-        append = f"{KERNEL} ctbench.seed={self.seed:04d}"
-        files = ("-kernel", self.kernel, "-initrd", self.archive)
-        return (*files, "-append", append, "-action", "panic=pause", "-serial", "null")
-
-    def talk(self, monitor: Monitor) -> bool:
+    def save(monitor: Monitor) -> bool:
         status = (monitor.ask("query-status") or {}).get("status")
         migration = monitor.ask("query-migrate") or {}
         if migration.get("status") == "failed":
@@ -323,12 +296,15 @@ class _Boot(Asked):
             raise TestbedError(f"The state of an emulated machine could not be saved: {why}.")
         if status == WAITS and not migration:
             monitor.ask("migrate-set-parameters", **{"max-bandwidth": _FASTEST})
-            monitor.ask("migrate", uri=f"exec:cat >{self.state}")
+            monitor.ask("migrate", uri=f"exec:cat >{state}")
         return status == "postmigrate" and monitor.ask("quit") is not None
+
+    append = f"{KERNEL} ctbench.seed={seed:04d}"
+    return Asked(("-kernel", kernel, "-initrd", archive, "-append", append, "-action", "panic=pause"), save)
 
 
 class States:
-    """The states of one image, by seed."""
+    """The states of one image, by seed, in the sandbox's own memory."""
 
     def __init__(self, host: Host, image: Image, longest_s: float = LONGEST_S) -> None:
         """Nothing is booted before it is asked for; `longest_s`: of a boot, seconds."""
@@ -337,22 +313,18 @@ class States:
         self._longest_s = longest_s
         self._folder = Path(tempfile.mkdtemp(prefix="ctbench-states-", dir=host.local_path(PRIVATE)))
         self._kernel = self._folder / "kernel"
-        shutil.copyfile(image.kernel.image, self._kernel)  # one that was unpacked has another path inside
+        self._kernel.write_bytes(image.kernel)
         #: The one that was saved first stands first.
         self._saved: dict[int, Path] = {}
 
-    def ready(self, seeds: Sequence[int], at_once: int) -> dict[int, Start]:
+    def ready(self, seeds: Sequence[int], at_once: int) -> dict[int, Asked]:
         """Machines that start from the states of these seeds, or of as many of them as there is memory for.
         `MissingResource` where one does not fit, `TestbedError` where a machine does not get ready."""
         missing = [seed for seed in seeds if seed not in self._saved][:at_once]
         if missing and (room := self._room(seeds)):
             self._save(missing[:room])
         here = {seed: self._saved[seed] for seed in seeds if seed in self._saved}
-        return {seed: Start(self._inside(self._kernel), self._inside(state)) for seed, state in here.items()}
-
-    def close(self) -> None:
-        self._saved.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        return {seed: start(self._inside(self._kernel), self._inside(state)) for seed, state in here.items()}
 
     def _inside(self, file: Path) -> str:
         return f"{PRIVATE}/{self._folder.name}/{file.name}"
@@ -383,7 +355,7 @@ class States:
         try:
             archive.write_bytes(self._image.whole)
             asked = [
-                _Boot(self._inside(self._kernel), self._inside(archive), seed, self._inside(state))
+                _boot(self._inside(self._kernel), self._inside(archive), seed, self._inside(state))
                 for seed, state in states.items()
             ]
             for seed, ended in zip(seeds, run_all(self._host, asked, len(asked), self._longest_s), strict=True):

@@ -15,7 +15,7 @@ from ctbench.dut.base import CpuUse, Dut, Ports, Problem, ask, differing
 from ctbench.dut.linux.health import (
     QUESTIONS,
     SOFTNET,
-    Reading,
+    LinkReading,
     link_problems,
     new_drops,
     parse_softnet,
@@ -94,8 +94,8 @@ class LinuxDut(Dut):
         #: Whether the host has anything of ours.
         self._touched = False
         self._empty_memory = 0
-        self._start: Reading | None = None
-        self._trial: Reading | None = None
+        self._start: LinkReading | None = None
+        self._trial: LinkReading | None = None
 
     def apply(self, topology: Topology) -> Ports:
         placement = self._real_cpus(self.placement(topology))
@@ -306,9 +306,9 @@ class LinuxDut(Dut):
         self._asked_sysctls = {}
         self._table.flush()
 
-    def _read(self) -> Reading:
+    def _read(self) -> LinkReading:
         stat = self._host.read("/proc/stat").splitlines()[0].split()[1:]
-        return Reading(
+        return LinkReading(
             read_counters(self._ip, self._links),
             parse_softnet(self._host.read(SOFTNET)),
             self._table.statistics(),

@@ -1,5 +1,6 @@
 """What went wrong with a Linux DUT since a trial began, judged by the kernel's counters."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -17,28 +18,23 @@ ELSEWHERE_LIMIT = 0.02
 NOISE_PACKETS = 1000
 
 
-@dataclass(frozen=True)
-class SoftnetCounters:
-    """Packets that a CPU received, and those that found its backlog full."""
-
-    processed: int
-    dropped: int
+#: CPU -> packets that it received, and those that found its backlog full.
+Softnet = Mapping[int, tuple[int, int]]
 
 
-def parse_softnet(text: str) -> dict[int, SoftnetCounters]:
-    """CPU -> counters. Kernels before 5.10 do not name the CPU: there it is the number of the line."""
+def parse_softnet(text: str) -> Softnet:
+    """Kernels before 5.10 do not name the CPU: there it is the number of the line."""
     counters = {}
     for number, line in enumerate(text.splitlines()):
         columns = [int(column, 16) for column in line.split()]
         cpu = columns[CPU] if len(columns) > CPU else number
-        counters[cpu] = SoftnetCounters(columns[PROCESSED], columns[DROPPED])
+        counters[cpu] = columns[PROCESSED], columns[DROPPED]
     return counters
 
 
-def received_since(before: Mapping[int, SoftnetCounters], now: Mapping[int, SoftnetCounters]) -> dict[int, int]:
+def received_since(before: Softnet, now: Softnet) -> dict[int, int]:
     """CPU -> packets received since `before`; the counters are 32 bits wide."""
-    nothing = SoftnetCounters(0, 0)
-    return {cpu: (now[cpu].processed - before.get(cpu, nothing).processed) % (1 << 32) for cpu in now}
+    return {cpu: (received - before.get(cpu, (0, 0))[0]) % (1 << 32) for cpu, (received, _) in now.items()}
 
 
 def elsewhere(received: Mapping[int, int], expected: int, cpus: Collection[int]) -> dict[int, int]:
@@ -52,16 +48,16 @@ def elsewhere(received: Mapping[int, int], expected: int, cpus: Collection[int])
 
 
 @dataclass(frozen=True)
-class Reading:
+class LinkReading:
     interfaces: Mapping[str, InterfaceCounters]
-    softnet: Mapping[int, SoftnetCounters]
+    softnet: Softnet
     conntrack: Mapping[str, int]
     #: Columns of /proc/stat's `cpu` line, clock ticks, and when it was read, seconds of a monotonic clock.
     cpu_ticks: tuple[int, ...]
     at_s: float
 
 
-def link_problems(before: Reading, now: Reading) -> list[Problem]:
+def link_problems(before: LinkReading, now: LinkReading) -> list[Problem]:
     """Interfaces that are gone, or others under the same name."""
     gone = [name for name in before.interfaces if name not in now.interfaces]
     again = [name for name, each in now.interfaces.items() if before.interfaces.get(name, each).index != each.index]
@@ -71,21 +67,21 @@ def link_problems(before: Reading, now: Reading) -> list[Problem]:
     ]
 
 
-def new_drops(before: Reading, now: Reading) -> dict[str, int]:
+def new_drops(before: LinkReading, now: LinkReading) -> dict[str, int]:
     """`<interface>.<counter>` -> packets lost since `before`, and `cpu<number>.backlog` -> those that found a CPU's
     queue of received packets full; only those that are not zero."""
-    drops = {}
-    for name, counters in now.interfaces.items():
-        earlier = before.interfaces[name].drops if name in before.interfaces else {}
-        for counter, value in counters.drops.items():
-            drops[f"{name}.{counter}"] = value - earlier.get(counter, 0)
-    for cpu, softnet in now.softnet.items():
-        drops[f"cpu{cpu}.backlog"] = softnet.dropped - before.softnet[cpu].dropped if cpu in before.softnet else 0
-    return {name: count for name, count in drops.items() if count > 0}
+    return dict(_lost(now) - _lost(before))
+
+
+def _lost(reading: LinkReading) -> Counter[str]:
+    lost = Counter({f"cpu{cpu}.backlog": dropped for cpu, (_, dropped) in reading.softnet.items()})
+    for name, interface in reading.interfaces.items():
+        lost |= Counter({f"{name}.{counter}": count for counter, count in interface.drops.items()})
+    return lost
 
 
 def placement_problem(
-    before: Reading, now: Reading, interfaces: Collection[str], cpus: Collection[int], *, delivered: bool
+    before: LinkReading, now: LinkReading, interfaces: Collection[str], cpus: Collection[int], *, delivered: bool
 ) -> Problem | None:
     """Whether the DUT worked on CPUs that are not its own. A packet is received once at one of the DUT's `interfaces`,
     and with `delivered` once more, by the kernel at the other end of a veth pair."""

@@ -11,7 +11,6 @@ from ctbench.base.network import HostKey
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import Dut
 from ctbench.dut.kind import (
-    NF_CONNTRACK_MAX,
     Ability,
     ConnectionTable,
     DutKind,
@@ -23,7 +22,7 @@ from ctbench.dut.linux.dut import PROGRAMS, LinuxDut
 from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.netfilter import LinuxConntrackSettings, Netfilter
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.machine import Examined, Finding, bad, install, ok, unknown
+from ctbench.hosts.machine import NF_CONNTRACK_MAX, Examined, Finding, bad, install, ok, unknown
 
 
 class LinuxConfig(YamlModel):
@@ -63,14 +62,14 @@ class LinuxKind(DutKind):
         interfaces = (ports.client, ports.server)
         return self.new(host, machine, placement, interfaces=interfaces, client_mac=client, server_mac=server)
 
-    def table(self, config: LinuxConfig, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable | None:
+    def table(self, config: LinuxConfig) -> ConnectionTable | None:
         """A sandbox shares this machine's limit; elsewhere we are root and set it."""
         ours = LinuxConntrackSettings()
         entries, remedy = ours.max_connections, " Shorter trials need fewer."
         if config.host == SANDBOX:
             remedy = " An administrator makes it larger: sysctl net.netfilter.nf_conntrack_max={entries}"
             try:
-                entries = int(limit.read_text())
+                entries = int(Path(NF_CONNTRACK_MAX).read_text())
             except (OSError, ValueError):
                 return None
         closed, answered = ours.timeouts["tcp_timeout_time_wait"], ours.timeouts["udp_timeout_stream"]
@@ -84,7 +83,7 @@ class LinuxKind(DutKind):
             yield bad("Linux tools", f"{', '.join(missing)} not found", remedy)
         else:
             yield ok("Linux tools", f"Linux {on.facts.machine.kernel}: {', '.join(sorted(PROGRAMS))}")
-        limit = on.facts.files.get(str(NF_CONNTRACK_MAX), "").strip()
+        limit = on.facts.files.get(NF_CONNTRACK_MAX, "").strip()
         entries = f"{limit} entries (nf_conntrack_max)" if limit else "not there before a rule asks for it"
         yield unknown("connection table", entries)
         if "nft" in on.facts.programs and config.host != SANDBOX:

@@ -34,12 +34,8 @@ def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
     if ruleset.file is None:
         return None
     names = dict(zip(("client", "server"), interfaces, strict=True))
-    return Rules(ruleset.family, name_interfaces(ruleset.file.read_text(), names))
-
-
-def name_interfaces(text: str, interfaces: Mapping[str, str]) -> str:
-    """The ruleset with the interfaces' names for `client` and `server`."""
-    return re.sub(r"\b(" + "|".join(interfaces) + r")\b", lambda match: interfaces[match[1]], text)
+    text = re.sub(r"\b(client|server)\b", lambda match: names[match[1]], ruleset.file.read_text())
+    return Rules(ruleset.family, text)
 
 
 def plain_lines(text: str) -> list[str]:

@@ -1,8 +1,6 @@
 """The bridge with its two ports: sets up what a topology asks for, changes only what differs, and reads it back."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.base import differing, wait_until
@@ -118,10 +116,7 @@ class Bridge:
         return ["--", "add-port", self._control.bridge, port.name, *columns]
 
     def _load(self, flows: str) -> None:
-        with TemporaryDirectory() as folder:
-            numbered = Path(folder, "rules.flows")
-            numbered.write_text(number_ports(flows))
-            self._control.host.put(numbered, self.flows)
+        self._control.host.run(["tee", self.flows], stdin=number_ports(flows))
         self._control.ofctl("del-flows", self._control.bridge)
         self._control.ofctl("add-flows", self._control.bridge, self.flows)
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ctbench.dut.base import CpuUse, LookUps
@@ -107,20 +107,25 @@ def _plain(value: Any) -> Any:
 LOG_LINE = re.compile(r"^[^|]+\|\d+\|(?P<module>[^|]+)\|(?P<severity>EMER|ERR|WARN|INFO|DBG)\|(?P<message>.*)$")
 
 
+def _said(label: str, default: float = 0) -> Any:
+    """What `pmd-stats-show` calls it."""
+    return field(default=default, metadata={"label": label})
+
+
 @dataclass
 class PmdStatistics:
     """What `pmd-stats-show` says of one PMD thread since `pmd-stats-clear`; ovs-vswitchd(8)."""
 
-    packets_received: int = 0
-    recirculations: int = 0
-    emc_hits: int = 0
-    smc_hits: int = 0
-    megaflow_hits: int = 0
-    upcalls: int = 0
-    failed_upcalls: int = 0
-    packets_per_output_batch: float = 0.0
-    idle_cycles: int = 0
-    processing_cycles: int = 0
+    packets_received: int = _said("packets received")
+    recirculations: int = _said("packet recirculations")
+    emc_hits: int = _said("emc hits")
+    smc_hits: int = _said("smc hits")
+    megaflow_hits: int = _said("megaflow hits")
+    upcalls: int = _said("miss with success upcall")
+    failed_upcalls: int = _said("miss with failed upcall")
+    packets_per_output_batch: float = _said("avg. packets per output batch", 0.0)
+    idle_cycles: int = _said("idle cycles")
+    processing_cycles: int = _said("processing cycles")
 
     @property
     def processing_percent(self) -> float:
@@ -137,21 +142,6 @@ class PmdStatistics:
         return {**asdict(self), **ratios}
 
 
-#: Labels of `pmd-stats-show` and where they go.
-PMD_LABELS = {
-    "packets received": "packets_received",
-    "packet recirculations": "recirculations",
-    "emc hits": "emc_hits",
-    "smc hits": "smc_hits",
-    "megaflow hits": "megaflow_hits",
-    "miss with success upcall": "upcalls",
-    "miss with failed upcall": "failed_upcalls",
-    "avg. packets per output batch": "packets_per_output_batch",
-    "idle cycles": "idle_cycles",
-    "processing cycles": "processing_cycles",
-}
-
-
 @dataclass
 class PortCounters:
     """What `dump-ports` says of one port: packets, and every counter of lost ones by its name."""
@@ -161,33 +151,28 @@ class PortCounters:
     drops: dict[str, int] = field(default_factory=dict)
 
 
+def _by_pmd(text: str) -> dict[int, str]:
+    """CPU of each PMD thread -> the lines below its own; those of the main thread are left out."""
+    found = re.findall(r"^pmd thread numa_id -?\d+ core_id (\d+):\n((?:[ \t].*\n?)*)", text, re.MULTILINE)
+    return {int(core): lines for core, lines in found}
+
+
 def parse_rxq_map(text: str) -> dict[int, list[tuple[str, int]]]:
     """CPU of each PMD thread -> (port, receive queue) that it polls, from `dpif-netdev/pmd-rxq-show`."""
-    queues: dict[int, list[tuple[str, int]]] = {}
-    core = -1
-    for line in text.splitlines():
-        if match := re.match(r"pmd thread numa_id -?\d+ core_id (\d+):", line):
-            core = int(match[1])
-            queues[core] = []
-        elif match := re.match(r"\s+port:\s+(\S+)\s+queue-id:\s+(\d+)", line):
-            queues[core].append((match[1], int(match[2])))
-    return queues
+    queue = re.compile(r"^\s+port:\s+(\S+)\s+queue-id:\s+(\d+)", re.MULTILINE)
+    return {core: [(port, int(number)) for port, number in queue.findall(said)] for core, said in _by_pmd(text).items()}
 
 
 def parse_pmd_statistics(text: str) -> dict[int, PmdStatistics]:
-    """CPU of each PMD thread -> its statistics, from `dpif-netdev/pmd-stats-show`; the main thread is left out."""
-    statistics: dict[int, PmdStatistics] = {}
-    current = PmdStatistics()
-    for line in text.splitlines():
-        if match := re.match(r"pmd thread numa_id -?\d+ core_id (\d+):", line):
-            current = statistics[int(match[1])] = PmdStatistics()
-        elif line.startswith("main thread"):
-            current = PmdStatistics()
-        elif match := re.match(r"\s+([^:]+):\s+([\d.]+)", line):
-            name = PMD_LABELS.get(match[1])
-            if name:
-                setattr(current, name, float(match[2]) if "." in match[2] else int(match[2]))
-    return statistics
+    """CPU of each PMD thread -> its statistics, from `dpif-netdev/pmd-stats-show`."""
+    labels = {each.metadata["label"]: each.name for each in fields(PmdStatistics)}
+    found = {}
+    for core, lines in _by_pmd(text).items():
+        statistics = found[core] = PmdStatistics()
+        for label, number in re.findall(r"^\s+([^:\n]+):\s+([\d.]+)", lines, re.MULTILINE):
+            if label in labels:
+                setattr(statistics, labels[label], float(number) if "." in number else int(number))
+    return found
 
 
 def parse_cycle_rate(text: str) -> float | None:

@@ -28,8 +28,7 @@ from ctbench.dut.ovs.control_plane import (
 )
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import TrialStart, questions
-from ctbench.dut.ovs.instance import Instance, OvsDaemons
-from ctbench.dut.ovs.processes import ProcessIdentity
+from ctbench.dut.ovs.instance import Instance, OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation, read_versions, require_installation
 from ctbench.dut.ovs.system import SystemOvs, system_control

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from ctbench.base.errors import TestbedError
 from ctbench.dut.base import KERNEL_LOG, Problem, Question
 from ctbench.dut.ovs.control import LOG_LINE, OvsControl, PortCounters
-from ctbench.dut.ovs.instance import Instance
-from ctbench.dut.ovs.processes import ProcessIdentity
+from ctbench.dut.ovs.instance import Instance, ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, sharing_problems
 from ctbench.hosts.machine import Placement

@@ -1,17 +1,16 @@
 """Open vSwitch with DPDK as a kind of DUT, and the doctor's rows of it."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Dut
-from ctbench.dut.kind import NF_CONNTRACK_MAX, Ability, ConnectionTable, DutKind, PciPorts, Surroundings, VethPorts
+from ctbench.dut.kind import Ability, ConnectionTable, DutKind, PciPorts, Surroundings, VethPorts
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
 from ctbench.dut.ovs.settings import (
+    BUILDS,
     PMD_LIBRARIES,
-    OvsBuilds,
     OvsConntrackSettings,
     OvsDpdkConfig,
     OvsInstallation,
@@ -34,7 +33,7 @@ class OvsDpdkKind(DutKind):
     abilities: frozenset[Ability] = frozenset(
         {"connections", "table limit", "control plane", "dump", "samples", "upcalls"}
     )
-    builds = OvsBuilds()
+    builds = BUILDS
     polls = True
     families = OvsDpdkDut.families
     tags = (OvsDpdkDut.kind,)
@@ -59,7 +58,7 @@ class OvsDpdkKind(DutKind):
             hugepages=config.hugepages == "auto",
         )
 
-    def table(self, config: OvsDpdkConfig, limit: Path = NF_CONNTRACK_MAX) -> ConnectionTable:
+    def table(self, config: OvsDpdkConfig) -> ConnectionTable:
         ours = OvsConntrackSettings()
         closed, answered = ours.timeouts["tcp_time_wait"], ours.timeouts["udp_multiple"]
         remedy = " Shorter trials need fewer."

@@ -165,34 +165,29 @@ def _missing_drivers(folder: Path) -> list[str]:
     return [library for library in PMD_LIBRARIES if not any(folder.glob(f"{library}.so*"))]
 
 
-class OvsBuilds(Builds):
-    """Builds of Open vSwitch, each with a prefix of its own."""
+def _check(host: Host, prefix: str) -> None:
+    installation = OvsInstallation.at(prefix)
+    if host.run(["test", "-d", installation.prefix], check=False).exit_status != 0:
+        raise ConfigError(
+            f"there is no such folder on {host.name}.\n  Expected what the build was configured with (--prefix) "
+            "and installed to."
+        )
+    require_installation(host, installation)
+    for program in (installation.vswitchd_path, installation.ovsdb_server):
+        if host.run(["test", "-f", program, "-a", "-x", program], check=False).exit_status != 0:
+            raise MissingResource(f"{program} cannot be executed: install the build once more.")
+        said = _version(host, program)
+        if program == installation.vswitchd_path and "DPDK" not in said:
+            raise MissingResource(f"{program} was built without DPDK: configure the build with --with-dpdk.")
 
-    title = "Open vSwitch"
-    key = "ovs"
 
-    def check(self, host: Host, prefix: str) -> None:
-        installation = OvsInstallation.at(prefix)
-        if host.run(["test", "-d", installation.prefix], check=False).exit_status != 0:
-            raise ConfigError(
-                f"there is no such folder on {host.name}.\n  Expected what the build was configured with (--prefix) "
-                "and installed to."
-            )
-        require_installation(host, installation)
-        for program in (installation.vswitchd_path, installation.ovsdb_server):
-            if host.run(["test", "-f", program, "-a", "-x", program], check=False).exit_status != 0:
-                raise MissingResource(f"{program} cannot be executed: install the build once more.")
-            said = _version(host, program)
-            if program == installation.vswitchd_path and "DPDK" not in said:
-                raise MissingResource(f"{program} was built without DPDK: configure the build with --with-dpdk.")
-
-    def versions(self, host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
-        installation = OvsInstallation.at(config.ovs.prefix)
-        try:
-            versions = read_versions(host, installation.vswitchd_path)
-        except (TestbedError, IndexError):
-            versions = {}
-        return {f"{self.title} in {installation.prefix}": versions}
+def _versions(host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
+    installation = OvsInstallation.at(config.ovs.prefix)
+    try:
+        versions = read_versions(host, installation.vswitchd_path)
+    except (TestbedError, IndexError):
+        versions = {}
+    return {f"Open vSwitch in {installation.prefix}": versions}
 
 
 def _version(host: Host, program: str) -> str:
@@ -202,3 +197,7 @@ def _version(host: Host, program: str) -> str:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["it said nothing"]
         raise MissingResource(f"{program} --version does not work ({lines[-1]}): install the build once more.")
     return done.stdout
+
+
+#: Builds of Open vSwitch, each with a prefix of its own.
+BUILDS = Builds("Open vSwitch", "ovs", _check, _versions)

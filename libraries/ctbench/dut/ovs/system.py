@@ -7,14 +7,12 @@ and the next one puts everything back from it before it begins.
 import json
 import re
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import wait_until
 from ctbench.dut.ovs.control import OvsControl, parse_zone_timeouts
-from ctbench.dut.ovs.instance import Instance, other_config_settings
-from ctbench.dut.ovs.processes import ProcessIdentity, find_trouble, identify
+from ctbench.dut.ovs.instance import Instance, ProcessIdentity, find_trouble, identify, other_config_settings
 from ctbench.dut.ovs.ruleset import NUMBERS
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
@@ -27,7 +25,7 @@ BRIDGE = "br-ctbench"
 DATAPATH = "netdev"
 #: Folder on the host of what the system's had; it is there after a restart of the host, as its database is.
 STATE_FOLDER = "/var/lib/ctbench"
-STATE_FILE = "ovs-before.json"
+STATE = f"{STATE_FOLDER}/ovs-before.json"
 #: Seconds that a restart takes at most, and that DPDK gets to come up.
 RESTART_TIMEOUT_S = 120.0
 DPDK_TIMEOUT_S = 30.0
@@ -38,13 +36,13 @@ ONCE = ("dpdk-init", "dpdk-extra", "dpdk-socket-mem", "dpdk-lcore-mask", "dpdk-h
 class SystemOvs(Instance):
     """Restarts ovs-vswitchd only where DPDK has to come up or go in another way."""
 
+    log_name = "ovs-vswitchd.system.log"
+
     def __init__(self, control: OvsControl, *, cards: bool = True) -> None:
         """`control` is that of the system's sockets, with the bridge `BRIDGE`. `cards`: whether ports are network
         cards, which DPDK has to look for."""
         super().__init__(control)
-        self._state = f"{STATE_FOLDER}/{STATE_FILE}"
         self._cards = cards
-        self._log_begins = 0
 
     @property
     def binary(self) -> str:
@@ -102,12 +100,6 @@ class SystemOvs(Instance):
             return f"{self._host.name}: no Open vSwitch runs there any more ({self.control.pidfile})."
         return find_trouble(self._host, {"ovs-vswitchd": process}, files)
 
-    def save_log(self, folder: Path) -> None:
-        lines = self.logged_since(self._log_begins) if self._log_begins else []
-        if lines:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "ovs-vswitchd.system.log").write_text("\n".join(lines) + "\n")
-
     def _require_running(self) -> None:
         if self.vswitchd() is None:
             raise MissingResource(
@@ -151,12 +143,12 @@ class SystemOvs(Instance):
             "threads": {str(thread.tid): format_cpu_list(thread.cpus) for thread in threads},
         }
         self._host.run(["mkdir", "-p", STATE_FOLDER])
-        self._host.run(["tee", f"{self._state}.new"], stdin=json.dumps(state, indent=1) + "\n")
-        self._host.run(["mv", f"{self._state}.new", self._state])
+        self._host.run(["tee", f"{STATE}.new"], stdin=json.dumps(state, indent=1) + "\n")
+        self._host.run(["mv", f"{STATE}.new", STATE])
 
     def _recover(self) -> None:
         """Put back what was written down, and forget it; nothing where nothing is."""
-        text = self._host.run(["cat", self._state], check=False).stdout
+        text = self._host.run(["cat", STATE], check=False).stdout
         if not text:
             return
         state: dict[str, Any] = json.loads(text)
@@ -176,7 +168,7 @@ class SystemOvs(Instance):
         self._put_back_threads(state)
         folder = self.control.folder
         self._host.run(["rm", "-rf", folder])
-        self._host.run(["rm", "-f", self._state])
+        self._host.run(["rm", "-f", STATE])
         # The folders above go with the last of their kind.
         self._host.run(["rmdir", folder.rpartition("/")[0], STATE_FOLDER], check=False)
 

@@ -4,7 +4,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -197,12 +199,10 @@ def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tup
 
 
 def _by_function(host: Host, said: dict[str, Any]) -> Counter[str]:
+    maps, program = [_mapped(line) for line in said["maps"]], cache(partial(_program, host))
     found: Counter[str] = Counter()
-    maps = [_mapped(line) for line in said["maps"]]
-    with TemporaryDirectory(prefix="ctbench-") as folder:
-        programs: dict[str, Program] = {}
-        for address, times in said["user"]:
-            found[_name(host, Path(folder), programs, maps, address)] += times
+    for address, times in said["user"]:
+        found[_name(program, maps, address)] += times
     for name, times in said["kernel"]:
         found[f"{name or '(no symbol)'} [kernel]"] += times
     return found
@@ -215,29 +215,22 @@ def _mapped(line: str) -> tuple[int, int, int, str]:
     return int(begin, 16), int(end, 16), int(offset, 16), path[0] if path else ""
 
 
-def _name(
-    host: Host, folder: Path, programs: dict[str, Program], maps: Sequence[tuple[int, int, int, str]], address: int
-) -> str:
-    for begin, end, offset, path in maps:
-        if begin <= address < end:
-            if path.startswith("/"):
-                if path not in programs:
-                    programs[path] = _read(host, folder, path)
-                return f"{programs[path].place(address - begin + offset) or '(no symbol)'} [{path.rpartition('/')[2]}]"
-            return path or "(no file)"
-    return "(no file)"
+def _name(program: Callable[[str], Program], maps: Sequence[tuple[int, int, int, str]], address: int) -> str:
+    begin, _, offset, path = next((each for each in maps if each[0] <= address < each[1]), (0, 0, 0, ""))
+    if not path.startswith("/"):
+        return path or "(no file)"
+    return f"{program(path).place(address - begin + offset) or '(no symbol)'} [{path.rpartition('/')[2]}]"
 
 
-def _read(host: Host, folder: Path, path: str) -> Program:
+def _program(host: Host, path: str) -> Program:
     """A program of the host, with its symbols where they are installed. One that cannot be read has no names."""
-    data = _fetch(host, folder, path)
+    data = _fetch(host, path)
     known = Program(data).build_id
-    return Program(data, _fetch(host, folder, f"{DEBUG}/{known[:2]}/{known[2:]}.debug") if known else b"")
+    return Program(data, _fetch(host, f"{DEBUG}/{known[:2]}/{known[2:]}.debug") if known else b"")
 
 
-def _fetch(host: Host, folder: Path, path: str) -> bytes:
-    try:
-        host.get(path, folder / "file")
-        return (folder / "file").read_bytes()
-    except (TestbedError, OSError):
-        return b""
+def _fetch(host: Host, path: str) -> bytes:
+    with TemporaryDirectory(prefix="ctbench-") as folder, suppress(TestbedError, OSError):
+        host.get(path, Path(folder, "file"))
+        return Path(folder, "file").read_bytes()
+    return b""

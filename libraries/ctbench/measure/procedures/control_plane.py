@@ -17,7 +17,7 @@ from ctbench.dut.registry import ruleset_of
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import MainThreadWatch, Probe
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure, figures_by_name
+from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_by_name
 from ctbench.measure.trial import Expected, Trials
 from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import MAIN_THREAD, MEANWHILE, METRICS, Metric
@@ -207,7 +207,7 @@ _WHATEVER_IS_LOST = {"loss_ratio": 1.0}
 
 
 @dataclass(frozen=True)
-class ControlPlaneTime(Procedure):
+class ControlPlaneTime(BenchProcedure):
     """The load alone, then with an action."""
 
     name: str

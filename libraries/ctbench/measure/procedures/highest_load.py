@@ -20,7 +20,7 @@ from ctbench.dut.abilities import SampledDut, ThreadSamples, UpcallDut
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.probe import Probe
-from ctbench.measure.procedure import Bench, Decision, Outcome, Procedure
+from ctbench.measure.procedure import Bench, BenchProcedure, Decision, Outcome
 from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.trial import MOST_INVALID, Expected, Trials
 from ctbench.results.evidence import FunctionSamples, ProfileRecord
@@ -71,7 +71,7 @@ class _SamplesOfAThread(Probe):
 
 
 @dataclass(frozen=True)
-class LockShare(Procedure):
+class LockShare(BenchProcedure):
     """Where the time of a forwarding thread goes."""
 
     name = "lock-share"
@@ -219,7 +219,7 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class NewFlows(Procedure):
+class NewFlows(BenchProcedure):
     """Closed loops whose packets are each the first of its flow."""
 
     name = "new-flows"

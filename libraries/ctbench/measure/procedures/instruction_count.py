@@ -2,20 +2,23 @@
 net of the wires and the traffic alone. No statistics: the range over the seeds is the uncertainty."""
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
 from ctbench.dut.abilities import NET, Counted, Counter, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Procedure
-from ctbench.measure.trial import Expected, Trials
+from ctbench.measure.procedure import Code, Decision, Outcome, Procedure
+from ctbench.measure.trial import Expected, ignore
+from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import COST_OF, METRICS, Metric
 from ctbench.results.record_model import Figure
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
+#: Told of a topology, of what was counted of it, and of what each of these is net of the baseline.
+OnCounted = Callable[[str, Sequence[Counted], Sequence[float]], None]
 #: What the program in the machine sends: frames of 64 bytes, UDP requests and replies of so many bytes.
 _FRAME_BYTES, _UDP_BYTES = 64, 18
 #: Of so many flows.
@@ -44,38 +47,40 @@ class InstructionCount(Procedure):
         """Two boots side by side: how many were made before is not known here."""
         return Expected(0, 2 * _BOOT_S)
 
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Without trials. `MissingResource` for a profile that the machine cannot send."""
-        metric, counter, tested = self.metric(bench.profile), bench.dut, bench.topology
-        assert isinstance(counter, Counter) and tested is not None, "its ability was required"
-        workload, other = workload_of(bench.profile, tested), bench.compared_with
+    def count(
+        self, counter: Counter, tested: Topology, profile: Profile, limits: Mapping[str, float],
+        other: Topology | None = None, on_counted: OnCounted = ignore,
+    ) -> Outcome:  # fmt: skip
+        """Count what a topology costs, and with `other` what that is relative to it. `limits`: what is promised, by
+        metric. `MissingResource` for a profile that the machine cannot send."""
+        metric, workload = self.metric(profile), workload_of(profile, tested)
         baseline = [] if workload in NET else [counter.baseline(tested)]
         try:
             every = counter.count([*baseline, tested, *([other] if other else [])], workload)
         except TestbedError as error:
             return Outcome.nothing(metric, "fault", str(error))
         counts = [one for each in every for one in each]
-        trials.keep(counts=counts)
+        evidence = Evidence(trials=[], counts=counts)
         if doubt := next((f"{one.key} (seed {one.seed}): {one.doubt}" for one in counts if one.doubt), ""):
-            return _undecided(bench, metric, f"what was counted was not proved: {doubt}")
+            return _undecided(limits, metric, evidence, f"what was counted was not proved: {doubt}")
         wires = [one.each for one in every[0]] if baseline else [0.0] * len(every[0])
         own = every[len(baseline)]
         net = _less(own, wires)
-        bench.on_counted(tested.key, own, net)
+        on_counted(tested.key, own, net)
         figures = {metric.name: _figure(metric, net)}
         if other:
             to = _less(every[-1], wires)  # of the same profile, so of the same frames
-            bench.on_counted(other.key, every[-1], to)
+            on_counted(other.key, every[-1], to)
             if min(to) <= 0:
-                return _undecided(bench, metric, f"{other.key} costs nothing to compare with")
+                return _undecided(limits, metric, evidence, f"{other.key} costs nothing to compare with")
             figures[_RELATIVE.name] = _figure(_RELATIVE, [one / two for one, two in zip(net, to, strict=True)])
         reason = f"counted in {len(net)} boots, each with a seed of its own"
         decisions = {
-            name: Decision.by_range(METRICS[name], figure.repetitions, bench.limits[name], f"{len(net)} seeds")
+            name: Decision.by_range(METRICS[name], figure.repetitions, limits[name], f"{len(net)} seeds")
             for name, figure in figures.items()
-            if name in bench.limits
+            if name in limits
         }
-        return Outcome(metric, figures, "dut", reason, True, decisions=decisions)
+        return Outcome(metric, figures, "dut", reason, True, decisions=decisions, evidence=evidence)
 
 
 def workload_of(profile: Profile, topology: Topology) -> Workload:
@@ -112,8 +117,8 @@ def _figure(metric: Metric, samples: Sequence[float]) -> Figure:
     )  # fmt: skip
 
 
-def _undecided(bench: Bench, metric: Metric, why: str) -> Outcome:
+def _undecided(limits: Mapping[str, float], metric: Metric, evidence: Evidence, why: str) -> Outcome:
     """Figures that are not proved are none."""
-    promised = [name for name in bench.limits if METRICS[name].role == "promise"]
+    promised = [name for name in limits if METRICS[name].role == "promise"]
     decisions = {name: Decision(None, why, code=Code.UNPROVED) for name in promised}
-    return Outcome.nothing(metric, "dut", why, decisions)
+    return replace(Outcome.nothing(metric, "dut", why, decisions), evidence=evidence)

@@ -17,12 +17,12 @@ from ctbench.base.units import format_interval, format_ratio
 from ctbench.measure import pairs
 from ctbench.measure.campaign import Campaign, SearchSettings
 from ctbench.measure.observation import limits_in
-from ctbench.measure.procedure import Bench, Code, Decision, Look, Outcome, Procedure
+from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Look, Outcome
 from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.search import expected
 from ctbench.measure.trial import Expected, Step, Trials
-from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
-from ctbench.results.metrics import METRICS, SATURATION_OF
+from ctbench.results.evidence import Interval, LookRecord, PairRecord, SideRecord
+from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
 from ctbench.results.record_model import Figure
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
@@ -35,10 +35,16 @@ SLICE_S = 0.05
 WITHOUT_PROMISE = 48
 #: Rounds after each flush that do not count: connection tables fill.
 WARM_UP = 1
+#: Rounds after which a side through which nothing came is not waited for.
+_SILENT = 20
 #: Rounds at most until each flow was seen.
 _LONGEST_WARM_UP = 400
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
 _MOST_MADE = 1.5
+#: A ratio that is decided, but known to less than this (half of its interval, relative), is looked at until this look.
+WORTH_SHOWING, ENOUGH_LOOKS = 0.1, 2
+#: Share of its time from which on it is said that a side stood still.
+WORTH_SAYING = 0.01
 #: Share of its slices beyond which a side is said to have waited for the generator.
 _MOST_WAITED = 0.5
 #: Searches of a block. A drift that is straight falls on both sides alike, and the DUT is set up twice a block.
@@ -46,7 +52,7 @@ BLOCK: tuple[Side, ...] = ("tested", "other", "other", "tested")
 
 
 @dataclass(frozen=True)
-class Pair(Procedure):
+class Pair(BenchProcedure):
     """The two `sides` of the bench stand side by side, or the DUT becomes the one or the other."""
 
     #: The metric that the ratio decides.
@@ -78,10 +84,10 @@ class Pair(Procedure):
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
         last = None if fault or (waited and bench.promised_ratio is None) else pair.result
         if last:
-            figures[metric.name] = Figure(value=last.value, unit=metric.unit.name, low=last.low, high=last.high)
-            saturation = SATURATION_OF[bench.profile.kind]
-            if pair.how == "side by side" and "tested" not in waited and (rate := pair.tested.rate):
-                figures[saturation.name] = Figure(value=rate, unit=saturation.unit.name)
+            figures[metric.name] = _figure(last.speaks(bench.promised_ratio), metric)
+            if pair.tested.serves and pair.tested.serves.value and "tested" not in waited:
+                saturation = SATURATION_OF[bench.profile.kind]
+                figures[saturation.name] = _figure(pair.tested.serves, saturation)
         if fault:
             decision = Decision(None, fault, code=Code.FAULT)
         elif not pair.result:
@@ -108,6 +114,10 @@ class Pair(Procedure):
         return _Searches(bench, pairs.BLOCK_LOOKS, 0.0, bench.sides, how)
 
 
+def _figure(found: Interval, metric: Metric) -> Figure:
+    return Figure(value=found.value, unit=metric.unit.name, low=found.low, high=found.high)
+
+
 def _sides_of(pair: PairRecord) -> dict[Side, SideRecord]:
     return {"tested": pair.tested, "other": pair.other}
 
@@ -122,22 +132,35 @@ def _decision(pair: PairRecord, last: LookRecord, waited: Collection[Side], benc
     elif kept is None and bench.promised_ratio is not None:
         code = Code.TOO_CLOSE
         said = f"too close to call on this machine ({said})"
-    return Decision(kept, "; ".join([said, *_losses(pair, bench)]), code=code)
+    return Decision(kept, "; ".join([said, *_stalls(pair), *_losses(pair, bench)]), code=code)
 
 
 def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> str:
     """`101.2 % ± 2.3 % of linux-router/forward/1cpu-1rxq, at least 100 % promised`."""
     of = f"{other.key} of {other.build}" if other.build else other.key
     least = "" if promised is None else f", at least {promised * 100:g} % promised"
+    shown = found.speaks(promised)
     # At a hundred percent the tenths decide.
-    return f"{found.value * 100:.1f} % {format_interval(found.value, found.low, found.high)} of {of}{least}"
+    value = f"{shown.value * 100:.1f} % {format_interval(shown.value, shown.low, shown.high)}"
+    if shown.width > WORTH_SHOWING:
+        value = f"at least {shown.low * 100:.1f} % ({value})"
+    said = f"{value} of {of}{least}"
+    return said if shown is found else f"{said}, over all of the time (the middle is {found.value * 100:.1f} %)"
 
 
 def _too_few(pair: PairRecord) -> str:
     return (
         f"of {len(pair.ratios) + pair.dropped} turns of both sides, {pair.dropped} had to be dropped: the traffic "
-        "generator stood still meanwhile, or nothing came through"
+        "generator stood still meanwhile, or nothing came through either side"
     )
+
+
+def _stalls(pair: PairRecord) -> list[str]:
+    return [
+        f"{known.key} stood still for {format_ratio(known.stalled)} of its time"
+        for known in dict.fromkeys((pair.tested, pair.other))
+        if known.stalled >= WORTH_SAYING
+    ]
 
 
 def _losses(pair: PairRecord, bench: Bench) -> list[str]:
@@ -152,16 +175,17 @@ def _losses(pair: PairRecord, bench: Bench) -> list[str]:
 
 
 def decide(found: LookRecord, promised: float | None, waited: Collection[Side] = ()) -> bool | None:
-    """Whether a promise is kept: all of the interval keeps it, or none of it does. None: go on.
+    """Whether a promise is kept: all of both intervals keeps it, of the middle and of the whole, or none of one of them
+    does. None: go on.
 
     `waited`: sides that waited for the generator. These may be faster than was seen, so with the other one among them
     the ratio is the most that it can be, and with the tested one the least.
     """
     if promised is None:
         return None
-    if found.low >= promised:
+    if found.least >= promised:
         return None if "other" in waited else True
-    if found.high < promised:
+    if found.most < promised:
         return None if "tested" in waited else False
     return None
 
@@ -170,7 +194,7 @@ def hopeless(found: LookRecord, promised: float | None, waited: Collection[Side]
     """Whether a promise stays undecided, however long it is looked at, because of the generator."""
     if promised is None or not waited:
         return False
-    return len(waited) == 2 or (found.low >= promised if "other" in waited else found.high < promised)
+    return len(waited) == 2 or (found.least >= promised if "other" in waited else found.most < promised)
 
 
 def _waited(shares: Mapping[Side, float]) -> tuple[Side, ...]:
@@ -228,7 +252,10 @@ class _Turns(ABC):
     def _tell(self, number: int, found: LookRecord | None) -> bool:
         """Say where the ratio stands. Returns whether that is the end: it decides what is promised, or nothing will."""
         promised, waited = self.bench.promised_ratio, self._waited_for_generator()
-        ends = found is not None and (decide(found, promised, waited) is not None or hopeless(found, promised, waited))
+        ends = found is not None and (
+            (decide(found, promised, waited) is not None and (number >= ENOUGH_LOOKS or found.width <= WORTH_SHOWING))
+            or hopeless(found, promised, waited)
+        )
         self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number)))
         return ends
 
@@ -269,15 +296,19 @@ class _Slices(_Turns):
         self._warm_up()
         while (missing := min(target - len(self.logs), round(_MOST_MADE * target) - len(self.logs) - self.dropped)) > 0:
             for parts in pairs.rounds_of(self._serve(missing)):
-                if (ratio := pairs.log_ratio(parts)) is None:
+                spoilt, ratio = any(map(pairs.spoilt, parts)), pairs.log_ratio(parts)
+                self._slices += [] if spoilt else parts
+                if spoilt or ratio is None:
                     self.dropped += 1
                 else:
                     self.logs.append(ratio)
-                    self._slices += parts
         problems = self.pair.health()
         self.notes |= dict.fromkeys(problem.text for problem in problems)
         if fatal := next((problem.text for problem in problems if problem.severity == "fatal"), ""):
             raise TestbedError(fatal)
+        if self._slices and not any(part.completed for part in self._slices if part.side == "other"):
+            key = self.pair.sides()["other"].key
+            raise TestbedError(f"Nothing comes through {key}, which the test is compared with.")
 
     def _warm_up(self) -> None:
         """Until each side has seen every flow, both ways where there are two: creating its state is another
@@ -286,7 +317,7 @@ class _Slices(_Turns):
         packets = profile.flows * profile.ways if isinstance(profile, PacketProfile) else 0
         seen = dict.fromkeys(("tested", "other"), 0)
         for made in range(0, _LONGEST_WARM_UP, WARM_UP):
-            if made and min(seen.values()) >= packets:
+            if (made and min(seen.values()) >= packets) or (made >= _SILENT and not min(seen.values())):
                 break
             for part in self._serve(WARM_UP):
                 seen[part.side] += part.completed
@@ -297,7 +328,9 @@ class _Slices(_Turns):
         return self.pair.run_slices(order, self.slice_s)
 
     def _estimate(self) -> LookRecord | None:
-        return pairs.estimate(self.logs, pairs.ERROR / len(self.looks))
+        error = pairs.ERROR / len(self.looks)
+        found = pairs.estimate(self.logs, error)
+        return found.model_copy(update={"whole": pairs.whole(self._slices, error)}) if found else None
 
     def _left_s(self, number: int) -> float:
         rounds = self.looks[-1] - self.looks[number - 1] + WARM_UP * (len(self.looks) - number)
@@ -309,9 +342,17 @@ class _Slices(_Turns):
     def _told(self, side: Side, known: SideRecord) -> SideRecord:
         own = [part for part in self._slices if part.side == side]
         lost, ended = sum(part.lost for part in own), sum(part.lost + part.completed for part in own)
-        rate = median(part.rate for part in own) if own else None
-        waited = self._share_waited(side)
-        return known.model_copy(update={"rate": rate, "lost": lost / ended if ended else 0.0, "held": waited})
+        if not own:
+            return known
+        return known.model_copy(
+            update={
+                "rate": median(part.rate for part in own),
+                "serves": pairs.serves([(part.completed, part.seconds) for part in own]),
+                "stalled": pairs.stalled(own),
+                "lost": lost / ended if ended else 0.0,
+                "held": self._share_waited(side),
+            }
+        )
 
     def _share_waited(self, side: Side) -> float:
         """Share of a side's time in which it waited for the generator."""

@@ -4,9 +4,10 @@ the floor."""
 from dataclasses import dataclass, replace
 
 from ctbench.base.errors import ConfigError
+from ctbench.measure import pairs
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
-from ctbench.measure.procedure import Bench, Outcome, Procedure, figures_of
+from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.search import SearchResult, descend, expected, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
 from ctbench.measure.trial import Expected, Step, Trials
@@ -21,7 +22,7 @@ BELOW_SATURATION = 0.97
 
 
 @dataclass(frozen=True)
-class ClosedLoop(Procedure):
+class ClosedLoop(BenchProcedure):
     """The saturation rate: what the DUT completes in a closed loop, with so many under way. One short trial without
     overload: a hint for searches and a figure for the history, and never what a floor is judged by."""
 
@@ -54,12 +55,15 @@ class ClosedLoop(Procedure):
         seen = trials.make("saturation", one)
         if seen.state == "invalid":
             return Outcome.nothing(metric, "generator", seen.reason)
-        figures = {metric.name: Figure(value=seen.served, unit=metric.unit.name)}
+        parts = [(done, seen.trial.timeline_step_s) for done in seen.trial.timeline_completed]
+        found = pairs.serves(parts) if parts and seen.trial.timeline_step_s else None
+        low, high = (found.low, found.high) if found else (None, None)
+        figures = {metric.name: Figure(value=seen.served, unit=metric.unit.name, low=low, high=high)}
         said = f"a closed loop of {load.under_way} was served at {metric.format(seen.served)}"
         return Outcome(metric, figures, "dut", said, True)
 
 
-class _OfRate(Procedure):
+class _OfRate(BenchProcedure):
     """Looks for the rate of a profile, by loads at a rate."""
 
     loads = frozenset((Rate,))
@@ -79,7 +83,7 @@ class HighestRate(_OfRate):
     #: What searches instead of `how` where that needs a closed loop, and none was to be had.
     otherwise: SearchSettings | None = None
     name = "highest-rate"
-    says = "searches for the capacity: the highest load whose loss stays within the limit"
+    says = "searches for what the DUT holds: the highest load whose loss stays within the limit"
     headroom = 0.01
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:

@@ -138,7 +138,7 @@ def _ideal(rates: Mapping[Setup, float]) -> float | None:
 
 
 def _from_worst_to_best(by_setup: Mapping[Setup, Record], values: Mapping[Setup, float], metric: Metric) -> str:
-    best = metric.better_of(values.values())
+    best = (max if metric.better == "higher" else min)(values.values())
     ordered = sorted(values, key=lambda setup: abs(values[setup] - best), reverse=True)
     worst, best_setup = ordered[0], ordered[-1]
     low, high = (figures.found(by_setup[setup], metric, values[setup]) for setup in (worst, best_setup))

@@ -250,7 +250,7 @@ def _build_of(record: Record) -> str:
     """The kernel, shortened, and Open vSwitch where it is not a package: `6.1.0-56`, `6.1.0-56 ovs-3.3`."""
     dut = record.environment.dut
     kernel = "-".join(labels.name(str(dut.kernel)).split("-")[:2])
-    prefix = str(dut.extra.get("ovs", "distribution"))
+    prefix = str((dut.model_extra or {}).get("ovs", "distribution"))
     return kernel if prefix == "distribution" else f"{kernel} {labels.name(prefix.rpartition('/')[2])}"
 
 

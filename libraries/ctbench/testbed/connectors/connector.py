@@ -1,17 +1,15 @@
 """What connects a traffic generator to the ports of a DUT; the two know nothing of each other."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Dut, Ports
 from ctbench.hosts.base import Host
-from ctbench.hosts.config import SshConfig
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
+from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import TrafficGenerator
 from ctbench.traffic.loads import Load
 
@@ -22,15 +20,27 @@ class Connector(ABC):
     #: Whether it can be connected to two DUTs at once.
     pairs: ClassVar[bool] = False
 
+    def __init__(
+        self, testbed: TestbedConfig, hosts: HostPool, placement: Callable[[], Placement], log_folder: Path
+    ) -> None:
+        """Nothing is started yet. `placement`: who runs where when the generator measures itself over a cable;
+        `log_folder` gets the generator's logs."""
+        self._testbed, self._hosts, self._placement, self._log_folder = testbed, hosts, placement, log_folder
+
     @property
-    @abstractmethod
     def offers(self) -> frozenset[type[Load]]:
         """Kinds of loads that the generator can be asked for, known before it is connected."""
+        return self.generator.offers
 
     @property
     @abstractmethod
     def generator(self) -> TrafficGenerator:
         """The generator; connected, if `connect` was the last thing that happened."""
+
+    @abstractmethod
+    def cable(self) -> tuple[Dut, Host]:
+        """A cable between its two ports in the place of a DUT, which shows the generator's ceiling, and the host that
+        it is on. `MissingResource` where its ports cannot be connected with each other."""
 
     @abstractmethod
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
@@ -41,46 +51,15 @@ class Connector(ABC):
         """Connect it to the ports of two DUTs at once, side by side on this machine: the generator is a
         `PairedGenerator` then, and its `run_trial` offers to the tested one alone. `MissingResource` where that cannot
         be."""
-        raise MissingResource(
-            "Two DUTs side by side need the software traffic generator; this one offers to one at a time, so the DUT "
-            "is reconfigured between trials."
-        )
+        raise NotImplementedError
 
     def disconnect(self) -> None:
         """Let go of the DUT, which may then go away. May be called twice."""
 
-    @abstractmethod
     def facts(self) -> dict[str, Any]:
         """What the record says of the generator."""
+        return dict(self.generator.snapshot())
 
     @abstractmethod
     def close(self) -> None:
         """End the generator. May be called twice."""
-
-
-@dataclass(frozen=True)
-class ConnectorContext:
-    """What the testbed gives a connector."""
-
-    #: Name of the testbed, for messages.
-    testbed: str
-    hosts: HostPool
-    #: How to log in to a host, by its name in the testbed file.
-    ssh: Mapping[str, SshConfig]
-    #: Who runs where when the generator measures itself over a cable.
-    placement: Callable[[], Placement]
-    #: Where logs of the generator go.
-    log_folder: Path
-
-
-class ConnectorKind(ABC):
-    """What the registry knows of a kind of source."""
-
-    @abstractmethod
-    def new(self, config: Any, context: ConnectorContext) -> Connector:
-        """A connector for its settings. Nothing is started yet."""
-
-    @abstractmethod
-    def cable(self, config: Any, hosts: HostPool) -> tuple[Dut, Host]:
-        """A cable between its two ports in the place of a DUT, which shows the generator's ceiling, and the host that
-        it is on. `MissingResource` where its ports cannot be connected with each other."""

@@ -6,33 +6,22 @@ not wait.
 
 import contextlib
 import os
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ctbench.base.errors import CtbenchError, GeneratorError, MissingResource
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import Cable
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import LOCAL
-from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
+from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.generator import Side
-from ctbench.traffic.loads import Load
-from ctbench.traffic.software.kind import SoftwareGeneratorConfig
 
 if TYPE_CHECKING:
     from ctbench.traffic.software.generator import SoftwareTrafficGenerator
     from ctbench.traffic.software.wiring import Wiring
-
-
-class SoftwareConnectorKind(ConnectorKind):
-    def new(self, config: SoftwareGeneratorConfig, context: ConnectorContext) -> Connector:
-        return SoftwareConnector(context.placement().generator, context.testbed)
-
-    def cable(self, config: SoftwareGeneratorConfig, hosts: HostPool) -> tuple[Dut, Host]:
-        """It makes both ends by itself."""
-        return Cable(), hosts.host(LOCAL)
 
 
 class SoftwareConnector(Connector):
@@ -40,20 +29,15 @@ class SoftwareConnector(Connector):
 
     pairs = True
 
-    def __init__(self, generator_cpus: tuple[int, ...], testbed: str) -> None:
-        """`testbed`: its name, for messages."""
+    @cached_property
+    def generator(self) -> "SoftwareTrafficGenerator":
         from ctbench.traffic.software.generator import SoftwareTrafficGenerator  # noqa: PLC0415
 
-        self._generator = SoftwareTrafficGenerator(generator_cpus)
-        self._testbed = testbed
+        return SoftwareTrafficGenerator(self._placement().generator)
 
-    @property
-    def offers(self) -> frozenset[type[Load]]:
-        return self._generator.offers
-
-    @property
-    def generator(self) -> "SoftwareTrafficGenerator":
-        return self._generator
+    def cable(self) -> tuple[Dut, Host]:
+        """It makes both ends by itself."""
+        return Cable(), self._hosts.host(LOCAL)
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
         """`host` does not matter, the ports come with paths and sockets of this machine."""
@@ -64,19 +48,19 @@ class SoftwareConnector(Connector):
         try:
             self._connect(other, placement, frame_bytes, "other")
         except CtbenchError:
-            self._generator.disconnect()
+            self.generator.disconnect()
             raise
 
     def _connect(self, ports: Ports, placement: Placement, frame_bytes: int, side: Side) -> None:
         if ports.kind == "cable":
-            self._generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes, side)
+            self.generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes, side)
             return
         if ports.kind == "memif":
-            self._generator.connect(lambda: memif_wiring(ports, frame_bytes), side)
+            self.generator.connect(lambda: memif_wiring(ports, frame_bytes), side)
             return
         if ports.kind != "interface" or ports.open_socket is None:
             raise MissingResource(
-                f"Testbed {self._testbed} has network cards as ports; the software traffic generator reaches only "
+                f"Testbed {self._testbed.name} has network cards as ports; the software traffic generator reaches only "
                 "ports of kind memif and veth."
             )
         shared = set(ports.cpus) & set(placement.generator)
@@ -85,16 +69,13 @@ class SoftwareConnector(Connector):
                 "Over veth the software traffic generator hands frames to Open vSwitch in a thread that polls, and no "
                 "CPU is left for it: a CPU more is needed, or ports of kind memif."
             )
-        self._generator.connect(lambda: interface_wiring(ports, frame_bytes, side), side)
+        self.generator.connect(lambda: interface_wiring(ports, frame_bytes, side), side)
 
     def disconnect(self) -> None:
-        self._generator.disconnect()
-
-    def facts(self) -> dict[str, Any]:
-        return dict(self._generator.snapshot())
+        self.generator.disconnect()
 
     def close(self) -> None:
-        self._generator.close()
+        self.generator.close()
 
 
 def memif_wiring(ports: Ports, frame_bytes: int) -> "tuple[Wiring, str]":

@@ -1,8 +1,8 @@
 """How TRex is connected to a DUT: its configuration completed by the DUT's ports, its server, its client."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
@@ -10,16 +10,15 @@ from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import VethCable
 from ctbench.dut.veth import within_generator
 from ctbench.hosts.base import Host
-from ctbench.hosts.config import LOCAL, SANDBOX, SshConfig
+from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
-from ctbench.testbed.connectors.connector import Connector, ConnectorContext, ConnectorKind
-from ctbench.traffic.loads import Load
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
-from ctbench.traffic.trex.daemon import DaemonServer
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
 from ctbench.traffic.trex.locate import check_python, find_client
-from ctbench.traffic.trex.server import Endpoint, RunningServer, StartedServer, TrexServer
+from ctbench.traffic.trex.server import DaemonServer, Endpoint, RunningServer, StartedServer, TrexServer
 from ctbench.traffic.trex.worker import TrexWorker
 
 LOOPBACK = "127.0.0.1"
@@ -31,42 +30,36 @@ PLACE_BYTES, PLACES, PAGE_BYTES = 2048, 1024, 4096
 PLACE_OVERHEAD = 128
 
 
-class TrexConnectorKind(ConnectorKind):
-    def new(self, config: TrexGeneratorConfig, context: ConnectorContext) -> Connector:
-        return TrexConnector(config, context.ssh, context.hosts, context.log_folder)
-
-    def cable(self, config: TrexGeneratorConfig, hosts: HostPool) -> tuple[Dut, Host]:
-        """In a sandbox a veth pair."""
-        if config.host != SANDBOX:
-            raise MissingResource(
-                f"The ports of TRex on {config.host} are cabled to the DUT, and not to each other: what the generator "
-                "does without a DUT cannot be measured there."
-            )
-        host = hosts.sandbox()
-        return VethCable(host), host
-
-
 class TrexConnector(Connector):
     """In a sandbox TRex is started next to each DUT, on the veth ends that the DUT made; in a
     lab it has cards of its own, and stays."""
 
+    offers = OFFERS
+
     def __init__(
-        self, config: TrexGeneratorConfig, ssh: Mapping[str, SshConfig], hosts: HostPool, log_folder: Path
+        self, testbed: TestbedConfig, hosts: HostPool, placement: Callable[[], Placement], log_folder: Path
     ) -> None:
-        self._config, self._ssh, self._hosts, self._log_folder = config, ssh, hosts, log_folder
+        super().__init__(testbed, hosts, placement, log_folder)
+        self._config = cast("TrexGeneratorConfig", testbed.generator)
         self._generator: TrexTrafficGenerator | None = None
         self._ports: tuple[TrexPort, TrexPort] | None = None
         self._servers = 0
-
-    @property
-    def offers(self) -> frozenset[type[Load]]:
-        return OFFERS
 
     @property
     def generator(self) -> TrexTrafficGenerator:
         if self._generator is None:
             raise TestbedError("TRex is not connected to a DUT.")
         return self._generator
+
+    def cable(self) -> tuple[Dut, Host]:
+        """In a sandbox a veth pair."""
+        if self._config.host != SANDBOX:
+            raise MissingResource(
+                f"The ports of TRex on {self._config.host} are cabled to the DUT, and not to each other: what the "
+                "generator does without a DUT cannot be measured there."
+            )
+        host = self._hosts.sandbox()
+        return VethCable(host), host
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
         """TRex is started when the first trial says in which mode."""
@@ -80,22 +73,20 @@ class TrexConnector(Connector):
             return
         self._ports = client, server
         config = self._config.model_copy(update={"client": client, "server_port": server})
-        address = self._ssh[config.host].address if config.host in self._ssh else LOOPBACK
+        known = self._testbed.hosts
+        address = known[config.host].address if config.host in known else LOOPBACK
         endpoint = Endpoint(self._hosts.host(LOCAL), (), address, config.sync_port, config.async_port)
         self._wire(config, self._hosts.host(config.host), endpoint)
 
     def disconnect(self) -> None:
         """In a lab nothing of the DUT is TRex'."""
         if self._config.host == SANDBOX:
-            self._leave()
+            self.close()
 
     def facts(self) -> dict[str, Any]:
-        return dict(self._generator.snapshot()) if self._generator else {"type": "trex", "wiring": "not connected"}
+        return super().facts() if self._generator else {"type": "trex", "wiring": "not connected"}
 
     def close(self) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
         generator, self._generator = self._generator, None
         if generator:
             generator.close()
@@ -116,12 +107,12 @@ class TrexConnector(Connector):
 
     def _wire(self, config: TrexGeneratorConfig, home: Host, endpoint: Endpoint) -> None:
         """`home`: the host that has TRex; `endpoint`: where its client runs, and reaches the server."""
-        self._leave()
+        self.close()
         client = find_client(config.trex_home, home)
         check_python(client)
         log = self._log_folder / "trex-client.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        worker = TrexWorker(endpoint.host, str(client.folder), endpoint.prefix, log)
+        worker = TrexWorker(endpoint.host, str(client.folder), log, endpoint.prefix)
         self._servers += 1
         self._generator = TrexTrafficGenerator(self._server(config, home, endpoint), worker, config.ports)
 

@@ -73,6 +73,21 @@ def scrambled(state, mask, shift):  # type: ignore[no-untyped-def]
     return x ^ (x >> shift)
 
 
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def next_tuple(at, p, s):  # type: ignore[no-untyped-def]
+    """Number of the next client address and port, or flow: all of them once before any comes again. `at`: where the
+    state has the next one, or what the random order goes by."""
+    number = s[at]
+    if p[lay.PORT_ORDER_RANDOM] == 0:
+        s[at] = number + 1 if number + 1 < p[lay.TUPLES] else 0
+        return number
+    while True:
+        s[at] = next_state(s[at], p[lay.TUPLE_MASK])
+        number = scrambled(s[at], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
+        if number < p[lay.TUPLES]:
+            return number
+
+
 #: A generator that paused catches up at this multiple of its rate at most: more would be a burst of its own making, of
 #: which the DUT's rings may have to hold a part.
 CATCH_UP = 1.1
@@ -98,18 +113,30 @@ EARLY_LINGER_S = 0.2
 
 
 @njit(nogil=True, forceinline=True)
-def ends_early(lost, most_lost, now, earliest, latest):  # type: ignore[no-untyped-def]
-    """Whether to end the sustain phase now. `lost`: for certain, of what counts; `most_lost`: 0 is without a limit;
-    `earliest`, `latest`: cycles between which it pays."""
-    return 0 < most_lost < lost and earliest <= now < latest
+def ends_early(lost, now, sustain, end, p):  # type: ignore[no-untyped-def]
+    """Whether to end the sustain phase, which is from `sustain` to `end`, now. `lost`: for certain, of what counts."""
+    return 0 < p[lay.MOST_LOST] < lost and sustain + p[lay.EARLIEST] <= now < end - p[lay.LEAST_SAVED]
 
 
 @njit(nogil=True, forceinline=True)
-def enter(s):  # type: ignore[no-untyped-def]
-    """Cycles that passed outside of the kernel function between its calls: its clock stood meanwhile."""
+def enter(p, s):  # type: ignore[no-untyped-def]
+    """Cycles that passed outside of the kernel function between its calls: its clock stood meanwhile. And by that
+    clock: now, and when the ramp ends, the sustain phase begins, and it ends."""
     if s[lay.LEFT_AT]:
         s[lay.AWAY] += cycles() - s[lay.LEFT_AT]
-    return s[lay.AWAY]
+    start = cycles() - s[lay.AWAY]
+    sustain = start + p[lay.RAMP] + p[lay.SETTLE]
+    return s[lay.AWAY], start, start + p[lay.RAMP], sustain, sustain + p[lay.SUSTAIN]
+
+
+@njit(nogil=True, forceinline=True)
+def leave(phase, s, counts, marks):  # type: ignore[no-untyped-def]
+    """The kernel function returns: 0: before the sustain phase, 1: in it, 2: after it."""
+    if phase < 1:
+        marks[0, :] = counts
+    if phase < 2:
+        marks[1, :] = counts
+    s[lay.LEFT_AT] = cycles()
 
 
 @njit(nogil=True, forceinline=True)
@@ -145,8 +172,7 @@ def end_counting(now, p, s, counts, marks):  # type: ignore[no-untyped-def]
 @njit(nogil=True, forceinline=True)
 def note_late(late, p, s):  # type: ignore[no-untyped-def]
     """Note by how many cycles one of those that count was late."""
-    if late > s[lay.LATE_MAX]:
-        s[lay.LATE_MAX] = late
+    s[lay.LATE_MAX] = max(s[lay.LATE_MAX], late)
     if late > p[lay.LATE_LIMIT]:
         s[lay.LATE_COUNT] += 1
 
@@ -177,6 +203,14 @@ def look_at_own_rings(under_way, p, s):  # type: ignore[no-untyped-def]
     s[lay.LOOKS] += 1
     if 2 * held > under_way:
         s[lay.LOOKS_HELD] += 1
+
+
+@njit(nogil=True, forceinline=True)
+def put(ring, length, port, counts):  # type: ignore[no-untyped-def]
+    """The frame in the next buffer of a port's ring is ready: count it."""
+    r.put(ring, length)
+    counts[lay.TX_PACKETS + port] += 1
+    counts[lay.TX_BYTES + port] += length
 
 
 #: Bins of a histogram: they hold any 32-bit number of units.
@@ -212,16 +246,11 @@ ROWS = 3
 Histograms = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
-def empty_histograms() -> Histograms:
-    return np.zeros((ROWS, BINS), np.int64)
-
-
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def note_latency(took, port, counts, histograms):  # type: ignore[no-untyped-def]
     """Count a message or packet that `port` sent and that took so many units."""
     histograms[MESSAGE + port, bin_of(took)] += 1
-    if took > counts[lay.LATENCY_MAX + port]:
-        counts[lay.LATENCY_MAX + port] = took
+    counts[lay.LATENCY_MAX + port] = max(counts[lay.LATENCY_MAX + port], took)
     if counts[lay.TIMED + port]:
         counts[lay.JITTER_SUM + port] += abs(took - counts[lay.LATENCY_LAST + port])
     counts[lay.LATENCY_LAST + port] = took
@@ -250,10 +279,9 @@ def connect_time(histograms: Histograms, counts: Counts, slowest: int, hertz: fl
     return ConnectTime(p50=p50, p90=p90, p99=p99, max=microseconds(slowest, hertz))
 
 
-#: Columns of a point. Open (on their way) now; completed (come out) so far; set up so far (TCP that counts), and the
-#: sum of their connect time; the longest connect time since the last point. Times in the units of `bin_of`.
-POINT_ACTIVE, POINT_COMPLETED, POINT_SETUPS, POINT_SETUP_SUM, POINT_SETUP_MAX = range(5)
-POINT_COLUMNS = 5
+#: Columns of a point: all counters so far, and what is open (on its way) now.
+POINT_ACTIVE = lay.COUNTERS
+POINT_COLUMNS = lay.COUNTERS + 1
 
 Points = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
@@ -263,12 +291,8 @@ def note_points(points, until, due, step, s, counts):  # type: ignore[no-untyped
     """Note the points that were due by `until` (cycles). Returns when the next one is due."""
     while due <= until:
         if s[lay.POINTS] < points.shape[0]:
-            point = points[s[lay.POINTS]]
-            point[POINT_ACTIVE] = s[lay.ACTIVE]
-            point[POINT_COMPLETED] = counts[lay.ALL_COMPLETED]
-            point[POINT_SETUPS] = counts[lay.TCP_ESTABLISHED]
-            point[POINT_SETUP_SUM] = counts[lay.SETUP_SUM]
-            point[POINT_SETUP_MAX] = counts[lay.SETUP_MAX]
+            points[s[lay.POINTS], :POINT_ACTIVE] = counts
+            points[s[lay.POINTS], POINT_ACTIVE] = s[lay.ACTIVE]
             counts[lay.SETUP_MAX] = 0
             s[lay.POINTS] += 1
         due += step
@@ -278,17 +302,17 @@ def note_points(points, until, due, step, s, counts):  # type: ignore[no-untyped
 def timeline_of(points: Points, completed_before: int, hertz: float) -> dict[str, Any]:
     """The points that were noted, by fields of `Trial`. `completed_before`: connections completed before the sustain
     phase; `hertz`: of the cycle counter."""
-    setups, sums = np.diff(points[:, POINT_SETUPS], prepend=0), np.diff(points[:, POINT_SETUP_SUM], prepend=0)
+    setups, sums = (np.diff(points[:, at], prepend=0) for at in (lay.TCP_ESTABLISHED, lay.SETUP_SUM))
 
     def time(units: float, count: int) -> float | None:
         # Nanoseconds: the counter tells no more.
         return round(microseconds(units, hertz), 3) if count else None
 
     means = [time(total / max(count, 1), count) for total, count in zip(sums, setups, strict=True)]
-    longest = [time(most, count) for most, count in zip(points[:, POINT_SETUP_MAX], setups, strict=True)]
+    longest = [time(most, count) for most, count in zip(points[:, lay.SETUP_MAX], setups, strict=True)]
     return {
         "timeline_active": points[:, POINT_ACTIVE].tolist(),
-        "timeline_completed": np.diff(points[:, POINT_COMPLETED], prepend=completed_before).tolist(),
+        "timeline_completed": np.diff(points[:, lay.ALL_COMPLETED], prepend=completed_before).tolist(),
         "timeline_connect_mean_us": means,
         "timeline_connect_max_us": longest,
     }

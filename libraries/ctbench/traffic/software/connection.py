@@ -12,7 +12,6 @@ from ctbench.traffic.software import clock
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.clock import next_state, scrambled
 from ctbench.traffic.software.machine_code import load8, load16, load32, store8, store16, store32, swap16, swap32
 
 RECORD_BYTES = 64
@@ -35,8 +34,8 @@ NEXT, REPLY_DUE = 56, 60
 #: States of the client end. FREE: the record is not in use. DEAD: the connection has failed, but its server's reply
 #: still waits in the queue and the record is free only when that is over.
 FREE, SYN_SENT, AWAITS_REPLY, FIN_SENT, CLIENT_DONE, DEAD = 0, 1, 2, 3, 4, 5
-#: Of a client whose server closes first: it has all replies.
-AWAITS_FIN = 8
+#: Of a client whose server closes first: it has all replies. Of one that holds: nothing is under way.
+AWAITS_FIN, HELD = 6, 7
 #: States of the server end.
 LISTENING, SYN_RECEIVED, SERVING, LAST_ACK, FIN_WAIT, SERVER_DONE = 0, 1, 2, 3, 4, 5
 
@@ -83,13 +82,6 @@ def has_room(ring, record, counts):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, forceinline=True)
-def _sent(ring, length, counts, port):  # type: ignore[no-untyped-def]
-    r.put(ring, length)
-    counts[lay.TX_PACKETS + port] += 1
-    counts[lay.TX_BYTES + port] += length
-
-
 def _tcp_sender(port: int, end: int, pattern: int, pattern_sum: int) -> Any:
     """A function of numba's that sends a TCP segment from one end and advances its sequence number. `end`: where the
     record has what is that end's; `pattern`, `pattern_sum`: of its messages, and the place of their sum."""
@@ -104,24 +96,28 @@ def _tcp_sender(port: int, end: int, pattern: int, pattern_sum: int) -> Any:
                 load32(record + ports), seq, load32(record + own_ack), flags, tag,
                 0 if flags == f.SYN else tag, payload, pattern, p[pattern_sum] if payload else 0,
             )  # fmt: skip
-            _sent(ring, length, counts, port)
+            clock.put(ring, length, port, counts)
         store32(record + own_seq, seq + payload + (1 if flags & (f.SYN | f.FIN) else 0))
 
     return send
 
 
 def _udp_sender(port: int, end: int, pattern: int, payload: int, pattern_sum: int) -> Any:
-    """The same of a UDP datagram; `payload`: the place of its length."""
+    """The same of a UDP datagram, whose payload begins with the tag; `payload`, `pattern_sum`: the places of its length
+    (at least 18 bytes), and of the sum of what is behind the tag."""
     ip, peer_ip, ports, _, _ = (end + offset for offset in _OF_AN_END)
 
     @njit(nogil=True, forceinline=True)
     def send(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
         if has_room(ring, record, counts):
-            length = f.write_udp(
-                r.next_buffer(ring), p[lay.SHIFT], p[lay.MACS + port], load32(record + ip), load32(record + peer_ip),
-                load32(record + ports), tag, p[payload], pattern, p[pattern_sum],
+            frame = r.next_buffer(ring)
+            start = f.write_udp(
+                frame, p[lay.SHIFT], p[lay.MACS + port], load32(record + ip), load32(record + peer_ip),
+                load32(record + ports), p[payload], tag + p[pattern_sum],
             )  # fmt: skip
-            _sent(ring, length, counts, port)
+            store32(start, tag)
+            f.write_pattern(start + 4, p[payload] - 4, pattern)
+            clock.put(ring, start - frame + p[payload], port, counts)
 
     return send
 
@@ -138,17 +134,28 @@ def server_closes(ring, record, tag, p, counts):  # type: ignore[no-untyped-def]
     server_tcp(ring, record, tag, f.FIN | f.ACK, 0, p, counts)
 
 
+@njit(nogil=True, forceinline=True)
+def hold(record, opens, counts):  # type: ignore[no-untyped-def]
+    """The connection stays open. `opens`: it was not before; else what was asked is answered."""
+    store8(record + CLIENT_STATE, HELD)
+    if not opens:
+        counts[lay.ALL_COMPLETED] += 1
+
+
 @njit(nogil=True)
-def client_ends(ring, record, tag, acknowledges, p, counts):  # type: ignore[no-untyped-def]
-    """The client end has all that it asked for: it closes, resets, or waits for the server to close. `acknowledges`:
-    nothing else of the client's says that the last segment came."""
+def client_ends(ring, record, tag, opens, p, counts):  # type: ignore[no-untyped-def]
+    """The client end has all that it asked for: it closes, resets, waits for the server to close, or holds. `opens`:
+    the last segment was the SYN-ACK, and nothing else of the client's says that it came."""
     if p[lay.ENDED_BY] == lay.BY_SERVER:
         store8(record + CLIENT_STATE, AWAITS_FIN)
-        if acknowledges:
+        if opens:
             client_tcp(ring, record, tag, f.ACK, 0, p, counts)
     elif p[lay.ENDED_BY] == lay.BY_RESET:
         store8(record + CLIENT_STATE, CLIENT_DONE)
         client_tcp(ring, record, tag, f.RST | f.ACK, 0, p, counts)
+    elif p[lay.ENDED_BY] == lay.NEVER:
+        hold(record, opens, counts)
+        client_tcp(ring, record, tag, f.ACK, 0, p, counts)
     else:
         store8(record + CLIENT_STATE, FIN_SENT)
         client_tcp(ring, record, tag, f.FIN | f.ACK, 0, p, counts)
@@ -177,8 +184,9 @@ def message_sent(record, slot, now, p):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def message_taken(record, slot, port, now, s, counts, histograms):  # type: ignore[no-untyped-def]
+def message_taken(record, slot, port, now, p, s, counts, histograms):  # type: ignore[no-untyped-def]
     """A message has come that `port` message_sent."""
+    store32(record + PROGRESS, now >> p[lay.TICK_SHIFT])
     if slot & (EVERY - 1) or not s[lay.TIMING]:
         return
     clock.note_latency(((now >> clock.UNIT_SHIFT) - load32(record + STARTED)) & 0xFFFFFFFF, port, counts, histograms)
@@ -191,8 +199,6 @@ def release(record, slot, s):  # type: ignore[no-untyped-def]
     store32(record + NEXT, s[lay.FREE_HEAD])
     s[lay.FREE_HEAD] = slot
     s[lay.ACTIVE] -= 1
-    if load8(record + FLAGS) & COUNTED:
-        s[lay.COUNTED_ACTIVE] -= 1
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -223,28 +229,14 @@ def fail(record, slot, cause, s, counts):  # type: ignore[no-untyped-def]
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def established(record, now, p, counts, histograms):  # type: ignore[no-untyped-def]
     """The SYN-ACK came: the connect time is known. (UDP has none: its first reply may have waited.)"""
+    store32(record + PROGRESS, now >> p[lay.TICK_SHIFT])
     if not load8(record + FLAGS) & COUNTED:
         return
     counts[lay.TCP_ESTABLISHED] += 1
     took = ((now >> 6) - load32(record + STARTED)) & 0xFFFFFFFF
     counts[lay.SETUP_SUM] += took
-    if took > counts[lay.SETUP_MAX]:
-        counts[lay.SETUP_MAX] = took
+    counts[lay.SETUP_MAX] = max(counts[lay.SETUP_MAX], took)
     histograms[clock.CONNECT, clock.bin_of(took)] += 1
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
-def next_tuple(at, p, s):  # type: ignore[no-untyped-def]
-    """Number of the next client address and port: all of them once before any comes again. `at`: where the state has
-    the last one."""
-    if p[lay.PORT_ORDER_RANDOM] == 0:
-        s[at] = s[at] + 1 if s[at] + 1 < p[lay.TUPLES] else 0
-        return s[at]
-    while True:
-        s[at] = next_state(s[at], p[lay.TUPLE_MASK])
-        number = scrambled(s[at], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
-        if number < p[lay.TUPLES]:
-            return number
 
 
 @njit(nogil=True, error_model="numpy")
@@ -256,8 +248,7 @@ def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-
         return
     record = p[lay.RECORDS] + slot * RECORD_BYTES
     s[lay.FREE_HEAD] = load32(record + NEXT)
-    if slot >= s[lay.HIGHEST]:
-        s[lay.HIGHEST] = slot + 1
+    s[lay.HIGHEST] = max(s[lay.HIGHEST], slot + 1)
     s[lay.ACTIVE] += 1
     number = s[lay.BEGUN]
     s[lay.BEGUN] += 1
@@ -270,9 +261,8 @@ def begin(tx, now, counted, messages, p, s, counts):  # type: ignore[no-untyped-
         flags |= UDP
     if counted:
         flags |= COUNTED
-        s[lay.COUNTED_ACTIVE] += 1
         counts[lay.ATTEMPTED] += 1
-    who = next_tuple(lay.TUPLE, p, s)
+    who = clock.next_tuple(lay.TUPLE, p, s)
     client = p[lay.CLIENT_IP] + who // p[lay.PORTS]
     port = p[lay.PORT_MIN] + who % p[lay.PORTS]
     server = p[lay.SERVER_IP] + number % p[lay.SERVER_IPS]
@@ -312,10 +302,7 @@ def find(frame, echoed, p, s):  # type: ignore[no-untyped-def]
 def sweep(now, p, s, counts):  # type: ignore[no-untyped-def]
     """Look at some records: a connection without progress for too long has failed."""
     tick = now >> p[lay.TICK_SHIFT]
-    chunk = max(64, s[lay.HIGHEST] >> 9)
-    if chunk > s[lay.HIGHEST]:
-        chunk = s[lay.HIGHEST]
-    for _ in range(chunk):
+    for _ in range(min(max(64, s[lay.HIGHEST] >> 9), s[lay.HIGHEST])):
         slot = s[lay.SWEEP]
         s[lay.SWEEP] = slot + 1 if slot + 1 < s[lay.HIGHEST] else 0
         record = p[lay.RECORDS] + slot * RECORD_BYTES

@@ -3,16 +3,15 @@
 The client opens, asks, and ends as the profile says; the server answers whom it sees.
 """
 
-from typing import Any
-
 from numba import njit
 
+from ctbench.traffic.software import clock
 from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.frames import IPV6_NEXT_HEADER
 from ctbench.traffic.software.machine_code import (
+    cycles,
     load8,
     load16,
     load32,
@@ -26,21 +25,18 @@ from ctbench.traffic.software.machine_code import (
 
 
 @njit(nogil=True, forceinline=True)
-def at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ignore[no-untyped-def]
+def _at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ignore[no-untyped-def]
+    """The client end takes a frame from its peer. Whether it is one that may come now."""
     record = p[lay.RECORDS] + slot * c.RECORD_BYTES
     state = load8(record + c.CLIENT_STATE)
-    if not c.is_from_peer(frame, record + c.CLIENT_IP):
-        counts[lay.MISDIRECTED] += 1
-        return
     ring = tx + load8(record + c.QUEUE) * r.ROW_BYTES
     tag = slot | p[lay.SALT]
     if kind == f.IS_UDP:
         if not load8(record + c.FLAGS) & c.UDP or state != c.AWAITS_REPLY:
-            counts[lay.OUT_OF_ORDER] += 1
-            return
-        store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
-        c.message_taken(record, slot, lay.SERVER, now, s, counts, histograms)
-        if not load8(record + c.FLAGS) & c.ESTABLISHED:
+            return False
+        c.message_taken(record, slot, lay.SERVER, now, p, s, counts, histograms)
+        opens = not load8(record + c.FLAGS) & c.ESTABLISHED
+        if opens:
             c.set_flag(record, c.ESTABLISHED)
             if load8(record + c.FLAGS) & c.COUNTED:
                 counts[lay.UDP_ESTABLISHED] += 1
@@ -49,23 +45,22 @@ def at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ig
         if left:
             c.message_sent(record, slot, now, p)
             c.client_udp(ring, record, tag, p, counts)
+        elif p[lay.ENDED_BY] == lay.NEVER:
+            c.hold(record, opens, counts)
         else:
             c.complete(record, slot, s, counts)
-        return
+        return True
     flags = load8(frame + f.TCP_FLAGS)
     if flags & f.RST:
         c.fail(record, slot, lay.CAUSE_RESET, s, counts)
-        return
+        return True
     if swap32(load32(frame + f.TCP_ACK)) != load32(record + c.CLIENT_SEQ):
-        counts[lay.OUT_OF_ORDER] += 1
-        return
+        return False
     seq = swap32(load32(frame + f.TCP_SEQ))
     if state == c.SYN_SENT:
         if flags != f.SYN | f.ACK:
-            counts[lay.OUT_OF_ORDER] += 1
-            return
+            return False
         store32(record + c.CLIENT_ACK, seq + 1)
-        store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
         c.established(record, now, p, counts, histograms)
         if load16(record + c.CLIENT_LEFT):
             store8(record + c.CLIENT_STATE, c.AWAITS_REPLY)
@@ -73,20 +68,17 @@ def at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ig
             c.client_tcp(ring, record, tag, f.PSH | f.ACK, p[lay.REQUEST_BYTES], p, counts)
         else:
             c.client_ends(ring, record, tag, True, p, counts)
-        return
+        return True
     if seq != load32(record + c.CLIENT_ACK):
-        counts[lay.OUT_OF_ORDER] += 1
-        return
+        return False
     payload = f.tcp_payload_bytes(frame)
     if state == c.AWAITS_REPLY:
         if payload == 0:
-            return  # the server's own acknowledgment, before it waits
+            return True  # the server's own acknowledgment, before it waits
         if payload != p[lay.REPLY_BYTES]:
-            counts[lay.OUT_OF_ORDER] += 1
-            return
+            return False
         store32(record + c.CLIENT_ACK, seq + payload)
-        store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
-        c.message_taken(record, slot, lay.SERVER, now, s, counts, histograms)
+        c.message_taken(record, slot, lay.SERVER, now, p, s, counts, histograms)
         left = load16(record + c.CLIENT_LEFT) - 1
         store16(record + c.CLIENT_LEFT, left)
         if left:
@@ -94,20 +86,17 @@ def at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ig
             c.client_tcp(ring, record, tag, f.PSH | f.ACK, p[lay.REQUEST_BYTES], p, counts)
         else:
             c.client_ends(ring, record, tag, False, p, counts)
-    elif state == c.AWAITS_FIN and flags & f.FIN:
+        return True
+    if flags & f.FIN and (state == c.FIN_SENT or state == c.AWAITS_FIN):
         store32(record + c.CLIENT_ACK, seq + 1)
         store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
         store8(record + c.CLIENT_STATE, c.CLIENT_DONE)
-        c.client_tcp(ring, record, tag, f.FIN | f.ACK, 0, p, counts)
-    elif state == c.CLIENT_DONE and p[lay.ENDED_BY] == lay.BY_SERVER and flags == f.ACK:
+        c.client_tcp(ring, record, tag, f.ACK if state == c.FIN_SENT else f.FIN | f.ACK, 0, p, counts)
+        return True
+    if state == c.CLIENT_DONE and p[lay.ENDED_BY] == lay.BY_SERVER and flags == f.ACK:
         c.complete(record, slot, s, counts)
-    elif state == c.FIN_SENT and flags & f.FIN:
-        store32(record + c.CLIENT_ACK, seq + 1)
-        store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
-        store8(record + c.CLIENT_STATE, c.CLIENT_DONE)
-        c.client_tcp(ring, record, tag, f.ACK, 0, p, counts)
-    else:
-        counts[lay.OUT_OF_ORDER] += 1
+        return True
+    return False
 
 
 #: Replies sent before the rings are polled again.
@@ -137,8 +126,9 @@ def _request(ring, record, slot, tag, now, p, s, counts):  # type: ignore[no-unt
 
 
 @njit(nogil=True, forceinline=True)
-def at_server(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ignore[no-untyped-def]
-    """The server end takes a frame. It answers whom it sees, whatever was translated on the way."""
+def _at_server(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ignore[no-untyped-def]
+    """The server end takes a frame. It answers whom it sees, whatever was translated on the way. Whether the frame is
+    one that may come now."""
     record = p[lay.RECORDS] + slot * c.RECORD_BYTES
     state = load8(record + c.SERVER_STATE)
     tag = slot | p[lay.SALT]
@@ -151,25 +141,22 @@ def at_server(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ig
         store32(record + c.SERVER_PORTS, f.swap_ports(load32(frame + f.L4)))
         if kind == f.IS_UDP:
             store8(record + c.SERVER_STATE, c.SERVING)
-            state = c.SERVING
         else:
             client_seq = swap32(load32(frame + f.TCP_SEQ))
             store32(record + c.SERVER_SEQ, (client_seq * 0x9E3779B1 + 0x7F4A7C15) & 0xFFFFFFFF)
             store32(record + c.SERVER_ACK, client_seq + 1)
             store8(record + c.SERVER_STATE, c.SYN_RECEIVED)
             c.server_tcp(ring, record, tag, f.SYN | f.ACK, 0, p, counts)
-            return
+            return True
     elif not c.is_from_peer(frame, record + c.SERVER_IP):
         counts[lay.MISDIRECTED] += 1
-        return
+        return True
     if kind == f.IS_UDP:
-        if load16(record + c.SERVER_LEFT):
-            store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
-            c.message_taken(record, slot, lay.CLIENT, now, s, counts, histograms)
-            _request(ring, record, slot, tag, now, p, s, counts)
-        else:
-            counts[lay.OUT_OF_ORDER] += 1
-        return
+        if not load16(record + c.SERVER_LEFT):
+            return False
+        c.message_taken(record, slot, lay.CLIENT, now, p, s, counts, histograms)
+        _request(ring, record, slot, tag, now, p, s, counts)
+        return True
     seq = swap32(load32(frame + f.TCP_SEQ))
     if flags & f.RST:
         if (
@@ -180,18 +167,16 @@ def at_server(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ig
             c.complete(record, slot, s, counts)
         else:
             c.fail(record, slot, lay.CAUSE_RESET, s, counts)
-        return
+        return True
     ack = swap32(load32(frame + f.TCP_ACK))
     if seq != load32(record + c.SERVER_ACK) or ack != load32(record + c.SERVER_SEQ) or flags & f.SYN:
-        counts[lay.OUT_OF_ORDER] += 1
-        return
+        return False
     payload = f.tcp_payload_bytes(frame)
     if state == c.SYN_RECEIVED or state == c.SERVING:
         store8(record + c.SERVER_STATE, c.SERVING)
         if payload == p[lay.REQUEST_BYTES] and load16(record + c.SERVER_LEFT):
-            store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
             store32(record + c.SERVER_ACK, seq + payload)
-            c.message_taken(record, slot, lay.CLIENT, now, s, counts, histograms)
+            c.message_taken(record, slot, lay.CLIENT, now, p, s, counts, histograms)
             _request(ring, record, slot, tag, now, p, s, counts)
         elif payload == 0 and flags & f.FIN:
             store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
@@ -199,18 +184,20 @@ def at_server(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ig
             store8(record + c.SERVER_STATE, c.LAST_ACK)
             c.server_tcp(ring, record, tag, f.FIN | f.ACK, 0, p, counts)
         elif payload or flags != f.ACK:
-            counts[lay.OUT_OF_ORDER] += 1
+            return False
         elif p[lay.ENDED_BY] == lay.BY_SERVER and load16(record + c.SERVER_LEFT) == 0:
             c.server_closes(ring, record, tag, p, counts)  # without data
-    elif state == c.FIN_WAIT and flags & f.FIN:
+        return True
+    if state == c.FIN_WAIT and flags & f.FIN:
         store32(record + c.PROGRESS, now >> p[lay.TICK_SHIFT])
         store32(record + c.SERVER_ACK, seq + 1)
         store8(record + c.SERVER_STATE, c.SERVER_DONE)
         c.server_tcp(ring, record, tag, f.ACK, 0, p, counts)
-    elif state == c.LAST_ACK and load8(record + c.CLIENT_STATE) == c.CLIENT_DONE:
+        return True
+    if state == c.LAST_ACK and load8(record + c.CLIENT_STATE) == c.CLIENT_DONE:
         c.complete(record, slot, s, counts)
-    else:
-        counts[lay.OUT_OF_ORDER] += 1
+        return True
+    return False
 
 
 @njit(nogil=True, forceinline=True)
@@ -255,7 +242,7 @@ def send_due_syns(due, now, interval, tx, p, s, counts):  # type: ignore[no-unty
         number = s[lay.HALF_BEGUN]
         s[lay.HALF_BEGUN] += 1
         ring = tx + number % p[lay.QUEUES] * r.ROW_BYTES
-        who = c.next_tuple(lay.HALF_TUPLE, p, s)
+        who = clock.next_tuple(lay.HALF_TUPLE, p, s)
         counts[lay.HALF_SENT] += 1
         if not r.room(ring):
             counts[lay.HALF_MISSED] += 1
@@ -264,7 +251,7 @@ def send_due_syns(due, now, interval, tx, p, s, counts):  # type: ignore[no-unty
         server = p[lay.SERVER_IP] + number % p[lay.SERVER_IPS]
         ports = swap16(p[lay.PORT_MIN] + who % p[lay.PORTS]) | (swap16(p[lay.TCP_PORT]) << 16)
         length = f.write_tcp(
-            r.next_buffer(ring), p[lay.SHIFT], p[lay.CLIENT_MACS], swap32(client), swap32(server), ports,
+            r.next_buffer(ring), p[lay.SHIFT], p[lay.MACS + lay.CLIENT], swap32(client), swap32(server), ports,
             (number * 2654435761) & 0xFFFFFFFF, 0, f.SYN, NOBODYS | p[lay.SALT], 0, 0, f.REQUEST_PATTERN, 0,
         )  # fmt: skip
         r.put(ring, length)
@@ -289,7 +276,7 @@ def take_half_open(frame, length, kind, port, ring, p, counts):  # type: ignore[
     if r.room(ring):
         seq, tag = load32(frame + f.TCP_SEQ), NOBODYS | p[lay.SALT]
         answer = f.write_tcp(
-            r.next_buffer(ring), p[lay.SHIFT], p[lay.SERVER_MACS], load32(frame + f.IP_DESTINATION),
+            r.next_buffer(ring), p[lay.SHIFT], p[lay.MACS + lay.SERVER], load32(frame + f.IP_DESTINATION),
             load32(frame + f.IP_SOURCE), f.swap_ports(load32(frame + f.L4)), seq, (swap32(seq) + 1) & 0xFFFFFFFF,
             f.SYN | f.ACK, tag, tag, 0, f.REPLY_PATTERN, 0,
         )  # fmt: skip
@@ -303,55 +290,51 @@ _TAKEN = 32
 _AHEAD = 3
 
 
-def poller(client_end: Any, server_end: Any) -> Any:
-    """A function of numba's that polls a port. Kernel functions differ in what the two ends do about a frame."""
-
-    @njit(nogil=True, forceinline=True, error_model="numpy")
-    def poll(rx, rings, tx, port, now, p, s, counts, histograms):  # type: ignore[no-untyped-def]
-        """Take a burst of frames from each ring of a port. Returns how many there were."""
-        seen = 0
-        shift = p[lay.SHIFT]
-        protocol_at = IPV6_NEXT_HEADER if shift else f.IP_PROTOCOL
-        headers = p[lay.SERVER_MACS] if port == lay.SERVER else p[lay.CLIENT_MACS]
-        for queue in range(rings):
-            ring = rx + queue * r.ROW_BYTES
-            waiting = r.frames_waiting(ring)
-            if waiting == 0:
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def poll(port, away, p, s, counts, histograms):  # type: ignore[no-untyped-def]
+    """Take a burst of frames from each ring of a port, and show the other side what was answered. `away`: see
+    `clock.enter`."""
+    now = cycles() - away
+    tx, shift, headers = p[lay.TX + port], p[lay.SHIFT], p[lay.MACS + port]
+    protocol_at = f.IPV6_NEXT_HEADER if shift else f.IP_PROTOCOL
+    for queue in range(p[lay.RX_RINGS + port]):
+        ring = p[lay.RX + port] + queue * r.ROW_BYTES
+        waiting = min(r.frames_waiting(ring), _TAKEN)
+        if waiting == 0:
+            continue
+        for ahead in range(waiting):
+            r.prefetch_frame(ring, ahead)
+        for ahead in range(waiting):
+            if ahead + _AHEAD < waiting:
+                later, _ = r.frame_at(ring, ahead + _AHEAD)
+                slot = f.tag_of(later + shift, load8(later + protocol_at), port == lay.CLIENT) & lay.SLOT_MASK
+                if slot < s[lay.HIGHEST]:
+                    prefetch(p[lay.RECORDS] + slot * c.RECORD_BYTES)
+            frame, length = r.frame_at(ring, ahead)
+            counts[lay.RX_PACKETS + port] += 1
+            counts[lay.RX_BYTES + port] += length
+            kind = f.classify(frame, length, shift, headers)
+            if kind == f.IS_OTHER:
+                f.answer(port, tx, frame, length, p, counts)
                 continue
-            if waiting > _TAKEN:
-                waiting = _TAKEN
-            for ahead in range(waiting):
-                r.prefetch_frame(ring, ahead)
-            for ahead in range(waiting):
-                if ahead + _AHEAD < waiting:
-                    later, _ = r.frame_at(ring, ahead + _AHEAD)
-                    slot = f.tag_of(later + shift, load8(later + protocol_at), port == lay.CLIENT) & lay.SLOT_MASK
-                    if slot < s[lay.HIGHEST]:
-                        prefetch(p[lay.RECORDS] + slot * c.RECORD_BYTES)
-                frame, length = r.frame_at(ring, ahead)
-                counts[lay.RX_PACKETS + port] += 1
-                counts[lay.RX_BYTES + port] += length
-                kind = f.classify_ipv6(frame, length, headers) if shift else f.classify(frame, length)
-                if kind == f.IS_OTHER:
-                    f.answer(port, tx, frame, length, p, counts)
-                    continue
-                frame += shift
-                slot = c.find(frame, port == lay.CLIENT, p, s)
-                if kind == f.IS_BAD_CHECKSUM:
-                    if slot < 0:
-                        counts[lay.FOREIGN] += 1
-                    else:
-                        c.fail(p[lay.RECORDS] + slot * c.RECORD_BYTES, slot, lay.CAUSE_BAD_CHECKSUM, s, counts)
-                elif slot < 0:
-                    answers = tx + queue % p[lay.QUEUES] * r.ROW_BYTES
-                    if not p[lay.HALF_OPEN] or not take_half_open(frame, length, kind, port, answers, p, counts):
-                        counts[lay.UNKNOWN] += 1
-                elif port == lay.CLIENT:
-                    client_end(frame, kind, slot, now, tx, p, s, counts, histograms)
+            frame += shift
+            slot = c.find(frame, port == lay.CLIENT, p, s)
+            record = p[lay.RECORDS] + slot * c.RECORD_BYTES
+            if kind == f.IS_BAD_CHECKSUM:
+                if slot < 0:
+                    counts[lay.FOREIGN] += 1
                 else:
-                    server_end(frame, kind, slot, now, tx, p, s, counts, histograms)
-            r.give_back(ring, waiting)
-            seen += waiting
-        return seen
-
-    return poll
+                    c.fail(record, slot, lay.CAUSE_BAD_CHECKSUM, s, counts)
+            elif slot < 0:
+                answers = tx + queue % p[lay.QUEUES] * r.ROW_BYTES
+                if not p[lay.HALF_OPEN] or not take_half_open(frame, length, kind, port, answers, p, counts):
+                    counts[lay.UNKNOWN] += 1
+            elif port == lay.SERVER:
+                if not _at_server(frame, kind, slot, now, tx, p, s, counts, histograms):
+                    counts[lay.OUT_OF_ORDER] += 1
+            elif not c.is_from_peer(frame, record + c.CLIENT_IP):
+                counts[lay.MISDIRECTED] += 1
+            elif not _at_client(frame, kind, slot, now, tx, p, s, counts, histograms):
+                counts[lay.OUT_OF_ORDER] += 1
+        r.give_back(ring, waiting)
+    r.publish_all(tx, p[lay.QUEUES])

@@ -80,7 +80,6 @@ UDP_LENGTH, UDP_CHECKSUM, UDP_PAYLOAD = 38, 40, 42
 #: The time stamp option behind two NOPs (data segments), or behind the maximum segment size and two NOPs (SYN).
 DATA_TSVAL, DATA_TSECR, TCP_PAYLOAD = 58, 62, 66
 SYN_TSVAL, SYN_TSECR, SYN_END = 62, 66, 70
-SMALLEST_FRAME = 60
 
 FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 PROTOCOL_TCP, PROTOCOL_UDP = 6, 17
@@ -92,7 +91,7 @@ IS_TCP, IS_UDP, IS_OTHER, IS_BAD_CHECKSUM = 1, 2, -1, -2
 _ETHERTYPE_IPV4 = 0x0008
 _NOP_NOP_TIMESTAMP = 0x0A080101
 _MSS_1460 = 0xB4050402
-TTL_64_TCP, TTL_64_UDP = 0x0640, 0x1140
+_TTL_64 = 0x40
 _DONT_FRAGMENT = 0x0040
 _WINDOW_65535 = 0xFFFF
 
@@ -146,17 +145,23 @@ def write_macs(frame, macs):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def write_ip(frame, macs, source, destination, length, ttl_protocol):  # type: ignore[no-untyped-def]
-    """Ethernet and IPv4 headers. `macs`: destination and source address, 12 bytes; `length`: IP total length."""
+def write_ip(frame, shift, macs, source, destination, length, protocol):  # type: ignore[no-untyped-def]
+    """Ethernet and IP headers. `macs`: destination and source address, 12 bytes, or with a `shift` (`IPV6_SHIFT`) a
+    whole template; `length`: bytes behind the headers. Returns the sum of the pseudo-header, for the checksum."""
+    pseudo_header = source + destination + (protocol << 8) + swap16(length)
+    if shift:
+        return pseudo_header + write_ipv6(frame, macs, source, destination, length, protocol)
     write_macs(frame, macs)
     store16(frame + ETHERTYPE, _ETHERTYPE_IPV4)
-    first = 0x45 | (swap16(length) << 16)
+    first = 0x45 | (swap16(20 + length) << 16)
+    ttl_protocol = _TTL_64 | (protocol << 8)
     store32(frame + IP, first)
     store32(frame + IP + 4, _DONT_FRAGMENT << 16)
     total = first + (_DONT_FRAGMENT << 16) + ttl_protocol + source + destination
     store32(frame + IP + 8, ttl_protocol | ((~fold(total) & 0xFFFF) << 16))
     store32(frame + IP_SOURCE, source)
     store32(frame + IP_DESTINATION, destination)
+    return pseudo_header
 
 
 @njit(nogil=True, forceinline=True)
@@ -172,16 +177,12 @@ def write_tcp(  # type: ignore[no-untyped-def]
 ):
     """One TCP segment; a SYN carries a maximum segment size too. Returns the frame's length.
 
-    `shift`: 0, or `SHIFT` for IPv6, where `macs` is a whole template; `seq`, `ack`: numbers;
-    `tsval`, `tsecr`: words as they stand; `pattern_sum`: `words_sum` of the payload.
+    `shift`, `macs`: as for `write_ip`; `seq`, `ack`: numbers; `tsval`, `tsecr`: words as they stand; `pattern_sum`:
+    `words_sum` of the payload.
     """
     syn = flags & SYN
     header = 36 if syn else 32
-    total = source + destination + (PROTOCOL_TCP << 8) + swap16(header + payload)
-    if shift:
-        total += write_ipv6(frame, macs, source, destination, header + payload, PROTOCOL_TCP)
-    else:
-        write_ip(frame, macs, source, destination, 20 + header + payload, TTL_64_TCP)
+    total = write_ip(frame, shift, macs, source, destination, header + payload, PROTOCOL_TCP)
     frame += shift
     offset_flags = ((header << 2) | (flags << 8)) & 0xFFFF
     seq_word, ack_word = swap32(seq), swap32(ack)
@@ -205,15 +206,11 @@ def write_tcp(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def write_udp_header(frame, shift, macs, source, destination, ports, payload, payload_sum):  # type: ignore[no-untyped-def]
+def write_udp(frame, shift, macs, source, destination, ports, payload, payload_sum):  # type: ignore[no-untyped-def]
     """Headers of a UDP datagram of `payload` bytes, whose `words_sum` is known. Returns the address of the payload.
-    `shift`, `macs`: as for `write_tcp`."""
+    `shift`, `macs`: as for `write_ip`."""
     length = swap16(8 + payload)
-    total = source + destination + (PROTOCOL_UDP << 8) + length + ports + length + payload_sum
-    if shift:
-        total += write_ipv6(frame, macs, source, destination, 8 + payload, PROTOCOL_UDP)
-    else:
-        write_ip(frame, macs, source, destination, 28 + payload, TTL_64_UDP)
+    total = write_ip(frame, shift, macs, source, destination, 8 + payload, PROTOCOL_UDP) + length + ports + payload_sum
     frame += shift
     store32(frame + L4, ports)
     checksum = ~fold(total) & 0xFFFF
@@ -223,29 +220,45 @@ def write_udp_header(frame, shift, macs, source, destination, ports, payload, pa
     return frame + UDP_PAYLOAD
 
 
-@njit(nogil=True, forceinline=True)
-def write_udp(frame, shift, macs, source, destination, ports, tag, payload, pattern, pattern_sum):  # type: ignore[no-untyped-def]
-    """One UDP datagram whose payload begins with the word `tag`. Returns the frame's length.
-
-    `pattern_sum`: `words_sum` of the payload without its first four bytes. At least 18 bytes of payload.
-    """
-    start = write_udp_header(frame, shift, macs, source, destination, ports, payload, tag + pattern_sum)
-    store32(start, tag)
-    write_pattern(start + 4, payload - 4, pattern)
-    return shift + UDP_PAYLOAD + payload
-
-
-@njit(nogil=True, forceinline=True)
-def classify(frame, length, tagged=False):  # type: ignore[no-untyped-def]
-    """What a received frame is: IPv4 without options or fragments, TCP or UDP, with right checksums; or not.
-
-    `tagged`: the frame is what stands behind a VLAN tag, which counts into Ethernet's least of 60 bytes.
-    """
+@njit(nogil=True)
+def _classify_ipv6(frame, length, header):  # type: ignore[no-untyped-def]
+    """As `classify`, of a frame from the other end's prefix to that of the end whose template is at `header`. The
+    length, the protocol and the last 32 bits of the source are written to where an IPv4 frame at `frame + IPV6_SHIFT`
+    has them: the code that reads on from there does not have to know the version."""
+    segment = swap16(load16(frame + IPV6_LENGTH))
+    protocol = load8(frame + IPV6_NEXT_HEADER)
+    if load16(frame + ETHERTYPE) != ETHERTYPE_IPV6 or load8(frame + IP) >> 4 != 6:
+        return IS_OTHER
+    if segment + IPV6_END > length or segment < 8:
+        return IS_OTHER
+    if protocol != PROTOCOL_TCP and protocol != PROTOCOL_UDP:
+        return IS_OTHER
     if (
-        length < (SMALLEST_FRAME - 4 if tagged else SMALLEST_FRAME)
-        or load16(frame + ETHERTYPE) != _ETHERTYPE_IPV4
-        or load8(frame + IP) != 0x45
+        load64(frame + IPV6_SOURCE) != load64(header + IPV6_DESTINATION)
+        or load32(frame + IPV6_SOURCE + 8) != load32(header + IPV6_DESTINATION + 8)
+        or load64(frame + IPV6_DESTINATION) != load64(header + IPV6_SOURCE)
+        or load32(frame + IPV6_DESTINATION + 8) != load32(header + IPV6_SOURCE + 8)
     ):
+        return IS_OTHER
+    source = load32(frame + IPV6_SOURCE + IPV6_LAST_WORD)
+    total = load32(header + PREFIX_SUM) + source + load32(frame + IPV6_DESTINATION + IPV6_LAST_WORD)
+    right = fold(total + (protocol << 8) + swap16(segment) + words_sum(frame + IPV6_END, segment)) == 0xFFFF
+    as_ipv4 = frame + IPV6_SHIFT
+    store16(as_ipv4 + IP_LENGTH, swap16(segment + L4 - IP))
+    store8(as_ipv4 + IP_PROTOCOL, protocol)
+    store32(as_ipv4 + IP_SOURCE, source)
+    if not right or (protocol == PROTOCOL_UDP and load16(as_ipv4 + UDP_CHECKSUM) == 0):
+        return IS_BAD_CHECKSUM
+    return IS_TCP if protocol == PROTOCOL_TCP else IS_UDP
+
+
+@njit(nogil=True, forceinline=True)
+def classify(frame, length, shift, header):  # type: ignore[no-untyped-def]
+    """What a received frame is: IPv4 without options or fragments, TCP or UDP, with right checksums; or not. With a
+    `shift` (`IPV6_SHIFT`) the same of IPv6 without extension headers, see `_classify_ipv6`."""
+    if shift:
+        return _classify_ipv6(frame, length, header)
+    if load16(frame + ETHERTYPE) != _ETHERTYPE_IPV4 or load8(frame + IP) != 0x45:
         return IS_OTHER
     total = swap16(load16(frame + IP_LENGTH))
     if total + IP > length or total < 28 or load16(frame + IP_FRAGMENT) & 0xFF3F:
@@ -280,38 +293,6 @@ def tag_of(frame, protocol, echoed):  # type: ignore[no-untyped-def]
 def tcp_payload_bytes(frame):  # type: ignore[no-untyped-def]
     """Bytes of payload of a TCP segment."""
     return swap16(load16(frame + IP_LENGTH)) - 20 - ((load8(frame + TCP_OFFSET) >> 4) << 2)
-
-
-@njit(nogil=True)
-def classify_ipv6(frame, length, header, tagged=False):  # type: ignore[no-untyped-def]
-    """As `classify`, of an IPv6 frame without extension headers, from the other end's prefix to that of the end
-    whose template is at `header`. The length, the protocol and the last 32 bits of the source are written to where an
-    IPv4 frame at `frame + IPV6_SHIFT` has them: the code that reads on from there does not have to know the version."""
-    if length < (SMALLEST_FRAME - 4 if tagged else SMALLEST_FRAME) or load16(frame + ETHERTYPE) != ETHERTYPE_IPV6:
-        return IS_OTHER
-    segment = swap16(load16(frame + IPV6_LENGTH))
-    protocol = load8(frame + IPV6_NEXT_HEADER)
-    if load8(frame + IP) >> 4 != 6 or segment + IPV6_END > length or segment < 8:
-        return IS_OTHER
-    if protocol != PROTOCOL_TCP and protocol != PROTOCOL_UDP:
-        return IS_OTHER
-    if (
-        load64(frame + IPV6_SOURCE) != load64(header + IPV6_DESTINATION)
-        or load32(frame + IPV6_SOURCE + 8) != load32(header + IPV6_DESTINATION + 8)
-        or load64(frame + IPV6_DESTINATION) != load64(header + IPV6_SOURCE)
-        or load32(frame + IPV6_DESTINATION + 8) != load32(header + IPV6_SOURCE + 8)
-    ):
-        return IS_OTHER
-    source = load32(frame + IPV6_SOURCE + IPV6_LAST_WORD)
-    total = load32(header + PREFIX_SUM) + source + load32(frame + IPV6_DESTINATION + IPV6_LAST_WORD)
-    right = fold(total + (protocol << 8) + swap16(segment) + words_sum(frame + IPV6_END, segment)) == 0xFFFF
-    as_ipv4 = frame + IPV6_SHIFT
-    store16(as_ipv4 + IP_LENGTH, swap16(segment + L4 - IP))
-    store8(as_ipv4 + IP_PROTOCOL, protocol)
-    store32(as_ipv4 + IP_SOURCE, source)
-    if not right or (protocol == PROTOCOL_UDP and load16(as_ipv4 + UDP_CHECKSUM) == 0):
-        return IS_BAD_CHECKSUM
-    return IS_TCP if protocol == PROTOCOL_TCP else IS_UDP
 
 
 #: Offsets in an ARP frame: operation, the sender's MAC and IP address, the target's.
@@ -366,7 +347,7 @@ def _answer_arp(tx, frame, length, macs, first, count, next_hop):  # type: ignor
 #: A neighbour advertisement with the link-layer address as its option.
 _NDP_REPLY_BYTES = 86
 _ICMP, _TARGET, _OPTION, _ICMP_BYTES = 54, 62, 78, 32
-_SOLICITATION, _ADVERTISEMENT, _PROTOCOL_ICMPV6, _HOP_LIMIT = 135, 136, 58, 255
+_SOLICITATION, _ADVERTISEMENT, _PROTOCOL_ICMPV6, _NDP_HOP_LIMIT = 135, 136, 58, 255
 _SOLICITED_OVERRIDE = 0x60  # first byte of the flags
 _TARGET_LINK_LAYER_ADDRESS = 0x0102  # option 2, of one unit of 8 bytes
 
@@ -397,7 +378,7 @@ def _answer_ndp(tx, frame, length, header, first, count):  # type: ignore[no-unt
     store16(out + ETHERTYPE, ETHERTYPE_IPV6)
     store32(out + IP, 0x60)
     store16(out + IPV6_LENGTH, swap16(_ICMP_BYTES))
-    store16(out + IPV6_NEXT_HEADER, _PROTOCOL_ICMPV6 | (_HOP_LIMIT << 8))
+    store16(out + IPV6_NEXT_HEADER, _PROTOCOL_ICMPV6 | (_NDP_HOP_LIMIT << 8))
     for at in range(0, 16, 8):
         store64(out + IPV6_SOURCE + at, load64(frame + _TARGET + at))
         store64(out + IPV6_DESTINATION + at, load64(frame + IPV6_SOURCE + at))

@@ -5,15 +5,16 @@ nothing of the other happens: the kernel function is not in its loop, no link th
 stands, so no connection of it grows old. What is under way there waits.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.traffic.generator import HoldingGenerator, PairedGenerator, Profiles, Side, Slice, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, require, saturating
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import engine, plan, stream_engine
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.software import engine, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.hold import HeldConnections
@@ -45,11 +46,9 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         self._wired: dict[Side, str] = {}
         #: Of a pair: what it is served with, and the loop of each side.
         self._profiles: Profiles | None = None
-        self._loops: dict[Side, _Loop] = {}
+        self._loops: dict[Side, engine.Run] = {}
         self._tables = engine.Tables()
         self._trials = self._pairs = 0
-        #: Called about ten times a second during a trial, for progress.
-        self.watcher: engine.Watcher | None = None
 
     def connect(self, make: Callable[[], tuple[Wiring, str]], side: Side = "tested") -> None:
         """Let go of what it was connected to, and use the wiring that `make` gives, and what to call it. `side`: of a
@@ -71,7 +70,7 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
     def offers(self) -> frozenset[type[Load]]:
         return frozenset({Rate, Hold, Saturation, Idle})
 
-    def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         require(self.offers, load, "the software traffic generator")
         if isinstance(load, Hold):
             if isinstance(profile, PacketProfile):
@@ -82,16 +81,11 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
                 held.ask()
                 return held.trial()
         wiring, salt = self._begin()
-        started, tables = time.perf_counter(), self._tables
-        if isinstance(profile, PacketProfile):
-            timing = stream_engine.timing_of(profile, load, duration_s)
-            run = stream_engine.prepare(wiring, tables, profile, load, timing, salt)
-            run.go_on(wiring, self._cpus, timing.longest_s, self.watcher)
-            return stream_engine.trial_of(run, wiring, profile, load, timing, started)
+        started = time.perf_counter()
         timing = plan.timing_of(profile, load, duration_s)
-        run = engine.prepare(wiring, tables, profile, load, timing, salt, times_messages=True)
-        run.go_on(wiring, self._cpus, timing.longest_s, self.watcher)
-        return engine.trial_of(run, wiring, load, timing, started)
+        run = engine.prepare(wiring, self._tables, profile, load, timing, salt, times_messages=True)
+        run.go_on(wiring, self._cpus, timing.longest_s)
+        return engine.trial_of(run, wiring, profile, load, timing, started)
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> HeldConnections:
         """Until the next trial, which takes its memory."""
@@ -115,7 +109,7 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
             slices = []
             for side in order:
                 turn(side)
-                slices.append(self._loops[side].serve(side, slice_s, self._cpus))
+                slices.append(self._serve(side, slice_s))
         except BaseException:  # broken off in the middle of something
             self.forget()
             raise
@@ -124,12 +118,31 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
     def _begin_pair(self, profiles: Profiles, turn: Callable[[Side], None]) -> None:
         salt = _FIRST_OF_PAIRS + self._pairs % _OF_PAIRS
         self._pairs += 1
-        offered = zip(self._wirings.items(), profiles, strict=True)
-        self._loops = {side: _loop(wiring, profile, salt) for (side, wiring), profile in offered}
-        for side, loop in self._loops.items():
+        for (side, wiring), profile in zip(self._wirings.items(), profiles, strict=True):
+            load = saturating(profile)
+            timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
+            self._loops[side] = engine.prepare(wiring, engine.Tables(), profile, load, timing, salt)
             turn(side)
-            loop.serve(side, max(WARM_UP_S, loop.warm_up_s), self._cpus)
+            self._serve(side, max(WARM_UP_S, timing.settle_s))
         self._profiles = profiles
+
+    def _serve(self, side: Side, seconds: float) -> Slice:
+        """Go on with what is under way on a side for so long."""
+        run, hertz = self._loops[side], cycles_per_second()
+        run.p[lay.SETTLE] = int(SETTLE_S * hertz)
+        run.p[lay.SUSTAIN] = int((seconds - SETTLE_S) * hertz)
+        run.s[lay.LOOKS] = run.s[lay.LOOKS_HELD] = 0
+        run.go_on(self._wirings[side], self._cpus, seconds)
+        counted = run.marks[1] - run.marks[0]
+        looks, waited = int(run.s[lay.LOOKS]), int(run.s[lay.LOOKS_HELD])
+        return Slice(
+            side=side,
+            seconds=int(run.s[lay.COUNTED_UNTIL] - run.s[lay.COUNTED_FROM]) / hertz,
+            completed=int(counted[lay.ALL_COMPLETED]),
+            lost=max(0, int(counted[lay.ALL_FAILED])),  # less than none where some came that were given up
+            pause_ms=1000 * int(run.s[lay.SUSTAIN_PAUSE]) / hertz,
+            waited=waited / looks if looks else 0.0,
+        )
 
     def forget(self) -> None:
         self._profiles = None
@@ -159,51 +172,11 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         return self._wirings["tested"], 1 + self._trials % (_FIRST_OF_PAIRS - 1)
 
 
-@dataclass
-class _Loop:
-    """A side's closed loop: one of the two kernel functions, and what it works on."""
-
-    wiring: Wiring
-    run: engine.Run
-    #: How long the profile has to be served before anything counts, seconds.
-    warm_up_s: float
-
-    def serve(self, side: Side, seconds: float, cpus: Sequence[int]) -> Slice:
-        """Go on with what is under way for so long."""
-        run, hertz = self.run, cycles_per_second()
-        run.p[lay.SETTLE] = int(SETTLE_S * hertz)
-        run.p[lay.SUSTAIN] = int((seconds - SETTLE_S) * hertz)
-        run.s[lay.LOOKS] = run.s[lay.LOOKS_HELD] = 0
-        run.go_on(self.wiring, cpus, seconds)
-        counted = run.marks[1] - run.marks[0]
-        looks, waited = int(run.s[lay.LOOKS]), int(run.s[lay.LOOKS_HELD])
-        return Slice(
-            side=side,
-            seconds=int(run.s[lay.COUNTED_UNTIL] - run.s[lay.COUNTED_FROM]) / hertz,
-            completed=int(counted[lay.ALL_COMPLETED]),
-            lost=max(0, int(counted[lay.ALL_FAILED])),  # less than none where some came that were given up
-            pause_ms=1000 * int(run.s[lay.SUSTAIN_PAUSE]) / hertz,
-            waited=waited / looks if looks else 0.0,
-        )
-
-
-def _loop(wiring: Wiring, profile: ConnectionProfile | PacketProfile, salt: int) -> _Loop:
-    load, tables = saturating(profile), engine.Tables()
-    if isinstance(profile, PacketProfile):
-        timing = replace(stream_engine.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
-        return _Loop(wiring, stream_engine.prepare(wiring, tables, profile, load, timing, salt), timing.settle_s)
-    timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
-    return _Loop(wiring, engine.prepare(wiring, tables, profile, load, timing, salt), timing.settle_s)
-
-
 def warm_up() -> None:
     """Compile the kernel functions, so that no trial waits for them. About 30 s the first time, nothing after it."""
     LinkThreads.compile()
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable()
-    try:
+    with contextlib.closing(SoftwareTrafficGenerator()) as generator:
+        generator.connect_cable()
         generator.run_trial(ConnectionProfile(name="warm-up"), Rate(1000), 0.05)
         generator.run_trial(PacketProfile(name="warm-up", kind="packets"), Rate(1000), 0.05)
         generator.run_trial(ConnectionProfile(name="warm-up"), Hold(10, 1000), 0.0)
-    finally:
-        generator.close()

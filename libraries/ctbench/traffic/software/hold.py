@@ -25,15 +25,11 @@ from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.clock import connect_time, cycles_per_second
-from ctbench.traffic.software.connection import begin, client_tcp, client_udp, established, fail
-from ctbench.traffic.software.ends import at_server, poller
-from ctbench.traffic.software.machine_code import cycles, load8, load32, store8, store32, swap32
+from ctbench.traffic.software.connection import begin, client_tcp, client_udp
+from ctbench.traffic.software.ends import poll
+from ctbench.traffic.software.machine_code import cycles, load8, load32, store8, store16, store32
 from ctbench.traffic.software.wiring import Wiring
 
-#: Further states of the client end: open, with nothing under way; UDP whose first reply has not come yet.
-HELD, OPENING = 6, 7
-#: Messages of a connection at most: a counter of 16 bits.
-_MESSAGES = 0xFFFF
 #: Connections begun, or asked, before the rings are polled again.
 _TAKEN = 16
 
@@ -49,59 +45,14 @@ FOUND = 4
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _at_client(frame, kind, slot, now, tx, p, s, counts, histograms):  # type: ignore[no-untyped-def]
-    """The client end takes a frame: the connection is open now, or its question is answered."""
-    record = p[lay.RECORDS] + slot * c.RECORD_BYTES
-    state = load8(record + c.CLIENT_STATE)
-    if not c.is_from_peer(frame, record + c.CLIENT_IP):
-        counts[lay.MISDIRECTED] += 1
-        return
-    if kind == f.IS_UDP:
-        if state == OPENING:
-            counts[lay.UDP_ESTABLISHED] += 1
-        elif state == c.AWAITS_REPLY:
-            counts[lay.ALL_COMPLETED] += 1
-        else:
-            counts[lay.OUT_OF_ORDER] += 1
-            return
-        store8(record + c.CLIENT_STATE, HELD)
-        return
-    flags = load8(frame + f.TCP_FLAGS)
-    if flags & f.RST:
-        fail(record, slot, lay.CAUSE_RESET, s, counts)
-        return
-    seq = swap32(load32(frame + f.TCP_SEQ))
-    ring = tx + load8(record + c.QUEUE) * r.ROW_BYTES
-    if swap32(load32(frame + f.TCP_ACK)) != load32(record + c.CLIENT_SEQ):
-        counts[lay.OUT_OF_ORDER] += 1
-    elif state == c.SYN_SENT and flags == f.SYN | f.ACK:
-        store32(record + c.CLIENT_ACK, seq + 1)
-        established(record, now, p, counts, histograms)
-        store8(record + c.CLIENT_STATE, HELD)
-        client_tcp(ring, record, slot | p[lay.SALT], f.ACK, 0, p, counts)
-    elif (
-        state == c.AWAITS_REPLY
-        and seq == load32(record + c.CLIENT_ACK)
-        and f.tcp_payload_bytes(frame) == p[lay.REPLY_BYTES]
-    ):
-        counts[lay.ALL_COMPLETED] += 1
-        store32(record + c.CLIENT_ACK, seq + p[lay.REPLY_BYTES])
-        store8(record + c.CLIENT_STATE, HELD)
-        client_tcp(ring, record, slot | p[lay.SALT], f.ACK, 0, p, counts)
-    else:
-        counts[lay.OUT_OF_ORDER] += 1
-
-
-_poll = poller(_at_client, at_server)
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
 def _ask(slot, tx, now, p, counts):  # type: ignore[no-untyped-def]
     """Ask a connection that is open something; whether it was."""
     record = p[lay.RECORDS] + slot * c.RECORD_BYTES
-    if load8(record + c.CLIENT_STATE) != HELD:
+    if load8(record + c.CLIENT_STATE) != c.HELD:
         return False
     store8(record + c.CLIENT_STATE, c.AWAITS_REPLY)
+    store16(record + c.CLIENT_LEFT, 1)
+    store16(record + c.SERVER_LEFT, 1)
     store32(record + c.STARTED, now >> 6)
     ring, tag = tx + load8(record + c.QUEUE) * r.ROW_BYTES, slot | p[lay.SALT]
     if load8(record + c.FLAGS) & c.UDP:
@@ -118,11 +69,11 @@ def _pass_over(tail, cursor, in_a_row, asks, now, patience, p):  # type: ignore[
     while tail < cursor:
         record = p[lay.RECORDS] + tail * c.RECORD_BYTES
         state = load8(record + c.CLIENT_STATE)
-        if state == c.AWAITS_REPLY if asks else state == c.SYN_SENT or state == OPENING:
+        if state == c.AWAITS_REPLY or (state == c.SYN_SENT and not asks):
             if ((now >> 6) - load32(record + c.STARTED)) & 0xFFFFFFFF <= patience >> 6:
                 break
             in_a_row += 1
-        elif state == HELD:
+        elif state == c.HELD:
             in_a_row = 0
         tail += 1
     return tail, in_a_row
@@ -132,7 +83,7 @@ def _pass_over(tail, cursor, in_a_row, asks, now, patience, p):  # type: ignore[
 def run_phase(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-def]
     """Open connections, or ask those that are open. Returns when all have answered, when the time for that is over, or
     when `STOP` is set. p, s, counts: see `layout`; job, found: see above; histograms: see `clock`."""
-    client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
+    client_tx = p[lay.TX + lay.CLIENT]
     if s[lay.LEFT_AT] == 0:
         s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
     asks = job[MODE] == ASK
@@ -155,10 +106,10 @@ def run_phase(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-
             if asks:
                 tried = _ask(cursor, client_tx, now, p, counts)
             else:
-                begin(client_tx, now, True, _MESSAGES, p, s, counts)  # the next free record is the one at `cursor`
-                state = p[lay.RECORDS] + cursor * c.RECORD_BYTES + c.CLIENT_STATE
-                if load8(state) == c.AWAITS_REPLY:
-                    store8(state, OPENING)
+                record = p[lay.RECORDS] + s[lay.FREE_HEAD] * c.RECORD_BYTES  # the one at `cursor`
+                begin(client_tx, now, True, 1, p, s, counts)
+                if not load8(record + c.FLAGS) & c.UDP:
+                    store16(record + c.CLIENT_LEFT, 0)  # nothing is asked yet
                 tried = True
             cursor += 1
             if tried:
@@ -167,10 +118,8 @@ def run_phase(p, job, found, s, counts, histograms):  # type: ignore[no-untyped-
                 sent_at = now
                 due += job[INTERVAL]
         due = max(due, now - _TAKEN * job[INTERVAL])  # what was held back is not made good in a burst
-        _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, now, p, s, counts, histograms)
-        r.publish_all(server_tx, p[lay.QUEUES])
-        _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles(), p, s, counts, histograms)
-        r.publish_all(client_tx, p[lay.QUEUES])
+        poll(lay.SERVER, 0, p, s, counts, histograms)
+        poll(lay.CLIENT, 0, p, s, counts, histograms)
         total = counts[lay.ALL_COMPLETED] if asks else counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]
         if total - answers > seen:
             if seen == 0:
@@ -214,11 +163,11 @@ class HeldConnections(Holding):
         # A closed loop's parameters: nothing waits, and what is under way is bounded.
         loop = replace(plan.timing_of(profile, Saturation(WINDOW), 1.0), sustain_s=0.0)
         self._run = engine.prepare(wiring, tables, profile, Saturation(WINDOW), loop, salt, records=load.connections)
+        self._run.p[lay.ENDED_BY] = lay.NEVER
         self._found = np.zeros(FOUND, np.int64)
         self._hertz = cycles_per_second()
         self._window = min(WINDOW, wiring.ring_frames // 2)
         self._started = time.perf_counter()
-        self._opened: list[Opened] = []
         self._answered: Answered | None = None
         self._opening_s = 0.0
 
@@ -226,7 +175,9 @@ class HeldConnections(Holding):
         before = self._established()
         self._phase(OPEN, connections)
         first, last = (int(self._found[at]) / self._hertz or None for at in (FIRST, LAST))
-        found = Opened(
+        self._answered = None
+        self._opening_s += last or 0.0
+        return Opened(
             intended=connections,
             begun=int(self._found[TRIED]),
             established=self._established() - before,
@@ -234,10 +185,6 @@ class HeldConnections(Holding):
             last_s=last,
             gave_up=bool(self._found[GAVE_UP]),
         )
-        self._opened.append(found)
-        self._answered = None
-        self._opening_s += last or 0.0
-        return found
 
     def ask(self) -> Answered:
         before = int(self._run.counts[lay.ALL_COMPLETED])
@@ -249,13 +196,13 @@ class HeldConnections(Holding):
     def held(self) -> int:
         records = ctypes.c_uint8 * (int(self._run.s[lay.HIGHEST]) * c.RECORD_BYTES)
         states = np.ctypeslib.as_array(records.from_address(int(self._run.p[lay.RECORDS])))
-        return int(np.count_nonzero(states[c.CLIENT_STATE :: c.RECORD_BYTES] == HELD))
+        return int(np.count_nonzero(states[c.CLIENT_STATE :: c.RECORD_BYTES] == c.HELD))
 
     def trial(self) -> Trial:
         run, counts, s = self._run, self._run.counts, self._run.s
-        begun = sum(each.begun for each in self._opened)
+        begun, established = int(s[lay.BEGUN]), self._established()
         failed = engine.named(counts, lay.CAUSE_PLACES)
-        refused, lost = sum(each.refused for each in self._opened), self._answered.lost if self._answered else 0
+        refused, lost = begun - established, self._answered.lost if self._answered else 0
         failed |= {name: n for name, n in (("no_syn_ack", refused), ("no_reply", lost)) if n}
         seconds = max(self._opening_s, 1e-3)
         return Trial.of(
@@ -266,7 +213,7 @@ class HeldConnections(Holding):
             wall_s=time.perf_counter() - self._started,
             intended=begun,
             attempted=begun,
-            established=self._established(),
+            established=established,
             completed=self._answered.answered if self._answered else self.held(),
             failed=failed,
             dut_missed=int(counts[lay.DUT_MISSED]),

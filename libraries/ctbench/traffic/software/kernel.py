@@ -20,7 +20,6 @@ from ctbench.traffic.software import connection as c
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.connection import begin, sweep
-from ctbench.traffic.software.ends import at_client, at_server, poller, send_due_replies
 from ctbench.traffic.software.machine_code import cycles
 
 #: Connections begun before the rings are polled again.
@@ -39,16 +38,14 @@ def opened_share(elapsed, wait, waits):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def ends_after(number, population, interval, short, short_per_million):  # type: ignore[no-untyped-def]
-    """When one of the population ends, after the start: one each `interval`. Of those that live on when all short ones
-    have ended, after `short`, only a share of the long ones ends in the same time."""
-    at = (number * STRIDE % population + 0.5) * interval
-    return max(at, short + (at - short) * 1000000 / (1000000 - short_per_million))
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
-def messages_left(ends, elapsed, wait):  # type: ignore[no-untyped-def]
-    """The messages that one has before it which is opened `elapsed` after the start: 0 where it is over by now."""
+def messages_left(number, elapsed, interval, p):  # type: ignore[no-untyped-def]
+    """The messages that one of the population has before it which is opened `elapsed` after the start: 0 where it is
+    over by now. One ends each `interval`; of those that live on when all short ones have ended only a share of the long
+    ones ends in the same time."""
+    wait = p[lay.SERVER_WAIT]
+    short = p[lay.SHORT_MESSAGES] * wait
+    at = (number * STRIDE % p[lay.POPULATION] + 0.5) * interval
+    ends = max(at, short + (at - short) * 1000000 / (1000000 - p[lay.SHORT_PER_MILLION]))
     return max(0, math.floor(ends / wait) - elapsed // wait)
 
 
@@ -56,21 +53,15 @@ def messages_left(ends, elapsed, wait):  # type: ignore[no-untyped-def]
 def open_population(now, start, interval, tx, p, s, counts):  # type: ignore[no-untyped-def]
     """Open some of the connections that are due by now. `interval`: cycles from one connection of the load to the
     next."""
-    elapsed, wait = now - start, p[lay.SERVER_WAIT]
-    wanted = int(p[lay.POPULATION] * opened_share(elapsed, wait, p[lay.OPENING_WAITS]))
+    elapsed = now - start
+    wanted = int(p[lay.POPULATION] * opened_share(elapsed, p[lay.SERVER_WAIT], p[lay.OPENING_WAITS]))
     begun = 0
     while s[lay.OPENED] < wanted and begun < BURST:
-        ends = ends_after(
-            s[lay.OPENED], p[lay.POPULATION], interval, p[lay.SHORT_MESSAGES] * wait, p[lay.SHORT_PER_MILLION]
-        )
+        messages = messages_left(s[lay.OPENED], elapsed, interval, p)
         s[lay.OPENED] += 1
-        messages = messages_left(ends, elapsed, wait)
         if messages:
             begin(tx, now, False, min(messages, p[lay.MESSAGES]), p, s, counts)
             begun += 1
-
-
-_poll = poller(at_client, at_server)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -102,10 +93,10 @@ def _lost(counts):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy")
-def _discard(rx, rings, port, counts):  # type: ignore[no-untyped-def]
+def _discard(port, p, counts):  # type: ignore[no-untyped-def]
     """Take the frames off a port's rings, count them and answer none."""
-    for queue in range(rings):
-        ring = rx + queue * r.ROW_BYTES
+    for queue in range(p[lay.RX_RINGS + port]):
+        ring = p[lay.RX + port] + queue * r.ROW_BYTES
         waiting = r.frames_waiting(ring)
         for ahead in range(waiting):
             _, length = r.frame_at(ring, ahead)
@@ -121,17 +112,13 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
 
     p: parameters · intervals: `plan.intervals` · s: state · counts: counters, and
     marks[0], marks[1]: copies of them at the begin and the end of the sustain phase · histograms: see
-    `clock.empty_histograms` · points: see `clock.note_points`.
+    `clock.ROWS` · points: see `clock.note_points`.
     """
     interval = intervals[0]
-    client_tx, client_rx, server_tx, server_rx = p[lay.CLIENT_TX], p[lay.CLIENT_RX], p[lay.SERVER_TX], p[lay.SERVER_RX]
+    client_tx = p[lay.TX + lay.CLIENT]
     if s[lay.LEFT_AT] == 0:
         s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
-    away = clock.enter(s)
-    start = cycles() - away
-    ramp_end = start + p[lay.RAMP]
-    sustain = start + p[lay.RAMP] + p[lay.SETTLE]
-    end = sustain + p[lay.SUSTAIN]
+    away, start, ramp_end, sustain, end = clock.enter(p, s)
     give_up = end + p[lay.LINGER]
     due = float(start) + intervals[1]
     not_before = half_open_due = float(start)
@@ -144,14 +131,13 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     if p[lay.UNDER_WAY]:  # counted all along: what was lost in the sustain phase is the difference of two marks
         s[lay.FAILURES_FROM] = ((start >> p[lay.TICK_SHIFT]) - 0x40000000) & 0xFFFFFFFF
         s[lay.FAILURES_FOR] = 0x80000000
-    elif p[lay.FAILURES_COUNT]:
+    elif p[lay.POPULATION]:
         s[lay.FAILURES_FROM] = (sustain >> p[lay.TICK_SHIFT]) & 0xFFFFFFFF
         s[lay.FAILURES_FOR] = p[lay.SUSTAIN] >> p[lay.TICK_SHIFT]
     previous = start
     while True:
         now = cycles() - away
-        if now - previous > s[lay.LONGEST_PAUSE]:
-            s[lay.LONGEST_PAUSE] = now - previous
+        s[lay.LONGEST_PAUSE] = max(s[lay.LONGEST_PAUSE], now - previous)
         if p[lay.UNDER_WAY] and now - previous > p[lay.LATE_LIMIT]:
             # What waited for this function and not for the DUT has the same time to make progress.
             next_sweep = max(next_sweep, now + (now - previous))
@@ -189,11 +175,9 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
                 begun += 1
         if p[lay.HALF_OPEN] and half_open_due <= now < end:
             half_open_due = ends.send_due_syns(half_open_due, now, intervals[2], client_tx, p, s, counts)
-        send_due_replies(now, server_tx, p, s, counts)
-        _poll(server_rx, p[lay.SERVER_RX_RINGS], server_tx, lay.SERVER, cycles() - away, p, s, counts, histograms)
-        r.publish_all(server_tx, p[lay.QUEUES])
-        _poll(client_rx, p[lay.CLIENT_RX_RINGS], client_tx, lay.CLIENT, cycles() - away, p, s, counts, histograms)
-        r.publish_all(client_tx, p[lay.QUEUES])
+        ends.send_due_replies(now, p[lay.TX + lay.SERVER], p, s, counts)
+        ends.poll(lay.SERVER, away, p, s, counts, histograms)
+        ends.poll(lay.CLIENT, away, p, s, counts, histograms)
         if now >= next_tick:
             next_tick = now + tick
             if now >= next_sweep:
@@ -201,14 +185,11 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
             if phase == 1:
                 s[lay.ACTIVE_SUM] += s[lay.ACTIVE]
                 s[lay.ACTIVE_SAMPLES] += 1
-                if s[lay.ACTIVE] > s[lay.ACTIVE_MAX]:
-                    s[lay.ACTIVE_MAX] = s[lay.ACTIVE]
+                s[lay.ACTIVE_MAX] = max(s[lay.ACTIVE_MAX], s[lay.ACTIVE])
                 next_point = clock.note_points(points, now, next_point, p[lay.TIMELINE_STEP], s, counts)
                 if p[lay.UNDER_WAY]:
                     clock.look_at_own_rings(s[lay.ACTIVE], p, s)
-                if clock.ends_early(
-                    _lost(counts), p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
-                ):
+                if clock.ends_early(_lost(counts), now, sustain, end, p):
                     end = latest = now
                     give_up = now + p[lay.SHORT_LINGER]
                     s[lay.ENDED_AFTER] = now - sustain
@@ -217,14 +198,10 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
         begun_all = due >= end or now >= latest
         if phase == 2 and ((s[lay.ACTIVE] == 0 and begun_all) or now >= give_up):
             break
-    if phase < 2:
-        marks[1, :] = counts
-        if phase < 1:
-            marks[0, :] = counts
     if s[lay.ACTIVE] > 0:
         quiet = cycles() + p[lay.HUSH]
         while cycles() < quiet:
-            _discard(client_rx, p[lay.CLIENT_RX_RINGS], lay.CLIENT, counts)
-            _discard(server_rx, p[lay.SERVER_RX_RINGS], lay.SERVER, counts)
-    s[lay.LEFT_AT] = cycles()
+            _discard(lay.CLIENT, p, counts)
+            _discard(lay.SERVER, p, counts)
+    clock.leave(phase, s, counts, marks)
     counts[lay.INTENDED] += clock.never_sent(interval, due, sustain, end, s)

@@ -12,11 +12,9 @@ SIDES = ("client", "server")
 
 _places = count()
 #: Parameters: addresses of the MAC headers and of the connection records, and how many of these there are.
-CLIENT_MACS, SERVER_MACS, RECORDS, RECORD_COUNT = islice(_places, 4)
-MACS = CLIENT_MACS
+MACS, _, RECORDS, RECORD_COUNT = islice(_places, 4)
 #: Addresses of the rings' rows, and how many rings there are to take frames from (to put: QUEUES).
-CLIENT_TX, SERVER_TX, CLIENT_RX, SERVER_RX, CLIENT_RX_RINGS, SERVER_RX_RINGS = islice(_places, 6)
-TX, RX, RX_RINGS = CLIENT_TX, CLIENT_RX, CLIENT_RX_RINGS
+TX, _, RX, _, RX_RINGS, _ = islice(_places, 6)
 #: Bytes and checksums of the messages.
 REQUEST_BYTES, REQUEST_SUM, REPLY_BYTES, REPLY_SUM = islice(_places, 4)
 UDP_REQUEST_BYTES, UDP_REQUEST_SUM, UDP_REPLY_BYTES, UDP_REPLY_SUM = islice(_places, 4)
@@ -48,33 +46,32 @@ MOST_LOST, EARLIEST, LEAST_SAVED, SHORT_LINGER = islice(_places, 4)
 #: Connections open (packets under way) at once in a closed loop; 0: they begin on a schedule.
 UNDER_WAY = next(_places)
 #: A warm start: connections that live when the trial begins, and in how many waits of their servers they are opened;
-#: 0: none do.
+#: 0: none do. With it failures count by when they happen, not by when their connection began.
 POPULATION, OPENING_WAITS = islice(_places, 2)
 #: How long frames are still taken, and nothing is sent, at the end of a trial that leaves connections open, cycles.
 HUSH = next(_places)
 #: Short connections, of a million, and their messages: the others have MESSAGES.
 SHORT_PER_MILLION, SHORT_MESSAGES = islice(_places, 2)
-#: Whether failures count by when they happen, not by when their connection began.
-FAILURES_COUNT = next(_places)
 #: A tick is 2**TICK_SHIFT cycles, about a millisecond; a connection fails after TIMEOUT_TICKS without progress.
 TICK_SHIFT, TIMEOUT_TICKS = islice(_places, 2)
 #: Whether the latency of messages is measured (see `connection.message_sent`).
 TIMES_MESSAGES = next(_places)
-#: Packets: how many frame sizes are sent in turn (`stream_engine.payloads`), the VLAN (-1: none), 1 or 2 directions.
-SIZE_COUNT, VLAN, DIRECTIONS = islice(_places, 3)
+#: Packets: the VLAN (-1: none), 1 or 2 directions.
+VLAN, DIRECTIONS = islice(_places, 2)
 #: Packets of a closed loop: the length of a stretch (see STRETCH), and how long none may come before all are taken for
 #: lost, cycles.
 LOST_AFTER, SILENCE = islice(_places, 2)
 PARAMETERS = next(_places)
 
-#: Values of ENDED_BY: the client closes, the server does, the client resets.
-BY_CLIENT, BY_SERVER, BY_RESET = range(3)
+#: Values of ENDED_BY, those of profiles first: the client closes, the server does, the client resets; the connection is
+#: held open.
+BY_CLIENT, BY_SERVER, BY_RESET, NEVER = range(4)
 
 _places = count()
 #: State: STOP is set from outside. Lists of records by number.
 STOP, FREE_HEAD, HIGHEST, WAITING_FIRST, WAITING_LAST, SWEEP = islice(_places, 6)
-#: Connections open, and those of them that count; begun since the start; the next client.
-ACTIVE, COUNTED_ACTIVE, BEGUN, UDP_DEBT, TUPLE = islice(_places, 5)
+#: Connections open, and begun since the start; error feedback for the share of UDP; the next client.
+ACTIVE, BEGUN, UDP_DEBT, TUPLE = islice(_places, 4)
 #: As UDP_DEBT, of short connections.
 SHORT_DEBT = next(_places)
 #: Half-open connections begun since the start, and the next one's client.
@@ -86,7 +83,7 @@ ENDED_AFTER = next(_places)
 ACTIVE_SUM, ACTIVE_SAMPLES, ACTIVE_MAX, POINTS = islice(_places, 4)
 #: Cycles at the begin and the end of what was counted.
 COUNTED_FROM, COUNTED_UNTIL = islice(_places, 2)
-#: The tick from which failures count, and for how many (see FAILURES_COUNT).
+#: The tick from which failures count, and for how many (see POPULATION).
 FAILURES_FROM, FAILURES_FOR = islice(_places, 2)
 #: Connections of the population that were opened, or whose time was over before that.
 OPENED = next(_places)
@@ -98,8 +95,8 @@ LEFT_AT, AWAY = islice(_places, 2)
 LINK_BUSY, LINK_FRAMES, LINK_REFUSED = islice(_places, 3)
 #: Whether messages that arrive now are to be timed: in the sustain phase, where TIMES_MESSAGES says so.
 TIMING = next(_places)
-#: The flow of packets that is next in each direction, and its place in the random order; the next size, and number.
-FLOW, _, ORDER, _, SIZE, _, SEQUENCE, _ = islice(_places, 8)
+#: The flow of packets that is next in each direction (see `clock.next_tuple`); the next size, and number.
+FLOW, _, SIZE, _, SEQUENCE, _ = islice(_places, 6)
 #: Packets that were put on a ring, counted or not; those that count and were lost for certain when they were due.
 SENT, LOST = islice(_places, 2)
 #: A closed loop writes off packets that are lost: cycles at which the present stretch of time began and the one before

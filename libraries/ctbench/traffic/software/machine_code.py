@@ -12,22 +12,34 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+_WORD = ir.IntType(64)
+
+
+def _of_one(build: Callable[[Any, Any], Any]) -> Any:
+    """An intrinsic `f(int64) -> int64`. `build` gets the builder of LLVM's code and the argument, and says what is
+    returned."""
+
+    def intrinsic_of_one(_typingctx: Any, argument: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return build(builder, args[0])
+
+        return types.int64(types.int64), codegen
+
+    return intrinsic(intrinsic_of_one)
+
 
 def _load(bits: int, ordering: str = "") -> Any:
     """An intrinsic `f(address) -> int64` that reads `bits` bits."""
 
-    def load(_typingctx: Any, address: Any) -> Any:
-        def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
-            if ordering:
-                value = builder.load_atomic(pointer, ordering=ordering, align=bits // 8)
-            else:
-                value = builder.load(pointer, align=1)
-            return builder.zext(value, ir.IntType(64)) if bits < 64 else value
+    def load(builder: Any, address: Any) -> Any:
+        pointer = builder.inttoptr(address, ir.IntType(bits).as_pointer())
+        if ordering:
+            value = builder.load_atomic(pointer, ordering=ordering, align=bits // 8)
+        else:
+            value = builder.load(pointer, align=1)
+        return builder.zext(value, _WORD) if bits < 64 else value
 
-        return types.int64(types.int64), codegen
-
-    return intrinsic(load)
+    return _of_one(load)
 
 
 def _store(bits: int, ordering: str = "") -> Any:
@@ -62,14 +74,7 @@ store32_release: Callable[[int, int], None] = _store(32, "release")
 
 
 def _bswap(bits: int) -> Any:
-    def bswap(_typingctx: Any, value: Any) -> Any:
-        def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            swapped = builder.bswap(builder.trunc(args[0], ir.IntType(bits)))
-            return builder.zext(swapped, ir.IntType(64))
-
-        return types.int64(types.int64), codegen
-
-    return intrinsic(bswap)
+    return _of_one(lambda builder, value: builder.zext(builder.bswap(builder.trunc(value, ir.IntType(bits))), _WORD))
 
 
 #: Network byte order of the low 32 (16) bits, and back.
@@ -77,29 +82,15 @@ swap32: Callable[[int], int] = _bswap(32)
 swap16: Callable[[int], int] = _bswap(16)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def prefetch(_typingctx: Any, address: Any) -> Any:
-    """Bring the cache line at `address` close, without waiting for it."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        i32 = ir.IntType(32)
-        pointer_type = ir.IntType(8).as_pointer()
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [pointer_type], ir.FunctionType(ir.VoidType(), [pointer_type, i32, i32, i32])
-        )
-        pointer = builder.inttoptr(args[0], pointer_type)
-        builder.call(function, [pointer, i32(0), i32(3), i32(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen
+def _prefetch(builder: Any, address: Any) -> Any:
+    i32, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+    signature = ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], signature)
+    builder.call(function, [builder.inttoptr(address, pointer), i32(0), i32(3), i32(1)])
+    return address
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def cycles(_typingctx: Any) -> Any:
-    """The processor's time stamp counter (`rdtsc`)."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
-        function = builder.module.declare_intrinsic("llvm.readcyclecounter", [], ir.FunctionType(ir.IntType(64), []))
-        return builder.call(function, [])
-
-    return types.int64(), codegen
+#: Bring the cache line at this address close, without waiting for it. Returns the address.
+prefetch: Callable[[int], int] = _of_one(_prefetch)
+#: The processor's time stamp counter (`rdtsc`).
+cycles: Callable[[], int] = types.ExternalFunction("llvm.readcyclecounter", types.int64())

@@ -52,7 +52,6 @@ _FLAG_MASK_INT: Final = 1  # the receiver polls: no interrupts
 _RING_HEADER_BYTES: Final = 128  # head in the first cache line, tail in the second
 HEAD_OFFSET, TAIL_OFFSET = 6, 64
 NAME: Final = b"ctbench"
-MAX_LOG2_RING: Final = 14
 #: Frames start here in their buffer, so that the IP header (14 bytes on) is aligned to four bytes.
 _FRAME_OFFSET: Final = 2
 
@@ -70,10 +69,7 @@ _BUFFER_SIZES = (128, 256, 512, 1024, 2048, 4096, 9216)
 
 def buffer_bytes(frame_bytes: int) -> int:
     """The smallest buffer that holds the frame, the two bytes before it, and a payload rounded up to eight."""
-    for size in _BUFFER_SIZES:
-        if frame_bytes + 16 <= size:
-            return size
-    raise GeneratorError(f"Frames of {frame_bytes} bytes do not fit a buffer of {_BUFFER_SIZES[-1]} bytes.")
+    return next(size for size in _BUFFER_SIZES if frame_bytes + 16 <= size)
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ class RingPlan:
     #: Rings from the client to the server, and back.
     c2s: int
     s2c: int
-    #: Entries per ring: powers of two.
+    #: Entries per ring: powers of two up to 16384.
     c2s_size: int = 2048
     s2c_size: int = 2048
     #: Bytes per buffer; a frame and the two bytes before it must fit.
@@ -96,14 +92,6 @@ class RingPlan:
         receive = RECEIVE_RING if RECEIVE_RING * size * tx_queues <= _MOST_BYTES else RECEIVE_RING // 2
         return cls(rx_queues, tx_queues, ring_size, max(receive, ring_size), size)
 
-    def check(self) -> None:
-        """Raise `GeneratorError` for what memif cannot carry."""
-        for size in (self.c2s_size, self.s2c_size):
-            if size & (size - 1) or not 2 <= size <= 1 << MAX_LOG2_RING:
-                raise GeneratorError(
-                    f"A memif ring cannot have {size} entries. Expected a power of two up to {1 << MAX_LOG2_RING}."
-                )
-
 
 class Region:
     """The memory of a link: the rings of a plan, and the buffers that they describe, which begin as the client's."""
@@ -112,7 +100,6 @@ class Region:
         """`fd`: the file of a region of the same plan, to map it once more, which is taken over; None: new zeroed
         memory, which cannot shrink while the peer has it mapped."""
         require_x86_64()
-        plan.check()
         self._plan = plan
         each = [_RING_HEADER_BYTES + size * r.DESCRIPTOR_BYTES for size in (plan.c2s_size, plan.s2c_size)]
         #: Offsets of the rings of either direction.
@@ -243,6 +230,8 @@ def connect(path: Path, plan: RingPlan, timeout: float = 5.0) -> MemifPort:
             if time.monotonic() > deadline:
                 raise GeneratorError(f"The DUT's memif port {path} resets the link: {error.strerror}.") from error
             time.sleep(_RETRY_S)
+        except OSError as error:
+            raise GeneratorError(f"The link to the DUT's memif port {path} could not be made: {error}") from error
 
 
 def _connect(path: Path, plan: RingPlan, timeout: float) -> MemifPort:
@@ -260,12 +249,7 @@ def _connect(path: Path, plan: RingPlan, timeout: float) -> MemifPort:
             raise GeneratorError(f"memif: the server speaks versions {low:#x}-{high:#x}, this generator {VERSION:#x}.")
         region = Region(plan)
         made.callback(region.close)
-        try:
-            _offer(control, plan, region)
-        except ConnectionResetError:
-            raise
-        except OSError as error:
-            raise GeneratorError(f"The link to the DUT's memif port {path} could not be made: {error}") from error
+        _offer(control, plan, region)
         made.pop_all()  # all of it is there
     return MemifPort(control, region, region.client_rings(), str(path))
 

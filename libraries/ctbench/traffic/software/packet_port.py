@@ -15,6 +15,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -42,35 +43,33 @@ ENTRIES: Final = 64
 CHUNK_BYTES: Final = 4096
 
 
-class XdpSender:
-    """A socket to send from, on one transmit queue of an interface; `row` is what the link thread needs of it."""
+#: Where link threads hand the frames of a queue to: the file descriptor of a socket, and for one of AF_XDP addresses:
+#: producer, consumer and descriptors of the transmit ring and of the completion ring, frames. Zeros for a packet
+#: socket.
+Sender = tuple[int, ...]
 
-    def __init__(self, opened: socket.socket, interface_index: int, queue: int) -> None:
-        """Takes over the socket `opened`. Raises OSError where the kernel, a limit (RLIMIT_MEMLOCK) or another socket
-        on this queue forbids it."""
-        self._socket = opened
-        self._memory, address = zeroed_memory(ENTRIES * CHUNK_BYTES)
-        # struct xdp_umem_reg; the kernel takes its size as the version of it.
-        opened.setsockopt(
-            _SOL_XDP, _UMEM_REG, struct.pack("QQIIII", address, ENTRIES * CHUNK_BYTES, CHUNK_BYTES, 0, 0, 0)
-        )
-        for option in (_UMEM_FILL_RING, _UMEM_COMPLETION_RING, _TX_RING):
-            opened.setsockopt(_SOL_XDP, option, ENTRIES)
-        # struct xdp_mmap_offsets: producer, consumer, descriptors, flags of the rings rx, tx, fill, completion.
-        offsets = struct.unpack("16Q", opened.getsockopt(_SOL_XDP, _MMAP_OFFSETS, 128))
-        tx, completion = offsets[4:8], offsets[12:16]
-        self._tx = mmap.mmap(opened.fileno(), tx[2] + ENTRIES * DESCRIPTOR_BYTES, offset=_PGOFF_TX_RING)
-        self._done = mmap.mmap(
-            opened.fileno(), completion[2] + ENTRIES * _COMPLETION_BYTES, offset=_PGOFF_COMPLETION_RING
-        )
-        tx_at, done_at = (ctypes.addressof(ctypes.c_char.from_buffer(each)) for each in (self._tx, self._done))
-        #: Addresses: producer, consumer and descriptors of the transmit ring, producer and consumer of the completion
-        #: ring, frames.
-        self.row = (*(tx_at + offset for offset in tx[:3]), *(done_at + offset for offset in completion[:2]), address)
-        _bind(opened, struct.pack("HHIII", AF_XDP, _FLAG_COPY, interface_index, queue, 0))
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
+def _xdp_sender(opened: socket.socket, interface_index: int, queue: int, kept: ExitStack) -> Sender:
+    """Make of a socket one to send from, on one transmit queue of an interface; its memory is the caller's to keep.
+    Raises OSError where the kernel, a limit (RLIMIT_MEMLOCK) or another socket on this queue forbids it."""
+    memory, address = zeroed_memory(ENTRIES * CHUNK_BYTES)
+    kept.enter_context(memory)
+    # struct xdp_umem_reg; the kernel takes its size as the version of it.
+    opened.setsockopt(_SOL_XDP, _UMEM_REG, struct.pack("QQIIII", address, ENTRIES * CHUNK_BYTES, CHUNK_BYTES, 0, 0, 0))
+    for option in (_UMEM_FILL_RING, _UMEM_COMPLETION_RING, _TX_RING):
+        opened.setsockopt(_SOL_XDP, option, ENTRIES)
+    # struct xdp_mmap_offsets: producer, consumer, descriptors, flags of the rings rx, tx, fill, completion.
+    offsets = struct.unpack("16Q", opened.getsockopt(_SOL_XDP, _MMAP_OFFSETS, 128))
+    addresses: list[int] = []
+    for ring, entry_bytes, page in (
+        (offsets[4:8], DESCRIPTOR_BYTES, _PGOFF_TX_RING),
+        (offsets[12:16], _COMPLETION_BYTES, _PGOFF_COMPLETION_RING),
+    ):
+        mapped = kept.enter_context(mmap.mmap(opened.fileno(), ring[2] + ENTRIES * entry_bytes, offset=page))
+        at = int(np.frombuffer(mapped, np.uint8).ctypes.data)
+        addresses += [at + offset for offset in ring[:3]]
+    _bind(opened, struct.pack("HHIII", AF_XDP, _FLAG_COPY, interface_index, queue, 0))
+    return opened.fileno(), *addresses, address
 
 
 def _bind(opened: socket.socket, address: bytes) -> None:
@@ -81,10 +80,9 @@ def _bind(opened: socket.socket, address: bytes) -> None:
         raise OSError(number, os.strerror(number))
 
 
-#: Columns of a queue's row: address of its ring's row, file descriptor of its socket, and for a socket of AF_XDP the
-#: addresses of `XdpSender.row`; 0 there: a packet socket.
+#: Columns of a queue's row: address of its ring's row, and the `Sender`.
 RING, SOCKET, XDP = 0, 1, 2
-_QUEUE_COLUMNS = 8
+_QUEUE_COLUMNS = 9
 #: Columns of a thread's counters: cycles spent on frames, frames, those that the interface refused, the last error.
 BUSY, FRAMES, REFUSED, ERROR, STOP = 0, 1, 2, 3, 4
 #: A cache line a thread.
@@ -146,7 +144,7 @@ def _send_xdp(queue, ring, waiting, counters):  # type: ignore[no-untyped-def]
         slot = (produced + place) & (ENTRIES - 1)
         chunk = slot * CHUNK_BYTES
         for at in range(0, length, 8):
-            store64(queue[XDP + 5] + chunk + at, load64(frame + at))
+            store64(queue[XDP + 6] + chunk + at, load64(frame + at))
         store64(descriptors + slot * DESCRIPTOR_BYTES, chunk)
         store64(descriptors + slot * DESCRIPTOR_BYTES + 8, length)
     produced = (produced + waiting) & 0xFFFFFFFF
@@ -170,12 +168,10 @@ def carry(queues, memory, counters):  # type: ignore[no-untyped-def]
     while load64(counters + 8 * STOP) == 0:
         for number in range(queues.shape[0]):
             ring = queues[number, RING]
-            waiting = r.frames_waiting(ring)
+            waiting = min(r.frames_waiting(ring), BATCH)
             if waiting == 0:
                 continue
             begun = cycles()
-            if waiting > BATCH:
-                waiting = BATCH
             if queues[number, XDP]:
                 _send_xdp(queues[number], ring, waiting, counters)
             else:
@@ -192,15 +188,6 @@ def total(counters, threads, column):  # type: ignore[no-untyped-def]
     for thread in range(threads):
         found += load64(counters + 8 * (thread * COUNTERS + column))
     return found
-
-
-#: What takes the frames of a queue.
-Sender = socket.socket | XdpSender
-
-
-def _row(ring: Counts, sender: Sender) -> tuple[int, ...]:
-    xdp = sender.row if isinstance(sender, XdpSender) else (0,) * (_QUEUE_COLUMNS - XDP)
-    return int(ring.ctypes.data), sender.fileno(), *xdp
 
 
 def _waited_ns() -> int:
@@ -248,7 +235,7 @@ class LinkThreads:
         self._queues: list[r.Rings] = []
         for thread in range(count):
             rows = [
-                _row(rings[queue], sender)
+                (int(rings[queue].ctypes.data), *sender)
                 for rings, senders in ports
                 for queue, sender in enumerate(senders)
                 if queue % count == thread
@@ -263,9 +250,7 @@ class LinkThreads:
     @staticmethod
     def compile() -> None:
         """Compile `carry`, so that no trial begins before its frames are carried."""
-        counters = np.zeros(COUNTERS, np.int64)
-        counters[STOP] = 1
-        _carry(np.zeros((0, _QUEUE_COLUMNS), np.int64), counters)
+        carry.compile((types.int64[:, ::1], types.int64, types.int64))
 
     def start(self) -> None:
         """Begin to carry frames, with counters at zero."""
@@ -294,13 +279,9 @@ class LinkThreads:
 
     def _work(self, number: int) -> None:
         begun, waited = time.monotonic_ns(), _waited_ns()
-        _carry(self._queues[number], self.counters[number])
+        scratch = np.zeros(SCRATCH_BYTES, np.uint8)
+        carry(self._queues[number], int(scratch.ctypes.data), int(self.counters[number].ctypes.data))
         self.waiting[number] = (_waited_ns() - waited) / (time.monotonic_ns() - begun)
-
-
-def _carry(queues: r.Rings, counters: Counts) -> None:
-    scratch = np.zeros(SCRATCH_BYTES, np.uint8)
-    carry(queues, int(scratch.ctypes.data), int(counters.ctypes.data))
 
 
 # linux/if_packet.h and linux/if_ether.h: what Python's socket module has no names for.
@@ -333,10 +314,11 @@ class PacketPort(r.Port):
         self.interface = interface
         #: How frames are handed to the interface, and why not otherwise.
         self.sends_with = ""
-        self._sockets: list[socket.socket] = []
-        self._maps: list[mmap.mmap] = []
-        self._near, self._far = cable(RingPlan(plan.c2s, 0, plan.c2s_size, plan.c2s_size, plan.buffer_bytes))
-        self.tx = self._near.tx
+        self._opened = ExitStack()
+        near, self._far = cable(RingPlan(plan.c2s, 0, plan.c2s_size, plan.c2s_size, plan.buffer_bytes))
+        self._opened.callback(near.close)
+        self._opened.callback(self._far.close)
+        self.tx = near.tx
         self.rx = r.new_rings(plan.s2c)
         self._receivers: list[socket.socket] = []
         try:
@@ -351,7 +333,7 @@ class PacketPort(r.Port):
 
     @property
     def link_rings(self) -> tuple[r.Rings, list[Sender]]:
-        """What link threads take frames from, and the socket that the frames of each ring go to."""
+        """What link threads take frames from, and where those of each ring go to."""
         return self._far.rx, [self._senders[queue % len(self._senders)] for queue in range(len(self._far.rx))]
 
     def dropped(self) -> int:
@@ -368,12 +350,7 @@ class PacketPort(r.Port):
         """Let go of the interface. May be called twice."""
         self.rx = r.new_rings(0)
         self._receivers.clear()
-        while self._maps:
-            self._maps.pop().close()
-        while self._sockets:
-            self._sockets.pop().close()
-        self._near.close()
-        self._far.close()
+        self._opened.close()
 
     def _open_senders(self, open_socket: OpenSocket, threads: int, buffer_bytes: int) -> list[Sender]:
         reason = "frames too large for AF_XDP"
@@ -386,33 +363,28 @@ class PacketPort(r.Port):
         self.sends_with = f"packet sockets ({reason})"
         return [self._packet_sender(open_socket) for _ in range(threads)]
 
-    def _xdp_sender(self, open_socket: OpenSocket, queue: int) -> XdpSender:
+    def _xdp_sender(self, open_socket: OpenSocket, queue: int) -> Sender:
         # An interface is known by its number in the namespace of the socket that asks.
         with open_socket("packet") as asking:
             request = struct.pack("16s16x", self.interface.encode())
             (index,) = struct.unpack("16xi12x", fcntl.ioctl(asking, _SIOCGIFINDEX, request))
-        opened = open_socket("xdp")
-        self._sockets.append(opened)
-        return XdpSender(opened, index, queue)
+        return _xdp_sender(self._opened.enter_context(open_socket("xdp")), index, queue, self._opened)
 
-    def _packet_sender(self, open_socket: OpenSocket) -> socket.socket:
-        sender = open_socket("packet")
-        self._sockets.append(sender)
+    def _packet_sender(self, open_socket: OpenSocket) -> Sender:
+        sender = self._opened.enter_context(open_socket("packet"))
         sender.setsockopt(_SOL_PACKET, _QDISC_BYPASS, 1)
         sender.bind((self.interface, 0))
-        return sender
+        return sender.fileno(), *[0] * (_QUEUE_COLUMNS - XDP)
 
     def _open_receiver(self, open_socket: OpenSocket, plan: RingPlan, row: Counts) -> socket.socket:
         packet_bytes = max(_LEAST_PACKET_BYTES, 1 << (plan.buffer_bytes + _HEADROOM - 1).bit_length())
         blocks = max(1, plan.s2c_size * packet_bytes // _BLOCK_BYTES)
         packets = blocks * _BLOCK_BYTES // packet_bytes
-        receiver = open_socket("packet")
-        self._sockets.append(receiver)
+        receiver = self._opened.enter_context(open_socket("packet"))
         receiver.setsockopt(_SOL_PACKET, _VERSION, _TPACKET_V2)
         receiver.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
         receiver.setsockopt(_SOL_PACKET, _RX_RING, struct.pack("IIII", _BLOCK_BYTES, blocks, packet_bytes, packets))
-        memory = mmap.mmap(receiver.fileno(), blocks * _BLOCK_BYTES)
-        self._maps.append(memory)
+        memory = self._opened.enter_context(mmap.mmap(receiver.fileno(), blocks * _BLOCK_BYTES))
         row[r.REGION] = np.frombuffer(memory, dtype=np.uint8).ctypes.data
         row[r.MASK], row[r.PACKET_BYTES] = packets - 1, packet_bytes
         receiver.bind((self.interface, _ETH_P_ALL))

@@ -1,4 +1,4 @@
-"""From a profile and an offered load to the parameters of the kernel function."""
+"""From a profile and an offered load to the parameters of a kernel function."""
 
 import math
 import struct
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ctbench.base.network import FCS_BYTES
 from ctbench.traffic.loads import Idle, Load, Rate, Saturation
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, last_word
-from ctbench.traffic.software import clock
+from ctbench.traffic.profiles import IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile, Profile, last_word
+from ctbench.traffic.software import clock, stream_kernel
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import mask_and_shift
 from ctbench.traffic.software.frames import IPV6_SHIFT, REPLY_PATTERN, REQUEST_PATTERN
@@ -16,7 +17,6 @@ from ctbench.traffic.software.ring import Counts
 
 #: A shorter UDP payload would need padding behind the datagram: Ethernet's least is 60 bytes without FCS.
 _LEAST_UDP_PAYLOAD = 18
-_ENDS = {"client": lay.BY_CLIENT, "server": lay.BY_SERVER, "reset": lay.BY_RESET}
 #: The rate climbs to the offered load in this time; then it is held for a connection's lifetime before it counts.
 RAMP_S = 0.2
 #: At the full rate, before counting: caches, flow tables and queues settle.
@@ -47,6 +47,23 @@ OPENING_WAITS = 3
 #: After it, before counting.
 WARM_SETTLE_S = 0.2
 
+#: The same of packets: how long the rate climbs, and at the full rate before counting; and long enough for every flow
+#: to have been sent once.
+STREAM_RAMP_S = 0.1
+STREAM_SETTLE_S = 0.1
+_FLOW_PASS = 1.1
+#: A closed loop counts after this long, and longer where the flows take longer at a speed that is usual: how fast it
+#: will go is not known before. But for no more than so long: the first packets of the last of a million flows count.
+STREAM_LOOP_SETTLE_S = 0.2
+LOOP_PPS = 500_000.0
+LONGEST_LOOP_SETTLE_S = 1.0
+#: A closed loop takes packets for lost that do not come within one to two times this; where none comes at all, after
+#: the longer time. What is under way fits the rings, which take some ten milliseconds to empty.
+LOST_AFTER_S = 0.02
+SILENCE_S = 0.2
+#: After the last packet was sent, at most. The DUT's queues hold some ten milliseconds.
+STREAM_LINGER_S = 0.2
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -71,12 +88,20 @@ class Timing:
         return self.ramp_up_s + self.sustain_s + self.linger_s
 
 
-def timing_of(profile: ConnectionProfile, load: Load, duration_s: float) -> Timing:
+def timing_of(profile: Profile, load: Load, duration_s: float) -> Timing:
     """What lives long needs a ramp-up of one lifetime before the load is the one asked for, or a warm start; and a
     drain of one lifetime where connections are followed to their end, which neither a warm start nor a closed loop
-    does."""
+    does. Every flow of packets is known to the DUT before anything counts: creating its state is another
+    measurement."""
     if isinstance(load, Idle):
         return Timing(0.0, 0.0, duration_s, 0.0)  # nothing ramps, and nothing is waited for
+    if isinstance(profile, PacketProfile):
+        packets = _FLOW_PASS * profile.flows * profile.ways
+        if isinstance(load, Saturation):
+            settle_s = min(LONGEST_LOOP_SETTLE_S, max(STREAM_LOOP_SETTLE_S, packets / LOOP_PPS))
+            return Timing(0.0, settle_s, duration_s, STREAM_LINGER_S)
+        settle_s = max(STREAM_SETTLE_S, packets / per_second(load))
+        return Timing(STREAM_RAMP_S, settle_s, duration_s, STREAM_LINGER_S)
     if isinstance(load, Saturation):
         return Timing(0.0, LOOP_SETTLE_S, duration_s, LOOP_LINGER_S)
     if population := population_of(profile, load):
@@ -108,6 +133,16 @@ def pattern_sum(pattern: int, length: int) -> int:
     data = struct.pack("<Q", pattern) * (length // 8 + 1)
     data = data[:length] + bytes(-length % 4)
     return sum(struct.unpack(f"<{len(data) // 4}I", data))
+
+
+def payloads(profile: PacketProfile) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
+    """Payload bytes, and the sum of the pattern in it, of each frame in turn; those of a mix are spread evenly."""
+    frames = [profile.frame_bytes]
+    if profile.frame_bytes == "imix":
+        frames = [size for _, size in sorted((place / share, size) for size, share in IMIX for place in range(share))]
+    sizes = [int(size) - FCS_BYTES - PROBE_HEADERS[profile.ip_version] for size in frames]
+    sums = [pattern_sum(stream_kernel.PATTERN, size - stream_kernel.FILLER) for size in sizes]
+    return np.array([sizes, sums], np.int64).T.copy()
 
 
 def records_needed(profile: ConnectionProfile, load: Load) -> int:
@@ -142,19 +177,18 @@ def intervals(
     return np.array([*first, hertz / half_open_per_s if half_open_per_s else np.inf])
 
 
-def common_parameters(
-    profile: ConnectionProfile | PacketProfile, timing: Timing, hertz: float, flows: int, random: bool
-) -> Counts:
-    """What both kernel functions are told: addresses, phases and pace. `hertz`: of the cycle counter; `flows`: how many
-    client addresses and ports there are, in `random` order or one after the other."""
-    p = np.zeros(lay.PARAMETERS, dtype=np.int64)
-    p[lay.CLIENT_IP], p[lay.CLIENT_IPS] = last_word(profile.client_ip), profile.client_ips
-    p[lay.SERVER_IP], p[lay.SERVER_IPS] = last_word(profile.server_ip), profile.server_ips
-    p[lay.PORT_MIN], p[lay.UDP_PORT] = profile.client_port_min, profile.udp_port
-    p[lay.SHIFT] = IPV6_SHIFT if profile.ip_version == 6 else 0
-    p[lay.TUPLES], p[lay.PORT_ORDER_RANDOM] = flows, int(random)
-    p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT] = mask_and_shift(flows)
-    for place, seconds in {
+def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0) -> Counts:
+    """The kernel function's parameters but for the wiring (`Wiring.join`) and the records. `hertz`: of the cycle
+    counter; `salt`: tells its frames from an earlier trial's; `under_way`: connections open (packets on their way) at
+    once in a closed loop."""
+    if isinstance(profile, PacketProfile):
+        flows, order, tag_bits = profile.flows, profile.flow_order, stream_kernel.FLOW_BITS
+        of_its_kind = {lay.VLAN: profile.vlan or -1, lay.DIRECTIONS: profile.ways}
+    else:
+        flows, order, tag_bits = profile.client_endpoints, profile.port_order, lay.SLOT_BITS
+        of_its_kind = _of_connections(profile, load, timing, hertz, under_way)
+    mask, shift = mask_and_shift(flows)
+    seconds = {
         lay.RAMP: timing.ramp_s,
         lay.SETTLE: timing.settle_s,
         lay.SUSTAIN: timing.sustain_s,
@@ -165,27 +199,46 @@ def common_parameters(
         lay.LATEST: clock.LATEST_S,
         lay.EARLIEST: clock.EARLIEST_S,
         lay.LEAST_SAVED: clock.LEAST_SAVED_S,
-    }.items():
-        p[place] = int(seconds * hertz)
+        lay.LOST_AFTER: LOST_AFTER_S,
+        lay.SILENCE: SILENCE_S,
+    }
+    values = {
+        lay.CLIENT_IP: last_word(profile.client_ip),
+        lay.CLIENT_IPS: profile.client_ips,
+        lay.SERVER_IP: last_word(profile.server_ip),
+        lay.SERVER_IPS: profile.server_ips,
+        lay.PORT_MIN: profile.client_port_min,
+        lay.UDP_PORT: profile.udp_port,
+        lay.SHIFT: IPV6_SHIFT if profile.ip_version == 6 else 0,
+        lay.TUPLES: flows,
+        lay.TUPLE_MASK: mask,
+        lay.TUPLE_SHIFT: shift,
+        lay.PORT_ORDER_RANDOM: int(order == "random"),
+        lay.SALT: (salt << tag_bits) & 0xFFFFFFFF,
+        lay.MOST_LOST: most_lost_of(load),
+        lay.UNDER_WAY: under_way,
+    }
+    p = np.zeros(lay.PARAMETERS, dtype=np.int64)
+    for place, value in (values | {at: int(each * hertz) for at, each in seconds.items()} | of_its_kind).items():
+        p[place] = value
     return p
 
 
-def parameters(
-    profile: ConnectionProfile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0
-) -> Counts:
-    """The kernel function's parameters but for the wiring (`Wiring.join`) and the records. `hertz`: of the cycle
-    counter; `under_way`: connections open at once in a closed loop, whose servers do not wait: what is measured is the
-    DUT."""
+def _of_connections(
+    profile: ConnectionProfile, load: Load, timing: Timing, hertz: float, under_way: int
+) -> dict[int, int]:
+    """Those that only connections have. In a closed loop servers do not wait: what is measured is the DUT."""
     population = population_of(profile, load)
-    ports = profile.client_port_max - profile.client_port_min + 1
-    p = common_parameters(profile, timing, hertz, ports * profile.client_ips, profile.port_order == "random")
-
-    def cycles(seconds: float) -> int:
-        return int(seconds * hertz)
-
+    tick_shift = int(hertz / 1000).bit_length() - 1
+    timeout_s = LOOP_TIMEOUT_S if under_way else REPLY_TIMEOUT_S + profile.server_wait_ms / 1000
     udp_request = max(profile.request_bytes, _LEAST_UDP_PAYLOAD)
     udp_reply = max(profile.reply_bytes, _LEAST_UDP_PAYLOAD)
-    for place, value in {
+    seconds = {
+        lay.SERVER_WAIT: 0.0 if under_way else profile.server_wait_ms / 1000,
+        lay.SHORT_LINGER: min(timing.linger_s, profile.lifetime_s * 1.1 + clock.EARLY_LINGER_S),
+        lay.HUSH: HUSH_S if timing.linger_s else 0.0,
+    }
+    return {at: int(each * hertz) for at, each in seconds.items()} | {
         lay.REQUEST_BYTES: profile.request_bytes,
         lay.REQUEST_SUM: pattern_sum(REQUEST_PATTERN, profile.request_bytes),
         lay.REPLY_BYTES: profile.reply_bytes,
@@ -197,26 +250,15 @@ def parameters(
         lay.MESSAGES: profile.messages,
         lay.SHORT_PER_MILLION: round(profile.short_percent * 10_000),
         lay.SHORT_MESSAGES: profile.short_messages,
-        lay.SERVER_WAIT: 0 if under_way else cycles(profile.server_wait_ms / 1000),
         # A server that never waits has nothing to acknowledge before; in a closed loop the packets stay the same.
         lay.ACK_BEFORE_REPLY: int(profile.ack_before_reply and profile.server_wait_ms > 0),
-        lay.ENDED_BY: _ENDS[profile.ended_by],
+        lay.ENDED_BY: ("client", "server", "reset").index(profile.ended_by),
         lay.HALF_OPEN: int(profile.half_open_per_s > 0),
         lay.UDP_PER_MILLION: round(profile.udp_percent * 10_000),
-        lay.PORTS: ports,
+        lay.PORTS: profile.client_port_max - profile.client_port_min + 1,
         lay.TCP_PORT: profile.tcp_port,
-        lay.SALT: (salt << lay.SLOT_BITS) & 0xFFFFFFFF,
-        lay.MOST_LOST: most_lost_of(load),
-        lay.SHORT_LINGER: cycles(min(timing.linger_s, profile.lifetime_s * 1.1 + clock.EARLY_LINGER_S)),
-        lay.UNDER_WAY: under_way,
         lay.POPULATION: population,
         lay.OPENING_WAITS: opening_waits(profile, population),
-        lay.HUSH: cycles(HUSH_S if timing.linger_s else 0.0),
-        lay.FAILURES_COUNT: int(population > 0),
-        lay.TICK_SHIFT: int(hertz / 1000).bit_length() - 1,
-    }.items():
-        p[place] = value
-    tick_s = (1 << int(p[lay.TICK_SHIFT])) / hertz
-    timeout_s = LOOP_TIMEOUT_S if under_way else REPLY_TIMEOUT_S + profile.server_wait_ms / 1000
-    p[lay.TIMEOUT_TICKS] = int(timeout_s / tick_s)
-    return p
+        lay.TICK_SHIFT: tick_shift,
+        lay.TIMEOUT_TICKS: int(timeout_s * hertz / (1 << tick_shift)),
+    }

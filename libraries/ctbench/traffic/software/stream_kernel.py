@@ -14,7 +14,6 @@ from ctbench.traffic.software import clock
 from ctbench.traffic.software import frames as f
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.clock import next_state, scrambled
 from ctbench.traffic.software.machine_code import (
     cycles,
     load16,
@@ -44,7 +43,7 @@ def write(at, shift, macs, vlan, source, destination, ports, tag, sequence, now,
     """
     low, high = now & 0xFFFFFFFF, (now >> 32) & 0xFFFFFFFF
     frame = at if vlan < 0 else at + VLAN_TAG_BYTES
-    start = f.write_udp_header(
+    start = f.write_udp(
         frame, shift, macs, source, destination, ports, payload, tag + sequence + low + high + pattern_sum
     )
     if vlan >= 0:
@@ -72,23 +71,9 @@ _BURST = 32
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _next_flow(port, p, s):  # type: ignore[no-untyped-def]
-    """The flow that is next in a direction."""
-    if p[lay.PORT_ORDER_RANDOM] == 0:
-        flow = s[lay.FLOW + port]
-        s[lay.FLOW + port] = flow + 1 if flow + 1 < p[lay.TUPLES] else 0
-        return flow
-    while True:
-        s[lay.ORDER + port] = next_state(s[lay.ORDER + port], p[lay.TUPLE_MASK])
-        flow = scrambled(s[lay.ORDER + port], p[lay.TUPLE_MASK], p[lay.TUPLE_SHIFT])
-        if flow < p[lay.TUPLES]:
-            return flow
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
 def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-def]
     """Send the next packet of a direction; it is lost at the DUT's full ring where there is no room."""
-    flow = _next_flow(port, p, s)
+    flow = clock.next_tuple(lay.FLOW + port, p, s)
     record = p[lay.RECORDS] + flow * RECORD_BYTES
     if port == lay.CLIENT:
         source = swap32(p[lay.CLIENT_IP] + flow % p[lay.CLIENT_IPS])
@@ -104,7 +89,7 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
     sequence = s[lay.SEQUENCE + port]
     s[lay.SEQUENCE + port] = (sequence + 1) & (COUNTED - 1)
     size = s[lay.SIZE + port]
-    s[lay.SIZE + port] = size + 1 if size + 1 < p[lay.SIZE_COUNT] else 0
+    s[lay.SIZE + port] = size + 1 if size + 1 < sizes.shape[0] else 0
     ring = p[lay.TX + port] + flow % p[lay.QUEUES] * r.ROW_BYTES
     if not r.room(ring):
         counts[lay.DUT_MISSED] += 1
@@ -115,9 +100,7 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
         r.next_buffer(ring), p[lay.SHIFT], p[lay.MACS + port], p[lay.VLAN], source, destination, ports,
         flow | p[lay.SALT], sequence | COUNTED if counted else sequence, now, sizes[size, 0], sizes[size, 1],
     )  # fmt: skip
-    r.put(ring, length)
-    counts[lay.TX_PACKETS + port] += 1
-    counts[lay.TX_BYTES + port] += length
+    clock.put(ring, length, port, counts)
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -170,11 +153,9 @@ def _poll(port, away, p, s, counts, histograms):  # type: ignore[no-untyped-def]
     shift, headers = p[lay.SHIFT], p[lay.MACS + port]
     for queue in range(p[lay.RX_RINGS + port]):
         ring = p[lay.RX + port] + queue * r.ROW_BYTES
-        waiting = r.frames_waiting(ring)
+        waiting = min(r.frames_waiting(ring), _BURST)
         if waiting == 0:
             continue
-        if waiting > _BURST:
-            waiting = _BURST
         for ahead in range(waiting):
             r.prefetch_frame(ring, ahead)
         now = cycles() - away
@@ -184,10 +165,7 @@ def _poll(port, away, p, s, counts, histograms):  # type: ignore[no-untyped-def]
             counts[lay.RX_BYTES + port] += length
             vlan, tag_bytes = r.vlan_at(ring, ahead, frame)
             inner = frame + tag_bytes
-            if shift:
-                kind = f.classify_ipv6(inner, length - tag_bytes, headers, tag_bytes > 0)
-            else:
-                kind = f.classify(inner, length - tag_bytes, tag_bytes > 0)
+            kind = f.classify(inner, length - tag_bytes, shift, headers)
             if kind == f.IS_UDP and vlan == p[lay.VLAN] and swap16(load16(inner + shift + f.UDP_LENGTH)) >= 8 + FILLER:
                 _count(inner + shift, port, now, p, s, counts, histograms)
             elif kind == f.IS_BAD_CHECKSUM:
@@ -244,16 +222,12 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
 
     p: parameters · intervals: `plan.intervals` of one direction · s: state · sizes: payload bytes
     and pattern sum of each frame in turn · counts: counters, and marks[0], marks[1]: copies of them at the begin and
-    the end of the sustain phase · histograms: see `clock.empty_histograms` · points: see `clock.note_points`.
+    the end of the sustain phase · histograms: see `clock.ROWS` · points: see `clock.note_points`.
     """
     interval = intervals[0]
-    away = clock.enter(s)
-    start = cycles() - away
-    ramp_end = start + p[lay.RAMP]
-    sustain = ramp_end + p[lay.SETTLE]
-    end = sustain + p[lay.SUSTAIN]
+    away, start, ramp_end, sustain, end = clock.enter(p, s)
     give_up = end + p[lay.LINGER]
-    both = p[lay.DIRECTIONS] == 2
+    ways = p[lay.DIRECTIONS]
     due = np.zeros(2)
     not_before = np.zeros(2)
     due[0] = not_before[0] = float(start) + intervals[1]
@@ -268,8 +242,7 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
     previous = start
     while True:
         now = cycles() - away
-        if now - previous > s[lay.LONGEST_PAUSE]:
-            s[lay.LONGEST_PAUSE] = now - previous
+        s[lay.LONGEST_PAUSE] = max(s[lay.LONGEST_PAUSE], now - previous)
         previous = now
         if phase == 0 and now >= sustain:
             phase = 1
@@ -279,9 +252,7 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
             if next_point <= now:
                 s[lay.ACTIVE] = max(0, _under_way(s, counts))
                 next_point = clock.note_points(points, min(now, end), next_point, p[lay.TIMELINE_STEP], s, counts)
-            if clock.ends_early(
-                s[lay.LOST], p[lay.MOST_LOST], now, sustain + p[lay.EARLIEST], end - p[lay.LEAST_SAVED]
-            ):
+            if clock.ends_early(s[lay.LOST], now, sustain, end, p):
                 end = latest = now
                 give_up = now + p[lay.LINGER]
                 s[lay.ENDED_AFTER] = now - sustain
@@ -295,7 +266,7 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
             if phase == 1 and now >= next_look:
                 next_look = now + p[lay.LATE_LIMIT]
                 clock.look_at_own_rings(_under_way(s, counts), p, s)
-        for port in range(2 if both else 1):
+        for port in range(ways):
             sent = 0
             while (
                 due[port] <= now and sent < _BURST and not_before[port] <= now and due[port] < end
@@ -319,12 +290,8 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
         if phase == 2:
             missing = counts[lay.ATTEMPTED] + counts[lay.ATTEMPTED + 1]
             missing -= counts[lay.COMPLETED] + counts[lay.COMPLETED + 1]
-            if (missing == 0 and due[0] >= end and (not both or due[1] >= end)) or now >= give_up:
+            if (missing == 0 and due[0] >= end and due[ways - 1] >= end) or now >= give_up:
                 break
-    if phase < 2:
-        marks[1, :] = counts
-        if phase < 1:
-            marks[0, :] = counts
-    s[lay.LEFT_AT] = cycles()
-    for port in range(2 if both else 1):
+    clock.leave(phase, s, counts, marks)
+    for port in range(ways):
         counts[lay.INTENDED + port] += clock.never_sent(interval, due[port], sustain, end, s)

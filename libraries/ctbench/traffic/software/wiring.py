@@ -8,7 +8,7 @@ import numpy as np
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.traffic.generator import LinkWork
 from ctbench.traffic.loads import Load, Saturation
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.profiles import Profile
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.frames import HEADER_BYTES, header_of
 from ctbench.traffic.software.packet_port import LinkThreads
@@ -36,7 +36,7 @@ class Wiring:
             return 0
         return max(1, min(load.under_way, self.ring_frames // 2))
 
-    def join(self, p: Counts, profile: ConnectionProfile | PacketProfile) -> object:
+    def join(self, p: Counts, profile: Profile) -> object:
         """Enter the wiring into a kernel function's parameters. Returns what they point to, for the caller to keep:
         Ethernet destination and source of the client's frames, and `HEADER_BYTES` on those of the server's; with a
         profile of IPv6 whole templates."""

@@ -14,7 +14,6 @@ thread of its own; they say nothing about a handshake.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import pairwise
 from statistics import median
@@ -22,7 +21,7 @@ from typing import Any
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex.counters import Reading, Span, generator_fault, losses_of, unexpected
+from ctbench.traffic.trex.counters import Reading, generator_fault, losses_of, unexpected
 from ctbench.traffic.trex.worker import TrexWorker
 
 #: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
@@ -40,8 +39,11 @@ Command = list[Any]
 
 def astf_spec(profile: ConnectionProfile) -> Spec:
     """The description; TRex begins at its full rate."""
-    base = base_cps(profile)
-    templates = [_template(profile, stream, is_short, share * base) for stream, is_short, share in _kinds(profile)]
+    base, templates = base_cps(profile), []
+    for stream, is_short, share in _kinds(profile):
+        client, server = _programs(profile, stream, profile.short_messages if is_short else profile.messages)
+        port = _port(profile, stream, is_short)
+        templates.append({"stream": stream, "port": port, "cps": share * base, "client": client, "server": server})
     return {"addresses": addresses(profile), "templates": templates}
 
 
@@ -95,36 +97,22 @@ def limitations(profile: ConnectionProfile) -> list[str]:
     return notes
 
 
-def _template(profile: ConnectionProfile, stream: bool, is_short: bool, cps: float) -> Spec:
-    messages = profile.short_messages if is_short else profile.messages
-    client, server = (_tcp if stream else _udp)(profile, messages)
-    port = _port(profile, stream, is_short)
-    return {"stream": stream, "port": port, "cps": cps, "client": client, "server": server}
-
-
 def _port(profile: ConnectionProfile, stream: bool, is_short: bool) -> int:
     """The server's. Two programs of a server have two ports: the short connections' is the next one."""
     return (profile.tcp_port if stream else profile.udp_port) + is_short
 
 
-def _tcp(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list[Command]]:
-    """Programs of the client and the server. Whoever has done its part closes its side."""
-    if messages == 0:
+def _programs(profile: ConnectionProfile, stream: bool, messages: int) -> tuple[list[Command], list[Command]]:
+    """Of the client and the server. Over TCP, whoever has done its part closes its side."""
+    if stream and messages == 0:
         return [["connect"]], [["wait_for_peer_close"]]
-    client = [["send", profile.request_bytes, "x"], ["recv", profile.reply_bytes, True]]
-    server = [["recv", profile.request_bytes, True], *_wait(profile), ["send", profile.reply_bytes, "y"]]
-    return repeated(client, messages), repeated(server, messages)
-
-
-def _udp(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list[Command]]:
-    patience = ["set_keepalive_msg", int(profile.server_wait_ms) + UDP_PATIENCE_MS]
-    client = [["send_msg", profile.request_bytes, "x"], ["recv_msg", 1, True]]
-    server = [["recv_msg", 1, True], *_wait(profile), ["send_msg", profile.reply_bytes, "y"]]
-    return [patience, *repeated(client, messages)], [patience, *repeated(server, messages)]
-
-
-def _wait(profile: ConnectionProfile) -> list[Command]:
-    return [["delay", round(profile.server_wait_ms * 1000)]] if profile.server_wait_ms else []
+    over = "" if stream else "_msg"
+    request, reply = (profile.request_bytes, profile.reply_bytes) if stream else (1, 1)  # of UDP, messages
+    wait = [["delay", round(profile.server_wait_ms * 1000)]] if profile.server_wait_ms else []
+    client = [[f"send{over}", profile.request_bytes, "x"], [f"recv{over}", reply, True]]
+    server = [[f"recv{over}", request, True], *wait, [f"send{over}", profile.reply_bytes, "y"]]
+    patience = [] if stream else [["set_keepalive_msg", int(profile.server_wait_ms) + UDP_PATIENCE_MS]]
+    return [*patience, *repeated(client, messages)], [*patience, *repeated(server, messages)]
 
 
 def repeated(commands: list[Command], times: int) -> list[Command]:
@@ -159,19 +147,8 @@ FEW = 10
 #: asked.
 SHORTFALL = 0.001
 
-#: Seconds that TRex gets to answer; to start, which prepares its tables; to stop.
-ANSWER_S, START_S, STOP_S = 5.0, 30.0, 15.0
-
-
-@dataclass(frozen=True)
-class Readings:
-    """What was read of one trial: before the first connection, around the sustain phase and in it, after the drain."""
-
-    zero: Reading
-    begin: Reading
-    samples: tuple[Reading, ...]
-    end: Reading
-    drained: Reading
+#: Seconds that TRex gets to answer; to take a profile; to start, which prepares its tables; to stop.
+ANSWER_S, LOAD_S, START_S, STOP_S = 5.0, 30.0, 30.0, 15.0
 
 
 def run_trial(
@@ -182,52 +159,42 @@ def run_trial(
 
     `ports`: TRex' numbers, client side first. `GeneratorError` when TRex or its client breaks.
     """
-    started = time.perf_counter()
-    ramp_up_s = RAMP_UP_S + LATE_TIMERS * profile.lifetime_s
-    readings = _offer(worker, profile, load, ramp_up_s, duration_s, sleep)
-    worker.call("stop", STOP_S)
-    return trial_of(readings, ports, load, duration_s, ramp_up_s, time.perf_counter() - started)
 
-
-def _offer(
-    worker: TrexWorker, profile: ConnectionProfile, load: float, ramp_up_s: float, duration_s: float,
-    sleep: Callable[[float], None],
-) -> Readings:  # fmt: skip
     def read() -> Reading:
         return Reading(**worker.call("stats", ANSWER_S))
 
+    started = time.perf_counter()
+    ramp_up_s = RAMP_UP_S + LATE_TIMERS * profile.lifetime_s
     lasts_s = ramp_up_s + duration_s + ABANDONED_S
     worker.call("astf_start", START_S, mult=load / base_cps(profile), duration_s=lasts_s)
     zero = read()
     sleep(ramp_up_s)
-    begin = read()
-    samples = []
+    samples = [read()]
     step_s = max(STEP_S, duration_s / MOST_SAMPLES)
-    for number in range(1, int(duration_s / step_s) + 1):
-        if number * step_s < duration_s:
-            sleep(max(0.0, begin.at_s + number * step_s - time.monotonic()))
-            samples.append(read())
-    sleep(max(0.0, begin.at_s + duration_s - time.monotonic()))
-    end = read()
+    between = [number * step_s for number in range(1, MOST_SAMPLES) if number * step_s < duration_s]
+    for moment_s in (*between, duration_s):
+        sleep(max(0.0, samples[0].at_s + moment_s - time.monotonic()))
+        samples.append(read())
     worker.call("astf_update", ANSWER_S, mult=STANDSTILL)
     deadline = time.monotonic() + LATE_TIMERS * profile.lifetime_s + DRAIN_S
     drained = read()
     while time.monotonic() < deadline and (drained.open("client") or drained.open("server")):
         sleep(0.05)
         drained = read()
-    return Readings(zero, begin, tuple(samples), end, drained)
+    worker.call("stop", STOP_S)
+    wall_s = time.perf_counter() - started
+    return trial_of(zero, samples, drained, ports, load, duration_s, ramp_up_s, wall_s)
 
 
 def trial_of(
-    readings: Readings, ports: Sequence[int], load: float, duration_s: float, ramp_up_s: float, wall_s: float
-) -> Trial:
-    """What the counters say of a trial."""
-    sustain = Span(readings.begin, readings.end)
-    whole = Span(readings.zero, readings.drained)
+    zero: Reading, samples: Sequence[Reading], drained: Reading, ports: Sequence[int], load: float, duration_s: float,
+    ramp_up_s: float, wall_s: float,
+) -> Trial:  # fmt: skip
+    """What the counters say of a trial. `samples`: from the begin of the sustain phase to its end."""
+    sustain, whole = samples[-1] - samples[0], drained - zero
     attempted = sustain.begun
-    samples = [readings.begin, *readings.samples, readings.end]
     intended = intended_of(samples, load)
-    failed, not_established = losses_of(Span(readings.begin, readings.drained), whole, attempted)
+    failed, not_established = losses_of(zero, samples[0], drained, attempted)
     active = [sample.open("client") for sample in samples]
     closed = [sample.closed("client") for sample in samples]
     return Trial.of(
@@ -244,7 +211,7 @@ def trial_of(
         unexpected=unexpected(whole),
         active_mean=sum(active) / len(active),
         active_max=max(active),
-        timeline_step_s=sustain.seconds / (len(samples) - 1),
+        timeline_step_s=sustain.at_s / (len(samples) - 1),
         timeline_active=active[1:],
         timeline_completed=[after - before for before, after in pairwise(closed)],
         generator_limited=limited_by(sustain, whole, intended, ports),
@@ -259,18 +226,18 @@ def intended_of(samples: Sequence[Reading], load: float) -> int:
     thread at either end of the sustain phase moves the latter (what it owes, it sends in the next moment), and what
     makes single readings late the former.
     """
-    whole = Span(samples[0], samples[-1])
-    rate = max(median(_rate(Span(*each)) for each in pairwise(samples)), _rate(whole))
-    asked = load * whole.seconds
+    whole = samples[-1] - samples[0]
+    rate = max(median(_rate(after - before) for before, after in pairwise(samples)), _rate(whole))
+    asked = load * whole.at_s
     tolerance = max(SHORTFALL * asked, FEW, load * whole.within_s)
-    return round(asked) if (load - rate) * whole.seconds > tolerance else whole.begun
+    return round(asked) if (load - rate) * whole.at_s > tolerance else whole.begun
 
 
-def _rate(span: Span) -> float:
-    return span.begun / span.seconds if span.seconds > 0 else 0.0
+def _rate(grown: Reading) -> float:
+    return grown.begun / grown.at_s if grown.at_s > 0 else 0.0
 
 
-def limited_by(sustain: Span, whole: Span, intended: int, ports: Sequence[int]) -> str:
+def limited_by(sustain: Reading, whole: Reading, intended: int, ports: Sequence[int]) -> str:
     """Why the generator limited the trial, in words; empty when it did not."""
     fault = generator_fault(whole, ports)
     if sustain.begun < intended:

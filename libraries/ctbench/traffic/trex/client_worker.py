@@ -4,7 +4,7 @@ A process of its own, because the client puts its old PyYAML, scapy and zmq firs
 process when one of them fails, and may wait for ever: none of that may happen to the process that runs the suites.
 
 Started as `PYTHON -I -S client_worker.py --socket PATH --client FOLDER`; standard library only. Request: `{"do":
-"astf_start", …}`; reply: `{"result": …}` or `{"error": sentence, "kind": word}`. It ends when the socket closes.
+"astf_start", …}`; reply: `{"result": …}` or `{"error": sentence, "owners": […]}`. It ends when the socket closes.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -31,12 +31,11 @@ Arguments = dict[str, Any]
 
 
 class Refusal(Exception):
-    """What the user is told: one sentence, and its kind: connect, version, busy, mode, client or trex."""
+    """What the user is told: one sentence; and who holds the ports, where that is why."""
 
-    def __init__(self, kind: str, sentence: str, **more: Any) -> None:
+    def __init__(self, sentence: str, owners: Sequence[str] = ()) -> None:
         super().__init__(sentence)
-        self.kind = kind
-        self.more = more
+        self.owners = owners
 
 
 class Session:
@@ -65,7 +64,7 @@ class Session:
                 self.api[mode] = importlib.import_module(f"trex.{mode}.api")
             except Exception as error:
                 why = f"there is no module {error.name}" if isinstance(error, ModuleNotFoundError) else _said(error)
-                raise Refusal("client", f"TRex' client in {self._folder} cannot be loaded: {why}.") from error
+                raise Refusal(f"TRex' client in {self._folder} cannot be loaded: {why}.") from error
         return self.api[mode]
 
     def connect(
@@ -80,22 +79,22 @@ class Session:
         try:
             found = dict(client.probe_server())
         except Exception as error:
-            raise Refusal("connect", f"No TRex server answers at {self._where} ({_said(error)}).") from error
+            raise Refusal(f"No TRex server answers at {self._where} ({_said(error)}).") from error
         if found.get("mode", "").lower() != mode:
             runs = found.get("mode") or "an unknown"
-            raise Refusal("mode", f"The TRex server at {self._where} runs in {runs} mode; {mode.upper()} is needed.")
+            raise Refusal(f"The TRex server at {self._where} runs in {runs} mode; {mode.upper()} is needed.")
         try:
             client.connect()
         except Exception as error:
             if "ersion" in (said := _said(error)):
                 mismatch = f"TRex' client in {self._folder} does not suit the server at {self._where}: {said}."
-                raise Refusal("version", mismatch) from error
-            raise Refusal("connect", f"The TRex server at {self._where} did not let us in: {said}.") from error
+                raise Refusal(mismatch) from error
+            raise Refusal(f"The TRex server at {self._where} did not let us in: {said}.") from error
         known = client.get_all_ports()
         absent = [port for port in ports if port not in known]
         if absent:
             client.disconnect(stop_traffic=False)
-            raise Refusal("trex", f"The TRex server at {self._where} has ports {known}, not {absent}.")
+            raise Refusal(f"The TRex server at {self._where} has ports {known}, not {absent}.")
         self._acquire(client, ports, mode, force)
         self.client, self.ports = client, ports
         self._found_catch_up_s = client.get_global_cfg()["sched_max_stretch"]
@@ -117,25 +116,22 @@ class Session:
 
     def require(self) -> Any:
         if self.client is None:
-            raise Refusal("connect", "TRex is not connected.")
+            raise Refusal("TRex is not connected.")
         return self.client
 
     def _acquire(self, client: Any, ports: list[int], mode: str, force: bool) -> None:
+        which = {} if mode == "astf" else {"ports": ports}
         try:
-            if mode == "astf":
-                client.acquire(force=force)
-                client.reset()
-            else:
-                client.acquire(ports=ports, force=force)
-                client.reset(ports=ports)
+            client.acquire(force=force, **which)
+            client.reset(**which)
         except Exception as error:
             owners = sorted({client.ports[port].get_owner() for port in client.get_all_ports()} - {"", None})
             client.disconnect(stop_traffic=False)
             ports_of = f"The ports of the TRex server at {self._where}"
             if owners:
                 held = f"{ports_of} are held by {' and '.join(map(str, owners))}: end that first."
-                raise Refusal("busy", held, owners=owners) from error
-            raise Refusal("trex", f"{ports_of} cannot be taken: {_said(error)}.") from error
+                raise Refusal(held, owners) from error
+            raise Refusal(f"{ports_of} cannot be taken: {_said(error)}.") from error
 
     def _describe_ports(self) -> list[dict[str, Any]]:
         described = []
@@ -355,11 +351,10 @@ def answer(session: Session, request: Arguments) -> dict[str, Any]:
     try:
         return {"result": COMMANDS[name](session, **request)}
     except Refusal as refusal:
-        return {"error": str(refusal), "kind": refusal.kind, **refusal.more}
+        return {"error": str(refusal), "owners": refusal.owners}
     except Exception as error:
         traceback.print_exc()
-        lost = session.client is not None and not session.client.is_connected()
-        return {"error": f"TRex: {name}: {_said(error)}", "kind": "connect" if lost else "trex"}
+        return {"error": f"TRex: {name}: {_said(error)}", "owners": []}
 
 
 def _read(connection: socket.socket, requests: "queue.Queue[bytes | None]") -> None:

@@ -21,67 +21,26 @@ SIDES: tuple[Side, ...] = ("client", "server")
 
 @dataclass(frozen=True)
 class Reading:
-    """What `stats` of client_worker.py answered."""
+    """What `stats` of client_worker.py answered; or what it grew by from one reading to another, their difference."""
 
-    #: When the counters of the traffic were read, seconds, and how uncertain that is, seconds either way.
+    #: When the counters of the traffic were read, seconds, and how uncertain that is, seconds either way. Of a
+    #: difference: how long it took.
     at_s: float
     within_s: float
     #: `get_stats()` of TRex' client; the ports go by their numbers as text.
     stats: Mapping[str, Any]
 
-    def traffic(self, side: Side, name: str) -> int:
-        """A counter of the traffic of one side: `tcps_…`, `udps_…`, `err_…`."""
-        return int(self.stats["traffic"][side].get(name, 0))
+    def __sub__(self, earlier: "Reading") -> "Reading":
+        grown = _difference(self.stats, earlier.stats)
+        return Reading(self.at_s - earlier.at_s, self.within_s + earlier.within_s, grown)
+
+    def traffic(self, side: Side, *names: str) -> int:
+        """Counters of the traffic of one side, added up: `tcps_…`, `udps_…`, `err_…`."""
+        return sum(int(self.stats["traffic"][side].get(name, 0)) for name in names)
 
     def port(self, number: int, name: str) -> int:
         """A counter of a port: `opackets`, `ibytes`, `ierrors` …"""
         return int(self.stats[str(number)].get(name, 0))
-
-    def overall(self, name: str) -> int:
-        """A counter of TRex as a whole: `queue_full`, `total_alloc_error`."""
-        return int(self.stats["global"].get(name, 0))
-
-    @property
-    def begun(self) -> int:
-        """Connections begun since the start of the traffic."""
-        return self.traffic("client", "tcps_connattempt") + self.traffic("client", "udps_connects")
-
-    def closed(self, side: Side) -> int:
-        """Connections that one side has forgotten, completed or not."""
-        return self.traffic(side, "tcps_closed") + self.traffic(side, "udps_closed")
-
-    def open(self, side: Side) -> int:
-        """Connections that one side has not forgotten yet. It remembers those of TCP for half a second after their
-        end."""
-        accepted = self.traffic("server", "tcps_accepts") + self.traffic("server", "udps_accepts")
-        return max(0, (self.begun if side == "client" else accepted) - self.closed(side))
-
-
-@dataclass(frozen=True)
-class Span:
-    """What the counters grew by from one reading to another."""
-
-    first: Reading
-    last: Reading
-
-    @property
-    def seconds(self) -> float:
-        return self.last.at_s - self.first.at_s
-
-    @property
-    def within_s(self) -> float:
-        """How far from the truth `seconds` may be."""
-        return self.first.within_s + self.last.within_s
-
-    def traffic(self, side: Side, *names: str) -> int:
-        """Growth of counters of one side, added up."""
-        return sum(self.last.traffic(side, name) - self.first.traffic(side, name) for name in names)
-
-    def port(self, number: int, name: str) -> int:
-        return self.last.port(number, name) - self.first.port(number, name)
-
-    def overall(self, name: str) -> int:
-        return self.last.overall(name) - self.first.overall(name)
 
     def by_port(self, ports: Sequence[int]) -> Traffic:
         """Packets and bytes of the ports, of which the client side's is first."""
@@ -93,7 +52,27 @@ class Span:
 
     @property
     def begun(self) -> int:
-        return self.last.begun - self.first.begun
+        """Connections begun since the start of the traffic."""
+        return self.traffic("client", "tcps_connattempt", "udps_connects")
+
+    def closed(self, side: Side) -> int:
+        """Connections that one side has forgotten, completed or not."""
+        return self.traffic(side, "tcps_closed", "udps_closed")
+
+    def open(self, side: Side) -> int:
+        """Connections that one side has not forgotten yet. It remembers those of TCP for half a second after their
+        end."""
+        accepted = self.traffic("server", "tcps_accepts", "udps_accepts")
+        return max(0, (self.begun if side == "client" else accepted) - self.closed(side))
+
+
+def _difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Of all counters at any depth; what is absent is 0."""
+    return {
+        name: _difference(value, before.get(name, {})) if isinstance(value, dict) else value - before.get(name, 0)
+        for name, value in after.items()
+        if isinstance(value, dict | int | float)
+    }
 
 
 #: TRex itself could not keep up, or was given too little: such a trial says nothing about the DUT. `err_rx_throttled`
@@ -137,19 +116,19 @@ UNEXPECTED = {
 }
 
 
-def generator_fault(span: Span, ports: Sequence[int]) -> str:
-    """What went wrong in the generator during the span, in words; empty when nothing did."""
+def generator_fault(grown: Reading, ports: Sequence[int]) -> str:
+    """What went wrong in the generator meanwhile, in words; empty when nothing did."""
     for name, meaning in GENERATOR_FAULTS.items():
-        grown = span.overall(name) + sum(span.port(port, name) for port in ports)
-        grown += sum(span.traffic(side, name) for side in SIDES)
-        if grown > 0:
-            return f"{meaning} ({name} {grown})"
+        count = int(grown.stats["global"].get(name, 0)) + sum(grown.port(port, name) for port in ports)
+        count += sum(grown.traffic(side, name) for side in SIDES)
+        if count > 0:
+            return f"{meaning} ({name} {count})"
     return ""
 
 
-def unexpected(span: Span) -> dict[str, int]:
+def unexpected(grown: Reading) -> dict[str, int]:
     """Frames that came back and should not have, by TRex' names."""
-    found = {name: sum(span.traffic(side, name) for side in SIDES) for name in UNEXPECTED}
+    found = {name: sum(grown.traffic(side, name) for side in SIDES) for name in UNEXPECTED}
     return {name: count for name, count in found.items() if count > 0}
 
 
@@ -157,18 +136,19 @@ def unexpected(span: Span) -> dict[str, int]:
 LATE: dict[Side, str] = {"client": "err_cwf", "server": "err_no_syn"}
 
 
-def losses_of(counted: Span, whole: Span, attempted: int) -> tuple[dict[str, int], int]:
+def losses_of(zero: Reading, begin: Reading, drained: Reading, attempted: int) -> tuple[dict[str, int], int]:
     """Failed connections by cause, together no more than the `attempted`, and those never accepted by the server for
-    whatever reason. Where TRex' counters leave it open, the larger number. `counted`: from the start of the sustain
-    phase to the end of the drain; `whole`: from the first connection to the same end."""
-    lost, unfinished = lost_packets(whole), max(counted.last.open(side) for side in SIDES)
-    timed_out = _timed_out(counted)
+    whatever reason. Where TRex' counters leave it open, the larger number. Read before the first connection, at the
+    start of the sustain phase, and at the end of the drain."""
+    counted, whole = drained - begin, drained - zero
+    lost, unfinished = lost_packets(whole), max(drained.open(side) for side in SIDES)
+    timed_out = _most(counted, *_TIMED_OUT)
     # A reply that gets lost takes the acknowledgement of the request with it, so both sides send again: as many
     # connections as packets got lost, where that is between the one count and the other.
     client, server = (_sent_again(counted, side) for side in SIDES)
-    sent_again = _handshakes_again(counted) + max(client, server, min(client + server, lost))
-    all_sent_again = _handshakes_again(whole) + sum(_sent_again(whole, side) for side in SIDES)
-    explained = unfinished + _timed_out(whole) + _reset(whole) + whole.traffic("client", "udps_keepdrops")
+    sent_again = _most(counted, _SYN_AGAIN) + max(client, server, min(client + server, lost))
+    all_sent_again = _most(whole, _SYN_AGAIN) + sum(_sent_again(whole, side) for side in SIDES)
+    explained = unfinished + _most(whole, *_TIMED_OUT) + _reset(whole) + whole.traffic("client", "udps_keepdrops")
     causes = {
         "reset": _reset(counted),  # that neither side sent
         "no_reply": counted.traffic("client", "udps_keepdrops"),  # of UDP
@@ -188,33 +168,33 @@ def losses_of(counted: Span, whole: Span, attempted: int) -> tuple[dict[str, int
     return failed, max(0, _not_accepted(counted))
 
 
-def lost_packets(span: Span) -> int:
+def lost_packets(grown: Reading) -> int:
     """Packets of connections that one side sent and that never reached the other; exact once nothing is under way."""
     sent, received = ("tcps_sndtotal", "udps_sndpkt"), ("tcps_rcvtotal", "udps_rcvpkt")
     ways: tuple[tuple[Side, Side], ...] = (("client", "server"), ("server", "client"))
-    return sum(max(0, span.traffic(a, *sent) - span.traffic(b, *received, LATE[b])) for a, b in ways)
+    return sum(max(0, grown.traffic(a, *sent) - grown.traffic(b, *received, LATE[b])) for a, b in ways)
 
 
-def _not_accepted(span: Span) -> int:
-    return span.begun - span.traffic("server", "tcps_accepts", "udps_accepts")
+def _not_accepted(grown: Reading) -> int:
+    return grown.begun - grown.traffic("server", "tcps_accepts", "udps_accepts")
 
 
-def _handshakes_again(span: Span) -> int:
-    """SYNs and SYN-ACKs sent again. When a SYN-ACK gets lost, both sides send again."""
-    return max(span.traffic(side, "tcps_rexmttimeo_syn") for side in SIDES)
+def _most(grown: Reading, *names: str) -> int:
+    """Of the counters of either side, added up, the larger: what happened to a connection, both may have counted."""
+    return max(grown.traffic(side, *names) for side in SIDES)
 
 
-def _sent_again(span: Span, side: Side) -> int:
+#: SYNs and SYN-ACKs sent again: when a SYN-ACK gets lost, both sides send again. Connections given up.
+_SYN_AGAIN, _TIMED_OUT = "tcps_rexmttimeo_syn", ("tcps_timeoutdrop", "tcps_keepdrops", "tcps_persistdrop")
+
+
+def _sent_again(grown: Reading, side: Side) -> int:
     """Data and FINs that one side sent again. Data that a timer sends again is in both counters."""
-    return max(span.traffic(side, "tcps_rexmttimeo"), span.traffic(side, "tcps_sndrexmitpack"))
+    return max(grown.traffic(side, "tcps_rexmttimeo"), grown.traffic(side, "tcps_sndrexmitpack"))
 
 
-def _timed_out(span: Span) -> int:
-    return max(span.traffic(side, "tcps_timeoutdrop", "tcps_keepdrops", "tcps_persistdrop") for side in SIDES)
-
-
-def _reset(span: Span) -> int:
+def _reset(grown: Reading) -> int:
     """Connections that ended with a reset, but for those with TRex' own: it answers so to a packet of a connection that
     it has forgotten, as when the very last acknowledgement was lost."""
-    ended = max(span.traffic(side, "tcps_drops", "tcps_conndrops") for side in SIDES)
-    return max(0, ended - _timed_out(span) - sum(span.traffic(side, LATE[side]) for side in SIDES))
+    ended = _most(grown, "tcps_drops", "tcps_conndrops")
+    return max(0, ended - _most(grown, *_TIMED_OUT) - sum(grown.traffic(side, LATE[side]) for side in SIDES))

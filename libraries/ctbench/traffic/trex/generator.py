@@ -6,22 +6,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from ctbench.base.errors import GeneratorError, MissingResource
+from ctbench.hosts.local import Owner
 from ctbench.traffic.generator import HoldingGenerator, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.config import concurrent_flows
-from ctbench.traffic.trex.counters import Reading, Span
+from ctbench.traffic.trex.counters import Reading
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
-from ctbench.traffic.trex.server import Endpoint, Mode, Owner, TrexServer
+from ctbench.traffic.trex.server import Endpoint, Mode, TrexServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 #: What it can be asked for.
 OFFERS: frozenset[type[Load]] = frozenset({Rate, Hold, Idle})
 #: Seconds that the client gets to load, to connect and to take the ports.
 CONNECT_S = 30.0
-#: Seconds that TRex gets to take a profile.
-LOAD_S = 30.0
 #: What the record says of connections that are held.
 _ASKED = (
     "TRex asks each connection that it holds {seconds:g} s after all were opened, because it has to be told before; "
@@ -95,10 +94,11 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
     def _let_go(self, error: BaseException) -> None:
         """Close the client, which ends the traffic, after Ctrl-C too. `GeneratorError` where the server has died of
         what went wrong: it is named."""
-        died = self._why_it_died() if isinstance(error, GeneratorError) else ""
+        died = isinstance(error, GeneratorError) and self._connected is not None and not self._server.is_running()
+        said = self._server.log_excerpt().rstrip(".") if died else ""
         self._disconnect()
         if died:
-            raise GeneratorError(f"{died} ({error})") from error
+            raise GeneratorError(f"TRex ended in the middle of a trial{said and f': {said}'}. ({error})") from error
 
     def snapshot(self) -> dict[str, object]:
         """Server, client's view of it, ports, and what TRex does otherwise than the profile says."""
@@ -132,7 +132,7 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
             )  # fmt: skip
         except TrexRefused as refused:
             owners = [Owner.parse(owner) for owner in refused.owners]
-            if force or refused.kind != "busy" or not all(owner and owner.is_gone() for owner in owners):
+            if force or not owners or not all(owner and owner.is_gone() for owner in owners):
                 raise
             return self._take_ports(mode, endpoint, force=True)
         return answer
@@ -141,19 +141,12 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
         """Give TRex the profile, unless it has it: all trials of a search run on the same."""
         if self._loaded != spec:
             self._loaded = None
-            self._worker.call("astf_load", LOAD_S, spec=spec)
+            self._worker.call("astf_load", astf.LOAD_S, spec=spec)
             self._loaded = spec
 
     def _disconnect(self) -> None:
         self._connected = self._loaded = None
         self._worker.close()
-
-    def _why_it_died(self) -> str:
-        """One sentence when the server has ended although a client was connected to it; empty else."""
-        if self._connected is None or self._server.is_running():
-            return ""
-        said = self._server.log_excerpt().rstrip(".")
-        return f"TRex ended in the middle of a trial{f': {said}' if said else ''}."
 
 
 def _require_profile(name: str, missing: str) -> None:
@@ -186,6 +179,6 @@ def run_idle(
     sleep(duration_s)
     after = Reading(**worker.call("stats", astf.ANSWER_S))
     return Trial.of(
-        Span(before, after).by_port(ports), unit=profile.kind, load=0, duration_s=duration_s, ramp_up_s=0,
+        (after - before).by_port(ports), unit=profile.kind, load=0, duration_s=duration_s, ramp_up_s=0,
         wall_s=time.perf_counter() - started, intended=0, attempted=0, completed=0,
     )  # fmt: skip

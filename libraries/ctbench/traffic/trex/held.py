@@ -16,8 +16,8 @@ from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.traffic.generator import Answered, Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex.astf import ANSWER_S, START_S, STOP_S, Command, Spec, addresses, repeated
-from ctbench.traffic.trex.counters import SIDES, Reading, Span, generator_fault, unexpected
+from ctbench.traffic.trex.astf import ANSWER_S, LEAST_CPS, LOAD_S, START_S, STOP_S, Command, Spec, addresses, repeated
+from ctbench.traffic.trex.counters import SIDES, Reading, generator_fault, unexpected
 from ctbench.traffic.trex.worker import TrexWorker
 
 #: Seconds that TRex goes on with the SYN of a connection: after one retransmission, it was refused.
@@ -26,8 +26,6 @@ HANDSHAKE_S = 2
 _NEVER_S = 65_000
 #: And it closes one whose program has ended: none ends by itself, microseconds.
 _FOR_EVER_US = 3_600_000_000
-#: The least number of connections per second that a template of ASTF takes.
-_LEAST_CPS = 0.5
 
 
 def cannot_hold(profile: ConnectionProfile, load: Hold) -> str:
@@ -55,7 +53,7 @@ def hold_spec(profile: ConnectionProfile, load: Hold, number: int, connections: 
             {
                 "stream": True,
                 "port": port,
-                "cps": max(load.opened_per_s, _LEAST_CPS),
+                "cps": max(load.opened_per_s, LEAST_CPS),
                 "limit": connections,
                 "client": [["connect"], *repeated(ask, load.asks), ["delay", _FOR_EVER_US]],
                 "server": [["accept"], *repeated(answer, load.asks), ["wait_for_peer_close"]],
@@ -97,18 +95,9 @@ class Opening:
             self.first_s = self.first_s or seen.at_s
             self.last_s = seen.at_s
 
-    def asked_from(self, number: int) -> float:
-        """When the first of them is asked for the time `number` (1, 2 ...)."""
-        assert self.began_s is not None, "those that were begun are looked at"
-        return self.began_s + number * self.gap_s
-
-    def asked_to(self, number: int) -> float:
-        assert self.began_s is not None and self.last_s is not None, "some were opened"
-        return self.last_s + number * self.gap_s
-
     @property
-    def span(self) -> Span:
-        return Span(self.zero, self.last)
+    def span(self) -> Reading:
+        return self.last - self.zero
 
     @property
     def begun(self) -> int:
@@ -144,8 +133,8 @@ class Opening:
         return max(0, self.established - self.span.traffic("client", "tcps_closed") + self.refused)
 
 
-#: Seconds that TRex gets to take a profile; between two looks at its counters.
-LOAD_S, LOOK_S = 30.0, 0.02
+#: Seconds between two looks at its counters.
+LOOK_S = 0.02
 #: Seconds after which nothing comes any more: one retransmission, and TRex' own slowness.
 PATIENCE_S = 2.0
 #: Seconds without another connection that opens or is given up, after which none does: one retransmission of a SYN, and
@@ -200,7 +189,8 @@ class HeldByTrex(Holding):
             opening.asked += 1
             self._look(opening)
             before.append((opening.requests, opening.replies))
-            if opening.established and (late_s := opening.last.at_s - opening.asked_from(opening.asked)) > 0:
+            late_s = opening.last.at_s - (opening.began_s or 0.0) - opening.asked * opening.gap_s
+            if opening.established and late_s > 0:
                 raise GeneratorError(
                     f"TRex asked the connections {late_s:.1f} s too soon: what goes on between their opening and that "
                     f"took longer than {self._load.asked_after_s:g} s."
@@ -224,7 +214,7 @@ class HeldByTrex(Holding):
         lost = self._answered.lost if self._answered else 0
         failed = {"no_syn_ack": begun - established, "no_reply": lost, "retransmitted": again}
         seconds = max(sum(each.last_s or 0.0 for each in self._opened), 1e-3)
-        whole = Span(self._openings[0].zero, self._openings[-1].last)
+        whole = self._openings[-1].last - self._openings[0].zero
         return Trial.of(
             whole.by_port(self._ports),
             load=begun / seconds,
@@ -273,7 +263,7 @@ class HeldByTrex(Holding):
     def _wait_for_replies(self, opening: Opening, replies: int) -> None:
         """Wait until the connections of an opening have answered: longer than it should take, while more do. `replies`:
         so many there were before."""
-        until = opening.asked_to(opening.asked) + PATIENCE_S if opening.established else 0.0
+        until = opening.last_s + opening.asked * opening.gap_s + PATIENCE_S if opening.last_s else 0.0
         while (found := opening.replies) - replies < opening.established and opening.last.at_s < until:
             self._sleep(LOOK_S)
             self._look(opening)

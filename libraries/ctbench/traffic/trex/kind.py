@@ -1,17 +1,25 @@
-"""TRex as a kind of traffic source."""
+"""TRex as a kind of traffic source, and the doctor's rows of it: the program, the client on this machine, who listens
+already, where frames go."""
 
+import os
 from collections.abc import Iterator, Mapping
 
+from ctbench.base.errors import CtbenchError, MissingResource
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding
+from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok, unknown
 from ctbench.traffic.kind import OpenLimit, OwnCpus, TrafficSourceKind
-from ctbench.traffic.trex import doctor
 from ctbench.traffic.trex.config import FLOW_LINGER_S, LARGEST_TABLE, TrexGeneratorConfig
+from ctbench.traffic.trex.locate import CLIENT, MARK, check_python, find_client, tree_version
+from ctbench.traffic.trex.probe import ask
 
 #: Seconds that TRex keeps a flow longer than its data.
 _LINGER_S = 0.5
 #: What t-rex-64 reserves for cards where no other program has, MiB (2048 pages of 2 MiB, dpdk_setup_ports.py).
 _HUGEPAGES_MB = 4096
+BUILD = "cd ~/trex/linux_dpdk && ./b configure && ./b build, and set generator.trex_home to ~/trex/scripts"
+#: Seconds for each step of asking a server.
+PROBE_TIMEOUT_S = 3.0
 
 
 class TrexKind(TrafficSourceKind):
@@ -73,11 +81,110 @@ class TrexKind(TrafficSourceKind):
         return _HUGEPAGES_MB if any(card.is_pci for card in self.cards(config)) else 0
 
     def examine(self, config: TrexGeneratorConfig, on: Examined) -> Iterator[Finding]:
-        return doctor.examine(config, on)
+        home = config.trex_home or (os.environ.get("TREX_HOME", "") if on.ssh is None else "")
+        version = ""
+        if config.server == "start" or home:
+            found, version = _program(on, home)
+            yield found
+        yield _client(on, home, version)
+        yield _server(on, config, home)
 
     def examine_wiring(
         self, config: TrexGeneratorConfig, macs: Mapping[Card, str], *, bridges: bool
     ) -> Iterator[Finding]:
-        """Of one that runs already, the file does not say where frames go."""
-        if config.server != "running":
-            yield from doctor.examine_wiring(config, macs, bridges=bridges)
+        """Whether TRex' frames go where the DUT, or where it bridges TRex' other port, takes them. Of one that runs
+        already, the file does not say."""
+        if config.server == "running":
+            return
+        known = {(card.owner, card.side): mac for card, mac in macs.items()}
+        ours = {"client": config.client, "server": config.server_port}
+        sent = {side: port.mac or known.get((GENERATOR, side), "") for side, port in ours.items()}
+        duts = [mac for (owner, _), mac in known.items() if owner != GENERATOR]
+        for side, port in ours.items():
+            what, key = f"dest_mac, {side}", "server_port" if side == "server" else side
+            here = [mac for (owner, at), mac in known.items() if owner != GENERATOR and at == side]
+            right = dict.fromkeys(here, f"the DUT's {side} port")
+            if bridges:
+                right[sent["server" if side == "client" else "client"]] = "TRex' other port"
+            right.pop("", None)
+            if port.gateway:
+                yield unknown(what, f"resolved by TRex from its gateway {port.gateway}")
+            elif not port.dest_mac:
+                yield unknown(what, "not in the file: taken from the DUT")
+            elif port.dest_mac in right:
+                yield ok(what, f"{port.dest_mac}, {right[port.dest_mac]}")
+            elif port.dest_mac in {*duts, sent[side]} or (duts and all(duts) and all(sent.values())):
+                expected = " or ".join(f"{mac} ({name})" for mac, name in right.items())
+                yield bad(
+                    what,
+                    f"{port.dest_mac} is not where the frames have to go: {expected}",
+                    f"set generator.{key}.dest_mac in the testbed file, or leave it out",
+                )
+            else:
+                yield unknown(what, f"{port.dest_mac}: the kernels do not show whose that is")
+
+
+def _program(site: Examined, home: str) -> tuple[Finding, str]:
+    what = "TRex"
+    if not home:
+        return bad(what, "the testbed file does not say where it is", "set generator.trex_home, or TREX_HOME"), ""
+    there = site.host.run(["ls", "-d", f"{home}/t-rex-64", f"{home}/_t-rex-64"], check=False).stdout.split()
+    if not there:
+        return bad(what, f"no t-rex-64 in {home}", BUILD), ""
+    if len(there) < 2:
+        return bad(what, f"the program _t-rex-64 is not in {home}: not built yet", BUILD), ""
+    version = tree_version(site.host, home)
+    return ok(what, f"{version or 'of an unknown version'} in {home}"), version
+
+
+def _client(site: Examined, home: str, version: str) -> Finding:
+    """The client as a run would find it; one that would be copied from the host is only looked for."""
+    what = "TRex client"
+    try:
+        client = find_client(home if site.ssh is None else "", LocalHost())
+    except MissingResource as error:
+        if home and site.host.run(["test", "-f", f"{home}/{CLIENT}/{MARK}"], check=False).exit_status == 0:
+            return ok(what, f"{version or 'of an unknown version'}, to be copied from {home} when a run begins")
+        return bad(what, str(error), "set generator.trex_home, or export TREX_HOME=/path/to/trex/scripts")
+    except (CtbenchError, OSError) as error:  # a folder that is not one of TRex, or not ours to read
+        return bad(what, str(error), "export TREX_HOME=/path/to/trex/scripts, or unset it")
+    try:
+        check_python(client)
+    except MissingResource as error:
+        return bad(what, str(error), "pip install legacy-cgi, or a Python of 3.12 or older")
+    # The server itself refuses a client whose API it does not speak; v2.99 to v3.08 speak the same.
+    if version and client.version not in ("", version):
+        difference = f"The TRex client is {client.version} ({client.origin}) and the server {version}."
+        return bad(what, difference, "unset TREX_HOME: then the client is taken from where the server is")
+    return ok(what, f"{client.version or 'of an unknown version'} ({client.origin}: {client.folder})")
+
+
+def _server(site: Examined, config: TrexGeneratorConfig, home: str) -> Finding:
+    """Whether a program listens: none may where a run starts its own server, one has to elsewhere."""
+    what, port = "TRex server", config.daemon_port if config.server == "daemon" else config.sync_port
+    # ss(8) shows the local address in the fourth column.
+    rows = (line.split() for line in site.host.run(["ss", "-Htln"], check=False).stdout.splitlines())
+    listening = any(row[3].endswith(f":{port}") for row in rows if len(row) > 3)
+    start = f"cd {home or 'trex/scripts'} && "
+    if config.server == "start":
+        if listening and config.host != SANDBOX:
+            return bad(what, f"a program listens on port {port}", "end it, or set generator.server: running")
+        return ok(what, "a run can start its own")
+    if not listening:
+        command = "./trex_daemon_server start" if config.server == "daemon" else "./t-rex-64 -i --astf"
+        return bad(what, f"no program listens on port {port}", f"{start}{command}")
+    if config.server == "daemon":
+        return ok(what, f"its daemon listens on port {port}")
+    return _answer(site, port, config.async_port)
+
+
+def _answer(site: Examined, port: int, async_port: int) -> Finding:
+    """What a running server answers to this machine, where its client will be."""
+    what = "TRex server"
+    if site.ssh is not None and site.ssh.jump:
+        return unknown(what, f"listens on port {port}; whether it can be reached from here was not tried")
+    address = site.ssh.address if site.ssh else "127.0.0.1"
+    said = ask(address, port, PROBE_TIMEOUT_S)
+    if said["found"] == "trex":
+        return ok(what, f"{said['version']} in mode {said['mode']} answers on {address}:{port}")
+    return bad(what, f"{address}:{port}: {said['text']}", f"let ports {port} and {async_port} through firewalls")

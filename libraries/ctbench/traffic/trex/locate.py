@@ -19,7 +19,6 @@ from ctbench.hosts.local import LocalHost
 CLIENT, EXTERNAL = "automation/trex_control_plane/interactive", "external_libs"
 #: A file that TRex' package has; other packages are called `trex` too.
 MARK = "trex/astf/trex_astf_client.py"
-VERSION = re.compile(r"v\d+\.\d+\S*")
 #: The first Python without `cgi`, which the client's scapy imports; the first that clients up to v3.06 fail on.
 PYTHON_WITHOUT_CGI, PYTHON_OF_NEW_CLIENTS, OLD_CLIENT = (3, 13), (3, 12), (3, 6)
 #: Seconds that packing and fetching the client (25 MB) may take.
@@ -35,13 +34,6 @@ class TrexClient:
     origin: str
     #: As TRex writes it, `v3.08`; empty when its folder does not say.
     version: str = ""
-
-    def difference(self, server_version: str) -> str:
-        """One sentence when client and server are of different versions, else an empty text. The server itself refuses
-        a client whose API it does not speak; v2.99 to v3.08 speak the same."""
-        if self.version in ("", server_version):
-            return ""
-        return f"The TRex client is {self.version} ({self.origin}) and the server {server_version}."
 
 
 def find_client(
@@ -68,7 +60,7 @@ def find_client(
                 )
             return TrexClient(Path(home) / CLIENT, name, tree_version(LocalHost(), home))
     if installed := _installed():
-        return TrexClient(installed, "installed", _version_file(LocalHost(), str(installed.parents[2])))
+        return TrexClient(installed, "installed", tree_version(LocalHost(), str(installed.parents[2])))
     if not here and host is not None and (home := trex_home or _home_of_running(host)):
         base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         return _copied(host, home, Path(base, "ctbench", "trex"))
@@ -98,19 +90,13 @@ def check_python(client: TrexClient) -> None:
 def tree_version(host: Host, home: str) -> str:
     """Version of TRex in folder `home` of `host`, empty when it cannot be told. A tree of sources has a file VERSION
     above `home`; a release says it nowhere but in its program."""
-    if found := _version_file(host, home):
-        return found
+    with contextlib.suppress(TestbedError):
+        if said := re.match(r"v\d+\.\d+\S*", host.read(f"{home}/../VERSION").strip()):
+            return said[0]
     argv = ["sh", "-c", 'cd "$0" && ./_t-rex-64 --help', home]  # it finds its libraries from there only
     with contextlib.suppress(TestbedError):
-        said = re.search(r"^\s*Version\s*:\s*(\S+)", host.run(argv, check=False).stdout, re.MULTILINE)
-        return said[1] if said else ""
-    return ""
-
-
-def _version_file(host: Host, home: str) -> str:
-    with contextlib.suppress(TestbedError):
-        said = VERSION.match(host.read(f"{home}/../VERSION").strip())
-        return said[0] if said else ""
+        if said := re.search(r"^\s*Version\s*:\s*(\S+)", host.run(argv, check=False).stdout, re.MULTILINE):
+            return said[1]
     return ""
 
 
@@ -141,7 +127,9 @@ def _copied(host: Host, home: str, cache: Path) -> TrexClient:
         try:
             cache.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".new-", dir=cache) as new:
-                _copy(host, home, Path(new), target)
+                _copy(host, home, Path(new))
+                if not target.exists():  # another run may have been faster
+                    Path(new, "tree").rename(target)
         except OSError as error:
             raise TestbedError(
                 f"The TRex client cannot be kept in {cache}: {error.strerror or error}; "
@@ -150,16 +138,14 @@ def _copied(host: Host, home: str, cache: Path) -> TrexClient:
     return TrexClient(target / CLIENT, f"copied from {host.name}", version)
 
 
-def _copy(host: Host, home: str, new: Path, target: Path) -> None:
-    """Copy the client's folders by way of the folder `new` to `target`, which appears complete or not at all."""
+def _copy(host: Host, home: str, new: Path) -> None:
+    """Copy the client's folders to `new`/tree."""
     remote = host.run(["mktemp", "/tmp/ctbench-trex-XXXXXXXX.tar.gz"]).stdout.strip()
     try:
         host.run(["tar", "-C", home, "-chzf", remote, CLIENT, EXTERNAL], COPY_TIMEOUT_S)
         host.get(remote, new / "client.tar.gz")
         (new / "tree").mkdir()
         LocalHost().run(["tar", "-C", str(new / "tree"), "-xzf", str(new / "client.tar.gz")], COPY_TIMEOUT_S)
-        if not target.exists():  # another run may have been faster
-            (new / "tree").rename(target)
     finally:
         with contextlib.suppress(CtbenchError):
             host.run(["rm", "-f", remote])

@@ -1,21 +1,27 @@
-"""The life of a TRex server: one that runs already, or one that is started on its host and ended again."""
+"""The life of a TRex server: one that runs already, or one that is started on its host and ended again, by us or by way
+of trex_daemon_server, which has to run there: HTTP with JSON-RPC (TRex manual, "Stateful API";
+automation/trex_control_plane/server/trex_server.py)."""
 
+import base64
 import itertools
 import json
 import os
 import re
 import secrets
-import socket
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from requests import RequestException
+from RequestsLibrary import RequestsLibrary
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
+from ctbench.hosts.local import Owner
 from ctbench.traffic.trex import probe
 from ctbench.traffic.trex.config import (
     DEFAULT_ASYNC_PORT,
@@ -27,49 +33,6 @@ from ctbench.traffic.trex.config import (
     is_virtual,
     trex_cfg,
 )
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A process of a machine that cannot be mistaken for one that got its ID later."""
-
-    machine: str
-    #: Boot of the machine, and when the process started, clock ticks since then (proc(5), /proc/PID/stat).
-    boot: str
-    ticks: str
-    pid: str
-
-    def __str__(self) -> str:
-        return f"ctbench process {self.pid} of {self.machine} ({self.boot} {self.ticks})"
-
-    def is_gone(self) -> bool:
-        """Whether it has ended for sure. Of another machine it is not known."""
-        return self.machine == socket.gethostname() and (self.boot != _boot() or self.ticks != _ticks(self.pid))
-
-    @classmethod
-    def myself(cls) -> "Owner":
-        return cls(socket.gethostname(), _boot(), _ticks(str(os.getpid())), str(os.getpid()))
-
-    @classmethod
-    def parse(cls, text: str) -> "Owner | None":
-        """What `str` made, None when it is something else."""
-        match text.replace("(", "").replace(")", "").split():
-            case ["ctbench", "process", pid, "of", machine, boot, ticks]:
-                return cls(machine, boot, ticks, pid)
-        return None
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def _ticks(pid: str) -> str:
-    """Empty when there is no such process."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
-
 
 #: Seconds that TRex gets to end by itself; it gives back its memory first.
 END_TIMEOUT_S = 10.0
@@ -191,7 +154,6 @@ class OwnServer(TrexServer):
         if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
             return self._endpoint
         self.stop()
-        self._make_way()
         text = trex_cfg(self._config, objects)
         self._log_folder.mkdir(parents=True, exist_ok=True)
         # Each start has a log of its own, and all are kept.
@@ -205,9 +167,6 @@ class OwnServer(TrexServer):
         self._flows = objects
         self._snapshot = {**facts, "trex_cfg.yaml": text}
         return self._endpoint
-
-    def _make_way(self) -> None:
-        """End what a run left behind that was killed, and look whether TRex can be started."""
 
     @abstractmethod
     def _start(self, mode: Mode, text: str) -> dict[str, object]:
@@ -228,11 +187,9 @@ class StartedServer(OwnServer):
         self._home = config.trex_home or os.environ.get("TREX_HOME", "")
         self._process: Process | None = None
 
-    def _make_way(self) -> None:
+    def _start(self, mode: Mode, text: str) -> dict[str, object]:
         self._end_abandoned()
         self._check_host()
-
-    def _start(self, mode: Mode, text: str) -> dict[str, object]:
         command = self._command(mode)
         self._host.run(["mkdir", "-p", self._folder])
         self._host.run(["tee", f"{self._folder}/{OWNER}"], stdin=str(Owner.myself()))
@@ -328,16 +285,13 @@ class StartedServer(OwnServer):
         """TRex' version."""
         deadline = time.monotonic() + self._config.start_timeout_s
         while True:
-            seen = self._endpoint.look()
-            if not self.is_running():
-                raise GeneratorError(f"{self._host.name}: TRex ended while it started: {self._last_words()}.")
-            if seen["found"] == "trex" and seen["mode"].lower() == mode:
+            seen, runs = self._endpoint.look(), self.is_running()
+            if runs and seen["found"] == "trex" and seen["mode"].lower() == mode:
                 return seen["version"]
-            if time.monotonic() > deadline:
-                raise GeneratorError(
-                    f"{self._host.name}: TRex is not ready after {self._config.start_timeout_s:g} s: "
-                    f"{self._last_words()}."
-                )
+            if not runs or time.monotonic() > deadline:
+                what = f"is not ready after {self._config.start_timeout_s:g} s" if runs else "ended while it started"
+                said = self.log_excerpt().rstrip(".") or "it said nothing"
+                raise GeneratorError(f"{self._host.name}: TRex {what}: {said}.")
             time.sleep(POLL_S)
 
     def _check_gateways(self) -> None:
@@ -350,10 +304,134 @@ class StartedServer(OwnServer):
     def _read_log(self) -> str:
         return self._log.read_text(errors="replace") if self._log and self._log.exists() else ""
 
-    def _last_words(self) -> str:
-        if self._process is not None and not self._process.is_running():
-            self._process.stop()  # a host across the network brings the log when the process is let go
-        return self.log_excerpt().rstrip(".") or "it said nothing"
+
+#: Seconds that the daemon gets to answer what takes it no time.
+CALL_TIMEOUT_S = 10.0
+#: Seconds that the daemon's TRex gets to end.
+STOP_TIMEOUT_S = 15.0
+#: Answers of `get_running_status`.
+IDLE, RUNNING = 1, 3
+#: What the daemon's faults mean. Before TRex' output stands its guess, which is the same whatever happened.
+FAULTS = {
+    -11: "TRex ended while it started: {excerpt}.",
+    -12: "TRex was not ready in time: give it longer with start_timeout_s, or see its log on the host.",
+    -13: "TRex runs for another user already: wait until that ends, or say server: running.",
+    -33: "the request was denied: {said}",
+}
+
+
+class DaemonFault(GeneratorError):
+    """The daemon said no: `said` in its own words."""
+
+    def __init__(self, where: str, code: int, said: str) -> None:
+        output = excerpt(said.partition("Run output:")[2] or said).rstrip(".")
+        sentence = FAULTS.get(code, "fault {code}: {excerpt}").format(code=code, said=said, excerpt=output)
+        super().__init__(f"trex_daemon_server at {where}: {sentence}")
+        self.said = said
+
+
+class DaemonServer(OwnServer):
+    """A server that the daemon starts, reserved for this run until it ends. The daemon is called with the HTTP client
+    of robotframework-requests, so that the log of the run shows what was asked and answered."""
+
+    def __init__(self, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
+        super().__init__(config, endpoint, log_folder)
+        self._where = f"{endpoint.address}:{config.daemon_port}"
+        self._http = RequestsLibrary()
+        # The lab is on no proxy's other side, whatever the environment says of the web.
+        self._http.create_session("trex", f"http://{self._where}", max_retries=0).trust_env = False
+        self._user = str(Owner.myself())
+        #: Whether TRex is reserved for us, and so whatever the daemon starts is ours.
+        self._reserved = False
+
+    def is_running(self) -> bool:
+        return self._reserved and self._state() == RUNNING
+
+    def log_excerpt(self) -> str:
+        return excerpt(self._trex_log().decode(errors="replace"))
+
+    def stop(self) -> None:
+        # What the daemon says of the end does not count: a run that it stopped itself within 5 s is a failed one to it.
+        if not self._reserved:
+            return
+        self._kill()
+        if self._log:
+            self._log.write_bytes(self._trex_log())
+        self._call("cancel_reservation", self._user)
+        self._log, self._reserved = None, False
+
+    def _start(self, mode: Mode, text: str) -> dict[str, object]:
+        self._reserve()
+        folder, name = self._call("get_files_path"), f"ctbench_trex_{self._config.sync_port}"
+        # The daemon cannot remove files; the next run overwrites these.
+        if not self._call("push_file", f"{name}.yaml", base64.b64encode(text.encode()).decode()):
+            raise GeneratorError(f"trex_daemon_server at {self._where} cannot write to {folder}: see its log.")
+        options: dict[str, Any] = {"cfg": f"{folder}/{name}.yaml", "results_file_path": f"{folder}/{name}.log"}
+        options |= {"astf": mode == "astf", "c": self._config.cores, "software": self._config.software}
+        options["no-scapy-server"] = True
+        seconds, block, interactive = self._config.start_timeout_s, True, True
+        timeout = seconds + CALL_TIMEOUT_S
+        self._call("start_trex", options, self._user, block, seconds, interactive, timeout=timeout)
+        seen = self._endpoint.look()
+        if seen["found"] != "trex":
+            raise GeneratorError(
+                f"trex_daemon_server at {self._where} says that TRex runs, and {self._endpoint.where} does not "
+                f"answer: {seen['text']}."
+            )
+        return {"server": "daemon", "daemon": self._where, "version": seen["version"], "mode": seen["mode"]}
+
+    def _call(self, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT_S) -> Any:
+        """What `method` returns. `DaemonFault` when the daemon refuses, `GeneratorError` when it does not answer."""
+        request = {"jsonrpc": "2.0", "id": "ctbench", "method": method, "params": arguments}
+        try:
+            reply = self._http.post_on_session("trex", "/", json=request, timeout=timeout).json()
+        except (RequestException, ValueError) as error:
+            # The innermost reason: requests wraps urllib3, which wraps the operating system's.
+            cause = re.split(r"\] |: ", str(error))[-1].strip(" '\")>") or type(error).__name__
+            raise GeneratorError(
+                f"No trex_daemon_server answers at {self._where} ({cause}): start it on the host, in TRex' folder, "
+                "with `./trex_daemon_server start`."
+            ) from error
+        if fault := reply.get("error"):
+            raise DaemonFault(self._where, int(fault["code"]), str(fault["message"]))
+        return reply.get("result")
+
+    def _reserve(self) -> None:
+        """Reserve TRex for this run; end what a run left behind that was killed."""
+        try:
+            self._call("reserve_trex", self._user)
+        except DaemonFault as fault:
+            holder = re.search(r"another user \((.*)\)\.", fault.said)
+            owner = Owner.parse(holder[1]) if holder else None
+            if owner is None or not owner.is_gone():
+                raise
+            self._kill()
+            self._call("cancel_reservation", str(owner))
+            self._call("reserve_trex", self._user)
+        self._reserved = True
+
+    def _state(self) -> int:
+        return int(self._call("get_running_status")["state"])
+
+    def _trex_log(self) -> bytes:
+        """Empty where the daemon has none."""
+        try:
+            return base64.b64decode(self._call("get_trex_log"))
+        except DaemonFault:
+            return b""
+
+    def _kill(self) -> None:
+        """End TRex if it runs. Asked to end one that has failed, the daemon would only tell of the failure."""
+        if self._state() == IDLE:
+            return
+        self._call("force_trex_kill")
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while self._state() != IDLE:
+            if time.monotonic() > deadline:
+                raise GeneratorError(
+                    f"trex_daemon_server at {self._where}: TRex does not end within {STOP_TIMEOUT_S:g} s."
+                )
+            time.sleep(POLL_S)
 
 
 def excerpt(log: str) -> str:

@@ -177,7 +177,7 @@ _NOT_TAKEN = ("rx_missed_errors", "rx_mbuf_allocation_errors", "rx_errors")
 
 
 @dataclass(frozen=True)
-class Reading:
+class StreamReading:
     """All counters, as `stl_stats` of client_worker.py answered."""
 
     #: Between which moments those of the groups were read, seconds.
@@ -193,37 +193,32 @@ class Reading:
         return self.groups.get(str(number), {})
 
     def count(self, streams: Iterable[Stream], name: str) -> int:
-        """`tx_pkts` or `rx_pkts` of some streams."""
+        """`tx_pkts` or `rx_pkts` of some streams: packets of the sustain phase, sent or back so far."""
         return sum(int(self.group(stream.group).get(name, 0)) for stream in streams)
-
-    def sent(self, spec: Spec) -> int:
-        """Packets of the sustain phase that were sent so far."""
-        return self.count(spec.streams, "tx_pkts")
-
-    def received(self, spec: Spec) -> int:
-        """Those of them that came back so far."""
-        return self.count(spec.streams, "rx_pkts")
 
 
 @dataclass(frozen=True)
 class Readings:
     """What was read of one trial: before anything was sent, shortly before the sustain phase, in it, and at the end."""
 
-    zero: Reading
-    begin: Reading
-    samples: tuple[Reading, ...]
-    end: Reading
+    zero: StreamReading
+    begin: StreamReading
+    samples: tuple[StreamReading, ...]
+    end: StreamReading
     #: Seconds from one sample to the next.
     step_s: float
 
 
 def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Trial:
     """What the counters say of a trial."""
-    directions = {sender: _direction(spec, readings, sender) for sender in spec.senders}
+    ways = {sender: _direction(spec, readings, sender) for sender in spec.senders}
+    directions, strangers = {sender: way for sender, (way, _) in ways.items()}, sum(more for _, more in ways.values())
     intended = sum(way.intended for way in directions.values())
     attempted = sum(way.attempted for way in directions.values())
-    received = [sample.received(spec) for sample in (readings.begin, *readings.samples)]
-    strangers = _unrecognised(spec, readings)
+    counts = [
+        [sample.count(spec.streams, name) for name in ("tx_pkts", "rx_pkts")]
+        for sample in (readings.begin, *readings.samples)
+    ]
     traffic = {
         f"{way}_{what}": _by_side(spec, readings.end, f"{way}_pkts", in_bytes=what == "bytes")
         for way in ("tx", "rx") for what in ("packets", "bytes")
@@ -244,8 +239,8 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
         completed=sum(way.received for way in directions.values()),
         unexpected={"unrecognised": strangers} if strangers else {},
         timeline_step_s=readings.step_s,
-        timeline_active=[max(0, sample.sent(spec) - sample.received(spec)) for sample in readings.samples],
-        timeline_completed=[after - before for before, after in pairwise(received)],
+        timeline_active=[max(0, sent - received) for sent, received in counts[1:]],
+        timeline_completed=[after - before for (_, before), (_, after) in pairwise(counts)],
         directions=directions,
         generator_limited=limited_by(spec, readings, load, intended, attempted, strangers),
     )  # fmt: skip
@@ -263,7 +258,7 @@ def limited_by(spec: Spec, readings: Readings, load: float, intended: int, attem
     missed = sum(_not_taken(readings, side) for side in SIDES)
     if missed > MISSED_LIMIT * intended:
         return f"{missed} frames came back and found TRex' own receive ring full"
-    if unrecognised > MISSED_LIMIT * intended and readings.end.received(spec) < attempted:
+    if unrecognised > MISSED_LIMIT * intended and readings.end.count(spec.streams, "rx_pkts") < attempted:
         return f"{unrecognised} frames came back that TRex did not recognise as those that it had sent"
     return ""
 
@@ -271,7 +266,7 @@ def limited_by(spec: Spec, readings: Readings, load: float, intended: int, attem
 def fastest_rate(spec: Spec, readings: Readings) -> float:
     """Packets per second that were sent between the first and the last sample of the sustain phase, at most: we know
     when a counter was read only between two moments. Infinite when the samples are too close to tell."""
-    sent = [(sample, sample.sent(spec)) for sample in readings.samples]
+    sent = [(sample, sample.count(spec.streams, "tx_pkts")) for sample in readings.samples]
     within = [(sample, count) for sample, count in sent if 0 < count < spec.intended]
     if len(within) < 2:
         return float("inf")
@@ -280,31 +275,23 @@ def fastest_rate(spec: Spec, readings: Readings) -> float:
     return (after - before) / seconds if seconds > 0 else float("inf")
 
 
-def _direction(spec: Spec, readings: Readings, sender: str) -> Direction:
-    streams = spec.of(sender)
+def _direction(spec: Spec, readings: Readings, sender: str) -> tuple[Direction, int]:
+    """What `sender` sent, and how many frames the other port took beyond all that was sent to it and recognised."""
+    streams, other = spec.of(sender), _opposite(sender)
     latency = next(readings.end.group(stream.group) for stream in streams if stream.is_latency)
-    sent = readings.end.count(streams, "tx_pkts")
+    sent, recognised = (readings.end.count(streams, name) for name in ("tx_pkts", "rx_pkts"))
+    warm_up = sum(stream.warm_up_packets for stream in streams)
     # Counted as sent before the card had it: what the card did not send was never put to the DUT.
-    planned = sum(stream.warm_up_packets for stream in streams) if sent else 0
-    unsent = max(0, planned + sent - _grown(readings, sender, "tx_good_packets"))
+    unsent = max(0, (warm_up if sent else 0) + sent - _grown(readings, sender, "tx_good_packets"))
     attempted = max(0, sent - unsent)
-    return Direction(
+    direction = Direction(
         intended=sum(stream.packets for stream in streams),
         attempted=attempted,
-        received=min(attempted, readings.end.count(streams, "rx_pkts")),
+        received=min(attempted, recognised),
         reordered=int(latency.get("err_cntrs", {}).get("out_of_order", 0)),
         latency_us=latency_of(latency),
     )
-
-
-def _unrecognised(spec: Spec, readings: Readings) -> int:
-    """Frames that the ports took beyond all that was sent to them and recognised."""
-    found = 0
-    for sender in spec.senders:
-        known = readings.end.count(spec.of(sender), "rx_pkts")
-        warm_up = sum(stream.warm_up_packets for stream in spec.of(sender))
-        found += max(0, _grown(readings, _opposite(sender), "rx_good_packets") - known - warm_up)
-    return found
+    return direction, max(0, _grown(readings, other, "rx_good_packets") - recognised - warm_up)
 
 
 def _not_taken(readings: Readings, side: str) -> int:
@@ -321,7 +308,7 @@ def _grown(readings: Readings, side: str, name: str) -> int:
     return readings.end.ports[port][name] - readings.zero.ports[port][name]
 
 
-def _by_side(spec: Spec, reading: Reading, name: str, *, in_bytes: bool = False) -> dict[str, int]:
+def _by_side(spec: Spec, reading: StreamReading, name: str, *, in_bytes: bool = False) -> dict[str, int]:
     """Packets of the sustain phase, or their bytes, by the port that sent (`tx_pkts`) or took them."""
     sums = dict.fromkeys(SIDES, 0)
     for stream in spec.streams:
@@ -358,19 +345,15 @@ def run_trial(
 
     `ConfigError` when TRex cannot send the profile's flows; `GeneratorError` when TRex or its client breaks.
     """
-    started = time.perf_counter()
-    spec = spec_of(profile, load, duration_s)
-    readings = _offer(worker, spec, sleep)
-    return trial_of(spec, readings, load, time.perf_counter() - started)
 
-
-def _offer(worker: TrexWorker, spec: Spec, sleep: Callable[[float], None]) -> Readings:
-    def read() -> Reading:
-        return Reading(**worker.call("stl_stats", ANSWER_S))
+    def read() -> StreamReading:
+        return StreamReading(**worker.call("stl_stats", ANSWER_S))
 
     def wait_until(moment_s: float) -> None:
         sleep(max(0.0, moment_s - time.monotonic()))
 
+    started = time.perf_counter()
+    spec = spec_of(profile, load, duration_s)
     worker.call("stl_load", LOAD_S, streams=[stream.as_json() for stream in spec.streams])
     zero = read()
     begun_s = worker.call("stl_start", ANSWER_S)["to_s"]
@@ -379,17 +362,18 @@ def _offer(worker: TrexWorker, spec: Spec, sleep: Callable[[float], None]) -> Re
     wait_until(sustain_s - BEFORE_S)
     begin = read()
     step_s = min(max(STEP_S, spec.duration_s / MOST_SAMPLES), spec.duration_s / FEWEST_SAMPLES)
-    samples: list[Reading] = []
+    samples: list[StreamReading] = []
     while sustain_s + step_s * (len(samples) + 1) < end_s:
         wait_until(sustain_s + step_s * (len(samples) + 1))
         samples.append(read())
     wait_until(end_s)
     end = read()
-    while end.sent(spec) < spec.intended and time.monotonic() < end_s + GRACE_S:
+    while end.count(spec.streams, "tx_pkts") < spec.intended and time.monotonic() < end_s + GRACE_S:
         sleep(0.01)
         end = read()
-    is_all_here = end.received(spec) >= spec.intended
+    is_all_here = end.count(spec.streams, "rx_pkts") >= spec.intended
     worker.call("stl_stop", ANSWER_S, linger_s=0.0 if is_all_here else LINGER_S)
     if not is_all_here:
         end = read()
-    return Readings(zero, begin, (*samples, end), end, step_s)
+    readings = Readings(zero, begin, (*samples, end), end, step_s)
+    return trial_of(spec, readings, load, time.perf_counter() - started)

@@ -12,7 +12,7 @@ because each can do what the other cannot. Both need no card that computes check
 import math
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.network import FCS_BYTES, VLAN_TAG_BYTES
@@ -26,8 +26,7 @@ _DONT_FRAGMENT, _TTL, _PROTOCOL_UDP = 0x4000, 64, 17
 _FILLER = b"\x7a"
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(NamedTuple):
     """Addresses and ports of a packet, as numbers."""
 
     source: int
@@ -46,10 +45,6 @@ def flow_of(profile: PacketProfile, sender: str, number: int) -> Flow:
     return Flow(server, client, profile.udp_port, port)
 
 
-def ip_offset(profile: PacketProfile) -> int:
-    return ETHERNET + (VLAN_TAG_BYTES if profile.vlan else 0)
-
-
 def frame(profile: PacketProfile, flow: Flow, size: int, balance: bytes = b"", checksum: bool = True) -> bytes:
     """A frame without FCS; `size`: its bytes with FCS, as the profile counts them, a VLAN tag apart.
 
@@ -58,9 +53,8 @@ def frame(profile: PacketProfile, flow: Flow, size: int, balance: bytes = b"", c
     """
     payload = (balance + _FILLER * size)[: size - FCS_BYTES - ETHERNET - IP - UDP]
     length = UDP + len(payload)
-    udp = struct.pack("!HHHH", flow.source_port, flow.destination_port, length, 0)
-    if checksum:
-        udp = udp[:6] + struct.pack("!H", udp_checksum(flow, udp_sum(length, payload)))
+    proof = udp_checksum(flow, payload_sum(payload)) if checksum else 0
+    udp = struct.pack("!HHHH", flow.source_port, flow.destination_port, length, proof)
     header = struct.pack("!BBHHHBBH", 0x45, 0, IP + length, 0, _DONT_FRAGMENT, _TTL, _PROTOCOL_UDP, 0)
     addresses = struct.pack("!II", flow.source, flow.destination)
     header = header[:10] + struct.pack("!H", _inverted_sum(_words(header + addresses))) + addresses
@@ -68,20 +62,19 @@ def frame(profile: PacketProfile, flow: Flow, size: int, balance: bytes = b"", c
     return bytes(12) + tag + struct.pack("!H", _ETHERTYPE_IPV4) + header + udp + payload
 
 
-def udp_sum(length: int, payload: bytes) -> int:
-    """What all but the flow adds to the UDP checksum's sum; `length`: of header and payload."""
-    return _PROTOCOL_UDP + 2 * length + _words(payload)
+def payload_sum(payload: bytes) -> int:
+    """What all but the flow adds to the UDP checksum's sum."""
+    return _PROTOCOL_UDP + 2 * (UDP + len(payload)) + _words(payload)
 
 
 def udp_checksum(flow: Flow, rest: int) -> int:
-    """The UDP checksum (RFC 768) of a flow's packet, with `udp_sum` of it."""
-    return _inverted_sum(rest + flow.source + flow.destination + flow.source_port + flow.destination_port) or 0xFFFF
+    """The UDP checksum (RFC 768) of a flow's packet, with `payload_sum` of it."""
+    return _inverted_sum(rest + sum(flow)) or 0xFFFF
 
 
 def _words(data: bytes) -> int:
     """Sum of the 16-bit words, a last odd byte padded with zero."""
-    padded = data + b"\0" * (len(data) % 2)
-    return sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    return (sum(data[::2]) << 8) + sum(data[1::2])
 
 
 def _inverted_sum(total: int) -> int:
@@ -192,7 +185,7 @@ def _fields(profile: PacketProfile) -> list[_Field]:
 
 def _counted(profile: PacketProfile, sender: str, size: int, stride: int, start: float, checksum: bool) -> Walk:
     """By counters: the flow's number has two digits, of which the high one counts first."""
-    fields, ip = _fields(profile), ip_offset(profile)
+    fields, ip = _fields(profile), ETHERNET + VLAN_TAG_BYTES * bool(profile.vlan)
     source, destination = ip + _ADDRESSES, ip + _ADDRESSES + 4
     if sender == "client":
         places = {"client": source, "server": destination, "port": ip + _PORTS}
@@ -209,14 +202,13 @@ def _counted(profile: PacketProfile, sender: str, size: int, stride: int, start:
         # All ones, so that the bits of what is left are those of the number inverted. TRex wants room below.
         tops = tuple((1 << (digit.bit_length() + 1)) - 1 for digit in digits)
         program += _counter("rest", "dec", digits, first, tops)
-        balances = {"client": 0, "server": 4, "port": 8}
-        balance = bytes(10)
+        balances, written = {"client": 0, "server": 4, "port": 8}, bytearray(10)
         rest = (tops[0] - first) << low_bits | (stride - 1)
         for field in fields:
             at = balances[field.name]
             program += _write("rest", field, ip + _PAYLOAD + at, low_bits, 0)
-            written = ((rest >> field.drop) & field.mask).to_bytes(field.bytes, "big")
-            balance = balance[:at] + written + balance[at + field.bytes :]
+            written[at : at + field.bytes] = ((rest >> field.drop) & field.mask).to_bytes(field.bytes, "big")
+        balance = bytes(written)
     template = frame(profile, flow_of(profile, sender, first * stride), size, balance, checksum)
     return Walk(template, [*program, {"do": "STLVmFixIpv4", "offset": ip}])
 
@@ -247,24 +239,21 @@ def _write(variable: str, field: _Field, offset: int, low_bits: int, base: int) 
     shift = low_bits - field.drop
     low_mask = (1 << low_bits) - 1 if shift > 0 else 0
     add = base << max(0, -shift)
-    program = [_masked(variable, offset, field, field.mask & ~low_mask, shift, add)]
-    if low_mask:
-        program.append(_masked(f"{variable}_low", offset, field, field.mask & low_mask, 0, 0))
-    return program
-
-
-def _masked(variable: str, offset: int, field: _Field, mask: int, shift: int, add: int) -> Instruction:
-    """Add, shift (left, or right when negative), write where the mask has ones."""
-    return {
-        "do": "STLVmWrMaskFlowVar", "fv_name": variable, "pkt_offset": offset, "pkt_cast_size": field.bytes,
-        "mask": mask, "shift": shift,
-        "add_value": add - (1 << 32) if add >> 31 else add,  # TRex takes it as a signed number of 32 bits
-    }  # fmt: skip
+    add -= (1 << 32) * (add >> 31)  # TRex takes it as a signed number of 32 bits
+    # It adds, shifts (left, or right when negative), and writes where the mask has ones.
+    digits = [(variable, field.mask & ~low_mask, shift, add), (f"{variable}_low", field.mask & low_mask, 0, 0)]
+    return [
+        {
+            "do": "STLVmWrMaskFlowVar", "fv_name": name, "pkt_offset": offset, "pkt_cast_size": field.bytes,
+            "mask": mask, "shift": left, "add_value": added,
+        }
+        for name, mask, left, added in digits[: 1 + bool(low_mask)]
+    ]  # fmt: skip
 
 
 def _listed(profile: PacketProfile, sender: str, size: int, start: float, checksum: bool) -> Walk:
     """By lists: both addresses are one value of eight bytes; ports, UDP length and checksum are another."""
-    ip = ip_offset(profile)
+    ip = ETHERNET + VLAN_TAG_BYTES * bool(profile.vlan)
     numbers = order(profile)
     begin = int(start * len(numbers))
     flows = [flow_of(profile, sender, number) for number in numbers[begin:] + numbers[:begin]]
@@ -272,7 +261,7 @@ def _listed(profile: PacketProfile, sender: str, size: int, start: float, checks
     payload = template[ip + _PAYLOAD :]
     length = UDP + len(payload)
     # All but the flow itself stays the same, so that only its part of the sum is computed again.
-    rest = udp_sum(length, payload)
+    rest = payload_sum(payload)
     addresses, ports = [], []
     for flow in flows:
         addresses.append(flow.source << 32 | flow.destination)

@@ -23,27 +23,23 @@ POLL_S = 0.2
 
 
 class TrexRefused(GeneratorError):
-    """TRex or its client said no: one sentence, and why in a word."""
+    """TRex or its client said no, in one sentence. `owners`: who holds the ports of a busy server."""
 
-    def __init__(self, sentence: str, kind: str, owners: Sequence[str] = ()) -> None:
-        """`kind`: connect, version, busy, mode, client or trex; `owners`: who holds the ports of a busy server."""
+    def __init__(self, sentence: str, owners: Sequence[str] = ()) -> None:
         super().__init__(sentence)
-        self.kind = kind
         self.owners = tuple(owners)
 
 
 class TrexWorker:
     """TRex' client at arm's length. Every failure is a `GeneratorError` of one sentence, in bounded time."""
 
-    def __init__(self, host: Host, client_folder: str, prefix: Sequence[str] = (), log: Path | None = None) -> None:
+    def __init__(self, host: Host, client_folder: str, log: Path, prefix: Sequence[str] = ()) -> None:
         """`host`: this machine or a sandbox on it; `client_folder`: …/automation/trex_control_plane/interactive;
-        `prefix`: what carries it elsewhere, such as `ip netns exec NAME`; `log`: where its complaints are kept."""
+        `log`: where its complaints are kept; `prefix`: what carries it elsewhere, such as `ip netns exec NAME`."""
         self._host = host
         self._client_folder = client_folder
         self._prefix = tuple(prefix)
         self._log = log
-        #: What it printed, for reading.
-        self._printed: IO[str] | None = None
         self._process: Process | None = None
         self._socket: socket.socket | None = None
         #: What it answers.
@@ -66,14 +62,12 @@ class TrexWorker:
             tempfile.TemporaryDirectory(prefix="ctbench-trex-", dir="/tmp") as folder,
             socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening,
         ):
-            path, log = Path(folder, "socket"), self._log or Path(folder, "log")
+            path = Path(folder, "socket")
             listening.bind(str(path))
             listening.listen(1)
             listening.settimeout(POLL_S)
-            log.touch()
-            self._printed = log.open(errors="replace")
             try:
-                self._process = self._host.start([*self._prefix, *script, "--socket", str(path)], log=log)
+                self._process = self._host.start([*self._prefix, *script, "--socket", str(path)], log=self._log)
                 self._socket = self._accept(listening)
                 self._answers = self._socket.makefile("rb")
             except BaseException:
@@ -91,34 +85,32 @@ class TrexWorker:
             self._socket.sendall(json.dumps(request).encode() + b"\n")
             reply = json.loads(self._answers.readline())
         except TimeoutError:
-            self._kill()
+            self.close(0.0)
             raise GeneratorError(f"TRex' client did not answer to {do} within {timeout:g} s.") from None
         except (OSError, ValueError):
             said = self._complaint()
-            self._kill()
+            self.close(0.0)
             raise GeneratorError(f"TRex' client ended in the middle of {do}{said}.") from None
         except BaseException:  # Ctrl-C: what is under way would be taken for the answer to the next question
-            self._kill()
+            self.close(0.0)
             raise
         if "error" in reply:
-            raise TrexRefused(reply["error"], reply["kind"], reply.get("owners", ()))
+            raise TrexRefused(reply["error"], reply["owners"])
         return reply["result"]
 
-    def close(self) -> None:
-        """Stop the traffic, let go of TRex' ports, end. May be called twice."""
+    def close(self, patience_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop the traffic, let go of TRex' ports, end: within `patience_s` seconds, else it is killed. May be called
+        twice."""
         if self._socket is not None and self._answers is not None:
             self._answers.close()
             self._socket.close()
             self._socket = self._answers = None
         if self._process is not None:
-            deadline = time.monotonic() + STOP_TIMEOUT_S
+            deadline = time.monotonic() + patience_s
             while self._process.is_running() and time.monotonic() < deadline:
                 time.sleep(0.01)
             self._process.stop(timeout=1.0)
             self._process = None
-        if self._printed is not None:
-            self._printed.close()
-            self._printed = None
 
     def _accept(self, listening: socket.socket) -> socket.socket:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -131,14 +123,8 @@ class TrexWorker:
 
     def _complaint(self) -> str:
         """The last line of what it printed, as the end of a sentence; empty when it printed nothing."""
-        lines = self._printed.read().strip().splitlines() if self._printed else []
+        lines = self._log.read_text(errors="replace").strip().splitlines()
         return f": {lines[-1].strip().rstrip('.')}" if lines else ""
-
-    def _kill(self) -> None:
-        """End it without waiting for its farewell."""
-        if self._process is not None:
-            self._process.stop(timeout=1.0)
-        self.close()
 
 
 def _where_cgi_is() -> str:

@@ -1,0 +1,85 @@
+"""A gate on nothing but a ratio, and a DUT that is broken on purpose after it was set up: what does not come through,
+all of it or the connections of one client in 128, is missed, and what it is compared with is no excuse."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from integration.small_testbed import small
+from integration.test_suites_records import HERE, measure, started
+
+from ctbench.dut.base import Dut
+from ctbench.dut.topology import Topology
+from ctbench.run.acceptance import AcceptanceRun
+from ctbench.run.settings import RunSettings
+from ctbench.sla.floors import Floors
+from ctbench.testbed.pair import Setup
+from ctbench.testbed.testbed import Testbed
+from ctbench.traffic.generator import Side
+from ctbench.traffic.profiles import Profile
+
+pytestmark = pytest.mark.usefixtures("unhurried")
+SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
+NAT = Topology(ruleset="nat")
+TO = {SNAT.key: "linux-router/forward/1cpu-1rxq", NAT.key: "ovs-dpdk/conntrack/1cpu-1rxq"}
+#: Of the 65 536 clients of short-lived.
+ALL, ONE_IN_128 = "16.0.0.0/16", "16.0.0.0/23"
+
+
+def settings() -> RunSettings:
+    """The gate of this folder with loads that are large enough for one loss in 128 to be no accident."""
+    read = RunSettings.load(campaign=str(HERE / "gate.yaml"), sla=str(HERE / "floors.yaml"))
+    loads = {**read.campaign.loads, "short-lived": read.campaign.loads["packets"]}
+    how = read.campaign.saturation.model_copy(update={"final_duration": 0.5})
+    campaign = read.campaign.model_copy(update={"loads": loads, "saturation": how})
+    head = {"name": "mine", "description": "", "source": "tests", "loss_ratio": "<= 0.3%"}
+    ratios = {key: {"short-lived": {"ratio": {"to": to, "rate": ">= 1%"}}} for key, to in TO.items()}
+    return replace(read, testbed=small(read.testbed), campaign=campaign, floors=Floors.model_validate(head | ratios))
+
+
+@pytest.fixture(scope="module")
+def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcceptanceRun]:
+    yield from started(tmp_path_factory.mktemp("planted"), settings())
+
+
+def drop(testbed: Testbed, dut: Dut, clients: str) -> None:
+    """Have the DUT drop what these clients send."""
+    (host,) = (host for known, host in testbed._duts.values() if known is dut)
+    if hasattr(dut, "control"):
+        rule = f"priority=65535,ip,nw_src={clients},actions=drop"
+        dut.control.ofctl("add-flow", dut.control.bridge, rule)
+    else:
+        host.run(["iptables", "-w", "-I", "FORWARD", "1", "-s", clients, "-j", "DROP"])
+
+
+@pytest.mark.parametrize("topology", [SNAT, NAT], ids=lambda topology: topology.datapath)
+@pytest.mark.parametrize(
+    ("side", "clients", "word", "broken"),
+    [
+        ("tested", ALL, "missed", {"ratio", "loss_ratio"}),
+        ("tested", ONE_IN_128, "missed", {"loss_ratio"}),
+        ("other", ALL, "not measured", {"ratio", "loss_ratio"}),
+    ],
+)
+def test_what_does_not_come_through_is_missed_and_a_dead_reference_measures_nothing(
+    run: AcceptanceRun,
+    monkeypatch: pytest.MonkeyPatch,
+    topology: Topology,
+    side: Side,
+    clients: str,
+    word: str,
+    broken: set[str],
+) -> None:
+    apply_pair = Testbed.apply_pair
+
+    def planted(testbed: Testbed, tested: Setup, other: Setup, profile: Profile) -> None:
+        apply_pair(testbed, tested, other, profile)
+        assert testbed.pair
+        drop(testbed, testbed.pair._duts[side], clients)
+
+    monkeypatch.setattr(Testbed, "apply_pair", planted)
+    record = measure(run, settings(), topology)
+    assert record.verdict == word, record.verdict_reason
+    assert {each.metric for each in record.thresholds if not each.met} == broken
+    assert (record.limited_by == "fault") is (side == "other")
+    run.testbed.discard()  # with its sandboxes: nothing that was planted stays

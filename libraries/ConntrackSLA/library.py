@@ -84,6 +84,8 @@ class ConntrackSLA:
         self._without_record: list[WithoutRecord] = []
         #: Why the campaign or the testbed left the last test out, where one did.
         self._left: str | None = None
+        #: The patterns of `--include`.
+        self._include: Sequence[str] = ()
 
     @keyword(tags=["testbed"])
     def open_testbed(
@@ -103,7 +105,8 @@ class ConntrackSLA:
         which a campaign of ``search: pair`` compares that of the testbed, test by test. ``candidate`` is an
         installation in the place of the testbed's: its rows are compared with ``base``, or with the package, and the
         others are left out unless ``all_rows`` says something. A mistake in one ends the whole run before any test,
-        with a sentence that names the file, the key and what was expected. A testbed that is open stays so: every suite may open it. It is closed when the run is over.
+        with a sentence that names the file, the key and what was expected. A testbed that is open stays so: every suite
+        may open it. It is closed when the run is over.
 
         In a run on several testbeds (``./run sla --testbeds``) each process has one of them as its ``${TESTBED}``.
 
@@ -112,6 +115,8 @@ class ConntrackSLA:
         """
         if self._run is not None:
             return
+        # Here, for a keyword of a row may have options of its own.
+        self._include = BuiltIn().get_variable_value("${OPTIONS}")["include"]
         output = _output_folder()
         given = os.environ.get(POOL_VARIABLE)
         pool = PoolRun.model_validate_json(given) if given else None
@@ -239,7 +244,7 @@ class ConntrackSLA:
                 )
             variables = BuiltIn().get_variables()
             tags = tuple(variables["@{TEST TAGS}"])
-            asked = asked_for(tags, variables["${OPTIONS}"]["include"])
+            asked = asked_for(tags, self._include)
             name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags, asked)
             self._record = run.measure(name, topology, profile, wanted)
         except CtbenchError as error:

@@ -61,8 +61,8 @@ class RunSettings:
         if (plan.search == "pair") != bool(base and not candidate):
             raise ConfigError(
                 f"{plan.file}: search: pair and -v BASE:PREFIX, the build to compare with, go together.\n"
-                "  Expected both or neither; ./run compare --installations has both. A candidate has a base in any other "
-                "campaign."
+                "  Expected both or neither; ./run compare --installations has both. In any other campaign a candidate "
+                "has a base."
             )
         read, earlier = load("testbeds", testbed, TestbedConfig), read_reference(reference) if reference else None
         if not candidate:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.base.network import MOST_CPU
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel
@@ -142,7 +142,10 @@ class TestbedConfig(Hosts):
         for dut in self.duts:
             builds = KINDS[dut.type].builds
             if builds and dut.host == SANDBOX and prefix != "distribution":
-                builds.check(LocalHost(), prefix)
+                try:
+                    builds.check(LocalHost(), prefix)
+                except CtbenchError as error:
+                    raise type(error)(f"{prefix}: {error}") from None
 
     @model_validator(mode="after")
     def _generator_has_its_own_cpus(self) -> Self:

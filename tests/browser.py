@@ -146,6 +146,24 @@ class Browser:
         content = metrics["cssContentSize"]
         return content["width"], metrics["cssLayoutViewport"]["clientWidth"], content["height"]
 
+    def places(self, selector: str) -> list[tuple[float, float]]:
+        """Top and height of every element that a selector finds."""
+        root = self.ask("DOM.getDocument")["root"]["nodeId"]
+        found = self.ask("DOM.querySelectorAll", nodeId=root, selector=selector)["nodeIds"]
+        boxes = [self.ask("DOM.getBoxModel", nodeId=node)["model"] for node in found]
+        return [(box["border"][1], box["height"]) for box in boxes]
+
+    def smallest_text(self) -> float:
+        """The least size of a font on the page, pixels."""
+        shot = self.ask("DOMSnapshot.captureSnapshot", computedStyles=["font-size"])
+        sizes = [
+            float(shot["strings"][style[0]].removesuffix("px"))
+            for document in shot["documents"]
+            for text, style in zip(document["layout"]["text"], document["layout"]["styles"], strict=True)
+            if text >= 0 and shot["strings"][text].strip()
+        ]
+        return min(sizes)
+
     def cut(self) -> list[str]:
         """Elements whose content is wider than they are, so that some of it cannot be seen. Words in a chart have no
         width of their own: `beyond` looks at them."""

@@ -56,7 +56,7 @@ PLACEHOLDERS = {
 }
 
 #: How a block begins that shows what a command shows.
-OUTPUTS = {"test  ": "table", "1 CPU, 2 Queues, Short-Lived Connections  ": "trials"}
+OUTPUTS = {"test  ": "table", "SNAT, 1 CPU, 1 Queue, Short-Lived  ": "trials"}
 
 #: The one test that is measured, by a campaign and floors of these tests.
 _TAGS = ("ovs-dpdk", "conntrack", "1cpu", "1rxq", "short-lived")

@@ -5,16 +5,18 @@ A document may leave lines out, which `...` stands for.
 
 import re
 
-_RATE = r"\d[\d.]*( ?[kMG])?(/s| pps)?"  # without a measurement, the floor is as written: 1k
+_COUNT = r"\d[\d.]*( [kMG])?"
+#: One, or those of connections and of packets.
+_RATE = rf"{_COUNT}( CPS| pps| connections)?(, {_COUNT} pps)?"
 _SHARE = r"\d[\d.]* %"
-#: With one width, or by its ends.
-_RATIO = rf"{_SHARE} (± {_SHARE}|\(\d[\d.]* to {_SHARE}\))"
+_INTERVAL = rf"(± {_SHARE}|\(\d[\d.]* to {_SHARE}\))"
+#: With what it is made of.
+_RATIO = rf"{_SHARE}( \({_COUNT} of {_COUNT} (CPS|pps|instructions)\))?"
 _TIME = r"\d[\d.]* (us|ms|s)"
 _CELLS = (
     r".+",
     rf"{_RATE}|(at most )?{_SHARE}|at most {_TIME}",
-    rf"(at least )?{_RATE}|{_RATIO}|{_TIME}|{_SHARE}|-",
-    r"[+-]<?\d[\d.]* %|-",
+    rf"(at least )?{_RATE}|{_RATIO}|{_TIME}|-",
     r"MET|MISSED|NOT MEASURED",
 )
 _EFFORT = re.compile(
@@ -31,7 +33,7 @@ _TRIAL_CELLS = {
     "left": r"(~\d+ s)?",
 }  # fmt: skip
 _LOOK = re.compile(
-    rf"  look \d  \d+ rounds +ratio {_RATIO} +(at least \d[\d.]* % +)?(decided|goes on) *(at most ~\d+ s)?"
+    rf"  look \d  \d+ rounds +ratio {_SHARE} {_INTERVAL} +(at least \d[\d.]* % +)?(decided|goes on) *(at most ~\d+ s)?"
 )
 _RESULT = re.compile(
     rf"  (capacity|floor tried:|ratio|[a-z ]+) ((at least )?{_RATE}( ± {_SHARE})?|{_RATIO}|{_TIME}( ± {_SHARE})?)   "
@@ -44,12 +46,12 @@ _HEADING = re.compile(r"\S.{49,}  \S+/\S+/\d+cpu-\d+rxq  \d\S*")
 def table(text: str) -> list[str]:
     """The fixed lines of the table of verdicts, after every other line of it was found to be of its form."""
     lines = text.splitlines()
-    begin = next(number for number, line in enumerate(lines) if re.match("test +floor +measured", line))
+    begin = next(number for number, line in enumerate(lines) if re.match("test +minimum +measured", line))
     rule = lines[begin + 1]
     end = begin + 2 + lines[begin + 2 :].index(rule)
     for line in lines[begin + 2 : end]:
-        if line != "..." and not line.startswith("    "):
-            cells = re.split(" {2,}", line)
+        if line.startswith("  ") and not line.startswith("    "):  # neither a suite nor a reason
+            cells = re.split(" {2,}", line.strip())
             assert line.index(cells[-1], len(cells[0])) == lines[begin].index("verdict"), line
             for cell, form in zip(cells, _CELLS, strict=True):
                 assert re.fullmatch(form, cell), (cell, line)

@@ -76,21 +76,23 @@ def read_page(html: str) -> Element:
 
 
 def rows_of(page: Element) -> list[dict[str, str]]:
-    """The rows of the results: `test`, `topology`, `profile`, `record` and each cell by its column's name."""
+    """The results: `test`, `topology`, `profile`, `record`, `id`, `verdict`, and each figure by its name."""
     rows = []
-    for row in page.by_id("results").all("tr", "test"):
-        head = row.one("th")
-        cells = {cell.attributes["data-name"]: cell.text for cell in row.all("td")}
-        small = head.one("span", "small")
-        links = row.all("a")
+    for row in page.by_id("results").all("details", "test"):
+        line, more = row.one("summary"), row.one("div", "more")
+        figures = {
+            each.attributes["data-name"]: each.text for each in line.all("span") if "data-name" in each.attributes
+        }
         rows.append(
-            cells
+            figures
             | {
-                "test": head.own_text,
-                "topology": small.one("code").text,
-                "profile": small.own_text,
-                "record": links[-1].attributes["href"],
-                "id": row.attributes["id"],
+                "subject": line.one("span", "subject").text,
+                "verdict": line.one("span", "badge").own_text,
+                "test": more.one("b", "name").text,
+                "topology": more.one("code").text,
+                "profile": more.one("span", "profile").text,
+                "record": more.one("a").attributes["href"],
+                "id": more.attributes["id"],
             }
         )
     return rows

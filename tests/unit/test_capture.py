@@ -8,7 +8,7 @@ from ctbench.base.errors import OutputError, TestbedError
 from ctbench.dut.base import MOST, Question, ask, shortened
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
-from ctbench.report import rows
+from ctbench.report.compose import make_rows
 from ctbench.report.reference import References
 from ctbench.results import store
 from ctbench.results.record import Record
@@ -85,7 +85,7 @@ def test_a_test_that_is_missed_keeps_what_the_dut_said_and_one_that_is_met_does_
     assert (record.verdict, record.capture) == ("missed", "captures/suite.test")
     assert (tmp_path / "captures/suite.test/log.txt").read_text() == f"{FORWARDING}\n"
     (stored,), _ = store.read_stored(tmp_path)
-    (row,) = rows.make_rows([stored], tmp_path, References({}))
+    (row,) = make_rows([stored], tmp_path, References({}))
     assert row.capture and row.capture.href == "captures/suite.test/"
 
 

@@ -6,18 +6,27 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ctbench.dut.topology import Topology
-from ctbench.report.charts import draw
 from ctbench.report.charts.bars import cost_charts, instruction_charts, scaling_charts
-from ctbench.report.charts.lines import history_charts, search_chart, series_charts, timeline_charts, waiting_chart
-from ctbench.report.charts.model import Axis, BarRow, Point, Series, XyChart
-from ctbench.report.charts.scale import fit
+from ctbench.report.charts.chart import (
+    Axis,
+    Bar,
+    BarRow,
+    Bars,
+    Chart,
+    Placed,
+    Point,
+    Series,
+    XyChart,
+    short_share,
+)
+from ctbench.report.charts.lines import history_charts, search_chart, series_charts
 from ctbench.report.reference import NONE, Elsewhere, References
+from ctbench.report.write import environment
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
 from ctbench.results.store import read_stored, write
-from ctbench.traffic.generator import Latency
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .counted import counted_record
@@ -125,23 +134,6 @@ def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
     assert [guide.text for guide in chart.guides] == ["limit 0.020 %", "floor 48.2 k/s", "capacity 381.0 k/s"]
 
 
-def test_waiting_times_need_two_loads_and_leave_invalid_trials_out() -> None:
-    record = made_up_record()
-    chart = waiting_chart(record)
-    assert chart and [point.x for point in chart.series[0].points] == [381_000.0, pytest.approx(400_050.0)]
-    invalid = [made.model_copy(update={"state": "invalid"}) for made in record.evidence.trials]
-    assert waiting_chart(with_trials(record, invalid)) is None
-    # The latency of messages is no connect time: UDP has none.
-    latency = Latency(p50=1, p99=2, max=3, jitter=1)
-    udp = [
-        made.model_copy(
-            update={"latency_us": latency, "trial": made.trial.model_copy(update={"connect_time_us": None})}
-        )
-        for made in record.evidence.trials
-    ]
-    assert waiting_chart(with_trials(record, udp)) is None
-
-
 def with_trials(record: Record, trials: list[TrialRecord]) -> Record:
     return record.model_copy(update={"evidence": record.evidence.model_copy(update={"trials": trials})})
 
@@ -156,20 +148,22 @@ def with_timeline(record: Record, **series: object) -> Record:
 
 
 def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
-    assert timeline_charts(made_up_record()) == []
+    assert series_charts(made_up_record()) == []
     series = {
         "timeline_active": [10, 12, 11, 9],
         "timeline_connect_mean_us": [20.0, 30.0, None, 25.0],
         "timeline_connect_max_us": [40.0, 900.0, None, 25.0],
         "timeline_completed": [100, 110],
     }
-    active, waited, completed = timeline_charts(with_timeline(made_up_record(), **series))
-    assert all("trial 2" in chart.title for chart in (active, waited, completed))
-    assert [item.style for item in waited.legend] == ["wait-mean", "wait-max"]
+    charts = series_charts(with_timeline(made_up_record(), **series))
+    assert [chart.y.name for chart in charts] == [
+        "open connections (connections)", "mean TCP connect time (us)", "longest TCP connect time (us)",
+        "completed connections (per second)",
+    ]  # fmt: skip
+    assert all("trial 2" in chart.title for chart in charts)
     # A step without a connection has no point, and no line goes across it.
-    means = [[point.x for point in each.points] for each in waited.series if each.style == "wait-mean"]
-    assert means == [[0.5, 1.0], [2.0]]
-    assert [(point.x, point.y) for point in completed.series[0].points] == [(0.5, 200.0), (1.0, 220.0)]
+    assert [[point.x for point in each.points] for each in charts[1].series] == [[0.0, 0.5], [1.5]]
+    assert [(point.x, point.y) for point in charts[3].series[0].points] == [(0.0, 200.0), (0.5, 220.0)]
 
 
 def test_what_a_probe_saw_is_drawn_over_the_trial_that_the_result_rests_on() -> None:
@@ -215,83 +209,52 @@ def test_history_draws_what_a_closed_loop_showed_apart_from_the_capacity_and_onl
         (Axis("x"), [1_300_000], ["0", "500 k", "1 M", "1.5 M"]),
         (Axis("x"), [0.03], ["0", "0.01", "0.02", "0.03", "0.04"]),
         (Axis("x"), [], ["0", "0.5", "1", "1.5"]),
-        (Axis("x", words="share"), [0.98, 1.02], ["98 %", "100 %", "102 %"]),
-        (Axis("x", scale="log", words="microseconds"), [2.9, 3.5], ["3 us", "4 us"]),
-        (Axis("x", scale="log", words="microseconds"), [0.25, 4], ["200 ns", "500 ns", "1 us", "2 us", "5 us"]),
+        (Axis("x", "share", short_share), [0.98, 1.02], ["98 %", "100 %", "102 %"]),
+        (Axis("x", "log"), [2.9, 3.5], ["3", "4"]),
+        (Axis("x", "log"), [250, 4000], ["200", "500", "1 k", "2 k", "5 k"]),
     ],
 )
 def test_axes_have_round_numbers_in_few_digits(axis: Axis, values: list[float], ticks: list[str]) -> None:
-    assert [words for _, words in fit(axis, values).ticks()] == ticks
+    assert [words for _, words in Placed(axis, *axis.ends(values)).ticks] == ticks
+
+
+def drawn(chart: Chart) -> ET.Element:
+    """The picture of a chart as the template has it."""
+    text = environment().get_template("charts.html.j2").module.figures([chart])  # type: ignore[attr-defined]
+    return ET.fromstring(text)
 
 
 def test_points_are_drawn_where_the_axes_say() -> None:
-    axis, upright = Axis("x"), Axis("y", scale="log", words="microseconds")
     points = (Point(0, 1), Point(5, 10), Point(10, 100))
-    svg = ET.fromstring(draw.draw(XyChart("t", "c", axis, upright, (), (Series(points, "s", mark="dot"),))))
-    places = [(float(each.attrib["cx"]), float(each.attrib["cy"])) for each in svg.iter("circle")]
-    ticks = {each.text: each.attrib for each in svg.iter("text") if each.attrib["class"] == "tick"}
-    assert [x for x, _ in places] == [float(ticks[name]["x"]) for name in ("0", "5", "10")]
-    assert [y for _, y in places] == pytest.approx(
-        [float(ticks[name]["y"]) - 4 for name in ("1 us", "10 us", "100 us")], abs=0.11
+    svg = drawn(XyChart("t", "c", Axis("x"), Axis("y", "log"), (), (Series(points, "s", mark="dot"),)))
+    places = [(each.attrib["cx"], each.attrib["cy"]) for each in svg.iter("circle")]
+    texts = list(svg.iter("text"))
+    across = {each.text: each.attrib["x"] for each in texts if each.attrib["text-anchor"] == "middle"}
+    up = {each.text: each.attrib["y"] for each in texts if each.attrib["text-anchor"] == "end"}
+    assert places == list(
+        zip((across[name] for name in ("0", "5", "10")), (up[name] for name in ("1", "10", "100")), strict=True)
     )
+
+
+def test_the_longest_bar_or_line_is_as_wide_as_the_chart() -> None:
+    rows = (BarRow("a", "30", (Bar(10, "", "s"), Bar(20, "", "s"))), BarRow("b", "4", (Bar(4, "", "s"),), floor=40))
+    picture = drawn(Bars("t", "c", (), rows))
+    bars = [each.attrib["width"] for each in picture.iter("rect") if each.attrib["class"] == "s"]
+    assert bars == ["25.0%", "50.0%", "10.0%"]
+    assert [each.attrib["x1"] for each in picture.iter("line")] == ["100.0%"]
 
 
 def test_an_axis_of_losses_tells_none_from_a_little() -> None:
-    axis = fit(Axis("lost", scale="loss", words="loss"), [])
-    places = [axis.place(loss) for loss in (0.0, 1e-9, 0.0002, 0.5, 1.0, 2.0)]
+    lost = Axis("lost", "loss", short_share)
+    axis = Placed(lost, *lost.ends([]))
+    places = [axis.percent(loss) for loss in (0.0, 1e-9, 0.0002, 0.5, 1.0, 2.0)]
     assert places == sorted(places)
-    assert places[0] < places[1] and places[-1] == 1.0
-    assert axis.ticks()[0] == (0.0, "none")
+    assert places[0] < places[1] and places[-1] == 100.0
+    assert axis.ticks[0] == (0.0, "none")
 
 
-def counted(ruleset: str, instructions: float, image: str = "a1", ports: str = "plain") -> Record:
-    return counted_record(ruleset, [instructions], image=image, ports=ports)
-
-
-def costs(*costs: tuple[str, float] | tuple[str, float, str]) -> dict[str, BarRow]:
-    (chart,) = instruction_charts([counted(*each[:2], ports=(*each, "plain")[2]) for each in costs])  # type: ignore[misc]
-    assert draw.draw(chart).startswith("<svg")
-    return {row.label: row for row in chart.rows}
-
-
-def test_a_bar_is_made_of_what_its_topology_adds_to_a_simpler_one() -> None:
-    found = costs(
-        ("iptables-snat", 4600), ("forward", 1400), ("iptables-stateful", 3800), ("iptables-10-rules", 4500),
-        ("ovs-forward", 1700), ("ovs-conntrack", 4600), ("ovs-nat", 5200), ("ovs-user-forward", 9000),
-        ("ovs-user-nat", 9900),
-    )  # fmt: skip
-    assert {label: row.note for label, row in found.items()} == {
-        "Plain forwarding": "",
-        "Open vSwitch (kernel), forwarding": "",
-        "Open vSwitch (userspace), forwarding": "",
-        # Not upon the kernel's datapath, which is other code.
-        "Open vSwitch (userspace), conntrack and SNAT": "",
-        "Stateful iptables": "forwarding 1,400.0 + conntrack and its rules 2,400.0",
-        "Stateful iptables, 10 rules more": "forwarding 1,400.0 + conntrack and its rules 2,400.0 + more rules 700.0",
-        "Open vSwitch (kernel), conntrack": "forwarding 1,700.0 + conntrack and its rules 2,900.0",
-        "SNAT, iptables": "forwarding 1,400.0 + conntrack and its rules 2,400.0 + NAT 800.0",
-        "Open vSwitch (kernel), conntrack and SNAT": "forwarding 1,700.0 + conntrack and its rules 2,900.0 + NAT 600.0",
-    }
-    assert sum(bar.value for bar in found["SNAT, iptables"].bars) == pytest.approx(4600)
-
-
-def test_bonds_stand_upon_the_same_topology_without_them() -> None:
-    both = costs(("forward", 2500, "vlan"), ("forward", 3300, "bond-vlan"))["Plain forwarding, Bond and VLAN"]
-    assert both.note == "not divided 2,500.0 + bonds, VLANs 800.0"
-    assert costs(("forward", 1400), ("forward", 2200, "bond"))["Plain forwarding, Bond"].note == (
-        "forwarding 1,400.0 + bonds, VLANs 800.0"
-    )
-
-
-def test_what_takes_a_shortcut_or_builds_upon_nothing_that_was_counted_is_of_one_piece() -> None:
-    found = costs(("forward", 1400), ("nftables-flowtable", 620), ("ovs-conntrack", 4600), ("no-such-ruleset", 1))
-    assert [(row.label, len(row.bars), row.note) for row in found.values()] == [
-        ("no-such-ruleset", 1, ""),
-        ("Flowtable, nftables", 1, ""),
-        ("Plain forwarding", 1, ""),
-        ("Open vSwitch (kernel), conntrack", 1, ""),
-    ]
-    assert found["Flowtable, nftables"].bars[0].style == "part-whole"
+def counted(ruleset: str, instructions: float, image: str = "a1") -> Record:
+    return counted_record(ruleset, [instructions], image=image)
 
 
 def test_topologies_stand_from_the_cheapest_on() -> None:
@@ -304,7 +267,7 @@ def test_topologies_stand_from_the_cheapest_on() -> None:
         ("Stateful iptables", "3,000.0"),
     ]
     assert chart.caption.startswith("Stateful iptables costs most, 3,000.0 instructions; Learning bridge least, 13.3 %")
-    assert [item.text for item in chart.legend] == ["forwarding", "conntrack and its rules"]
+    assert [row.bars[0].style for row in chart.rows] == ["measured", "baseline", "measured"]
 
 
 def test_machines_are_not_mixed_and_a_single_topology_is_no_chart() -> None:

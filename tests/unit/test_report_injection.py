@@ -87,7 +87,7 @@ def _runs(text: str) -> RunSet:
 
 def _report(text: str) -> dict[str, str]:
     runs = _runs(text)
-    return documents(runs, compose(runs, OUTPUT), OUTPUT)
+    return dict(documents(runs, compose(runs, OUTPUT), OUTPUT))
 
 
 def _no_other_elements(page: Element, harmless: Element) -> None:

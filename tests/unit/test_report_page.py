@@ -9,6 +9,7 @@ from typing import Any
 from golden import GOLDEN, render
 from pages import Element, read_page, rows_of
 
+from ctbench.report.page import NEAREST, NOT_RUN, UNSEEN
 from ctbench.report.write import STYLE_SHEET
 
 #: Stands where there is no figure: an en dash.
@@ -60,7 +61,7 @@ def test_every_record_has_a_row_and_every_row_a_record() -> None:
         record = record_of(row)
         assert record in newest.values()
         assert row["test"] == record["test"]
-        assert row["Verdict"].endswith(record["verdict"])
+        assert row["verdict"] == record["verdict"]
         made = record["topology"]
         assert row["topology"] == (f"{made['datapath']}/{made['ruleset']}/{made['cpus']}cpu-{made['rx_queues']}rxq")
         assert row["profile"] == record["profile"]["name"]
@@ -73,9 +74,10 @@ def test_the_counts_and_the_sentence_are_those_of_the_records() -> None:
         "met": verdicts.count("met"),
         "missed": verdicts.count("missed"),
         "not measured": verdicts.count("not measured"),
-        "skipped": len(without),
         "unreadable": 1,
     }
+    not_run = [each.one("summary").own_text for each in page().by_id("not-run").all("details")]
+    assert sum(int(re.findall(r": (\d+) tests?", text)[0]) for text in not_run) == len(without)
     tiles = page().one("ul", "counts").all("li")
     shown = {tile.one("span", "word").own_text: int(tile.one("span", "number").text) for tile in tiles}
     assert shown == expected
@@ -87,30 +89,45 @@ def test_the_counts_and_the_sentence_are_those_of_the_records() -> None:
 def test_floor_measured_and_margin_of_every_row_are_those_of_its_record() -> None:
     for row in rows_of(page()):
         record = record_of(row)
-        pairs: list[tuple[float, float | None]] = []
-        for threshold in record["thresholds"]:
-            if threshold["metric"] in ("cps", "pps", "bps"):
-                pairs.append((threshold["limit"], threshold["measured"]))
-            elif threshold["metric"] == "ratio" and threshold["measured"]:
-                pairs.append((threshold["limit"] * 100, threshold["measured"] * 100))
+        promised = {each["metric"]: each for each in record["thresholds"] if each["measured"]}
+        rates = [[promised[name][key] for name in ("cps", "pps") if name in promised] for key in ("limit", "measured")]
         if not record["figures"]:
             assert row["Measured"] == DASH
         else:
-            assert any(reads(row["Floor"], limit) and reads(row["Measured"], found) for limit, found in pairs), row
+            if "%" in row["Minimum"]:
+                ratio = promised["ratio"]
+                assert reads(row["Minimum"], ratio["limit"] * 100) and reads(row["Measured"], ratio["measured"] * 100)
+                ours, theirs = row["Measured"].partition("(")[2].split(" of ")
+                assert reads(ours, promised["pps"]["measured"]) and reads(
+                    theirs, promised["pps"]["measured"] / ratio["measured"]
+                )
+            else:
+                for name, values in zip(("Minimum", "Measured"), rates, strict=True):
+                    assert all(reads(*pair) for pair in zip(row[name].split(", "), values, strict=True)), row
             at_least = record["limited_by"] in ("generator", "range") and record["verdict"] != "missed"
-            assert row["Measured"].startswith("at least") == (at_least and " % of " not in row["Measured"]), row
+            assert row["Measured"].startswith("at least") == (at_least and "%" not in row["Measured"]), row
         assert reads(row["Margin"], record["margin_pct"]), row
 
 
-def test_what_is_missed_or_not_measured_is_listed_with_its_reason() -> None:
+def test_what_is_missed_or_not_measured_is_open_with_its_reason_and_the_worst_three_are_on_the_first_screen() -> None:
     rows = {row["id"]: record_of(row) for row in rows_of(page())}
-    articles = page().by_id("problems").all("article")
-    listed = [article.one("a").attributes["href"].lstrip("#") for article in articles]
-    assert sorted(listed) == sorted(ident for ident, record in rows.items() if record["verdict"] != "met")
-    for article, ident in zip(articles, listed, strict=True):
-        reason = rows[ident]["verdict_reason"]
-        assert reason[1:].rstrip(".") in article.text
-        assert article.one("span", "badge").text.endswith(rows[ident]["verdict"])
+    opened = [each for each in page().by_id("results").all("details") if "open" in each.attributes]
+    shown = {each.one("div", "more").attributes["id"]: each.one("p", "why").text for each in opened}
+    assert shown.keys() == {ident for ident, record in rows.items() if record["verdict"] != "met"}
+    assert all(rows[ident]["verdict_reason"][1:].rstrip(".") in text for ident, text in shown.items())
+    nearest = [rows[each.one("a").attributes["href"].lstrip("#")] for each in page().by_id("nearest").all("article")]
+    assert [record["verdict"] for record in nearest] == ["missed", "missed", "not measured"]
+    assert nearest[0]["margin_pct"] < nearest[1]["margin_pct"]
+
+
+def test_the_first_screen_comes_first_then_the_results_and_last_what_was_not_run() -> None:
+    sections = [each.attributes["id"] for each in page().all("section")]
+    assert sections[:3] == ["nearest", "unseen", "results"] and sections[-1] == "not-run"
+    said = texts()["report.md"]
+    places = [said.index(title) for title in (NEAREST, UNSEEN, "OVS-DPDK", NOT_RUN)]
+    assert places == sorted(places)
+    for first in page().by_id("not-run").all("details"):
+        assert "open" not in first.attributes and first.one("p", "reason").text
 
 
 def test_every_number_in_the_tables_of_trials_is_that_of_its_trial() -> None:
@@ -139,8 +156,8 @@ def test_every_number_in_the_tables_of_trials_is_that_of_its_trial() -> None:
 
 def test_every_section_of_a_run_of_ovs_and_a_router_is_there_with_its_charts_and_tables() -> None:
     sections = {each.attributes["id"]: each for each in page().all("section")}
-    assert {"problems", "results", "environment", "methodology", "files"} < set(sections)
-    drawn = {name for name, section in sections.items() if section.all("svg", "chart")}
+    assert {"results", "environment", "methodology", "files"} < set(sections)
+    drawn = {name for name, section in sections.items() if section.all("figure")}
     assert drawn == {"scaling", "cost", "history", "searches"}
     assert len([line for line in sections["published"].all("tr", "ours") if line.all("a")]) > 1
 

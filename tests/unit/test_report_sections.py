@@ -4,8 +4,6 @@ from pathlib import Path
 
 from ctbench.dut.topology import Topology
 from ctbench.report import labels
-from ctbench.report.charts import draw
-from ctbench.report.charts.bars import held_charts
 from ctbench.report.compose import compose
 from ctbench.report.page import Page, Table
 from ctbench.report.runs import read_runs
@@ -109,16 +107,20 @@ def of_table(metric: str, figures: dict[str, Figure], topology: Topology, **evid
     )
 
 
-def test_a_bar_for_each_test_has_its_number_its_memory_and_the_counts_of_the_dut() -> None:
+def test_connections_held_stand_with_their_memory_and_the_counts_of_the_dut(tmp_path: Path) -> None:
     counts = [TableCount(trial=1, moment=moment, expected=4_000_000, found=4_000_000) for moment in ("opened", "held")]
     figures = {"held_connections": Figure(4e6, "connections"), "table_entry_bytes": Figure(365.2, "bytes")}
     ovs = of_table("held_connections", figures, Topology(), table=counts)
     router = Topology(datapath="linux-router", ruleset="iptables-stateful")
     linux = of_table("held_connections", {"held_connections": Figure(250e3, "connections")}, router)
-    (chart,) = held_charts([ovs, linux])
-    assert [row.text for row in chart.rows] == ["250.0 k", "4.00 M · 365 bytes each"]
-    assert "entries of the DUT: opened 4000000, held 4000000" in chart.rows[1].bars[0].hint
-    assert "<svg" in draw.draw(chart)
+    for record in (ovs, linux):
+        write(record, tmp_path)
+    (part,) = page_of(tmp_path).section("table").parts
+    assert part.table is not None
+    assert sorted([cell.text for cell in line.cells[1:]] for line in part.table.groups[0].lines) == [
+        ["250.0 k", labels.DASH, labels.DASH],
+        ["4.00 M", "365 bytes", "opened 4\u202f000\u202f000, held 4\u202f000\u202f000"],
+    ]
 
 
 def test_entries_over_time_are_drawn_of_what_was_watched(tmp_path: Path) -> None:

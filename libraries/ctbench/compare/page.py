@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ctbench.compare import text
 from ctbench.report import labels
-from ctbench.report.charts.draw import samples_strip
+from ctbench.report.charts.chart import Strip, samples_strip
 from ctbench.report.page import Cell, Column, Count, Fact, Line, Link, Table, Tone
 from ctbench.report.runs import href
 from ctbench.report.write import STYLE_SHEET, environment
@@ -79,7 +79,7 @@ def _line(kind: Kind, test: ComparedTest | CountedTest, output: Path) -> Line:
     cells = [_cell(figure, output) for figure in text.figures(test)]
     if not isinstance(test, CountedTest):
         cells = [*cells, Cell("")] if kind == "runs" else cells
-        cells[-1] = replace(cells[-1], svg=_strip(test))
+        cells[-1] = replace(cells[-1], strip=_strip(test))
     tone, head = _TONES[test.judgement], Cell(text.what_of(kind, test), code=test.topology)
     names = Cell(test.test, notes=(head, Cell(test.reason)))
     return Line((names, Cell(test.judgement, sign=_SIGNS[test.judgement], tone=tone), *cells), f"test {tone}")
@@ -99,7 +99,7 @@ def _typeset(figure: str) -> str:
     return re.sub("(?<!e)-", "\u2212", figure.replace("<= ", "at most ").replace(">= ", "at least "))
 
 
-def _strip(test: ComparedTest) -> str:
+def _strip(test: ComparedTest) -> Strip | None:
     """The samples of both sides, or the starts of the base against itself and those of both, on one scale."""
 
     def margin(ratio: float) -> str:
@@ -107,10 +107,10 @@ def _strip(test: ComparedTest) -> str:
 
     if starts := test.starts:
         title = "starts of the base against itself above those of the candidate against the base"
-        return samples_strip(starts.same or [1.0], starts.ratios, margin, title) if starts.ratios else ""
+        return samples_strip(starts.same or [1.0], starts.ratios, margin, title) if starts.ratios else None
     if test.base and test.candidate:
         return samples_strip(test.base.values, test.candidate.values, METRICS[test.metric].format)
-    return ""
+    return None
 
 
 def _side(role: str, side: ComparedSide) -> Fact:

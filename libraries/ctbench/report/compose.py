@@ -1,20 +1,24 @@
 """The page of a report from what was found in the folders of its runs. Reads nothing but that."""
 
+import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
 from ctbench.base.text import printable
-from ctbench.report import headline, labels, method
+from ctbench.report import figures, headline, labels, method
 from ctbench.report.labels import LIMITS
-from ctbench.report.page import Cell, Column, Line, Link, Page, Table
-from ctbench.report.reference import NONE, References
-from ctbench.report.rows import make_rows, results_table
+from ctbench.report.page import Fact, Link, NotRun, Page, Row, Tone
+from ctbench.report.reference import NONE, References, against
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.report.sections import Shown, sections
 from ctbench.results.record import Record
-from ctbench.results.store import Broken, Ending, WithoutRecord
+from ctbench.results.store import Broken, Ending, Stored, WithoutRecord
 
+_TONES: dict[str, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
+#: Stands between a suite and the one below it: a single angle quotation mark.
+_INTO = " \u203a "
 #: Files of a run besides its records, with what is in them.
 _FILES = (
     ("log.html", "Robot Framework's log", "every keyword and trial as it ran"),
@@ -31,33 +35,34 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
     rows = make_rows(newest, output, references)
-    reference = _reference_note(records, references)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
-    problems = [row for row in sorted(rows, key=lambda row: row.verdict) if row.verdict != "met"]
+    results: dict[str, list[Row]] = {}
+    for row in rows[: LIMITS.results]:
+        results.setdefault(row.suite, []).append(row)
     return Page(
         title=_title(records),
         tone=headline.tone(tally),
         sentence=headline.sentence(tally),
-        details=headline.details(tally, newest),
+        details=headline.details(tally, records),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
-        problems=tuple(problems[: LIMITS.rows]),
-        more_problems=labels.more(len(problems) - LIMITS.rows, "row", "see results.csv"),
-        without_record=_reasons(runs.without_record),
-        unreadable=labels.some([unreadable(broken, output) for broken in runs.broken], LIMITS.rows),
+        unseen=headline.unseen(tally, newest),
+        nearest=tuple(sorted(rows, key=_matters)[: LIMITS.nearest]),
         rows=tuple(rows),
-        results=results_table(rows, compared=bool(reference)),
+        results=results,
         more_results=labels.more(len(rows) - LIMITS.results, "test", "see results.csv, and records/"),
-        reference=reference,
+        reference=_reference_note(records, references),
         sections=sections(Shown(runs, rows, references, output)),
         environment=method.environment(records, run_ids),
         methodology=method.methodology(records),
         deviations=method.deviations(newest),
-        sources=method.floor_sources(records),
-        notes=method.notes(records),
+        sources=method.counted(record.floor.source for record in records),
+        notes=method.counted(note for record in records for note in dict.fromkeys(record.notes)),
         links=_links(runs.folders, output),
         runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in runs.folders[: LIMITS.rows]),
         more_runs=labels.more(len(runs.folders) - LIMITS.rows, "run", "their records are counted above"),
+        not_run=_not_run(runs.without_record),
+        unreadable=labels.some([unreadable(broken, output) for broken in runs.broken], LIMITS.rows),
     )
 
 
@@ -67,25 +72,44 @@ def _title(records: Sequence[Record]) -> str:
     return labels.name(f"Performance SLA of {' and '.join(duts)}") if duts else "Performance SLA"
 
 
-def _reasons(tests: Sequence[WithoutRecord]) -> Table | None:
-    """Tests without a record by their outcome and reason; the failed ones first, then those that were skipped, the
-    commonest reasons first."""
-    by_reason: dict[tuple[Ending, str], list[str]] = {}
+def _matters(row: Row) -> tuple[int, float]:
+    """Missed first, then not measured, then met; of each the least margin first."""
+    return labels.WORST_FIRST.index(row.tone), math.inf if row.margin_pct is None else row.margin_pct
+
+
+#: What a test needs, by how the reason that it was skipped for says so.
+_NEEDS = (
+    (re.compile(r"need (\d+ CPUs?)\b"), "{}"),
+    (re.compile(r"kernel module (\S+) is missing"), "kernel module {}"),
+    (re.compile(r"^[^:`]*: (.{1,80}?) (?:is|are) missing"), "{}"),
+    (re.compile(r"skips tests tagged (\S+) "), "tests tagged {}"),
+)
+
+
+def _need(test: WithoutRecord) -> str:
+    """What a test needs in a few words: `8 CPUs`; else how its reason begins."""
+    if test.outcome != "skipped":
+        return {"nightly only": "more time", "failed": "failed before anything was measured"}[test.outcome]
+    said = (words.format(found[1]) for pattern, words in _NEEDS if (found := pattern.search(test.reason)))
+    return labels.name(next(said, re.split(r"[.;:(`\n]", test.reason, maxsplit=1)[0][:80]))
+
+
+def _not_run(tests: Sequence[WithoutRecord]) -> tuple[NotRun, ...]:
+    """Tests without a record by what they need: the failed ones first, then those that were skipped, the commonest need
+    first."""
+    by_need: dict[tuple[Ending, str], dict[str, list[str]]] = {}
     for test in tests:
         name = labels.name(f"{test.suite.rpartition('.')[2]}: {test.test}")
-        by_reason.setdefault((test.outcome, test.reason), []).append(name)
-    if not by_reason:
-        return None
+        by_need.setdefault((test.outcome, _need(test)), {}).setdefault(test.reason, []).append(name)
+    found = [
+        NotRun(need, outcome, sum(map(len, reasons.values())), tuple(
+            (labels.sentence(reason), "; ".join(labels.some(names, LIMITS.rows)))
+            for reason, names in list(reasons.items())[: LIMITS.rows]
+        ))
+        for (outcome, need), reasons in by_need.items()
+    ]  # fmt: skip
     outcomes = get_args(Ending)
-    ordered = sorted(by_reason.items(), key=lambda item: (outcomes.index(item[0][0]), -len(item[1])))
-    lines = []
-    for (outcome, reason), names in ordered[: LIMITS.rows]:
-        failed = outcome == "failed"
-        badge = Cell(outcome, sign="!" if failed else labels.DASH, tone="unmeasured" if failed else "skipped")
-        listed = Cell("; ".join(labels.some(names, LIMITS.rows)))
-        lines.append(Line((badge, Cell(labels.sentence(reason)), Cell(str(len(names)), notes=(listed,)))))
-    columns = (Column("Outcome", right=False), Column("Why", right=False), Column("Tests", right=False, strong=True))
-    return Table.of(columns, tuple(lines))
+    return tuple(sorted(found, key=lambda each: (outcomes.index(each.outcome), -each.number))[: LIMITS.rows])
 
 
 def unreadable(broken: Broken, output: Path) -> str:
@@ -114,3 +138,85 @@ def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
             if (folder / file).exists()
         ]
     return tuple(links)
+
+
+# The rows: a line for each test, and what opens below it.
+
+
+def make_rows(newest: Sequence[Stored], output: Path, references: References) -> list[Row]:
+    """A row for each record, in their order."""
+    names = suite_names([each.record.suite for each in newest])
+    return [_row(number, each, output, references, names[each.record.suite]) for number, each in enumerate(newest, 1)]
+
+
+def suite_names(suites: Sequence[str]) -> dict[str, str]:
+    """The long names of suites as a page shows them: without what all begin with, an arrow between the other parts."""
+    parts = {suite: suite.split(".") for suite in suites}
+    starts = list(zip(*(names[:-1] for names in parts.values()), strict=False))
+    shared = next((number for number, some in enumerate(starts) if len(set(some)) > 1), len(starts))
+    return {suite: labels.name(_INTO.join(names[shared:])) for suite, names in parts.items()}
+
+
+def _row(number: int, each: Stored, output: Path, references: References, suite: str) -> Row:
+    record = each.record
+    return Row(
+        anchor=f"test-{number}" if number <= LIMITS.results else "",
+        test=labels.name(record.test),
+        suite=suite,
+        subject=labels.name(figures.subject(record)),
+        topology=labels.name(record.topology.key),
+        profile=labels.name(record.profile.name),
+        verdict=record.verdict,
+        sign=labels.SIGNS[record.verdict],
+        tone=_TONES[record.verdict],
+        minimum=figures.floor(record) or labels.DASH,
+        measured=figures.measured(record) or labels.DASH,
+        margin=labels.margin(record.margin_pct),
+        margin_pct=record.margin_pct,
+        reason=_reason(record),
+        details=_details(each, references) if number <= LIMITS.results else (),
+        record=Link("record", href(each.path, output)),
+        capture=_capture(each, output),
+    )
+
+
+def _details(each: Stored, references: References) -> tuple[Fact, ...]:
+    """What has to be known of a test besides its line."""
+    record, shown = each.record, figures.deciding(each.record)
+    known = {
+        "Kind of promise": figures.kind(shown) if shown else "",
+        "Compared": figures.relation(record),
+        "Spread": ", ".join(filter(None, figures.spread(record))),
+        "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
+        "Against reference": _against(record, references),
+        "Source of the minimum": record.floor.source,
+        "Took": f"{labels.length(record.wall_s)}, from {labels.moment(record.started)}",
+    }
+    return tuple(Fact(name, (labels.sentence(text),)) for name, text in known.items() if text)
+
+
+def _against(record: Record, references: References) -> str:
+    compared = against(record, references.find(record))
+    if compared is None:
+        return ""
+    known = (
+        f"{labels.margin(compared.difference_pct)} against {compared.metric.format(compared.theirs)}",
+        compared.figure.label,
+        "other hardware" if compared.other_hardware else "same CPU model",
+        figures.direction(compared.metric),
+    )
+    return "; ".join(filter(None, known))
+
+
+def _capture(each: Stored, output: Path) -> Link | None:
+    """What the DUT said of its failure, where it is still there."""
+    folder = each.path.parent.parent / each.record.capture if each.record.capture else None
+    return Link("what the DUT said", href(folder, output) + "/") if folder and folder.is_dir() else None
+
+
+def _reason(record: Record) -> str:
+    """The verdict's reason as a sentence of its own."""
+    reason = labels.sentence(record.verdict_reason.strip())
+    # Keys of topologies keep their spelling.
+    first = reason if "/" in reason.partition(" ")[0] else f"{reason[:1].upper()}{reason[1:]}"
+    return f"{first.rstrip('.')}." if reason else ""

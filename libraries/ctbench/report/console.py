@@ -1,6 +1,6 @@
 """What the console shows while a test works, when it ends, and when the run ends. Pure functions of records.
 
-Every line fits 120 columns.
+Every line fits 120 columns, those of the table of a run 100.
 """
 
 import statistics
@@ -8,10 +8,19 @@ import textwrap
 from collections.abc import Sequence
 
 from ctbench.base.text import one_line, printable
-from ctbench.base.units import format_bits, format_count, format_duration, format_interval, format_rate, format_ratio
+from ctbench.base.units import (
+    format_bits,
+    format_count,
+    format_duration,
+    format_interval,
+    format_margin,
+    format_rate,
+    format_ratio,
+)
 from ctbench.dut.abilities import Counted
 from ctbench.measure.procedure import Look
 from ctbench.report import figures
+from ctbench.report.compose import suite_names
 from ctbench.report.page import Cell, Line, Page
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS
@@ -20,6 +29,8 @@ from ctbench.results.store import WithoutRecord
 from ctbench.traffic.generator import LoadUnit
 
 WIDTH = 120
+#: Of a row: test, minimum, measured, verdict.
+Cells = tuple[str, str, str, str]
 #: Columns of a trial by what it counts: width and name.
 _COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
     "connections": ((12, "offered"), (12, "completed"), (9, "loss"), (11, "packets/s"), (12, "connect p99"),
@@ -27,8 +38,8 @@ _COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
     "packets": ((12, "offered"), (12, "received"), (9, "loss"), (13, "throughput"), (12, "latency p99"),
                 (10, "busy CPUs"), (9, "verdict"), (0, "left")),
 }  # fmt: skip
-#: Widths of the columns of the table of a run: floor, measured, margin, verdict. The name of the test has the rest.
-_WIDTHS = (12, 20, 10, 12)
+#: Of the table of a run.
+TABLE_WIDTH = 100
 _WORDS: dict[Word, str] = {"met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED"}
 #: A line of a published table: name, rates, difference.
 _PUBLISHED = "  {:<42} {:>15} {:>18} {:>13} {:>11} {:>14}"
@@ -71,7 +82,7 @@ def look_line(look: Look) -> str:
     promised = "" if look.promised is None else f"at least {look.promised * 100:g} %"
     word = "decided" if look.decided else "goes on" if look.left_s > 0 else ""
     left = f"at most ~{look.left_s:.0f} s" if look.left_s > 0 else ""
-    return f"  {f'look {look.number}':<8}{rounds:<13}ratio {ratio:<19}{promised:<18}{word:<10}{left}".rstrip()
+    return f"  {f'look {look.number}':<8}{rounds:<13}ratio {ratio:<19} {promised:<17}{word:<10}{left}".rstrip()
 
 
 def counted_line(key: str, counted: Sequence[Counted], net: Sequence[float]) -> str:
@@ -87,7 +98,7 @@ def verdict_line(record: Record) -> str:
     where that is promised, or the reason where it is not met."""
     word = _WORDS[record.verdict]
     floor = figures.floor(record) or _NONE
-    margin = f"   margin {figures.margin(record)}" if record.margin_pct is not None else ""
+    margin = f"   margin {_margin(record)}" if record.margin_pct is not None else ""
     shown = figures.deciding(record)
     kind = f" ({figures.kind(shown)})" if shown and figures.kind(shown) else ""
     line = f"  {_result(record)}   floor {floor}{kind}{margin}   {word}"
@@ -98,9 +109,8 @@ def verdict_line(record: Record) -> str:
 
 def pool_line(record: Record) -> str:
     """A line for a test that a testbed of a pool has measured; why it is not met is in the table at the end."""
-    member = record.pool.name if record.pool else ""
-    _, *cells = _cells(record)
-    return f"{_cut(member, 14):<14}  {_row(record.test, cells, _WIDTHS[1:], WIDTH - 16)}"
+    member, line = record.pool.name if record.pool else "", _cells(record)
+    return f"{_cut(member, 14):<14}  {_row(line, _between([line]), WIDTH - 16)}"
 
 
 def metadata(record: Record) -> dict[str, str]:
@@ -108,7 +118,7 @@ def metadata(record: Record) -> dict[str, str]:
     shown = {
         "Floor": figures.floor(record) or _NONE,
         "Measured": figures.measured(record) or _NONE,
-        "Margin": figures.margin(record) or _NONE,
+        "Margin": _margin(record),
         "Verdict": record.verdict,
     }
     deciding, relation = figures.deciding(record), figures.relation(record)
@@ -119,17 +129,19 @@ def metadata(record: Record) -> dict[str, str]:
 def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None) -> str:
     """The table at the end of a run, and a line that counts the verdicts. `made` are all trials of the run, where those
     of ceilings and comparisons are known; the records have those of the tests."""
-    rows = [_cells(record) for record in records]
-    widths = [max(map(len, column), default=0) for column in zip(*rows, strict=True)] or [0] * len(_WIDTHS)
-    widths = list(map(max, widths, _WIDTHS))
-    lines = [_row("test", ("floor", "measured", "margin", "verdict"), widths), "-" * WIDTH]
+    rows, suites, suite = [_cells(record) for record in records], suite_names([each.suite for each in records]), ""
+    rule, between = "-" * TABLE_WIDTH, _between(rows)
+    lines = [_row(("test", "minimum", "measured", "verdict"), between), rule]
     for record, cells in zip(records, rows, strict=True):
-        lines.append(_row(record.test, cells, widths))
+        if record.suite != suite:
+            suite = record.suite
+            lines.append(_cut(suites[suite], TABLE_WIDTH))
+        lines.append(_row(cells, between))
         if record.verdict != "met":
-            lines.append(_indented(record.verdict_reason, 4))
+            lines.append(_indented(record.verdict_reason, 4, TABLE_WIDTH))
     counts = {word: sum(record.verdict == word for record in records) for word in _WORDS}
     total = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    lines += ["-" * WIDTH, *_effort(records, made), total or "no test measured anything"]
+    lines += [rule, *_effort(records, made), total or "no test measured anything"]
     return "\n".join(lines)
 
 
@@ -172,19 +184,26 @@ def published(page: Page) -> str:
     return "\n".join([*said, *textwrap.wrap(section.intro, WIDTH)])
 
 
-def _cells(record: Record) -> tuple[str, str, str, str]:
-    """What a table shows of a record, besides its name: floor, measured, margin, verdict."""
-    floor, measured, margin = figures.floor(record), figures.measured(record), figures.margin(record)
-    return floor or _NONE, measured or _NONE, margin or _NONE, _WORDS[record.verdict]
+def _margin(record: Record) -> str:
+    return _NONE if record.margin_pct is None else format_margin(record.margin_pct)
 
 
-def _row(name: str, cells: Sequence[str], widths: Sequence[int], width: int = WIDTH) -> str:
-    """A row of a table of this width: the name takes what the cells leave, which are as wide as they have to be."""
-    *numbers, verdict = cells
-    padded = [f"{cell:>{least}}" for cell, least in zip(numbers, widths, strict=False)]
-    right = "  ".join(padded)
-    room = width - len(right) - len("    ") - widths[-1]
-    return f"{_cut(name, room):<{room}}  {right}  {verdict}".rstrip()
+def _cells(record: Record) -> Cells:
+    """What a table shows of a record."""
+    found = figures.floor(record) or _NONE, figures.measured(record) or _NONE
+    return f"  {record.test}", *found, _WORDS[record.verdict]
+
+
+def _between(rows: Sequence[Cells]) -> int:
+    """How wide minimum and measured are together: the one on the left, the other on the right."""
+    return max((len(minimum) + len(measured) for _, minimum, measured, _ in rows), default=28) + 2
+
+
+def _row(cells: Cells, between: int, width: int = TABLE_WIDTH) -> str:
+    """A row of a table of this width: the name takes what the other cells leave."""
+    name, minimum, measured, verdict = cells
+    room = max(8, width - between - len("  NOT MEASURED  "))
+    return f"{_cut(name, room):<{room}}  {minimum}{measured:>{between - len(minimum)}}  {verdict}".rstrip()
 
 
 def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> list[str]:
@@ -200,7 +219,7 @@ def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> li
     each = f"{overhead / len(trials):.2f} s a trial"
     whole = f"the tests took {sum(record.wall_s for record in records):.0f} s"
     line = f"{len(trials)} trials{which}: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up"
-    return [_indented(f"{line}, and {overhead:.0f} s for flushes and checks ({each}); {whole}", 0)]
+    return [_indented(f"{line}, and {overhead:.0f} s for flushes and checks ({each}); {whole}", 0, TABLE_WIDTH)]
 
 
 def _result(record: Record) -> str:
@@ -241,7 +260,7 @@ def _cut(text: str, width: int) -> str:
     return flat if len(flat) <= width else f"{flat[: width - 3]}..."
 
 
-def _indented(text: str, by: int) -> str:
+def _indented(text: str, by: int, width: int = WIDTH) -> str:
     """Break a sentence into lines that fit, each indented."""
     margin = " " * by
-    return textwrap.fill(one_line(text), WIDTH, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
+    return textwrap.fill(one_line(text), width, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)

@@ -4,11 +4,35 @@ The metric says which direction is better, how a value is written and how a limi
 where there is nothing to say; console and page have their own signs for that.
 """
 
-from ctbench.base.units import format_duration, format_margin, format_ratio, format_share
+from collections.abc import Collection
+from contextlib import suppress
+
+from ctbench.base.units import format_count, format_duration, format_ratio, format_share
+from ctbench.dut import registry
+from ctbench.dut.cable import CABLE
+from ctbench.dut.topology import Topology
+from ctbench.report.labels import cpus_and_queues
 from ctbench.results.evidence import SideRecord
-from ctbench.results.metrics import METRICS, RATE_OF, SATURATION_OF, Metric
+from ctbench.results.metrics import (
+    BIT_RATE,
+    CONNECTION_RATE,
+    COUNT,
+    METRICS,
+    PACKET_RATE,
+    RATE_OF,
+    SATURATION_OF,
+    Metric,
+)
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure, ThresholdRecord
+
+_RATES = (CONNECTION_RATE, PACKET_RATE, BIT_RATE)
+#: What a topology has that is not the default, in words.
+_OPTIONS = {
+    "mtu": "MTU {}", "rx_descriptors": "{} descriptors", "emc_insert_inv_prob": "EMC takes 1 in {}", "smc": "SMC {}",
+    "idle_ports": "{} idle ports", "revalidators": "{} revalidators", "handlers": "{} handlers",
+    "timeout_s": "timeouts of {} s", "max_connections": "at most {} entries",
+}  # fmt: skip
 
 
 def metric_of(record: Record) -> Metric:
@@ -40,15 +64,34 @@ def deciding(record: Record) -> ThresholdRecord | None:
     return min(candidates, key=lambda each: each.margin_pct or 0.0, default=None)
 
 
+def written(metric: Metric, value: float) -> str:
+    """A figure with its unit: connections per second are `171.3 k CPS`, packets `1.19 M pps`."""
+    unit = {CONNECTION_RATE: " CPS", COUNT: " connections"}.get(metric.unit)
+    return f"{format_count(value)}{unit}" if unit else metric.format(value)
+
+
 def limit(metric: Metric, value: float) -> str:
     """A promise: a least value needs no word, as a floor is one; a largest value has one: `at most 5.0 s`."""
-    return metric.format(value) if metric.better == "higher" else f"{metric.bound} {metric.format(value)}"
+    said = written(metric, value)
+    return said if metric.better == "higher" else f"{metric.bound} {said}"
 
 
 def floor(record: Record) -> str:
-    """The promise that decides."""
+    """The promise that decides; of a rate with the other rates that are promised: `48.2 k CPS, 334.9 k pps`."""
     shown = deciding(record)
-    return limit(METRICS[shown.metric], shown.limit) if shown else ""
+    if shown is None:
+        return ""
+    promised = {each.metric: each.limit for each in record.thresholds if each.kind == "absolute" and each.is_promise}
+    return ", ".join(
+        limit(METRICS[name], promised.get(name, shown.limit)) for name in _together(shown.metric, promised)
+    )
+
+
+def _together(metric: str, known: Collection[str]) -> list[str]:
+    """A metric; of a rate with the rates of connections and packets that are known."""
+    if METRICS[metric].unit not in _RATES:
+        return [metric]
+    return [name for name in ("cps", "pps", "bps") if name == metric or (name in known and name != "bps")]
 
 
 def kind(promise: ThresholdRecord) -> str:
@@ -61,35 +104,67 @@ def kind(promise: ThresholdRecord) -> str:
 
 
 def measured(record: Record) -> str:
-    """What was measured of the promise that decides; where nothing was promised, what was found."""
+    """What was measured of the promise that decides, else of what was looked for; of a rate with the other rates:
+    `171.3 k CPS, 1.19 M pps`; of a ratio with what it is made of: `64.2 % (264.4 k of 412.0 k pps)`."""
     shown, result = deciding(record), record.result
-    if shown is None:
-        return found(record, metric_of(record), result.value) if result else ""
-    if shown.measured is None:
+    value = shown.measured if shown else result.value if result else None
+    if value is None:
         return ""
-    if shown.kind == "absolute":
-        return found(record, METRICS[shown.metric], shown.measured)
-    return " ".join(part for part in (METRICS[shown.metric].format(shown.measured), shown.width) if part)
-
-
-def measured_of(record: Record) -> str:
-    """What was measured there, where it is not the load that the profile counts: `latency (p99)`, `of …/forward/…`."""
-    shown = deciding(record)
     if shown and shown.kind != "absolute":
-        return f"of {shown.other}"
+        made_of = _made_of(record, shown)
+        return f"{METRICS[shown.metric].format(value)}{f' ({made_of})' if made_of else ''}"
+    name = shown.metric if shown else record.metric
+    known = {each: figure.value for each, figure in record.figures.items()} | {name: value}
+    said = ", ".join(written(METRICS[each], known[each]) for each in _together(name, known))
+    return f"{METRICS[name].bound} {said}" if record.is_lower_bound else said
+
+
+def _made_of(record: Record, promise: ThresholdRecord) -> str:
+    """What a ratio is made of: the rates of both sides, else what was measured and what follows for the other one."""
+    metric = metric_of(record) if promise.metric == "relative_cost" else RATE_OF[record.profile.kind]
+    own = value_of(record, metric.name)
+    sides = own, own / promise.measured if own and promise.measured else None
+    ours, theirs = next(((pair.tested.rate, pair.other.rate) for pair in record.evidence.pairs), sides)
+    if ours is None or theirs is None:
+        return ""
+    unit = {CONNECTION_RATE: "CPS", PACKET_RATE: "pps"}.get(metric.unit, metric.unit.name)
+    return f"{format_count(ours)} of {format_count(theirs)} {unit}"
+
+
+def subject(record: Record) -> str:
+    """What was set up, against what, what it was offered, and what was measured where that is not a rate: `1 CPU, 1
+    queue, SNAT, iptables against Plain forwarding, udp-64-10k`."""
+    made, shown = record.topology, deciding(record)
+    if made.datapath == CABLE.datapath:
+        parts = ["traffic generator alone"]
+    else:
+        changed = made.model_dump(include=set(_OPTIONS), exclude_defaults=True)
+        own = [_OPTIONS[name].format(value) for name, value in changed.items()]
+        parts = [cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *own]
+    if shown and shown.kind != "absolute":
+        parts[-1] += f" against {_other_words(shown, made)}"
+        return ", ".join([*parts, record.profile.name])
     metric = METRICS[shown.metric] if shown else metric_of(record)
-    return "" if metric is RATE_OF[record.profile.kind] else metric.title
+    about = "" if metric.unit in _RATES else f": {metric.title}"
+    return f"{', '.join([*parts, record.profile.name])}{about}"
+
+
+def _other_words(promise: ThresholdRecord, made: Topology) -> str:
+    """What a ratio is of, as far as it differs from what was tested."""
+    with suppress(ValueError):
+        other = Topology.parse(promise.to or "")
+        cpus = cpus_and_queues(other.cpus, other.rx_queues)
+        what = registry.what_it_does(other)
+        words = [cpus] if cpus != cpus_and_queues(made.cpus, made.rx_queues) else []
+        words += [what] if what != registry.what_it_does(made) else []
+        return ", ".join(words) or promise.other
+    return promise.other
 
 
 def found(record: Record, metric: Metric, value: float) -> str:
     """A figure of a record. Of a lower bound, in words, that the DUT may do better: `at least 99.6 k/s`; where a lower
     value is better, `at most 3.2 s`."""
     return f"{metric.bound} {metric.format(value)}" if record.is_lower_bound else metric.format(value)
-
-
-def margin(record: Record) -> str:
-    """How much better than its promises a record is."""
-    return format_margin(record.margin_pct) if record.margin_pct is not None else ""
 
 
 def relation(record: Record) -> str:

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from ctbench.base.text import code, escaped, printable
 from ctbench.report import figures, headline, labels
 from ctbench.report.labels import LIMITS
-from ctbench.report.page import Cell, Column, Line, Page, Row, Table
+from ctbench.report.page import NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, Row
 from ctbench.report.reference import References, against
 from ctbench.report.runs import RunSet, relative
 from ctbench.results.metrics import METRICS, RELATIVE
@@ -32,58 +32,43 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 
 def report_md(page: Page) -> str:
-    """The first part of the page as GitHub, GitLab and Gerrit render it. What others wrote in it is escaped."""
+    """The page in the same order as GitHub, GitLab and Gerrit render it, without what opens and without charts. What
+    others wrote in it is escaped."""
     lines = [f"## {_SIGNS[page.tone]} {escaped(page.sentence)}", "", *map(escaped, page.details), ""]
     lines += [" · ".join(f"**{count.number}** {count.word}" for count in page.counts), ""]
     lines += [f"- {fact.name}: {'; '.join(escaped(value) for value in fact.values)}" for fact in page.facts]
-    if page.problems:
-        lines += ["", "### Missed or not measured", ""]
-        lines += [f"- **{escaped(row.test)}** ({row.verdict}): {escaped(row.reason)}" for row in page.problems]
-        lines += [f"- {page.more_problems}"] if page.more_problems else []
-    if page.without_record:
-        lines += ["", "### Without a figure", ""]
-        for line in page.without_record.groups[0].lines:
-            outcome, reason, number = (cell.text for cell in line.cells)
-            lines.append(f"- {number} {outcome}: {escaped(reason)}")
-    if page.unreadable:
-        lines += ["", "### Files that are not records", "", *(f"- {escaped(reason)}" for reason in page.unreadable)]
-    lines += _results(page.results, len(page.rows))
+    if page.nearest:
+        lines += ["", f"### {NEAREST}", "", *_table(page.nearest)]
+    if page.unseen:
+        lines += ["", f"### {UNSEEN}", "", *(f"- {escaped(text)}" for text in page.unseen)]
+    room = LIMITS.merge_request
+    for suite, rows in page.results.items():
+        if room > 0:
+            lines += ["", f"### {escaped(suite)}", "", *_table(rows[:room])]
+        room -= len(rows)
+    if more := labels.more(len(page.rows) - LIMITS.merge_request, "test", "see report.html and results.csv"):
+        lines += ["", more]
     if page.reference:
         lines += ["", escaped(page.reference)]
+    if page.not_run or page.unreadable:
+        lines += ["", f"### {NOT_RUN}", ""]
+        lines += [
+            f"- {escaped(each.need)}: {labels.plural(each.number, 'test')}, {each.outcome}" for each in page.not_run
+        ]
+        lines += [f"- {escaped(reason)}" for reason in page.unreadable]
     return "\n".join(lines) + "\n"
 
 
-def _results(table: Table, tests: int) -> list[str]:
-    """The table of results by suite, without its links; as many rows as a merge request takes."""
-    room, lines = LIMITS.merge_request, []
-    columns = [column for column in table.columns if column.right]
-    names = ["", "Test", "Topology", "Profile", *(column.name for column in columns)]
-    for group in table.groups:
-        if room > 0:
-            lines += ["", f"### {escaped(group.name)}", "", _line(names)]
-            lines += [_line(["---"] * 4 + ["---:"] * len(columns))]
-            lines += [_line(_cells(line, table.columns)) for line in group.lines[:room]]
-        room -= len(group.lines)
-    more = labels.more(tests - LIMITS.merge_request, "test", "see report.html and results.csv")
-    return [*lines, *(["", more] if more else [])]
-
-
-def _cells(line: Line, columns: Sequence[Column]) -> list[str]:
-    test, verdict = line.cells[:2]
-    (set_up,) = test.notes
-    figures = [_cell(cell, column) for cell, column in zip(line.cells, columns, strict=True) if column.right]
-    return [_SIGNS[verdict.tone], escaped(test.text), code(set_up.code), escaped(set_up.text), *figures]
-
-
-def _cell(cell: Cell, column: Column) -> str:
-    notes = "; ".join(escaped(note.text) for note in cell.notes if note.text)
-    if column.strong:
-        return f"**{cell.text}** {notes}".rstrip()
-    return f"{cell.text} ({notes})" if notes else cell.text
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(rows: Sequence[Row]) -> list[str]:
+    """A line for each test; below the table why, where it is not met."""
+    cells = [
+        (f"{escaped(row.subject)} {code(row.topology)}", row.minimum, f"**{row.measured}**", row.margin,
+         f"{_SIGNS[row.tone]} {row.verdict}")
+        for row in rows
+    ]  # fmt: skip
+    lines = [f"| {' | '.join(line)} |" for line in (RESULTS, ("---", "---:", "---:", "---:", "---"), *cells)]
+    reasons = [f"- {escaped(row.test)}: {escaped(row.reason)}" for row in rows if row.verdict != "met"]
+    return [*lines, *([""] if reasons else []), *reasons]
 
 
 def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
@@ -128,11 +113,11 @@ def _properties(each: Stored, row: Row) -> dict[str, str]:
     """What Robot Framework's metadata of the test say too, and where the figures are from."""
     record, (spread, spread_of) = each.record, figures.spread(each.record)
     found = {
-        "Floor": row.floor.text,
-        "Measured": row.measured.text,
-        "Margin": row.margin.text,
+        "Floor": row.minimum,
+        "Measured": row.measured,
+        "Margin": row.margin,
         "Verdict": row.verdict,
-        "Kind": "; ".join(note.text for note in row.floor.notes),
+        "Kind": figures.kind(shown) if (shown := figures.deciding(record)) else "",
         "Relative": figures.relation(record),
         "Thrown away": labels.thrown_away(each.thrown_away, each.trials),
         "Spread": f"{spread or labels.DASH} {spread_of}".strip(),
@@ -170,7 +155,8 @@ def summary_json(runs: RunSet, output: Path, references: References) -> str:
         },
         "kinds": headline.kinds([each.record for each in runs.newest]),
         "run_ids": list(dict.fromkeys(each.record.run_id for each in runs.stored)),
-        "tests": [
+        # One after another: those of a year are many.
+        "tests": (
             {
                 **_result(each),
                 "figures": {name: figure.value for name, figure in each.record.figures.items()},
@@ -178,7 +164,7 @@ def summary_json(runs: RunSet, output: Path, references: References) -> str:
                 **_origin(each, output, references),
             }
             for each in runs.newest
-        ],
+        ),
         "without_record": [test.model_dump() for test in runs.without_record],
         "unreadable": [_path(broken.path, output) for broken in runs.broken],
     }

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ctbench.base.units import format_margin
 from ctbench.report import labels
 from ctbench.report.page import Count, Tone
 from ctbench.report.runs import RunSet
@@ -72,30 +71,33 @@ def sentence(tally: Tally) -> str:
     return "The SLA that was measured is met." if met == 1 else f"All {slas} that were measured are met."
 
 
-def details(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
+def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
     """What has to be known with the verdict."""
-    skipped, left, failed, unreadable = (tally[outcome] for outcome in _OTHERS)
-    records = [each.record for each in newest]
+    failed, unreadable = tally["failed"], tally["unreadable"]
     said = [kinds_sentence(records)] if records else []
-    met = [record for record in records if record.verdict == "met" and record.margin_pct is not None]
-    if met:
-        nearest = min(met, key=lambda record: record.margin_pct or 0.0)
-        margin = format_margin(nearest.margin_pct or 0.0)
-        said.append(f"Of those met, the nearest to its floor is {_named(nearest)} ({margin}).")
+    if failed:
+        said.append(f"{labels.plural(failed, 'test')} failed before anything was measured.")
+    if unreadable:
+        what = "file is not a record" if unreadable == 1 else "files are not records"
+        said.append(f"{labels.thousands(unreadable)} {what} and {_are(unreadable)} not counted.")
+    return tuple(said)
+
+
+def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
+    """What a run says nothing of."""
+    said = []
+    machines = [each.record.environment.dut_machine for each in newest]
+    if cpus := max((len(machine.usable_cpus) for machine in machines), default=0):
+        had = "machine" if len({machine.cpu_model for machine in machines}) == 1 else "largest machine"
+        said.append(f"More than {labels.plural(cpus, 'CPU')}: its {had} had no more.")
+    if skipped := tally["skipped"]:
+        said.append(f"{labels.plural(skipped, 'test')} {_was(skipped)} skipped: this testbed lacks what "
+                    f"{'it needs' if skipped == 1 else 'they need'}.")  # fmt: skip
+    if left := tally["nightly only"]:
+        said.append(f"{labels.plural(left, 'test')} {_was(left)} nightly only: this campaign has no time for more.")
     if thrown_away := sum(each.thrown_away for each in newest):
         said.append(f"{labels.thousands(thrown_away)} of {labels.plural(sum(each.trials for each in newest), 'trial')} "
                     f"{_was(thrown_away)} thrown away: they say nothing about the device under test.")  # fmt: skip
-    if skipped:
-        said.append(f"{labels.plural(skipped, 'test')} {_was(skipped)} skipped: this testbed lacks what "
-                    f"{'it needs' if skipped == 1 else 'they need'}, as told below.")  # fmt: skip
-    if left:
-        said.append(f"{labels.plural(left, 'test')} {_was(left)} nightly only: this campaign has no "
-                    "time for more.")  # fmt: skip
-    if failed:
-        said.append(f"{labels.plural(tally['failed'], 'test')} failed before anything was measured.")
-    if unreadable:
-        what = "file is not a record" if unreadable == 1 else "files are not records"
-        said.append(f"{labels.thousands(tally['unreadable'])} {what} and {_are(tally['unreadable'])} not counted.")
     return tuple(said)
 
 
@@ -104,11 +106,6 @@ def counts(tally: Tally) -> tuple[Count, ...]:
     always = (Count(tally[word], word, labels.SIGNS[word], tone) for word, tone in _VERDICTS.items())
     others = (Count(tally[outcome], *shown) for outcome, shown in _OTHERS.items() if tally[outcome])
     return (*always, *others)
-
-
-def _named(record: Record) -> str:
-    """A test with its suite: rows of two suites may have the same name."""
-    return f"“{labels.name(record.test)}” ({labels.name(record.suite.rpartition('.')[2])})"
 
 
 def _are(count: int) -> str:

@@ -4,13 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ctbench.base.units import format_duration, format_margin
+from ctbench.base.units import format_margin
 from ctbench.results.metrics import RATE_OF
 from ctbench.results.record import Word
 from ctbench.traffic.generator import LoadUnit
 
 #: Stands where there is no figure: an en dash.
 DASH = "\u2013"
+#: Tones from the worst news on.
+WORST_FIRST = ("missed", "unmeasured", "met", "skipped")
 #: The sign next to each word, so that no verdict depends on its colour.
 SIGNS: dict[Word, str] = {"met": "✓", "missed": "✗", "not measured": "?"}
 
@@ -23,6 +25,8 @@ class Limits:
     #: Tests in the table of results.
     results: int = 1000
 
+    #: Of them, those on the first screen.
+    nearest: int = 3
     #: Lines of a table, tests listed with their reasons, files that are not records.
     rows: int = 100
     #: Charts of a section, and bars of a chart.
@@ -106,12 +110,6 @@ def length(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def times(median_us: float, p99_us: float, longest_us: float) -> str:
-    """`p50 210 us, p99 4.1 ms, at most 8.0 ms`."""
-    middle, most, longest = (format_duration(each / 1e6) for each in (median_us, p99_us, longest_us))
-    return f"p50 {middle}, p99 {most}, at most {longest}"
 
 
 def rate(value: float, unit: LoadUnit) -> str:

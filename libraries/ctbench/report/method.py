@@ -10,7 +10,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.measure.promises import procedures
 from ctbench.report import labels
 from ctbench.report.labels import LIMITS
-from ctbench.report.page import Cell, Column, Fact, Line, Note, Table
+from ctbench.report.page import Cell, Column, Fact, Line, Table
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
@@ -30,6 +30,8 @@ _VERDICTS = (
     "campaign's range ended the measurement before the DUT did, so the DUT may do better.",
     "Margin says how much better than the floor the figure is: +100 % is twice as good, whether a higher or a lower "
     "figure is better. It is the smallest margin of the test's promises.",
+    "The two rates of a ratio are the median of each side; the ratio is the median of its rounds, so it is not exactly "
+    "their quotient. Side by side, both are served in a closed loop and are no SLA figures.",
     "Lost is everything that was intended and not completed, also what was never sent. State is flushed before each "
     "trial.",
     "Spread is the range of repetitions relative to their median; of a single search, how far above the capacity the "
@@ -199,23 +201,14 @@ def deviations(newest: Sequence[Stored]) -> Table | None:
     return Table.of(columns, tuple(Line(tuple(map(Cell, texts))) for texts in found))
 
 
-def floor_sources(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Where the promises come from."""
-    return _counted([record.floor.source for record in records])
-
-
-def notes(records: Sequence[Record]) -> tuple[Note, ...]:
-    """What the records say of themselves, each sentence once."""
-    return _counted([note for record in records for note in dict.fromkeys(record.notes)])
-
-
-def _counted(sentences: Sequence[str]) -> tuple[Note, ...]:
-    counted = list(Counter(sentences).items())
-    shown = [Note(labels.sentence(text), labels.plural(count, "test")) for text, count in counted[: LIMITS.values]]
-    if rest := counted[LIMITS.values :]:
+def counted(sentences: Iterable[str]) -> dict[str, str]:
+    """Each sentence with how many tests it is said of."""
+    numbers = list(Counter(sentences).items())
+    shown = {labels.sentence(text): labels.plural(count, "test") for text, count in numbers[: LIMITS.values]}
+    if rest := numbers[LIMITS.values :]:
         more = f"{labels.thousands(len(rest))} more sentences, which are in the records"
-        shown.append(Note(more, labels.plural(sum(count for _, count in rest), "test")))
-    return tuple(shown)
+        shown[more] = labels.plural(sum(count for _, count in rest), "test")
+    return shown
 
 
 def _short(newest: Sequence[Stored], asked_s: float) -> str:

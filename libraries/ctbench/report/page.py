@@ -4,10 +4,17 @@ people; the templates only place them."""
 from dataclasses import dataclass
 from typing import Literal
 
-from ctbench.report.charts.model import Chart
+from ctbench.report.charts.chart import Chart, Strip
 
 #: Classes of the style sheet for good news, bad news and what is not known.
 Tone = Literal["met", "missed", "unmeasured", "skipped"]
+
+
+#: Names of the parts of a report, and of the columns of its results.
+NEAREST = "What matters most"
+UNSEEN = "What this run says nothing of"
+NOT_RUN = "What was not run"
+RESULTS = ("Topology and traffic", "Minimum", "Measured", "Margin", "Verdict")
 
 
 @dataclass(frozen=True)
@@ -50,12 +57,10 @@ class Cell:
     #: Of a verdict: a badge with this sign, in this tone.
     sign: str = ""
     tone: Tone = "skipped"
-    #: Of a margin, for its little bar; percent.
-    margin_pct: float | None = None
     #: Class in the style sheet, the darker the larger the figure: `heat-0` to `heat-4`.
     shade: str = ""
-    #: A drawing, before the text.
-    svg: str = ""
+    #: Samples as dots, before the text.
+    strip: Strip | None = None
     #: More links, after the text.
     links: tuple[Link, ...] = ()
 
@@ -77,8 +82,6 @@ class Line:
     cells: tuple[Cell, ...]
     #: Class of the style sheet: a tone, or `ours`.
     style: str = ""
-    #: So that a link can lead to it.
-    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,36 +113,43 @@ class Table:
 class Row:
     """One test: its record in a line."""
 
-    #: Empty where the test is beyond what the table of results shows.
+    #: Of what opens below the line; empty where the test is beyond what the results show.
     anchor: str
     test: str
+    suite: str
+    #: What was set up, what it did and was offered, in words: `1 CPU, 1 queue, connection tracking, short-lived`.
+    subject: str
     #: `ovs-dpdk/conntrack/1cpu-1rxq`, and what was offered to it.
     topology: str
     profile: str
     verdict: str
     sign: str
     tone: Tone
-    #: With what has to be known of it: `smoke test`, `made on …`.
-    floor: Cell
-    #: With the metric of these two where it is not the load that the profile counts, and how it compares with something
-    #: else where that is promised too.
-    measured: Cell
-    margin: Cell
-    #: `± 5.0 %` with `one search`, or `3.1 %` with `over 5 searches`; and how many trials were thrown away.
-    spread: Cell
-    #: Difference from the figure that it is compared with, and what that is.
-    against: Cell
+    minimum: str
+    measured: str
+    margin: str
+    margin_pct: float | None
     reason: str
+    #: Opens below the line.
+    details: tuple[Fact, ...]
     record: Link
     #: What the DUT said of its failure; None where nothing failed.
     capture: Link | None
-    #: How long the test took, and where the page has several runs when it began, month to minute, UTC.
-    took: tuple[Cell, ...]
 
     @property
     def href(self) -> str:
         """Link to the row, else to the record."""
         return f"#{self.anchor}" if self.anchor else self.record.href
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """Tests that were not run for one need: `8 CPUs`, with each reason and the tests that it is of."""
+
+    need: str
+    outcome: str
+    number: int
+    reasons: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -165,14 +175,6 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Note:
-    """A sentence of the records, and of how many tests it is said."""
-
-    text: str
-    tests: str
-
-
-@dataclass(frozen=True)
 class Page:
     """Everything on the page, from top to bottom."""
 
@@ -183,15 +185,14 @@ class Page:
     details: tuple[str, ...]
     counts: tuple[Count, ...]
     facts: tuple[Fact, ...]
-    #: Tests that are missed or not measured, and how many more there are.
-    problems: tuple[Row, ...]
-    more_problems: str
-    #: Tests that left no record by their outcome and reason; None where all left one.
-    without_record: Table | None
-    unreadable: tuple[str, ...]
-    #: One for each test, in the order in which they ran; `results` has them by suite.
+    #: What this run says nothing of.
+    unseen: tuple[str, ...]
+    #: The three tests that matter most: missed, not measured, nearest to their floors.
+    nearest: tuple[Row, ...]
+    #: One for each test, in the order in which they ran.
     rows: tuple[Row, ...]
-    results: Table
+    #: Those that the page shows, by suite.
+    results: dict[str, list[Row]]
     more_results: str
     #: What the rows are compared with; empty where nothing is.
     reference: str
@@ -200,12 +201,16 @@ class Page:
     methodology: tuple[str, ...]
     #: Where the campaigns fall short of the standards; None where they do not.
     deviations: Table | None
-    sources: tuple[Note, ...]
-    notes: tuple[Note, ...]
+    #: Sentences of the records, and of how many tests each is said.
+    sources: dict[str, str]
+    notes: dict[str, str]
     links: tuple[Link, ...]
     #: The runs that the page was made from, and how many more there are.
     runs: tuple[Link, ...]
     more_runs: str
+    #: Tests that left no record, by what they need; what failed comes first.
+    not_run: tuple[NotRun, ...]
+    unreadable: tuple[str, ...]
 
     def section(self, anchor: str) -> Section:
         """A section by its anchor; raises KeyError where the page does not have it."""

@@ -99,7 +99,8 @@ def read_references(folders: Sequence[Path]) -> References:
             figures_there = read_published(folder)
             published += figures_there
             for each in figures_there:
-                series.setdefault(each.source.dut, {})[each.key, each.profile] = of_published(each)
+                elsewhere = Elsewhere(each.label, each.profile, each.figures)
+                series.setdefault(each.source.dut, {})[each.key, each.profile] = elsewhere
         else:
             label = f"run {folder.resolve().name}"
             own = series.setdefault(label, {})

@@ -14,7 +14,7 @@ from ctbench.dut import registry
 from ctbench.dut.topology import Topology
 from ctbench.report import figures, labels
 from ctbench.report.charts import bars, lines
-from ctbench.report.charts.model import Chart
+from ctbench.report.charts.chart import Chart
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import Cell, Column, Line, Part, Row, Section, Table, Tone
 from ctbench.report.reference import NOTE, References, published_parts
@@ -149,10 +149,14 @@ def _waited(record: Record, _: Any) -> str:
     return next((text for text in known if text != labels.DASH), labels.DASH)
 
 
+def _counted(record: Record, _: Any) -> str:
+    """What the DUT said at the moments of the test."""
+    return ", ".join(f"{each.moment} {labels.thousands(each.found)}" for each in record.evidence.table) or labels.DASH
+
+
 def _of_the_table(shown: Shown) -> list[Chart]:
-    """Connections held, by topology; and of each test that watched the table over time, its entries, whose series are
-    read again."""
-    charts: list[Chart] = [*bars.held_charts(shown.records)]
+    """The entries of each test that watched the table over time, whose series are read again."""
+    charts: list[Chart] = []
     for each in shown.runs.newest:
         metric = METRICS[each.record.metric]
         if metric.of_table and metric.name != "held_connections" and len(charts) <= LIMITS.charts:
@@ -233,9 +237,9 @@ def _searches(shown: Shown) -> list[Part]:
     """The searches of tests that are missed or not measured, and of the one that is nearest to its floor."""
     pairs = [(each, row) for each, row in shown.tests if each.sustain_s or each.record.evidence.pairs]
     doubtful = [pair for pair in pairs if pair[1].verdict != "met"]
-    met = [pair for pair in pairs if pair[1].verdict == "met" and pair[1].margin.margin_pct is not None]
+    met = [pair for pair in pairs if pair[1].verdict == "met" and pair[1].margin_pct is not None]
     chosen = sorted(doubtful, key=lambda pair: pair[1].verdict)[: LIMITS.searches - 1]
-    chosen += [min(met, key=lambda pair: pair[1].margin.margin_pct or 0.0)] if met else []
+    chosen += [min(met, key=lambda pair: pair[1].margin_pct or 0.0)] if met else []
     return [_search(read_whole(each.path), row) for each, row in chosen]
 
 
@@ -243,8 +247,6 @@ def _search(record: Record, row: Row) -> Part:
     made = (
         *lines.pair_charts(record),
         lines.search_chart(record),
-        lines.waiting_chart(record),
-        *lines.timeline_charts(record),
         *lines.series_charts(record),
     )
     trials = tuple(_trial(number, each) for number, each in enumerate(record.evidence.trials, 1))
@@ -370,8 +372,8 @@ SECTIONS = (
     Declared(
         "instructions",
         "What packets and connections cost in instructions",
-        "Counted in an emulated machine, the same on every host, net of the wires and the traffic alone. A bar is made "
-        "of what its topology adds to a simpler one. Caches, locks and several CPUs are not in it.",
+        "Counted in an emulated machine, the same on every host, net of the wires and the traffic alone. Caches, locks "
+        "and several CPUs are not in it.",
         lambda shown: bars.instruction_charts(shown.records),
     ),
     Declared(
@@ -386,9 +388,17 @@ SECTIONS = (
     Declared(
         "table",
         "The connection table",
-        "How many connections are held, by the count of the device under test and of the traffic generator; and "
+        "How many connections are held, by the count of the traffic generator and of the device under test; and "
         "entries over time.",
         _of_the_table,
+        items=lambda record: [record] if record.metric == "held_connections" and record.result else [],
+        columns=(
+            _metric("held_connections", "Held at once"),
+            _metric("table_entry_bytes", "Memory of each"),
+            Figure("Counted by the device under test", _counted, right=False),
+        ),
+        what="chart or line",
+        elsewhere="see the records",
     ),
     Declared(
         "history",
@@ -417,7 +427,6 @@ SECTIONS = (
         "The control plane under a load",
         "What the control plane was made to do again and again while traffic passed, and how long each time took. The "
         "same load was offered alone before, and held. Waited is the TCP connect time, of packets the latency.",
-        lambda shown: bars.control_charts(shown.records),
         items=lambda record: record.evidence.control,
         columns=(
             Figure("What was done", _what_was_done, right=False),

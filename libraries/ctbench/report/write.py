@@ -5,7 +5,7 @@ img-src 'self'; style-src 'self';`: no script, no style element, no style attrib
 Charts are inline SVG with presentation attributes and classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,10 +15,9 @@ from ctbench.base.errors import OutputError
 from ctbench.base.files import write_whole
 from ctbench.base.text import printable
 from ctbench.report import labels
-from ctbench.report.charts import draw
 from ctbench.report.compose import compose
 from ctbench.report.files import junit_xml, report_md, results_csv, summary_json
-from ctbench.report.page import Cell, Page
+from ctbench.report.page import NEAREST, NOT_RUN, RESULTS, UNSEEN, Page
 from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
 
@@ -32,10 +31,9 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
     `OutputError` where `output` cannot be written."""
     runs = read_runs(folders)
     page = compose(runs, output, references)
-    texts = documents(runs, page, output, references)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
+        for name, text in documents(runs, page, output, references):
             write_whole(output / name, text)
     except OSError as error:
         raise OutputError(
@@ -45,21 +43,19 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
     return page
 
 
-def documents(runs: RunSet, page: Page, output: Path, references: References = NONE) -> dict[str, str]:
-    """Text of each file by its name."""
-    return {
-        PAGE: environment().get_template("report.html.j2").render(page=page),
-        STYLE_SHEET.name: STYLE_SHEET.read_text(encoding="utf-8"),
-        "report.md": report_md(page),
-        "junit.xml": junit_xml(runs, page.rows),
-        "summary.json": summary_json(runs, output, references),
-        "results.csv": results_csv(runs.newest, output, references),
-    }
+def documents(runs: RunSet, page: Page, output: Path, references: References = NONE) -> Iterator[tuple[str, str]]:
+    """Name and text of each file, one after another: those of a year are large."""
+    yield PAGE, environment().get_template("report.html.j2").render(page=page)
+    yield STYLE_SHEET.name, STYLE_SHEET.read_text(encoding="utf-8")
+    yield "report.md", report_md(page)
+    yield "junit.xml", junit_xml(runs, page.rows)
+    yield "summary.json", summary_json(runs, output, references)
+    yield "results.csv", results_csv(runs.newest, output, references)
 
 
 @cache
 def environment() -> Environment:
-    """The templates, with the filters that draw. Everything that is not drawn here is escaped."""
+    """The templates. Everything that they place is escaped."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -69,17 +65,11 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_printable,
     )
-    # What these draw is marked as safe in the templates: it is made of escaped elements.
-    made.filters |= {"svg": draw.draw, "swatch": draw.swatch, "margin_bar": _margin_bar}
     made.filters["thousands"] = labels.thousands
+    made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "NOT_RUN": NOT_RUN, "RESULTS": RESULTS}
     return made
 
 
 def _printable(value: object) -> object:
-    """Texts without what a page cannot hold; what was drawn is made of such texts."""
+    """Texts without what a page cannot hold."""
     return printable(value) if type(value) is str else value
-
-
-def _margin_bar(margin: Cell, style: str) -> str:
-    """In the tone of its row, whose style is `test met`."""
-    return draw.margin_bar(margin.margin_pct or 0.0, style.rpartition(" ")[2])

@@ -1,21 +1,16 @@
 """Bars of a run: how far set-ups get, and what each of them costs."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
-from ctbench.base.errors import ConfigError
-from ctbench.base.units import format_count, format_share
+from ctbench.base.units import format_share
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
-from ctbench.dut.rulesets import Ruleset
 from ctbench.dut.topology import Topology
 from ctbench.report import figures, labels
-from ctbench.report.charts.model import Bar, BarRow, Bars, LegendItem
-from ctbench.report.charts.scale import three_digits
+from ctbench.report.charts.chart import Bar, BarRow, Bars, LegendItem, short_count
 from ctbench.report.labels import LIMITS
 from ctbench.report.reference import Elsewhere, References, profiles
-from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric, Operator
 from ctbench.results.record import Record
 
@@ -25,7 +20,7 @@ Setup = tuple[int, int]
 
 #: The ruleset that others are compared with.
 _FORWARD = "forward"
-_HELD, _PPS = METRICS["held_connections"], METRICS["pps"]
+_PPS = METRICS["pps"]
 
 
 def _grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
@@ -38,16 +33,6 @@ def _grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[lis
 
 def _value(record: Record) -> float:
     return record.result.value if record.result else 0.0
-
-
-def _style(record: Record) -> str:
-    return "measured unsure" if record.verdict == "not measured" else "measured"
-
-
-def _legend(measured: str, floor: str, rows: Sequence[BarRow]) -> tuple[LegendItem, ...]:
-    """Of bars of one kind; the line of the floor only where one is drawn."""
-    floors = (LegendItem("line", "floor", floor),) if any(row.floor for row in rows) else ()
-    return (LegendItem("bar", "measured", measured), *floors)
 
 
 # Scaling: figures 2 and 3 of the 2022 article.
@@ -88,34 +73,28 @@ def _scaling(group: Sequence[Record], metric: Metric, references: References) ->
     by_setup = {(record.topology.cpus, record.topology.rx_queues): record for record in group}  # the newest counts
     values = {setup: figures.value_of(record, metric.name) or 0.0 for setup, record in by_setup.items()}
     ideal = _ideal(values) if metric in RATE_OF.values() else None
-    names = list(references.series)[:_MOST_REFERENCES] or [_OF_THE_SLA]
-    columns: dict[str, dict[Setup, Bar]] = {}
-    for number, name in enumerate(names, 1):
-        style = f"published-{number}"
-        if found := _reference_bars(one, metric, style, _elsewhere(one, name, references, by_setup)):
-            columns[name] = found
-    rows = []
-    for setup in sorted({*by_setup, *(setup for bars in columns.values() for setup in bars)})[: LIMITS.bars]:
-        record = by_setup.get(setup)
-        promised = record.threshold(metric.name) if record else None
-        value = values.get(setup)
-        sign = f"{_SIGNS[metric.operator]} " if record and record.is_lower_bound else ""
-        own = [] if record is None or value is None else [
-            Bar(value, f"{labels.name(record.test)}: {metric.format(value)}, {record.verdict}", _style(record))
-        ]  # fmt: skip
-        rows.append(
-            BarRow(
-                label=labels.cpus_and_queues(*setup),
-                text=labels.DASH if value is None else f"{sign}{three_digits(value)}",
-                bars=(*own, *(bars[setup] for bars in columns.values() if setup in bars)),
-                floor=promised.limit if promised else None,
-                ideal=ideal * setup[0] if ideal else None,
-            )
-        )
+    found: dict[Setup, list[Bar]] = {}
+    for setup, record in by_setup.items():
+        hint = f"{labels.name(record.test)}: {metric.format(values[setup])}, {record.verdict}"
+        found[setup] = [Bar(values[setup], hint, "measured unsure" if record.verdict == "not measured" else "measured")]
     legend = [LegendItem("bar", "measured", "measured in this run")]
-    legend += [LegendItem("bar", f"published-{names.index(name) + 1}", f"{name} (other hardware)") for name in columns]
+    for number, name in enumerate(list(references.series)[:_MOST_REFERENCES] or [_OF_THE_SLA], 1):
+        bars = _reference_bars(one, metric, f"published-{number}", _elsewhere(one, name, references, by_setup))
+        for setup, bar in bars.items():
+            found.setdefault(setup, []).append(bar)
+        legend += [LegendItem("bar", f"published-{number}", f"{name} (other hardware)")] if bars else []
     legend += [LegendItem("line", "floor", "floor of the SLA")]
     legend += [LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs")] if ideal else []
+    rows = []
+    for setup in sorted(found)[: LIMITS.bars]:
+        text, floor = labels.DASH, None
+        if setup in by_setup:
+            promised = by_setup[setup].threshold(metric.name)
+            floor = promised.limit if promised else None
+            sign = f"{_SIGNS[metric.operator]} " if by_setup[setup].is_lower_bound else ""
+            text = f"{sign}{short_count(float(f'{values[setup]:.3g}'))}"
+        label, perfect = labels.cpus_and_queues(*setup), ideal * setup[0] if ideal else None
+        rows.append(BarRow(label, text, tuple(found[setup]), floor, perfect))
     return Bars(
         title=f"{registry.title(one.topology.datapath)}, {registry.what_it_does(one.topology).lower()}: "
         f"{one.profile.name}, {metric.title}",
@@ -129,26 +108,16 @@ def _scaling(group: Sequence[Record], metric: Metric, references: References) ->
 def _elsewhere(
     one: Record, name: str, references: References, by_setup: Mapping[Setup, Record]
 ) -> dict[Setup, Elsewhere]:
-    """What one reference has of these set-ups, and of others with the same datapath, ruleset and profile."""
+    """What one reference has of this topology with any number of CPUs and queues."""
     if name not in references.series:
         none = References({})
         own = ((setup, none.find(record)) for setup, record in by_setup.items())
         return {setup: figure for setup, figure in own if figure and figure.cpus_given}
     found: dict[Setup, Elsewhere] = {}
-    published = [
-        (made.cpus, made.rx_queues)
-        for figure in references.published
-        if (made := figure.topology).datapath == one.topology.datapath
-        and made.ruleset == one.topology.ruleset
-        and figure.profile in profiles(one)
-        and made.cpus
-        and made.rx_queues
-    ]
-    for setup in [*by_setup, *published]:
-        like = one.topology.model_copy(update={"cpus": setup[0], "rx_queues": setup[1]})
-        for profile in profiles(one):
-            if figure := references.series[name].get((like.key, profile)):
-                found.setdefault(setup, figure)
+    for (key, profile), figure in references.series[name].items():
+        made = Topology.parse(key) if key and profile in profiles(one) else None
+        if made and made.model_copy(update=one.topology.model_dump(include={"cpus", "rx_queues"})) == one.topology:
+            found.setdefault((made.cpus, made.rx_queues), figure)
     return found
 
 
@@ -236,6 +205,7 @@ def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
         )
         if not least:
             caption = f"Plain forwarding does {metric.format(whole)}; {label} leaves {format_share(share)} of that."
+    floors = [LegendItem("line", "floor", "least share that is promised")] if any(row.floor for row in rows) else []
     if len(ordered) > LIMITS.bars:
         caption += f" Shown are the {LIMITS.bars} dearest of {labels.thousands(len(ordered))}."
     if max(row.bars[0].value for row in rows) > _MORE_THAN_ALL * whole:
@@ -244,26 +214,12 @@ def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
         title=f"{registry.title(one.topology.datapath)}, "
         f"{labels.cpus_and_queues(one.topology.cpus, one.topology.rx_queues)}: {one.profile.name}",
         caption=caption,
-        legend=_legend("rate, as a share of plain forwarding", "least share that is promised", rows),
+        legend=(LegendItem("bar", "measured", "rate, as a share of plain forwarding"), *floors),
         rows=tuple(rows),
     )
 
 
-# Instructions: each bar is made of what its topology adds to the simpler one that it builds upon.
-
-#: Tools that have a plain forwarding of their own.
-_OF_ITS_OWN = ("ovs",)
-#: What a topology adds, in the order of a packet's way, with its class in the style sheet.
-_ADDED = {
-    "forwarding": "baseline",
-    "bonds, VLANs": "part-ports",
-    "conntrack and its rules": "measured",
-    "more rules": "part-rules",
-    "NAT": "part-nat",
-    "not divided": "part-whole",
-}
-#: What a topology costs by what it is made of.
-Parts = tuple[tuple[str, float], ...]
+# Instructions.
 
 
 def instruction_charts(records: Sequence[Record]) -> list[Bars]:
@@ -275,147 +231,19 @@ def instruction_charts(records: Sequence[Record]) -> list[Bars]:
 
 def _instructions(group: Sequence[Record]) -> Bars:
     metric, ordered = figures.metric_of(group[0]), sorted(group, key=_value)[-LIMITS.bars :]
-    parts, whole = _parts(group), _value(ordered[-1]) or 1.0
-    rows = tuple(_instruction_row(record, parts[record.topology], metric) for record in ordered)
-    seen = {bar.style for row in rows for bar in row.bars}
-    share = format_share(_value(ordered[0]) / whole)
-    return Bars(
-        title=f"{metric.title.capitalize()}: {group[0].profile.name}",
-        caption=f"{rows[-1].label} costs most, {metric.format(whole)}; {rows[0].label} least, {share} of that. "
-        f"{labels.name(group[0].environment.dut.product)}.",
-        legend=tuple(LegendItem("bar", style, name) for name, style in _ADDED.items() if style in seen),
-        rows=rows,
-        stacked=True,
-    )
-
-
-def _instruction_row(record: Record, parts: Parts, metric: Metric) -> BarRow:
-    said = [f"{name} {value:,.1f}" for name, value in parts]
-    return BarRow(
-        label=registry.what_it_does(record.topology),
-        text=f"{_value(record):,.1f}",
-        bars=tuple(Bar(value, f"{name}: {metric.format(value)}", _ADDED[name]) for name, value in parts),
-        note=" + ".join(said) if len(said) > 1 else "",
-    )
-
-
-def _parts(group: Sequence[Record]) -> dict[Topology, Parts]:
-    """Of each topology. What is cheaper than what it builds upon (a shortcut) adds nothing, and is one bar."""
-    values = {record.topology: _value(record) for record in group}
-    found: dict[Topology, Parts] = {}
-
-    def parts(topology: Topology) -> Parts:
-        if topology in found:
-            return found[topology]
-        value, (feature, below) = values[topology], _below(topology, values)
-        if below is None:
-            made: Parts = ((feature, value),)
-        elif value < values[below]:
-            made = (("not divided", value),)
-        else:
-            made = (*parts(below), (feature, value - values[below]))
-        return found.setdefault(topology, made)
-
-    return {topology: parts(topology) for topology in values}
-
-
-def _below(topology: Topology, values: Mapping[Topology, float]) -> tuple[str, Topology | None]:
-    """What a topology adds, and the one that it adds it to; None where that was not counted, or it adds to no other."""
-    ruleset = _ruleset(topology)
-    if topology.ports != "plain":
-        ports = ["vlan", "plain"] if topology.ports == "bond-vlan" else ["plain"]
-        feature, known = "bonds, VLANs", [topology.model_copy(update={"ports": each}) for each in ports]
-    elif ruleset is None or not ruleset.tracks:
-        return "forwarding", None
-    else:
-        feature, names = _simpler(ruleset)
-        known = [topology.model_copy(update={"ruleset": name}) for name in names]
-    below = next((each for each in known if each in values), None)
-    return (feature, below) if below else ("not divided", None)
-
-
-def _ruleset(topology: Topology) -> Ruleset | None:
-    """None for one that the catalogue does not have any more."""
-    with suppress(ConfigError):
-        return registry.ruleset_of(topology)
-    return None
-
-
-def _simpler(ruleset: Ruleset) -> tuple[str, list[str]]:
-    """What a ruleset with connection tracking adds, and what the simpler one may be called: of the same tool
-    (`ovs-user`, else `ovs`) with tracking alone, or without any."""
-    words = ruleset.name.split("-")
-    tools = ["-".join(words[:count]) for count in range(len(words) - 1, 0, -1)]
-    tracking = [f"{tool}-{kind}" for tool in tools for kind in ("conntrack", "stateful")]
-    if ruleset.translates != "nothing":
-        return "NAT", tracking[:2] if words[0] in _OF_ITS_OWN else tracking
-    if "rules" in ruleset.tags:
-        return "more rules", tracking
-    return "conntrack and its rules", [f"{tools[0]}-{_FORWARD}"] if words[0] in _OF_ITS_OWN else [_FORWARD]
-
-
-# The control plane, and the connection table.
-
-
-def control_charts(records: Sequence[Record]) -> list[Bars]:
-    """A chart for each metric of a time that several tests have: the median, and the longest."""
-    done = [(record, each) for record in records for each in record.evidence.control]
-    return [_times(group) for group in _grouped(done, lambda pair: pair[1].metric) if len(group) > 1]
-
-
-def _times(group: Sequence[tuple[Record, ControlRecord]]) -> Bars:
-    metric, ordered = METRICS[group[0][1].metric], sorted(group, key=lambda pair: pair[1].median)[-LIMITS.bars :]
-    longest = ordered[-1][1].median
-    rows = []
-    for record, each in ordered:
-        promised = record.threshold(metric.name)
-        hint = f"{each.number} times; {figures.floor(record) or 'nothing promised'}"
-        rows.append(
-            BarRow(
-                label=labels.name(record.test),
-                text=f"{metric.format(each.median)} · at most {metric.format(each.most)}",
-                bars=(Bar(each.median, hint, _style(record)),),
-                floor=promised.limit if promised and promised.limit <= longest else None,
-            )
-        )
-    return Bars(
-        title=metric.title.capitalize(),
-        caption=f"{rows[-1].label} takes longest: {metric.format(longest)} in the median.",
-        legend=_legend("median", "longest time that is promised, where it is not beyond the chart", rows),
-        rows=tuple(rows),
-    )
-
-
-def held_charts(records: Sequence[Record]) -> list[Bars]:
-    """A bar for each test that held connections, with the DUT's own last count and what an entry takes."""
-    held = sorted((each for each in records if each.metric == _HELD.name and each.result), key=_value)
     rows = tuple(
         BarRow(
-            label=f"{registry.title(record.topology.datapath)}, {registry.what_it_does(record.topology)}",
-            text=f"{format_count(_value(record))}{_memory(record)}",
-            bars=(Bar(_value(record), f"{labels.name(record.test)}: {_counted(record)}", "measured"),),
+            label=registry.what_it_does(record.topology),
+            text=f"{_value(record):,.1f}",
+            bars=(Bar(_value(record), "", "baseline" if _is_yardstick(record.topology) else "measured"),),
         )
-        for record in held[-LIMITS.bars :]
+        for record in ordered
     )
-    if not rows:
-        return []
-    return [
-        Bars(
-            title=_HELD.title.capitalize(),
-            caption=f"At most {format_count(_value(held[-1]))}. The DUT's own count is the generator's where nothing "
-            "else is said.",
-            legend=_legend("open at once, and each answered", "", rows),
-            rows=rows,
-        )
-    ]
-
-
-def _memory(record: Record) -> str:
-    size = figures.value_of(record, "table_entry_bytes")
-    return "" if size is None else f" · {METRICS['table_entry_bytes'].format(size)} each"
-
-
-def _counted(record: Record) -> str:
-    """What the DUT said at the moments of the test."""
-    counts = [f"{each.moment} {each.found}" for each in record.evidence.table]
-    return f"entries of the DUT: {', '.join(counts)}" if counts else "not counted by the DUT"
+    share = format_share(_value(ordered[0]) / (_value(ordered[-1]) or 1.0))
+    return Bars(
+        title=f"{metric.title.capitalize()}: {group[0].profile.name}",
+        caption=f"{rows[-1].label} costs most, {metric.format(_value(ordered[-1]))}; {rows[0].label} least, {share} of "
+        f"that. {labels.name(group[0].environment.dut.product)}.",
+        legend=(LegendItem("bar", "baseline", "plain forwarding"), LegendItem("bar", "measured", "other topologies")),
+        rows=rows,
+    )

@@ -1,17 +1,24 @@
 """Points over an axis: the trials of a search, one trial over time, the rounds of a pair, a test over its runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from ctbench.base.units import format_count, format_duration, format_interval, format_rate, format_ratio, format_share
+from ctbench.base.units import format_duration, format_interval, format_ratio, format_share
 from ctbench.report import figures, labels
-from ctbench.report.charts.model import Axis, Guide, LegendItem, Mark, Point, Series, XyChart
-from ctbench.report.charts.scale import short_count
+from ctbench.report.charts.chart import (
+    Axis,
+    Guide,
+    LegendItem,
+    Mark,
+    Point,
+    Series,
+    XyChart,
+    short_count,
+    short_share,
+)
 from ctbench.results.evidence import PairRecord, TrialRecord
 from ctbench.results.evidence import Series as Sampled
-from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF, Metric
+from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF
 from ctbench.results.record import Record, Word
-from ctbench.results.record_model import ThresholdRecord
 
 
 def _marked(
@@ -27,16 +34,13 @@ def _marked(
     return series, legend
 
 
-# The trials of a search: load against loss, and what a connection (or packet) waited at each load.
+# The trials of a search: load against loss.
 
-_TRIAL_MARKS: dict[str, Mark] = {"good": "dot", "bad": "cross", "invalid": "ring"}
-_MEANS = {
-    "good": "good: lost no more than the limit",
-    "bad": "bad: lost more, or too slow",
-    "invalid": "invalid: says nothing about the DUT",
+_TRIAL_MARKS: dict[str, tuple[Mark, str, str]] = {
+    "good": ("dot", "trial-good", "good: lost no more than the limit"),
+    "bad": ("cross", "trial-bad", "bad: lost more, or too slow"),
+    "invalid": ("ring", "trial-invalid", "invalid: says nothing about the DUT"),
 }
-#: Quantiles of waiting times by their class in the style sheet: p50, p99 and the maximum.
-_WAITED = {"wait-p50": "half of them (p50)", "wait-p99": "99 of 100 (p99)", "wait-max": "the slowest"}
 
 
 def search_chart(record: Record) -> XyChart | None:
@@ -50,8 +54,7 @@ def search_chart(record: Record) -> XyChart | None:
         (made.state, Point(made.trial.load, made.trial.loss_ratio, _sentence(number, made)))
         for number, made in numbered
     ]
-    marks = {state: (mark, f"trial-{state}", _MEANS[state]) for state, mark in _TRIAL_MARKS.items()}
-    series, legend = _marked(points, marks)
+    series, legend = _marked(points, _TRIAL_MARKS)
     own = record.threshold("loss_ratio")
     limit = own.limit if own else record.campaign.loss_ratio
     guides = [Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
@@ -70,41 +73,10 @@ def search_chart(record: Record) -> XyChart | None:
         title="Trials: load against loss",
         caption=f"{labels.plural(len(trials), 'trial')}: {counts}.",
         x=Axis(f"offered {record.profile.kind} per second", scale="log"),
-        y=Axis("lost", scale="loss", words="loss"),
+        y=Axis("lost", scale="loss", words=short_share),
         legend=tuple(legend),
         series=tuple(series),
         guides=tuple(guides),
-    )
-
-
-def waiting_chart(record: Record) -> XyChart | None:
-    """TCP connect time (connections) or one-way latency (packets) at each load tried; None where none was seen.
-    Invalid trials are left out: their times are the generator's."""
-    name = "TCP connect time" if record.profile.kind == "connections" else "latency"
-    valid = sorted(
-        (made for made in record.evidence.trials if made.state != "invalid" and made.offers_a_load),
-        key=lambda made: made.trial.load,
-    )
-    seen = [(made.trial.load, (its.p50, its.p99, its.max)) for made in valid if (its := made.waited) and its.p50 > 0]
-    if len({load for load, _ in seen}) < 2:
-        return None
-    lines = []
-    for number, (style, quantile) in enumerate(_WAITED.items()):
-        points = tuple(
-            Point(load, times[number], f"{labels.rate(load, record.profile.kind)}: {quantile} within "
-                  f"{format_duration(times[number] / 1e6)}")
-            for load, times in seen
-        )  # fmt: skip
-        lines.append(Series(points, style, mark="dot", joined=True))
-    load, times = max(((load, times) for load, times in seen), key=lambda each: each[1][1])
-    return XyChart(
-        title=f"{name[0].upper()}{name[1:]} at each load",
-        caption=f"At worst, 99 of 100 took at most {format_duration(times[1] / 1e6)}, at "
-        f"{labels.rate(load, record.profile.kind)}.",
-        x=Axis(f"offered {record.profile.kind} per second", scale="log"),
-        y=Axis(name, scale="log", words="microseconds"),
-        legend=tuple(LegendItem("line", style, quantile) for style, quantile in _WAITED.items()),
-        series=tuple(lines),
     )
 
 
@@ -114,9 +86,7 @@ def _sentence(number: int, made: TrialRecord) -> str:
     return labels.sentence(f"{what}, {made.state}{': ' + made.reason if made.reason else ''}")
 
 
-# One trial over time: connections that were open, their connect time, connections completed, what probes saw.
-
-_TIME = Axis("time in the sustain phase", words="seconds")
+# One trial over time: what probes saw, and of its connections how many were open, and their times.
 
 
 def proof(record: Record) -> tuple[int, TrialRecord] | None:
@@ -126,97 +96,58 @@ def proof(record: Record) -> tuple[int, TrialRecord] | None:
     return (good or numbered)[-1] if numbered else None
 
 
-def timeline_charts(record: Record) -> list[XyChart]:
-    """Connections open at the same time with their connect time, and completed per second, over the trial that the
-    result rests on; each where the record has it. Of connections only: packets on their way are not connections."""
-    found = proof(record)
-    if found is None or found[1].trial.unit == "packets":
-        return []
-    if not found[1].trial.timeline_active or not found[1].trial.timeline_step_s:
-        return []
-    number, trial = found[0], found[1].trial
-    of = f"Trial {number}, {format_rate(trial.load)} offered"
-    times = trial.connect_time_us
-    waited = f" TCP connect time: {labels.times(times.p50, times.p99, times.max)}." if times else ""
-    caption = (
-        f"{of}: {format_count(trial.active_mean)} open in the mean, {format_count(trial.active_max)} at most.{waited}"
-    )
-    step = trial.timeline_step_s
-    charts = [
-        _over_time(
-            f"Connections open at the same time, over trial {number}",
-            caption,
-            Axis("open connections"),
-            {"line-active": "open connections"},
-            _lines([float(count) for count in trial.timeline_active], step, "line-active"),
-        )
-    ]
-    if any(trial.timeline_connect_mean_us):
-        each = f"{step * 1000:g} ms"
-        slowest = _lines(trial.timeline_connect_max_us, step, "wait-max")
-        charts.append(
-            _over_time(
-                f"TCP connect time, over trial {number}",
-                f"From SYN to SYN-ACK, in the mean and at most, of each {each}.",
-                Axis("connect time", scale="log", words="microseconds"),
-                {"wait-mean": f"mean connect time of each {each}", "wait-max": "the slowest"},
-                (*slowest, *_lines(trial.timeline_connect_mean_us, step, "wait-mean")),
-            )
-        )
-    if trial.timeline_completed:
-        completed = _over_time(
-            f"Connections completed per second, over trial {number}",
-            f"{of}: {format_rate(trial.rate)} completed.",
-            Axis("completed per second"),
-            {"line-completed": "completed per second"},
-            _lines([count / step for count in trial.timeline_completed], step, "line-completed"),
-        )
-        offered = Guide("y", trial.load, f"offered {format_rate(trial.load)}", "capacity")
-        charts.append(replace(completed, guides=(offered,)))
-    return charts
-
-
 def series_charts(record: Record) -> list[XyChart]:
-    """What probes sampled over the trial that the result rests on; where it rests on none, over the last one that was
-    sampled."""
-    found, sampled = (
-        proof(record),
-        [each for each in record.evidence.series if any(value is not None for value in each.values)],
-    )
+    """What was sampled over the trial that the result rests on: by probes, and of its connections. Where it rests on
+    none, over the last one that was sampled."""
+    found = proof(record)
+    both = [*record.evidence.series, *(_of_connections(*found) if found else ())]
+    sampled = [each for each in both if any(value is not None for value in each.values)]
     number = found[0] if found else max((each.trial for each in sampled), default=0)
     return [_sampled(each) for each in sampled if each.trial == number]
 
 
+def _of_connections(number: int, made: TrialRecord) -> list[Sampled]:
+    """How many were open, how long the handshakes took, how many completed: packets on their way are none of it."""
+    trial = made.trial
+    if trial.unit == "packets" or not trial.timeline_step_s:
+        return []
+    known = (
+        ("open_connections", "connections", trial.timeline_active),
+        ("mean_TCP_connect_time", "us", trial.timeline_connect_mean_us),
+        ("longest_TCP_connect_time", "us", trial.timeline_connect_max_us),
+        ("completed_connections", "per second", [count / trial.timeline_step_s for count in trial.timeline_completed]),
+    )
+    return [
+        Sampled(name=name, unit=unit, trial=number, every_s=trial.timeline_step_s, values=list(values))
+        for name, unit, values in known
+    ]
+
+
 def _sampled(seen: Sampled) -> XyChart:
     what, most = labels.name(seen.name.replace("_", " ")), max(value for value in seen.values if value is not None)
-    return _over_time(
-        f"{what.capitalize()} over trial {seen.trial}",
+    return XyChart(
+        f"{what[0].upper()}{what[1:]} over trial {seen.trial}",
         f"At most {short_count(most)} {labels.name(seen.unit)}, sampled each {format_duration(seen.every_s)}.",
+        Axis("time since the trial began", "seconds", "{:g} s".format),
         Axis(f"{what} ({labels.name(seen.unit)})"),
-        {"line-active": what},
-        _lines(seen.values, seen.every_s, "line-active", first=0),
-        Axis("time since the trial began", words="seconds"),
+        (),
+        _lines(seen.values, seen.every_s),
     )
 
 
-def _over_time(
-    title: str, caption: str, y: Axis, legend: Mapping[str, str], series: tuple[Series, ...], x: Axis = _TIME
-) -> XyChart:
-    """`legend`: what the lines are, by their class in the style sheet."""
-    return XyChart(title, caption, x, y, tuple(LegendItem("line", *each) for each in legend.items()), series)
-
-
-def _lines(values: Sequence[float | None], step: float, style: str, first: int = 1) -> tuple[Series, ...]:
-    """Each value at the end of its step, or with `first` 0 at its beginning, joined with its neighbours. Where there is
-    none the line breaks off; a value alone between two such gaps is a dot."""
+def _lines(values: Sequence[float | None], step: float) -> tuple[Series, ...]:
+    """Each value joined with its neighbours. Where there is none the line breaks off; a value alone between two such
+    gaps is a dot."""
     runs: list[list[Point]] = [[]]
-    for number, value in enumerate(values, first):
+    for number, value in enumerate(values):
         if value is None:
             runs.append([])
         else:
             runs[-1].append(Point(number * step, value))
     return tuple(
-        Series(tuple(run), style, mark="dot" if len(run) == 1 else None, joined=len(run) > 1) for run in runs if run
+        Series(tuple(run), "line-active", mark="dot" if len(run) == 1 else None, joined=len(run) > 1)
+        for run in runs
+        if run
     )
 
 
@@ -229,45 +160,33 @@ def pair_charts(record: Record) -> list[XyChart]:
 
 
 def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
-    promise, found = _promise_of(record, pair), pair.result
-    what = "round" if pair.how == "side by side" else "block"
-    points = tuple(
+    # The promise that it is about: that of another build where the topology is the same.
+    promise = record.threshold("ratio" if pair.other.profile or pair.other.key != pair.tested.key else "of_build")
+    found, metric, what = pair.result, RATE_OF[record.profile.kind], "round" if pair.how == "side by side" else "block"
+    dropped = f", {pair.dropped} dropped" if pair.dropped else ""
+    said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
+    guides = [Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []
+    if found:
+        said += f": {format_share(found.value)} {format_interval(found.value, found.low, found.high)}"
+        guides += [Guide("y", each, "", "capacity") for each in (found.low, found.high)]
+    rates = [metric.format(side.rate) for side in (pair.tested, pair.other) if side.rate]
+    loop = f" ({' and '.join(rates)} in a closed loop: no SLA figures)" if rates and pair.how == "side by side" else ""
+    points = (
         Point(float(number), ratio, f"{what} {number}: {format_share(ratio)}")
         for number, ratio in enumerate(pair.ratios, 1)
     )
-    guides = [Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []
-    if found:
-        guides += [Guide("y", each, "", "capacity") for each in (found.low, found.high)]
     return XyChart(
         title=f"Pair: the ratio of each {what}",
-        caption=_pair_caption(record, pair, what),
+        caption=f"{said}, {figures.side(pair.tested)} of {figures.side(pair.other)}{loop}.",
         x=Axis(f"{what}, in their order"),
-        y=Axis("ratio", words="share"),
+        y=Axis("ratio", "share", short_share),
         legend=(
             LegendItem("dot", "trial-good", f"the ratio of a {what}"),
             LegendItem("line", "capacity", "the ends of the 99 % interval"),
-            *([LegendItem("line", "floor", "the promise")] if promise else []),
         ),
-        series=(Series(points, "trial-good", mark="dot"),),
+        series=(Series(tuple(points), "trial-good", mark="dot"),),
         guides=tuple(guides),
     )
-
-
-def _promise_of(record: Record, pair: PairRecord) -> ThresholdRecord | None:
-    """The promise that a pair is about: that of another build where the topology is the same."""
-    return record.threshold("ratio" if pair.other.profile or pair.other.key != pair.tested.key else "of_build")
-
-
-def _pair_caption(record: Record, pair: PairRecord, what: str) -> str:
-    found, metric = pair.result, RATE_OF[record.profile.kind]
-    dropped = f", {pair.dropped} dropped" if pair.dropped else ""
-    said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
-    if found:
-        said += f": {format_share(found.value)} {format_interval(found.value, found.low, found.high)}"
-    rates = [metric.format(side.rate) for side in (pair.tested, pair.other) if side.rate]
-    of = " of ".join((figures.side(pair.tested), figures.side(pair.other)))
-    loop = f" ({' and '.join(rates)} in a closed loop: no SLA figures)" if rates and pair.how == "side by side" else ""
-    return f"{said}, {of}{loop}."
 
 
 # One test over several runs.
@@ -300,16 +219,20 @@ def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
     marks: dict[str, tuple[Mark, str, str]] = {word: (*each, word) for word, each in shown.items()}
     marked, legend = _marked([(record.verdict, point) for point, record in zip(points, records, strict=True)], marks)
     legend = [LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
-    served, at_most = _served(records, metric)
+    served = _served(records) if metric is RATE_OF[newest.profile.kind] else ()
+    if served:
+        legend.append(LegendItem("line", "run-served", "saturation rate: served in a closed loop, no SLA figure"))
+    difference, direction = figures.difference_pct(values[-1], values[0]), figures.direction(metric)
+    change = f", {labels.margin(difference)} against the first" if difference is not None else ""
+    change += f" ({direction})" if change and direction else ""
     promised = newest.threshold(metric.name)
     guides = [Guide("y", promised.limit, f"floor {figures.limit(metric, promised.limit)}", "floor")] if promised else []
     return XyChart(
         title=labels.name(newest.test),
-        caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}"
-        f"{_change(metric, values[-1], values[0])}.",
+        caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}{change}.",
         x=_runs_axis(records, many),
         y=Axis(figures.name(metric)),
-        legend=(*legend, *at_most),
+        legend=tuple(legend),
         series=(Series(tuple(points), "run-line", joined=True), *served, *marked),
         guides=tuple(guides),
     )
@@ -318,9 +241,9 @@ def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
 def _runs_axis(records: Sequence[Record], many: bool) -> Axis:
     """When each was measured; of instructions, which are the same at any time, what they were counted of."""
     if records[-1].metric in COSTS:
-        return Axis("what was counted", words="label", labels=tuple(map(_build_of, records)))
+        return Axis("what was counted", scale="labels", labels=tuple(map(_build_of, records)))
     day = "%Y-%m-%d" if many else "%m-%d %H:%M"
-    return Axis("start of the test, UTC", words="label", labels=tuple(f"{each.started:{day}}" for each in records))
+    return Axis("start of the test, UTC", scale="labels", labels=tuple(f"{each.started:{day}}" for each in records))
 
 
 def _build_of(record: Record) -> str:
@@ -331,27 +254,12 @@ def _build_of(record: Record) -> str:
     return kernel if prefix == "distribution" else f"{kernel} {labels.name(prefix.rpartition('/')[2])}"
 
 
-def _served(records: Sequence[Record], metric: Metric) -> tuple[list[Series], list[LegendItem]]:
-    """The saturation rate of each run that has one, where the chart is of a rate of the same kind."""
+def _served(records: Sequence[Record]) -> tuple[Series, ...]:
+    """The saturation rate of each run that has one."""
     rate = SATURATION_OF[records[-1].profile.kind]
-    if metric is not RATE_OF[records[-1].profile.kind]:
-        return [], []
     points = tuple(
         Point(float(place), value, f"{labels.moment(record.started)}: {rate.format(value)} in a closed loop")
         for place, record in enumerate(records)
         if (value := figures.value_of(record, rate.name)) is not None
     )
-    if not points:
-        return [], []
-    return [Series(points, "run-served", joined=True)], [
-        LegendItem("line", "run-served", "saturation rate: served in a closed loop, no SLA figure")
-    ]
-
-
-def _change(metric: Metric, newest: float, first: float) -> str:
-    """How far the newest value is from the first, and which direction is better where that is not plain."""
-    difference = figures.difference_pct(newest, first)
-    if difference is None:
-        return ""
-    direction = figures.direction(metric)
-    return f", {labels.margin(difference)} against the first{f' ({direction})' if direction else ''}"
+    return (Series(points, "run-served", joined=True),) if points else ()

@@ -131,7 +131,7 @@ def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
     assert chart is not None
     assert {series.style: len(series.points) for series in chart.series} == {"trial-good": 1, "trial-bad": 1}
     assert {series.mark for series in chart.series} == {"dot", "cross"}
-    assert [guide.text for guide in chart.guides] == ["limit 0.020 %", "floor 48.2 k/s", "capacity 381.0 k/s"]
+    assert [guide.text for guide in chart.guides] == ["limit 0.020 %", "floor 48.2 k/s", "holds 381.0 k/s"]
 
 
 def with_trials(record: Record, trials: list[TrialRecord]) -> Record:
@@ -200,7 +200,7 @@ def test_history_draws_what_a_closed_loop_showed_apart_from_the_capacity_and_onl
     (chart,) = history_charts([runs])
     assert [(point.x, point.y) for point in chart.series[1].points] == [(1.0, 450_000.0)]
     assert chart.series[1].style == "run-served"
-    assert chart.legend[-1].text == "saturation rate: served in a closed loop, no SLA figure"
+    assert chart.legend[-1].text == "served in a closed loop: no SLA figure"
 
 
 @pytest.mark.parametrize(

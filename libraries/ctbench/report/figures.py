@@ -116,7 +116,7 @@ def measured(record: Record) -> str:
     name = shown.metric if shown else record.metric
     known = {each: figure.value for each, figure in record.figures.items()} | {name: value}
     said = ", ".join(written(METRICS[each], known[each]) for each in _together(name, known))
-    return f"{METRICS[name].bound} {said}" if record.is_lower_bound else said
+    return f"{METRICS[name].bound} {said}" if record.says_at_least else said
 
 
 def _made_of(record: Record, promise: ThresholdRecord) -> str:
@@ -164,7 +164,7 @@ def _other_words(promise: ThresholdRecord, made: Topology) -> str:
 def found(record: Record, metric: Metric, value: float) -> str:
     """A figure of a record. Of a lower bound, in words, that the DUT may do better: `at least 99.6 k/s`; where a lower
     value is better, `at most 3.2 s`."""
-    return f"{metric.bound} {metric.format(value)}" if record.is_lower_bound else metric.format(value)
+    return f"{metric.bound} {metric.format(value)}" if record.says_at_least else metric.format(value)
 
 
 def relation(record: Record) -> str:

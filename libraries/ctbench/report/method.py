@@ -34,7 +34,7 @@ _VERDICTS = (
     "their quotient. Side by side, both are served in a closed loop and are no SLA figures.",
     "Lost is everything that was intended and not completed, also what was never sent. State is flushed before each "
     "trial.",
-    "Spread is the range of repetitions relative to their median; of a single search, how far above the capacity the "
+    "Spread is the range of repetitions relative to their median; of a single search, how far above what held the "
     "next load was that did not hold.",
 )
 

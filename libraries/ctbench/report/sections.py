@@ -454,13 +454,13 @@ SECTIONS = (
     ),
     Declared(
         "saturation",
-        "Saturation, which no SLA is about",
+        "What it serves, which no SLA is about",
         "What the device under test served in a closed loop: so many connections open, or packets under way, that it "
         "never waits. It says nothing of the load at which something is lost, so it is neither compared with a floor "
         "nor with the rates above.",
         items=lambda record: [figures.other_side(record)] if figures.saturation(record) else [],
         columns=(
-            Figure("Saturation rate", lambda record, _: figures.saturation(record)),
+            Figure("Serves", lambda record, _: figures.saturation(record)),
             Figure(
                 "Measured with",
                 lambda _, other: labels.name(figures.side(other)) if other else "",
@@ -468,7 +468,7 @@ SECTIONS = (
                 code=True,
             ),
             Figure(
-                "Its saturation rate",
+                "It serves",
                 lambda record, other: labels.rate(other.rate, record.profile.kind) if other else "",
             ),
         ),

@@ -137,7 +137,7 @@ class Record(RecordModel):
         next load that was ruled out."""
         found = self.result if self.metric in {metric.name for metric in RATE_OF.values()} else None
         stopped = found and len(found.samples) < 2 and found.high is not None and found.high > FAR * found.value
-        return self.is_lower_bound or bool(stopped)
+        return self.is_lower_bound or (bool(stopped) and self.verdict != "missed")
 
     def threshold(self, metric: str) -> ThresholdRecord | None:
         """What was promised of a metric; None where nothing was."""

@@ -62,7 +62,7 @@ def search_chart(record: Record) -> XyChart | None:
         guides.append(Guide("x", promised.limit, f"floor {counted.format(promised.limit)}", "floor"))
     held = record.result.value if record.result and figures.is_rate(record) else 0.0
     if held and any(made.state == "good" for made in trials):
-        name = "tried" if record.limited_by == "floor" else "capacity"
+        name = "tried" if record.limited_by == "floor" else "holds"
         guides.append(Guide("x", held, f"{name} {counted.format(held)}", "capacity"))
     counts = ", ".join(
         f"{sum(made.state == state for made in trials)} {state}"
@@ -221,7 +221,7 @@ def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
     legend = [LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
     served = _served(records) if metric is RATE_OF[newest.profile.kind] else ()
     if served:
-        legend.append(LegendItem("line", "run-served", "saturation rate: served in a closed loop, no SLA figure"))
+        legend.append(LegendItem("line", "run-served", "served in a closed loop: no SLA figure"))
     difference, direction = figures.difference_pct(values[-1], values[0]), figures.direction(metric)
     change = f", {labels.margin(difference)} against the first" if difference is not None else ""
     change += f" ({direction})" if change and direction else ""

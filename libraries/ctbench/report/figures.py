@@ -132,8 +132,8 @@ def _made_of(record: Record, promise: ThresholdRecord) -> str:
 
 
 def subject(record: Record) -> str:
-    """What was set up, against what, what it was offered, and what was measured where that is not a rate: `1 CPU, 1
-    queue, SNAT, iptables against Plain forwarding, udp-64-10k`."""
+    """What was set up, what it was offered, and against what, or what was measured where that is not a rate: `1 CPU, 1
+    queue, SNAT, iptables, udp-64-10k, against Plain forwarding`."""
     made, shown = record.topology, deciding(record)
     if made.datapath == CABLE.datapath:
         parts = ["traffic generator alone"]
@@ -142,8 +142,7 @@ def subject(record: Record) -> str:
         own = [_OPTIONS[name].format(value) for name, value in changed.items()]
         parts = [cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *own]
     if shown and shown.kind != "absolute":
-        parts[-1] += f" against {_other_words(shown, made)}"
-        return ", ".join([*parts, record.profile.name])
+        return f"{', '.join([*parts, record.profile.name])}, against {_other_words(shown, made)}"
     metric = METRICS[shown.metric] if shown else metric_of(record)
     about = "" if metric.unit in _RATES else f": {metric.title}"
     return f"{', '.join([*parts, record.profile.name])}{about}"

@@ -114,6 +114,7 @@ def test_a_checkout_that_cannot_be_written_is_said_before_anything_is_measured(c
     [
         (("--campaign", "gate"), "search: gate finds no rate"),
         (("--from", "x", "--outputdir", "y"), "Expected one of them"),
+        (("--from", "empty"), "has no records"),
     ],
 )
 def test_what_cannot_make_a_floor_is_said_before_anything_is_measured(
@@ -162,10 +163,8 @@ def test_a_run_that_ends_otherwise_passes_its_status_on_and_it_can_go_on(checkou
     assert checkout.calibrate(*on[2:], made=(again := Runs()))[0] == 0
     assert [folder.name for folder in again.folders] == ["02", "03", "04", "05"]
     assert checkout.written("mine")["source"].startswith("5 runs")
-
-
-def test_where_the_first_run_ends_with_a_mistake_nothing_is_kept_and_nothing_is_said_of_it(checkout: Checkout) -> None:
-    status, _, said = checkout.calibrate("mine", made=Runs(4))
+    # Of a mistake in the first run nothing is kept, and nothing is said of it.
+    status, _, said = checkout.calibrate("other", made=Runs(4))
     assert status == 4
     assert "--from" not in said
 
@@ -206,19 +205,10 @@ def test_existing_runs_can_be_used_and_a_file_is_not_overwritten(checkout: Check
     status, _, said = checkout.calibrate("mine", *given)
     assert status == 4
     assert "is there already" in said
-
-
-def test_a_folder_without_records_is_named(checkout: Checkout) -> None:
-    status, _, said = checkout.calibrate("mine", "--from", str(checkout.folder / "empty"))
-    assert status == 4
-    assert "has no records" in said
-
-
-def test_a_run_that_is_named_twice_counts_once(checkout: Checkout) -> None:
-    given = checkout.write_runs(*around(2e5, 0.02, 5))
+    # A run that is named twice counts once.
     (checkout.folder / "latest").symlink_to("run-0")
-    assert checkout.calibrate("mine", *given, "--from", str(checkout.folder / "latest"), *given)[0] == 0
-    assert checkout.written("mine")["source"].startswith("5 runs")
+    assert checkout.calibrate("again", *given, "--from", str(checkout.folder / "latest"), *given)[0] == 0
+    assert checkout.written("again")["source"].startswith("5 runs")
 
 
 def test_what_was_not_measured_keeps_its_floors_and_it_is_said_how_many_there_are(checkout: Checkout) -> None:

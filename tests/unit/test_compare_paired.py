@@ -71,9 +71,7 @@ def test_a_start_is_a_sample_and_the_interval_is_of_their_middle() -> None:
     assert test.starts.low < test.starts.ratio < test.starts.high < 1
     missing = only_test(judged([None, *SLOWER])).starts
     assert missing is not None and missing.ratios == pytest.approx(test.starts.ratios)
-
-
-def test_a_difference_that_is_sure_and_small_is_a_regression_where_the_user_says_so() -> None:
+    # One that is sure and small is a regression where the user says so.
     assert only_test(judged(around(0.985, 8, 0.002), least=0.01)).judgement == "regressed"
 
 

@@ -155,6 +155,7 @@ def test_only_drops_that_are_new_are_told_by_their_side() -> None:
     before = {number: PortCounters(drops={"a": 0}) for number in SIDES}
     now = {number: PortCounters(drops={"a": number}) for number in SIDES}
     assert new_drops(before, now) == {"client.a": 1 + 3, "server.a": 2 + 4}
+    assert new_drops({}, now) == {}  # ports that came since
 
 
 @pytest.mark.parametrize(("free", "huge", "advice"), [(512, True, None), (511, False, "sysctl vm.nr_hugepages=601")])

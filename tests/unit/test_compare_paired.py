@@ -116,9 +116,7 @@ def test_the_base_against_itself_says_what_the_machine_can_show() -> None:
     unknown = judge_starts(NAMES, [], measured({0: [1.0] * 8}))
     assert unknown.tests[0].starts and unknown.tests[0].starts.shows is None
     assert "what this machine can show is not known" in unknown.notes[0]
-
-
-def test_no_machine_shows_less_than_what_counts_as_a_difference() -> None:
+    # No machine shows less than what counts as a difference.
     assert shows([0.0, 0.0], 8, 1, 0.02) == 0.02
     assert shows([0.01, -0.01, 0.02], 7, 1, 0.02) is None
     assert shows([0.01], 8, 1, 0.02) is None

@@ -119,9 +119,7 @@ def test_every_queue_is_polled_and_no_thread_idles_while_another_has_several(
     ports = [name for name, _ in BOND[:interfaces]]
     differences = differing_queues(found, Topology(cpus=cpus), placement(cpus), ports)
     assert differences == ([difference] if difference else [])
-
-
-def test_a_port_that_is_not_there_is_a_difference() -> None:
+    # A port that is not there is a difference.
     assert "configured_rx_queues of port0: asked 1, found None" in differing_devices("port0", {}, Topology(), 2)
 
 
@@ -139,9 +137,7 @@ def test_each_error_and_each_stall_is_told_once_and_the_rest_is_normal() -> None
         ]
     )
     assert [problem.code for problem in problems] == ["logged-error"] * 2 + ["logged-stall"] * 2
-
-
-def test_a_flood_of_messages_is_cut_short() -> None:
+    # A flood of messages is cut short.
     problems = log_problems(f"2026-11-20T10:18:08Z|0000{n}|dpdk|ERR|error {n}" for n in range(9))
 
     assert len(problems) == 6

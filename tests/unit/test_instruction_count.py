@@ -82,12 +82,9 @@ def test_a_relative_cost_is_a_ratio_of_net_costs() -> None:
     found = measured(CountingDouble(), relative_cost=2.1)
     assert found.figures["relative_cost"].samples == (2.0, 2.002)
     assert found.decisions["relative_cost"].kept is True
-
-
-def test_of_a_connection_profile_it_is_the_cost_of_a_connection() -> None:
-    assert list(measured(CountingDouble(), TCP, instructions_per_connection=1).figures) == [
-        "instructions_per_connection"
-    ]
+    # Of a connection profile it is the cost of a connection.
+    found = measured(CountingDouble(), TCP, instructions_per_connection=1)
+    assert list(found.figures) == ["instructions_per_connection"]
 
 
 PACKET, RELATIVE = "instructions_per_packet", "relative_cost"

@@ -176,9 +176,7 @@ def test_a_testbed_file_can_name_them_and_the_source_says_what_it_can_reach() ->
     assert toy_testbed().generator.type == "toy-traffic"
     with pytest.raises(ValueError, match=r"duts\.0: is too far away"):
         toy_testbed(host="local")
-
-
-def test_this_machine_lacks_what_the_kind_says() -> None:
+    # This machine lacks what the kind says.
     with pytest.raises(MissingResource, match="needs batteries"):
         toy_testbed().check_machine()
 

@@ -163,8 +163,10 @@ def test_a_run_that_ends_otherwise_passes_its_status_on_and_it_can_go_on(checkou
     assert checkout.calibrate(*on[2:], made=(again := Runs()))[0] == 0
     assert [folder.name for folder in again.folders] == ["02", "03", "04", "05"]
     assert checkout.written("mine")["source"].startswith("5 runs")
-    # Of a mistake in the first run nothing is kept, and nothing is said of it.
-    status, _, said = checkout.calibrate("other", made=Runs(4))
+
+
+def test_where_the_first_run_ends_with_a_mistake_nothing_is_kept_and_nothing_is_said_of_it(checkout: Checkout) -> None:
+    status, _, said = checkout.calibrate("mine", made=Runs(4))
     assert status == 4
     assert "--from" not in said
 

@@ -59,7 +59,9 @@ def test_the_range_over_the_seeds_is_the_uncertainty(
     found = judged(base, candidate)
     assert found[0] == judgement
     assert said in found[1]
-    # What is no regression can be less.
+
+
+def test_what_is_no_regression_can_be_less() -> None:
     assert judged([4000, 4001], [4010, 4011], least_difference=0.0)[0] == "regressed"
 
 

@@ -32,9 +32,7 @@ def test_a_profile_has_the_settings_of_the_campaign_and_its_own_on_top() -> None
     assert campaign().search_for(SHORT).trial_duration == 1
     slow = campaign().search_for(SLOW)
     assert (slow.trial_duration, slow.final_duration, slow.relative_width) == (9, 2, 0.05)
-
-
-def test_a_stand_in_replaces_its_profile_and_no_other() -> None:
+    # A stand-in replaces its profile and no other.
     quick = campaign(profiles={"long-lived": "long-lived-short"})
     assert (quick.profile_for("long-lived"), quick.profile_for("short-lived")) == ("long-lived-short", "short-lived")
 
@@ -142,9 +140,7 @@ def test_mobile_traffic_has_19_packets_a_connection_of_600_bytes_and_a_million_o
         assert rate * at_rate.mean_lifetime_s == pytest.approx(1_000_000)
         assert plan.population_of(at_rate, Rate(rate)) == 1_000_000
     assert MOBILE.at_rate(1.0).server_wait_ms == 10_000
-
-
-def test_a_campaign_scales_what_says_how_much_is_open_at_once_and_nothing_else() -> None:
+    # A campaign scales what says how much is open at once, and nothing else.
     quick = load("campaigns", "quick", Campaign)
     scaled = quick.scaled(MOBILE)
     assert isinstance(scaled, ConnectionProfile) and scaled.open_at_once == 100_000

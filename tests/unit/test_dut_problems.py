@@ -119,7 +119,9 @@ def test_every_queue_is_polled_and_no_thread_idles_while_another_has_several(
     ports = [name for name, _ in BOND[:interfaces]]
     differences = differing_queues(found, Topology(cpus=cpus), placement(cpus), ports)
     assert differences == ([difference] if difference else [])
-    # A port that is not there is a difference.
+
+
+def test_a_port_that_is_not_there_is_a_difference() -> None:
     assert "configured_rx_queues of port0: asked 1, found None" in differing_devices("port0", {}, Topology(), 2)
 
 

@@ -38,6 +38,15 @@ def status_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 
 @pytest.fixture
+def wait(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a metric that no other test knows, of which lower is better."""
+    from ctbench.results.metrics import METRICS, SECONDS, Metric
+
+    monkeypatch.setitem(METRICS, "wait", Metric("wait", "time to wait", SECONDS, "lower", "promise"))
+    return "wait"
+
+
+@pytest.fixture
 def run_compare(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, status_of: Callable[..., int]
 ) -> Callable[..., tuple[int, str, str]]:

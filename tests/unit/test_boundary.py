@@ -31,12 +31,15 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def run(body: str, tmp_path: Path, *, before: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
+def finished(argv: list[str], tmp_path: Path, **more: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        command(body, tmp_path, before=before),
-        env=environment(tmp_path, **more), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        argv, env=environment(tmp_path, **more), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
+
+
+def run(body: str, tmp_path: Path, *, before: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
+    return finished(command(body, tmp_path, before=before), tmp_path, **more)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +122,7 @@ FULL = "run: what is shown here cannot be written (No space left on device): the
 )
 def test_a_stream_that_takes_nothing_ends_nothing(redirection: str, said: str, tmp_path: Path) -> None:
     line = f"{shlex.join(command(LOUD, tmp_path))} {redirection}; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
-        ["/bin/bash", "-c", line], env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=False
-    )
+    done = finished(["/bin/bash", "-c", line], tmp_path)
 
     assert (done.returncode, done.stderr) == (3, said)
 
@@ -152,23 +153,15 @@ def test_a_signal_at_any_moment_is_one_line_and_its_own_status(
 
 
 def test_a_signal_that_came_before_anything_waits_for_the_boundary(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        ["env", "--block-signal=INT", "sh", "-c", 'kill -INT $$; exec "$@"', "sh", *command("return 0", tmp_path)],
-        env=environment(tmp_path), stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    _, err = process.communicate(timeout=60)
+    stopped = ["env", "--block-signal=INT", "sh", "-c", 'kill -INT $$; exec "$@"', "sh"]
+    done = finished([*stopped, *command("return 0", tmp_path)], tmp_path)
 
-    assert (process.returncode, err) == (130, "run: stopped.\n")
+    assert (done.returncode, done.stderr) == (130, "run: stopped.\n")
 
 
 def test_a_command_under_nohup_goes_on(tmp_path: Path) -> None:
     hung_up = command("import os; os.kill(os.getpid(), 1); return 3", tmp_path)
-    process = subprocess.run(
-        ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *hung_up],
-        env=environment(tmp_path), timeout=60, check=False,
-    )  # fmt: skip
-
-    assert process.returncode == 3
+    assert finished(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *hung_up], tmp_path).returncode == 3
 
 
 @pytest.mark.parametrize(("name", "damaged"), [("robot", True), ("ctbench.nowhere", False)])

@@ -114,6 +114,7 @@ def test_a_checkout_that_cannot_be_written_is_said_before_anything_is_measured(c
     [
         (("--campaign", "gate"), "search: gate finds no rate"),
         (("--from", "x", "--outputdir", "y"), "Expected one of them"),
+        (("--from", "empty"), "has no records"),
     ],
 )
 def test_what_cannot_make_a_floor_is_said_before_anything_is_measured(
@@ -206,19 +207,10 @@ def test_existing_runs_can_be_used_and_a_file_is_not_overwritten(checkout: Check
     status, _, said = checkout.calibrate("mine", *given)
     assert status == 4
     assert "is there already" in said
-
-
-def test_a_folder_without_records_is_named(checkout: Checkout) -> None:
-    status, _, said = checkout.calibrate("mine", "--from", str(checkout.folder / "empty"))
-    assert status == 4
-    assert "has no records" in said
-
-
-def test_a_run_that_is_named_twice_counts_once(checkout: Checkout) -> None:
-    given = checkout.write_runs(*around(2e5, 0.02, 5))
+    # A run that is named twice counts once.
     (checkout.folder / "latest").symlink_to("run-0")
-    assert checkout.calibrate("mine", *given, "--from", str(checkout.folder / "latest"), *given)[0] == 0
-    assert checkout.written("mine")["source"].startswith("5 runs")
+    assert checkout.calibrate("again", *given, "--from", str(checkout.folder / "latest"), *given)[0] == 0
+    assert checkout.written("again")["source"].startswith("5 runs")
 
 
 def test_what_was_not_measured_keeps_its_floors_and_it_is_said_how_many_there_are(checkout: Checkout) -> None:

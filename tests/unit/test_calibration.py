@@ -11,7 +11,7 @@ import yaml
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.yaml_files import load
 from ctbench.results.environment import CampaignFacts, MachineFacts, TestbedFacts
-from ctbench.results.metrics import METRICS, SECONDS, Metric
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import tolerance_factor
@@ -115,11 +115,8 @@ def test_it_takes_as_many_runs_as_it_takes() -> None:
     # What no run measured is waited for by nobody; what one did is.
     assert enough([quiet, figures()], 5, 0.25)
     assert not enough([quiet, figures(1e5)], 5, 0.25)
-
-
-def test_one_figure_does_not_scatter_and_one_of_nothing_has_no_logarithm() -> None:
-    assert bound_of(figures(1e5)) is None
-    assert bound_of(figures(1e5, 0.0)) is None
+    # One figure does not scatter, and one of nothing has no logarithm.
+    assert bound_of(figures(1e5)) is bound_of(figures(1e5, 0.0)) is None
 
 
 def test_the_floors_bind_to_the_machine_that_was_measured(tmp_path: Path) -> None:
@@ -136,13 +133,6 @@ def test_the_floors_bind_to_the_machine_that_was_measured(tmp_path: Path) -> Non
         assert machine.differs_from(facts.model_copy(update=other))
 
 
-def made_up_metrics(monkeypatch: pytest.MonkeyPatch) -> Metric:
-    """One that no other test knows, of which lower is better."""
-    wait = Metric("wait", "time to wait", SECONDS, "lower", "promise")
-    monkeypatch.setitem(METRICS, wait.name, wait)
-    return wait
-
-
 def timed(seconds: float, run: str, **changes: Any) -> Record:
     """The record of a test that looked for a time, with a load that was held meanwhile."""
     (record,) = runs(200_000)
@@ -150,25 +140,19 @@ def timed(seconds: float, run: str, **changes: Any) -> Record:
     return record.model_copy(update={"metric": "wait", "figures": rates, "run_id": run} | changes)
 
 
-def test_where_lower_is_better_the_floor_is_above_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
-    wait = made_up_metrics(monkeypatch)
-    times = around(0.003, 0.02, 6)
-    text = sla_file("here", [timed(seconds, f"run-{seconds}") for seconds in times], 0.25, NONE)
-    (entry,) = yaml.safe_load(text)[KEY].values()
-    assert floor.parse(entry["wait"], wait).limit == pytest.approx(0.003 * math.exp(3.707 * 0.022), rel=0.03)
-    assert "cps" not in entry  # it is what was offered
-
-
-def test_two_tests_of_one_topology_and_profile_share_their_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    made_up_metrics(monkeypatch)
+def test_where_lower_is_better_the_floor_is_above_the_median(wait: str) -> None:
     times = [timed(seconds, f"run-{i}") for i, seconds in enumerate(around(0.003, 0.02, 6))]
+    (entry,) = yaml.safe_load(sla_file("here", times, 0.25, NONE))[KEY].values()
+    assert floor.parse(entry["wait"], METRICS[wait]).limit == pytest.approx(0.003 * math.exp(3.707 * 0.022), rel=0.03)
+    assert "cps" not in entry  # it is what was offered
+    # Two tests of one topology and profile share their entry.
     text = sla_file("here", [*times, *runs(*around(2e5, 0.02, 6))], 0.25, NONE)
     (entry,) = yaml.safe_load(text)[KEY].values()
     assert list(entry) == ["wait", "cps", "loss_ratio"]
 
 
-def test_what_an_entry_promises_besides_its_rate_stays_and_its_rate_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    made_up_metrics(monkeypatch)
+@pytest.mark.usefixtures("wait")
+def test_what_an_entry_promises_besides_its_rate_stays_and_its_rate_does_not() -> None:
     stock = Stock.read(
         "stock", STOCK.replace('{cps: ">= 1k", ', '{cps: ">= 1k", pps: ">= 7k", smoke: true, wait: "<= 9s", ')
     )

@@ -59,9 +59,7 @@ def test_the_file_is_of_its_image_and_keeps_what_was_not_counted(tmp_path: Path)
 def test_runs_of_several_images_are_refused() -> None:
     with pytest.raises(ConfigError, match="of several emulated machines: a1, b2"):
         ceilings([counted_record("forward", [1.0]), counted_record("forward", [1.0], image="b2")])
-
-
-def test_a_run_with_rates_is_calibrated_as_ever() -> None:
+    # A run with rates is calibrated as ever.
     assert only_counts([counted_record("forward", [1.0])])
     assert not only_counts([counted_record("forward", [1.0]), made_up_record()])
     assert not only_counts([])

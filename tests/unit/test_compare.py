@@ -22,20 +22,10 @@ from ctbench.measure.search import search
 from ctbench.results import store
 from ctbench.results.comparison import ComparedTest, Comparison
 from ctbench.results.environment import CampaignFacts
-from ctbench.results.metrics import METRICS, SECONDS, Metric
 from ctbench.results.record_model import Figure
 
 from .compared import TRUTH, around, environment, record, runs, side
 from .simulated import SimulatedDut
-
-WAIT = Metric("wait", "time to wait", SECONDS, "lower", "promise")
-
-
-@pytest.fixture
-def wait(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a metric that no other test knows, of which lower is better."""
-    monkeypatch.setitem(METRICS, WAIT.name, WAIT)
-    return WAIT.name
 
 
 def only_test(comparison: Comparison) -> ComparedTest:
@@ -130,13 +120,11 @@ def test_many_tests_need_more_samples() -> None:
     assert {test.judgement for test in compare(old, new, only=["test 3"]).tests} == {"regressed"}
 
 
-def test_the_searches_of_one_run_are_its_samples_and_it_is_said() -> None:
+def test_the_searches_of_one_run_or_the_medians_of_several_are_the_samples_and_it_is_said() -> None:
     judged = compare(side("old", [record(around(TRUTH, 5))]), side("new", [record(around(TRUTH * 0.9, 5, 1), "other")]))
     assert only_test(judged).judgement == "regressed"
     assert judged.notes[1].startswith("old is one run: what differs from one start of the DUT to the next")
-
-
-def test_of_several_runs_the_medians_are_the_samples() -> None:
+    # Of several runs, the medians are.
     old = side("old", [record([TRUTH, TRUTH * 2, TRUTH * 3], f"old-{number}") for number in range(6)])
     test = only_test(compare(old, runs("new", around(TRUTH, 6))))
     assert test.base is not None

@@ -135,15 +135,15 @@ def bzimage(path: Path, release: str = "6.9.0-mine", magic: bytes = b"HdrS", siz
     return path
 
 
-def deb(path: Path, holds: str) -> Path:
-    """A package with one file in it, of 50 kB that do not get shorter."""
+def deb(path: Path, holds: str, content: bytes = b"MZ" + random.Random(1).randbytes(50_000)) -> Path:
+    """A package with one file in it, by default of 50 kB that do not get shorter."""
     files = path.with_suffix("")
     (files / "DEBIAN").mkdir(parents=True)
     (files / "DEBIAN" / "control").write_text(
         "Package: linux\nVersion: 1\nArchitecture: all\nMaintainer: me <me@example.org>\nDescription: x\n"
     )
     (files / holds).parent.mkdir(parents=True)
-    (files / holds).write_bytes(b"MZ" + random.Random(1).randbytes(50_000))
+    (files / holds).write_bytes(content)
     subprocess.run(["dpkg-deb", "--build", str(files), str(path)], check=True, capture_output=True)
     return path
 
@@ -153,13 +153,16 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(deb(tmp_path_factory.mktemp("linux") / "linux-6.12.deb", "boot/vmlinuz-6.12"))
 
 
+def kernels(package: str) -> list[str]:
+    return ["--kernels", "base=distribution", f"candidate={package}"]
+
+
 @pytest.mark.parametrize(("cost", "status", "word"), [(4000, 0, "no evidence"), (4100, 7, "REGRESSED")])
 def test_two_kernels_are_compared_by_instructions_alone(
     made: Made, cost: float, status: int, word: str, package: str, tmp_path: Path, run_compare: Run
 ) -> None:
     sla, out = made(Counted({"distribution": 4000, package: cost})), tmp_path / "out"
-    given = ["--kernels", "base=distribution", f"candidate={package}"]
-    found, shown, _ = run_compare(*given)
+    found, shown, _ = run_compare(*kernels(package))
     assert (found, len(sla.calls)) == (status, 2)
     assert sla.calls[0][-2:] == ["--include", "emulated"]
     assert word in shown and "caches, locks and other CPUs are not" in shown.replace("\n", " ")
@@ -169,14 +172,13 @@ def test_two_kernels_are_compared_by_instructions_alone(
     assert max(map(len, shown.splitlines()[4:-1])) <= 120
     for page in ("compare.md", "compare.html"):
         assert "4,000.0 to 4,001.0" in (out / page).read_text()
-    run_compare(*given)
+    run_compare(*kernels(package))
     assert len(sla.calls) == 2  # what is complete is not counted again
 
 
 def test_a_machine_without_qemu_says_so_and_nothing_is_compared(made: Made, package: str, run_compare: Run) -> None:
     made(Counted({}, skipped="An emulated machine needs QEMU."))
-    given = ["--kernels", "base=distribution", f"candidate={package}"]
-    status, shown, _ = run_compare(*given)
+    status, shown, _ = run_compare(*kernels(package))
     assert status == 6
     assert "compare: No instructions were counted: An emulated machine needs QEMU.\n" in shown
 
@@ -296,8 +298,7 @@ def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
     made(Counted({"distribution": 4000, package: 4100}))
     monkeypatch.setattr(compare, "counter_of", lambda testbed: nullcontext(Machine(testbed)))
     out = tmp_path / "out"
-    given = ["--kernels", "base=distribution", f"candidate={package}", "--functions"]
-    status, shown, _ = run_compare(*given)
+    status, shown, _ = run_compare(*kernels(package), "--functions")
     assert status == 7
     assert "Forward: functions that grew most, of 4,000.0 and 4,100.0 instructions per packet" in shown
     (row,) = [line for line in shown.splitlines() if "nf_hook_slow" in line]
@@ -315,7 +316,6 @@ def test_a_machine_whose_functions_cannot_be_counted_says_so(
 
     made(Counted({"distribution": 4000, package: 4100}))
     monkeypatch.setattr(compare, "counter_of", broken)
-    given = ["--kernels", "base=distribution", f"candidate={package}"]
-    status, shown, _ = run_compare(*given, "--functions")
+    status, shown, _ = run_compare(*kernels(package), "--functions")
     assert status == 7
     assert "No functions were counted: An emulated machine needs tcc." in shown

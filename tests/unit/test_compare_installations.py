@@ -140,20 +140,17 @@ def test_what_is_complete_is_judged_again_and_nothing_is_measured(able: Made, ru
     assert nothing.calls == []
 
 
-def test_starts_of_other_installations_are_not_mixed(able: Made, run_compare: Run) -> None:
+def test_starts_of_other_installations_are_not_mixed(able: Made, tmp_path: Path, run_compare: Run) -> None:
     able(Started(breaks_at=3))
     run_compare(*COMMAND)
     other = ["--installations", "base=distribution", "candidate=/opt/ovs-3.4"]
     status, _, said = run_compare(*other)
     assert status == 4
     assert "is of a comparison of something else" in said
-
-
-def test_starts_on_another_machine_are_named_and_not_mixed(able: Made, tmp_path: Path, run_compare: Run) -> None:
+    # Nor are starts on another machine.
     able(Started())
-    out = tmp_path / "out"
     run_compare(*COMMAND)
-    path = next((out / "starts" / "01" / "records").glob("*.json"))
+    path = next((tmp_path / "out" / "starts" / "01" / "records").glob("*.json"))
     path.write_text(path.read_text().replace("Xeon", "EPYC"))
     status, _, said = run_compare(*COMMAND)
     assert status == 4

@@ -71,9 +71,7 @@ def test_a_start_is_a_sample_and_the_interval_is_of_their_middle() -> None:
     assert test.starts.low < test.starts.ratio < test.starts.high < 1
     missing = only_test(judged([None, *SLOWER])).starts
     assert missing is not None and missing.ratios == pytest.approx(test.starts.ratios)
-
-
-def test_a_difference_that_is_sure_and_small_is_a_regression_where_the_user_says_so() -> None:
+    # One that is sure and small is a regression where the user says so.
     assert only_test(judged(around(0.985, 8, 0.002), least=0.01)).judgement == "regressed"
 
 
@@ -118,9 +116,7 @@ def test_the_base_against_itself_says_what_the_machine_can_show() -> None:
     unknown = judge_starts(NAMES, [], measured({0: [1.0] * 8}))
     assert unknown.tests[0].starts and unknown.tests[0].starts.shows is None
     assert "what this machine can show is not known" in unknown.notes[0]
-
-
-def test_no_machine_shows_less_than_what_counts_as_a_difference() -> None:
+    # No machine shows less than what counts as a difference.
     assert shows([0.0, 0.0], 8, 1, 0.02) == 0.02
     assert shows([0.01, -0.01, 0.02], 7, 1, 0.02) is None
     assert shows([0.01], 8, 1, 0.02) is None

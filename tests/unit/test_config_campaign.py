@@ -32,9 +32,7 @@ def test_a_profile_has_the_settings_of_the_campaign_and_its_own_on_top() -> None
     assert campaign().search_for(SHORT).trial_duration == 1
     slow = campaign().search_for(SLOW)
     assert (slow.trial_duration, slow.final_duration, slow.relative_width) == (9, 2, 0.05)
-
-
-def test_a_stand_in_replaces_its_profile_and_no_other() -> None:
+    # A stand-in replaces its profile and no other.
     quick = campaign(profiles={"long-lived": "long-lived-short"})
     assert (quick.profile_for("long-lived"), quick.profile_for("short-lived")) == ("long-lived-short", "short-lived")
 
@@ -101,7 +99,7 @@ def test_a_setting_that_cannot_be_meant_is_refused(keys: dict[str, Any], said: s
     assert "Expected" in str(error.value)
 
 
-def test_a_slow_generator_ends_the_ranges_of_its_kind_of_profile() -> None:
+def test_a_slow_generator_ends_the_ranges_of_its_kind_of_profile_and_opens_what_stays_as_fast_as_it_can() -> None:
     loads = {"connections": {"min": "1k", "max": "1M"}, "packets": {"min": "20k", "max": "3M"}}
     usual, slow = campaign(loads=loads), campaign(loads=loads, most={"connections": "500"})
 
@@ -109,12 +107,7 @@ def test_a_slow_generator_ends_the_ranges_of_its_kind_of_profile() -> None:
     assert 0 < slow.load_range(SHORT).min < 500
     assert slow.load_range(SMALL) == usual.load_range(SMALL)
     assert campaign(loads=loads, most={"connections": "1G"}).load_range(SHORT) == usual.load_range(SHORT)
-
-
-def test_a_generator_limits_loads_and_how_fast_connections_are_opened_that_stay() -> None:
-    usual = campaign(loads={"connections": {"min": "100", "max": "1k"}})
     slow = usual.limited_to({"connections": 500.0, "opened": 2000.0, "held": 70.0})
-
     assert slow.load_range(SHORT).max == 500
     assert slow.most == {"connections": 500.0}
     assert (usual.table.opened_per_s, slow.table.opened_per_s) == (100_000, 2000)
@@ -147,16 +140,9 @@ def test_mobile_traffic_has_19_packets_a_connection_of_600_bytes_and_a_million_o
         assert rate * at_rate.mean_lifetime_s == pytest.approx(1_000_000)
         assert plan.population_of(at_rate, Rate(rate)) == 1_000_000
     assert MOBILE.at_rate(1.0).server_wait_ms == 10_000
-
-
-def test_a_campaign_scales_what_says_how_much_is_open_at_once_and_nothing_else() -> None:
+    # A campaign scales what says how much is open at once, and nothing else.
     quick = load("campaigns", "quick", Campaign)
     scaled = quick.scaled(MOBILE)
     assert isinstance(scaled, ConnectionProfile) and scaled.open_at_once == 100_000
     short = load_profile("short-lived")
     assert quick.scaled(short) is short
-
-
-def test_short_connections_are_shorter_than_long_ones() -> None:
-    with pytest.raises(ValueError, match="short_messages: 3 are not fewer than messages: 2"):
-        ConnectionProfile(name="odd", messages=2, short_percent=50, short_messages=3)

@@ -10,6 +10,8 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.yaml_files import load
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
+SIX = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48::1", "client_ips": 100}
+
 
 @pytest.mark.parametrize(
     ("keys", "said"),
@@ -21,6 +23,18 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
         ({"client_ip": "255.255.255.0", "client_ips": 257}, "go beyond 255.255.255.255"),
         ({"client_ip": "16.0.0.0", "server_ip": "16.0.0.253"}, "overlap"),
         ({"name": "Short Lived"}, "is not a name"),
+        ({"messages": 2, "short_percent": 50, "short_messages": 3}, "short_messages: 3 are not fewer than messages: 2"),
+        ({"ended_by": "server", "udp_percent": 100}, "is about TCP"),
+        (
+            {"half_open_per_s": 10, "client_ips": 100, "server_ip": "16.0.0.150"},
+            "which reach into those of the servers",
+        ),
+        ({"half_open_per_s": 10, "client_ips": 100, "client_ip": "223.255.255.100"}, "reach into 224.0.0.0/3"),
+        (SIX | {"client_ip": "16.0.0.1"}, 'client_ip: "16.0.0.1" is not an IPv6 address'),
+        (SIX | {"server_ip": "ff02::1"}, "reach into ff00::/8, which are not forwarded"),
+        (SIX | {"client_ip": "2001:2::ffff:fff0"}, "100 addresses go beyond the last 32 bits of an address"),
+        (SIX | {"server_ip": "2001:2:0:16::9"}, "overlap"),
+        (SIX | {"ip_version": 4}, 'client_ip: "2001:2:0:16::1" is not an IPv4 address'),
     ],
 )
 def test_parameters_that_do_not_go_together_are_refused(keys: dict[str, Any], said: str) -> None:
@@ -30,9 +44,18 @@ def test_parameters_that_do_not_go_together_are_refused(keys: dict[str, Any], sa
     assert "\n  Expected" in str(error.value)
 
 
-@pytest.mark.parametrize("keys", [{"messages": True}, {"messages": "5"}, {"udp_percent": float("nan")}])
-def test_nothing_is_silently_made_to_fit(keys: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"messages": True}, "a valid integer"),
+        ({"messages": "5"}, "a valid integer"),
+        ({"udp_percent": float("nan")}, "Input should be"),
+        ({"half_open_per_s": -1}, "greater than or equal to 0"),
+        ({"ended_by": "nobody"}, "Input should be"),
+    ],
+)
+def test_nothing_is_silently_made_to_fit(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
         ConnectionProfile(**({"name": "mine"} | keys))
 
 

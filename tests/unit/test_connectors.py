@@ -52,9 +52,7 @@ def test_the_software_generator_needs_a_cpu_more_for_ovs_over_veth() -> None:
         software_connector(0).connect(veth(TOGETHER.housekeeping), HERE, TOGETHER, 1514)
     with pytest.raises(NoSocketError):
         software_connector(0).connect(veth(APART.housekeeping), HERE, APART, 1514)
-
-
-def test_a_linux_duts_cpus_are_never_the_software_generators() -> None:
+    # A Linux DUT's CPUs are never its own.
     with pytest.raises(NoSocketError):
         software_connector(0).connect(veth(TOGETHER.pmd), HERE, TOGETHER, 1514)
 

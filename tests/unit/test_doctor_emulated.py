@@ -1,7 +1,6 @@
 """The doctor looks at the kernel and the image that the testbed file names for an emulated machine."""
 
 import struct
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ import pytest
 from ctbench.dut.emulated import kind
 from ctbench.dut.emulated.kind import EmulatedConfig
 from ctbench.hosts.machine import Finding
+
+from .test_compare_counts import deb
 
 #: The host and what is known of it: an emulated machine's rows are of this one.
 ANYWHERE: Any = None
@@ -40,12 +41,8 @@ def folder(at: Path, vmlinuz: bytes | None) -> Path:
 
 
 def package(at: Path, vmlinuz: bytes) -> Path:
-    root = folder(at / "root", vmlinuz)
-    (root / "DEBIAN").mkdir()
-    control = "Package: linux\nVersion: 1\nArchitecture: all\nMaintainer: x\nDescription: x\n"
-    (root / "DEBIAN/control").write_text(control)
-    subprocess.run(["dpkg-deb", "--build", root, at / "linux.deb"], check=True, capture_output=True)
-    return at / "linux.deb"
+    (at / "linux/lib/modules/6.1").mkdir(parents=True)
+    return deb(at / "linux.deb", "boot/vmlinuz-6.1", vmlinuz)
 
 
 def written(path: Path, content: bytes) -> Path:

@@ -98,9 +98,7 @@ def test_cards_that_dpdk_shares_with_the_kernel_need_neither_vfio_nor_iommu() ->
         facts = kernels_card(facts, card, f"ens1f{number}", CLIENT, driver="mlx5_core")
     expect(rows(facts)[CARD], "ok")
     expect(rows(facts)["IOMMU"], "unknown")
-
-
-def test_a_card_that_is_not_there_is_not_taken_for_one_without_a_driver() -> None:
+    # One that is not there is not taken for one without a driver.
     files = {path: text for path, text in xeon_facts().files.items() if PCI not in path}
     expect(rows(Facts(XEON, files))[CARD], "bad", "there is no such card")
 
@@ -172,9 +170,7 @@ def test_cpus_that_are_not_isolated_are_named_with_the_command_of_tuned_or_of_th
     kernel = rows(xeon_facts({"distribution": "Ubuntu 24.04 LTS"}, {ISOLATED: ""}))["isolated CPUs"]
     expect(kernel, "bad", remedy="isolcpus=1-4,13-16")
     assert "update-grub" in kernel.remedy
-
-
-def test_cpus_without_a_tick_are_isolated_where_tuned_keeps_everything_else_off() -> None:
+    # CPUs without a tick are isolated where tuned keeps everything else off.
     files = {ISOLATED: "", NOHZ_FULL: "1-11,13-23"}
     expect(rows(xeon_facts(files=files))["isolated CPUs"], "bad")
     tuned = xeon_facts(files=files | {TUNED: "cpu-partitioning"})
@@ -275,16 +271,14 @@ def test_a_driver_package_that_the_distribution_lacks_is_named() -> None:
     expect(rows(debian, answers, **packaged)["DPDK drivers"], "bad", remedy="apt-get install librte-mempool-ring*")
 
 
-def test_trex_and_its_client_are_looked_for_in_its_folder() -> None:
+def test_trex_and_its_client_are_looked_for_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expect(on_tgen("TRex", {}), "bad", f"no t-rex-64 in {HOME}")
     expect(on_tgen("TRex", {f"ls -d {HOME}/t-rex-64": f"{HOME}/t-rex-64\n"}), "bad", "not built yet")
     expect(on_tgen("TRex", BUILT), "ok")
     expect(on_tgen("TRex client", BUILT), "bad")
     there = BUILT | {f"test -f {HOME}/{TREX_CLIENT}/{MARK}": ""}
     expect(on_tgen("TRex client", there), "ok", "to be copied")  # from the generator's host
-
-
-def test_a_client_of_another_version_than_the_server_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One of another version than the server is bad.
     client = tmp_path / "scripts" / TREX_CLIENT / MARK
     client.parent.mkdir(parents=True)
     client.touch()

@@ -139,9 +139,7 @@ def test_each_error_and_each_stall_is_told_once_and_the_rest_is_normal() -> None
         ]
     )
     assert [problem.code for problem in problems] == ["logged-error"] * 2 + ["logged-stall"] * 2
-
-
-def test_a_flood_of_messages_is_cut_short() -> None:
+    # A flood of messages is cut short.
     problems = log_problems(f"2026-11-20T10:18:08Z|0000{n}|dpdk|ERR|error {n}" for n in range(9))
 
     assert len(problems) == 6
@@ -155,6 +153,7 @@ def test_only_drops_that_are_new_are_told_by_their_side() -> None:
     before = {number: PortCounters(drops={"a": 0}) for number in SIDES}
     now = {number: PortCounters(drops={"a": number}) for number in SIDES}
     assert new_drops(before, now) == {"client.a": 1 + 3, "server.a": 2 + 4}
+    assert new_drops({}, now) == {}  # ports that came since
 
 
 @pytest.mark.parametrize(("free", "huge", "advice"), [(512, True, None), (511, False, "sysctl vm.nr_hugepages=601")])

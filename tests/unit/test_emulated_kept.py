@@ -33,15 +33,13 @@ def kept(image: Image, tmp_path: Path) -> Path:
     return tmp_path / "mine.image"
 
 
-def test_an_image_that_was_kept_is_the_same(image: Image, kept: Path) -> None:
+def test_an_image_that_was_kept_is_the_same(image: Image, kept: Path, tmp_path: Path) -> None:
     again = open_kept(kept)
     assert again == image and again.identity == image.identity
     assert again.topology("ovs-mine") == b"prove() { :; }\n"
     with pytest.raises(MissingResource, match="has no topology newer"):
         again.topology("newer")
-
-
-def test_the_same_image_makes_the_same_file(image: Image, kept: Path, tmp_path: Path) -> None:
+    # And it makes the same file.
     keep(image, tmp_path / "again.image")
     assert (tmp_path / "again.image").read_bytes() == kept.read_bytes()
 

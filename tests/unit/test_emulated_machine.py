@@ -311,13 +311,12 @@ def test_a_kernels_package_is_unpacked_in_the_sandboxs_own_memory(
 
 
 @pytest.fixture
-def roomy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> QemuDouble:
-    """A roomy whose /run is empty, and where each machine gets ready."""
+def roomy(host: QemuDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> QemuDouble:
+    """A host whose /run is empty, and where each machine gets ready."""
     (tmp_path / "run").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "run"))
-    made = QemuDouble(says="")
-    monkeypatch.setattr("ctbench.dut.emulated.machine.Monitor", lambda _path: MonitorDouble(made))
-    return made
+    host.says = ""
+    return host
 
 
 @pytest.fixture

@@ -147,9 +147,7 @@ def test_a_floor_says_where_it_is_from_and_keeps_published_figures_with_their_so
     assert published is not None
     assert (published.figures, published.source) == ({"cps": 1e6, "pps": 7.1e6}, "table 2")
     assert floors(short={"cps": ">= 1k", "source": "the lab"}).find(TOPOLOGY, SHORT).source == "the lab"
-
-
-def test_without_any_loss_ratio_the_campaigns_holds() -> None:
+    # Without any loss ratio the campaign's holds.
     bare = Floors.model_validate(HEAD | {KEY: {"short": {"cps": ">= 1k"}}})
     assert bare.find(TOPOLOGY, SHORT).conditions({"loss_ratio": 0.5}) == {"loss_ratio": 0.5}
 
@@ -286,9 +284,7 @@ def test_a_share_of_another_build_is_promised_of_every_other_build_and_not_of_th
     kernel = Topology(datapath="linux-router", ruleset="forward")
     linux = Floors.model_validate(HEAD | BUILDS | {kernel.key: {"packets": {"pps": ">= 1k"}}})
     assert linux.find(kernel, PACKETS).limit("of_build") is None
-
-
-def test_an_entry_without_a_promise_needs_a_build_to_compare() -> None:
+    # An entry without a promise needs a build to compare.
     sla = stock({}, **BUILDS)
     assert list(sla.find(TOPOLOGY, SHORT, build="/opt/ovs").thresholds) == ["of_build", "loss_ratio"]
     with pytest.raises(MissingResource, match="Nothing is promised of this build itself"):

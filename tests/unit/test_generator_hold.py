@@ -96,14 +96,11 @@ def test_eight_million_fit_64_bytes_each_and_their_memory_is_said() -> None:
     assert lay.MOST_RECORDS == 8 << 20 and RECORD_BYTES == 64
     kind = SoftwareKind()
     assert kind.held_bytes(kind.settings(type="software"), lay.MOST_RECORDS) == 512 << 20
-    with pytest.raises(MissingResource, match="8388609 connections are to be held"):
-        generator = SoftwareTrafficGenerator()
-        generator.connect_cable()
-        generator.hold(TCP.model_copy(update={"client_ips": 65536}), Hold(lay.MOST_RECORDS + 1, 1e5))
-
-
-def test_packets_cannot_be_held() -> None:
     generator = SoftwareTrafficGenerator()
+    generator.connect_cable()
+    with pytest.raises(MissingResource, match="8388609 connections are to be held"):
+        generator.hold(TCP.model_copy(update={"client_ips": 65536}), Hold(lay.MOST_RECORDS + 1, 1e5))
+    # Packets cannot be held.
     assert isinstance(generator, HoldingGenerator)
     with pytest.raises(MissingResource, match="of packets"):
         generator.run_trial(PacketProfile(name="packets", kind="packets"), Hold(1, 1), 0.0)

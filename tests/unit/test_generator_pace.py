@@ -107,10 +107,7 @@ def test_after_a_pause_no_more_than_a_tenth_above_the_rate_is_offered() -> None:
 
 def test_without_a_pause_it_is_the_rate() -> None:
     assert most_within(offered(1.0, 100.0, [], 30_000), 1_000) <= 1_001
-
-
-def test_many_short_pauses_cost_no_rate() -> None:
-    """A loop that takes 30 us each time is no pause."""
+    # Many short ones cost no rate: a loop that takes 30 us each time is no pause.
     pauses = [(place * 40.0, place * 40.0 + 30) for place in range(1, 1_000)]
     assert len(offered(1.0, 100.0, pauses, 40_000)) == pytest.approx(40_000, abs=60)
 

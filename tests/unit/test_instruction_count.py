@@ -69,29 +69,22 @@ def test_a_cost_is_net_of_the_baseline_seed_by_seed() -> None:
 
 
 @pytest.mark.parametrize("profile", ["udp-removal", "udp-dump"])
-def test_a_removal_and_a_dump_are_net_as_they_are_counted(profile: str) -> None:
+def test_a_removal_and_a_dump_are_net_as_they_are_counted_and_have_no_rate(profile: str) -> None:
     found = measured(CountingDouble(), load_profile(profile), relative_cost=1.2)
     assert found.figures["instructions_per_connection"].samples == (7000.0, 7003.0)
     assert found.figures["relative_cost"].samples == (7000 / 6000, 7003 / 6001)
     assert [one.key for one in found.evidence.counts] == [STATEFUL.key] * 2 + [FORWARD.key] * 2
-
-
-def test_a_removal_and_a_dump_have_no_rate() -> None:
-    for profile in ("udp-removal", "udp-dump"):
-        with pytest.raises(MissingResource, match="only the emulated machine supports"):
-            plan(PROMISES["connection rate"], campaign(), Topology(), load_profile(profile))
+    with pytest.raises(MissingResource, match="only the emulated machine supports"):
+        plan(PROMISES["connection rate"], campaign(), Topology(), load_profile(profile))
 
 
 def test_a_relative_cost_is_a_ratio_of_net_costs() -> None:
     found = measured(CountingDouble(), relative_cost=2.1)
     assert found.figures["relative_cost"].samples == (2.0, 2.002)
     assert found.decisions["relative_cost"].kept is True
-
-
-def test_of_a_connection_profile_it_is_the_cost_of_a_connection() -> None:
-    assert list(measured(CountingDouble(), TCP, instructions_per_connection=1).figures) == [
-        "instructions_per_connection"
-    ]
+    # Of a connection profile it is the cost of a connection.
+    found = measured(CountingDouble(), TCP, instructions_per_connection=1)
+    assert list(found.figures) == ["instructions_per_connection"]
 
 
 PACKET, RELATIVE = "instructions_per_packet", "relative_cost"

@@ -39,6 +39,8 @@ TOY = Topology(datapath="toy-switch", ruleset="conntrack", cpus=2)
 UNTRACKED = TOY.model_copy(update={"ruleset": "normal"})
 SHORT = ConnectionProfile(name="short")
 
+pytestmark = pytest.mark.usefixtures("connector")
+
 
 class ToySwitchConfig(YamlModel):
     type: Literal["toy-switch"]
@@ -147,7 +149,7 @@ EIGHT = xeon_facts({"usable_cpus": tuple(range(8)), "cores": tuple((cpu,) for cp
 
 
 @pytest.fixture
-def connector(monkeypatch: pytest.MonkeyPatch) -> type[ToyConnector]:
+def connector(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both kinds, registered."""
     ToyConnector.connected.clear()
     monkeypatch.setitem(duts.KINDS, "toy-switch", ToySwitchKind())
@@ -155,7 +157,6 @@ def connector(monkeypatch: pytest.MonkeyPatch) -> type[ToyConnector]:
     monkeypatch.setitem(CONNECTORS, "toy-traffic", ToyConnector)
     monkeypatch.setattr(HostPool, "machine", lambda _, name: EIGHT.machine)
     monkeypatch.setattr(HostPool, "host", lambda _, name: ReplayedHost())
-    return ToyConnector
 
 
 def toy_testbed(host: str = "sandbox", **generator: Any) -> TestbedConfig:
@@ -171,20 +172,15 @@ def toy_testbed(host: str = "sandbox", **generator: Any) -> TestbedConfig:
     return model.model_validate(local | {"duts": [switch], "generator": {"type": "toy-traffic", **generator}})
 
 
-@pytest.mark.usefixtures("connector")
 def test_a_testbed_file_can_name_them_and_the_source_says_what_it_can_reach() -> None:
     assert toy_testbed().generator.type == "toy-traffic"
     with pytest.raises(ValueError, match=r"duts\.0: is too far away"):
         toy_testbed(host="local")
-
-
-@pytest.mark.usefixtures("connector")
-def test_this_machine_lacks_what_the_kind_says() -> None:
+    # This machine lacks what the kind says.
     with pytest.raises(MissingResource, match="needs batteries"):
         toy_testbed().check_machine()
 
 
-@pytest.mark.usefixtures("connector")
 def test_a_pool_shares_out_cpus_and_hosts_as_they_say() -> None:
     testbed = toy_testbed()
     assert least_cpus(testbed) == 4
@@ -192,18 +188,17 @@ def test_a_pool_shares_out_cpus_and_hosts_as_they_say() -> None:
         make_pool([("one", testbed), ("two", testbed)], [(cpu,) for cpu in range(8)])
 
 
-def test_a_testbed_places_builds_and_connects_them(connector: type[ToyConnector], tmp_path: Path) -> None:
+def test_a_testbed_places_builds_and_connects_them(tmp_path: Path) -> None:
     testbed = Testbed(toy_testbed(), tmp_path)
     assert len(testbed.placement(TOY).generator) == 3
     testbed.apply(TOY, SHORT)
-    assert [ports.kind for ports in connector.connected] == ["cable"]
+    assert [ports.kind for ports in ToyConnector.connected] == ["cable"]
     assert testbed.facts()["generator"] == {"type": "toy-traffic"}
     with pytest.raises(MissingResource, match="A toy has no cable"):
         testbed.apply(CABLE, SHORT)
     testbed.close()
 
 
-@pytest.mark.usefixtures("connector")
 def test_their_limits_are_bounds_of_a_test() -> None:
     placement = Placement((0, 1, 2), (3, 4), (5,))
     with pytest.raises(MissingResource, match=r"The toy's table holds 7 entries.* Buy a larger toy for"):
@@ -214,7 +209,6 @@ def test_their_limits_are_bounds_of_a_test() -> None:
         feasibility.check(case(SHORT, topology=TOY, testbed=toy_testbed(cpus=[4])), placement)
 
 
-@pytest.mark.usefixtures("connector")
 def test_the_doctor_shows_their_rows() -> None:
     (plan,) = plan_hosts(toy_testbed(cpus=[1, 2]))
     assert (plan.roles, plan.hugepages_mb, plan.generating) == ("toy-switch, Toy traffic", 128, (1, 2))
@@ -223,6 +217,5 @@ def test_the_doctor_shows_their_rows() -> None:
     assert rows == ["toy switch", "toy traffic"]
 
 
-@pytest.mark.usefixtures("connector")
 def test_a_report_names_the_kind() -> None:
     assert (duts.title("toy-switch"), duts.describe("toy-switch", {})) == ("Toy switch", "Toy switch 1")

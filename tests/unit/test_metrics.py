@@ -15,9 +15,7 @@ def test_twice_as_good_is_plus_100_percent_in_either_direction() -> None:
     assert LOWER.margin_pct(0.005, 0.010) == pytest.approx(100)
     assert HIGHER.margin_pct(50_000, 100_000) == pytest.approx(-50)
     assert LOWER.margin_pct(0.020, 0.010) == pytest.approx(-50)
-
-
-def test_a_margin_against_nothing_is_none() -> None:
+    # Against nothing there is none.
     assert METRICS["loss_ratio"].margin_pct(0, 0.0002) is None
     assert HIGHER.margin_pct(5, 0) is None
 

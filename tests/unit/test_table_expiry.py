@@ -113,10 +113,12 @@ class Settling(TableDouble):
     seconds: float = 7.0
     loss: float = 0.0
     growing: float = 0.0
+    offered: list[tuple[float, float]] = field(default_factory=list)
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         assert isinstance(load, Rate)
         self.rate, self.duration = load.per_s, duration_s
+        self.offered.append((load.per_s, duration_s))
         return made_up_trial(load.per_s, duration_s, loss=self.loss)
 
 
@@ -207,11 +209,6 @@ class Lazy(Settling):
     def sweeps_within(self, timeout_s: float) -> float:
         return 2 * timeout_s
 
-    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
-        assert isinstance(load, Rate)
-        self.offered = [*getattr(self, "offered", []), (load.per_s, duration_s)]
-        return super().run_trial(profile, load, duration_s)
-
 
 def test_a_dut_that_sweeps_an_empty_table_seldom_gets_little_first_and_a_profile_may_name_its_rate() -> None:
     dut, own = Lazy(), STEADY.model_copy(update={"new_per_s": 3000.0})
@@ -256,9 +253,9 @@ class Reaper(TableDouble):
         return made.model_copy(update={"attempted": made.intended - unsent})
 
 
-def reaped(dut: Reaper, limit: float = 0.01) -> Outcome:
+def reaped(dut: Reaper, how: TableSettings = EXPIRING) -> Outcome:
     profile = ConnectionProfile(name="short-lived")
-    return TableReaping().run(table_bench(dut, how=EXPIRING, limits={"loss_while_reaping": limit}, profile=profile))
+    return TableReaping().run(table_bench(dut, how=how, limits={"loss_while_reaping": 0.01}, profile=profile))
 
 
 def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> None:
@@ -285,9 +282,7 @@ def test_a_load_whose_own_entries_would_fill_the_table_is_smaller_and_one_withou
     with pytest.raises(MissingResource, match="no room for a load besides 20000"):
         reaped(Reaper(limit=900))
     dut = Reaper()
-    TableReaping().run(
-        table_bench(dut, how=TableSettings(expiring=2020), profile=ConnectionProfile(name="short-lived"))
-    )
+    reaped(dut, TableSettings(expiring=2020))
     assert dut.offered[0][0] == pytest.approx(2000)
 
 

@@ -66,18 +66,12 @@ def checkout(tmp_path: Path) -> Checkout:
     return made
 
 
-def test_a_good_one_is_used_as_it_is(checkout: Checkout) -> None:
-    done = checkout.run()
+def test_a_good_one_is_used_as_it_is_whatever_the_environment_says_to_python(checkout: Checkout) -> None:
+    done = checkout.run(PYTHONPATH="/nowhere:junk", PYTHONHOME="/nowhere")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"entered {checkout.folder}/{CLI}/__main__.py report x\n"
     assert checkout.made() == 0
-
-
-def test_what_the_environment_says_to_python_does_not_reach_it(checkout: Checkout) -> None:
-    done = checkout.run(PYTHONPATH="/nowhere:junk", PYTHONHOME="/nowhere")
-
-    assert (done.returncode, done.stderr) == (0, "")
     assert checkout.calls.read_text().endswith(f"PYTHONPATH={checkout.folder}/libraries PYTHONHOME=unset\n")
 
 

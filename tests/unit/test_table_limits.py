@@ -17,11 +17,9 @@ from ctbench.measure.trial import Step
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
-from ctbench.traffic.generator import Opened
 from ctbench.traffic.loads import Hold, Rate
-from ctbench.traffic.profiles import ConnectionProfile
 
-from .table_double import HELD, HoldingDouble, TableDouble, table_bench
+from .table_double import HELD, TableDouble, table_bench
 
 METRIC = METRICS["held_connections"]
 AT_ONCE = TableSettings.model_validate({"hold": "0s"})
@@ -145,22 +143,6 @@ def test_a_full_table_refuses_keeps_what_it_has_and_recovers() -> None:
 
 
 @dataclass
-class Evicting(TableDouble):
-    """A DUT that makes room for new connections by forgetting old ones."""
-
-    def hold(self, profile: ConnectionProfile, load: Hold) -> HoldingDouble:
-        return _Evicted(self, load)
-
-
-@dataclass
-class _Evicted(HoldingDouble):
-    def open(self, connections: int) -> Opened:
-        if self.dut.entries < self.dut.limit:
-            return super().open(connections)
-        return Opened(intended=connections, begun=connections, established=connections, first_s=0.001, last_s=0.5)
-
-
-@dataclass
 class Deaf(TableDouble):
     """A DUT that stays full, whatever its limit is."""
 
@@ -172,7 +154,7 @@ class Deaf(TableDouble):
 @pytest.mark.parametrize(
     ("dut", "said"),
     [
-        (Evicting(), "0 of 1000 connections beyond the limit were refused"),
+        (TableDouble(evicts=True), "0 of 1000 connections beyond the limit were refused"),
         (Deaf(), "0 of 1000 connections opened when there was room again"),
         (TableDouble(mute=5), "9995 of 10000 open connections answered while the table was full"),
         (TableDouble(says=False), "the DUT does not say that its table was full"),
@@ -216,18 +198,10 @@ def test_what_is_forgotten_at_the_limit_and_how_soon_there_is_room_again() -> No
     assert missed.decisions["forgotten_when_full"].kept is False
 
 
-@dataclass
-class Endless(TableDouble):
-    """A DUT that lets in more than its limit."""
-
-    def limit_now(self) -> int | None:
-        return 5000
-
-
 @pytest.mark.parametrize(
     ("dut", "said"),
     [
-        (Endless(limit=20_000), "none of 6000 connections was refused"),
+        (TableDouble(limit=5000, evicts=True), "none of 6000 connections was refused"),
         (TableDouble(miscount=1), "the DUT counted more than its limit of 1000 entries"),
         (TableDouble(says=False), "the DUT does not say that its table was full"),
     ],
